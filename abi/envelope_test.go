@@ -1,0 +1,67 @@
+package abi
+
+import (
+	"testing"
+
+	"github.com/go-faster/jx"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOpenEnvelope(t *testing.T) {
+	data := Marshal(&Envelope{Op: OpRetrieve, Scope: MemoryScope{RunID: "r", PersonaID: "p"}, Now: "2026-03-01T09:30:00Z",
+		Resume: &Resume{Markers: []string{"m"}, Missing: []string{}}, Body: Raw(`{"query":"q"}`)})
+	var copied Envelope
+	require.NoError(t, Unmarshal(data, &copied))
+	opened, err := OpenEnvelope(data)
+	require.NoError(t, err)
+	require.Equal(t, &copied, opened)
+
+	_ = append(opened.Body, '!')
+	require.Equal(t, byte('}'), data[len(data)-1], "what is appended to the body does not go into data")
+	body := opened.Body
+	clear(data)
+	require.Equal(t, make(Raw, len(body)), body, "the body is a part of data")
+	opened.Body = copied.Body
+	require.Equal(t, &copied, opened, "the rest is a copy")
+	require.Equal(t, Raw(`{"query":"q"}`), copied.Body)
+}
+
+func TestOpenEnvelopeReadsAsUnmarshalDoes(t *testing.T) {
+	deepest := `{"a":` + nested(MaxDepth-2) + `}`
+	for in, want := range map[string]string{
+		`{"new":1,"body":null}`:              ``,
+		`{"body": ` + deepest + ` }`:         ``,
+		`{"body":[` + deepest + `]}`:         `invalid_argument: nested too deep at byte 75, want at most 64 levels, in a free value 56`,
+		`{"scope":{"run_id":1},"body":null}`: `invalid_argument: scope.run_id: want a string, got a number`,
+		`{"body":{"a"}}`:                     `invalid_argument: not JSON: unexpected byte 125 '}' at 12`,
+		`{"body":`:                           `invalid_argument: not JSON: unexpected end of input at byte 8`,
+	} {
+		var copied Envelope
+		err := Unmarshal([]byte(in), &copied)
+		opened, viewErr := OpenEnvelope([]byte(in))
+		require.Equal(t, err, viewErr)
+		if want != "" {
+			require.EqualError(t, err, want)
+			require.Nil(t, opened)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, &copied, opened)
+	}
+}
+
+func TestDecodeByItselfReportsTheContractsErrors(t *testing.T) {
+	var x MemoryEvent
+	err := x.Decode(jx.DecodeStr(`{"messages":[{"rol":1}]}`), Strict)
+	require.EqualError(t, err, `messages[0].rol: unknown field, did you mean "role"?`)
+	require.Equal(t, NewError(CodeInvalidArgument, err.Error()), AsError(err))
+}
+
+// half reads nothing.
+type half struct{}
+
+func (half) Decode(*jx.Decoder, Mode) error { return nil }
+
+func TestADecodeThatReadsNothingIsNoticed(t *testing.T) {
+	require.EqualError(t, Unmarshal([]byte(`{}`), half{}), "internal: Decode did not read the whole value")
+}

@@ -1,0 +1,156 @@
+package abi
+
+import "errors"
+
+// Code is the class of an AdapterError: what a caller can act on.
+type Code string
+
+// The error codes of CONTRACT section 4.
+const (
+	CodeInvalidArgument Code = "invalid_argument"
+	CodeUnauthenticated Code = "unauthenticated"
+	CodeDenied          Code = "denied"
+	CodeNotFound        Code = "not_found"
+	CodeConflict        Code = "conflict"
+	CodeReadOnly        Code = "read_only"
+	CodeUnsupported     Code = "unsupported"
+	CodeTooLarge        Code = "too_large"
+	CodeRateLimited     Code = "rate_limited"
+	CodeUnavailable     Code = "unavailable"
+	CodeTimeout         Code = "timeout"
+	CodeBackend         Code = "backend"
+	CodeIsolationBreach Code = "isolation_breach"
+	CodeInternal        Code = "internal"
+)
+
+// Codes lists every error code.
+func Codes() []Code {
+	return []Code{CodeInvalidArgument, CodeUnauthenticated, CodeDenied, CodeNotFound, CodeConflict, CodeReadOnly, CodeUnsupported,
+		CodeTooLarge, CodeRateLimited, CodeUnavailable, CodeTimeout, CodeBackend, CodeIsolationBreach, CodeInternal}
+}
+
+// HTTPStatus is the status with which the slot's door answers a code (CONTRACT section 4). fromBackend tells that the
+// backend refused the slot's credentials, not the slot its caller's.
+func (c Code) HTTPStatus(fromBackend bool) int {
+	switch c {
+	case CodeInvalidArgument:
+		return 400
+	case CodeUnauthenticated:
+		if fromBackend {
+			return 502
+		}
+		return 401
+	case CodeDenied:
+		if fromBackend {
+			return 502
+		}
+		return 403
+	case CodeNotFound:
+		return 404
+	case CodeConflict, CodeReadOnly:
+		return 409
+	case CodeTooLarge:
+		return 413
+	case CodeRateLimited:
+		return 429
+	case CodeUnsupported:
+		return 501
+	case CodeBackend, CodeIsolationBreach:
+		return 502
+	case CodeUnavailable:
+		return 503
+	case CodeTimeout:
+		return 504
+	default:
+		return 500
+	}
+}
+
+// NativeBodyLimit bounds Error.Native.Body, in bytes.
+const NativeBodyLimit = 4 << 10
+
+// Error is the contract's AdapterError, the only kind of error that crosses the slot.
+type Error struct {
+	Code Code `json:"code"`
+	// Reason is the provider's finer word.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
+	// Hint tells the reader what to do next.
+	Hint         string       `json:"hint,omitempty"`
+	Retryable    bool         `json:"retryable"`
+	RetryAfterMS *int64       `json:"retry_after_ms,omitempty"`
+	Operation    string       `json:"operation"`
+	Route        string       `json:"route,omitempty"`
+	Native       *NativeError `json:"native,omitempty"`
+
+	cause error
+}
+
+// NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.
+type NativeError struct {
+	Status *int64 `json:"status,omitempty"`
+	Body   string `json:"body"`
+}
+
+// NewError makes an error of a code. Unavailable, timeout and rate_limited are retryable.
+func NewError(code Code, message string) *Error {
+	return &Error{Code: code, Message: message,
+		Retryable: code == CodeUnavailable || code == CodeTimeout || code == CodeRateLimited}
+}
+
+// WrapError is NewError with the error that caused it, which Unwrap returns.
+func WrapError(code Code, message string, cause error) *Error {
+	e := NewError(code, message)
+	e.cause = cause
+	return e
+}
+
+// WithHint sets what to do next and returns e.
+func (e *Error) WithHint(hint string) *Error {
+	e.Hint = hint
+	return e
+}
+
+// WithReason sets the finer word and returns e.
+func (e *Error) WithReason(reason string) *Error {
+	e.Reason = reason
+	return e
+}
+
+// Error is the code, the operation where there is one, and the message.
+func (e *Error) Error() string {
+	s := string(e.Code)
+	if e.Operation != "" {
+		s += " in " + e.Operation
+	}
+	return s + ": " + e.Message
+}
+
+// Unwrap returns the cause, if any.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is matches by code: errors.Is(err, &Error{Code: CodeConflict}).
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}
+
+// AsError returns err as an Error. One that is none becomes internal.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return WrapError(CodeInternal, err.Error(), err)
+}
+
+// CodeOf returns the code of err, and the empty code for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	return AsError(err).Code
+}

@@ -1,0 +1,173 @@
+package abi
+
+// ManifestSection is the custom section that carries a module's manifest.
+const ManifestSection = "memhost.manifest"
+
+// ManifestVersion is the form of manifest that this package reads.
+const ManifestVersion = 1
+
+// The ABIs a manifest may name.
+const (
+	ABIMemhost = "mh1"
+	ABIExtism  = "mh1-extism"
+)
+
+// ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The
+// host holds the module to it; what is not in the route table cannot be sent.
+type ModuleManifest struct {
+	Manifest    int64  `json:"manifest"`
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	ABI         string `json:"abi"`
+	Description string `json:"description"`
+	Homepage    string `json:"homepage,omitempty"`
+	// Providers are the names under which a configuration can choose this module.
+	Providers []ProviderDecl `json:"providers"`
+	// ConfigSchema is the JSON Schema (2020-12) of the native config block.
+	ConfigSchema Raw           `json:"config_schema"`
+	Origins      []OriginDecl  `json:"origins,omitempty"`
+	Secrets      []SecretDecl  `json:"secrets,omitempty"`
+	Empty        []EmptyDecl   `json:"empty,omitempty"`
+	Limits       []NativeLimit `json:"limits,omitempty"`
+	Routes       []RouteDecl   `json:"routes,omitempty"`
+	// DeadlinesMS holds the module's own deadline for an operation, in ms, where it differs from the host's.
+	DeadlinesMS map[string]int64 `json:"deadlines_ms,omitempty"`
+	// SettleMS is how long after sending an earlier request can still land in the backend.
+	SettleMS    int64            `json:"settle_ms,omitempty"`
+	Background  []BackgroundDecl `json:"background,omitempty"`
+	YieldsScope []string         `json:"yields_scope,omitempty"`
+	Conformance *ConformanceDecl `json:"conformance,omitempty"`
+}
+
+// ProviderDecl is one name that a module serves.
+type ProviderDecl struct {
+	Name string        `json:"name"`
+	Kind ConditionKind `json:"kind"`
+	Note string        `json:"note,omitempty"`
+	// Preset is laid under the operator's config block.
+	Preset Raw `json:"preset,omitempty"`
+}
+
+// OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.
+type OriginDecl struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+	// Protocol is http or bolt.
+	Protocol string `json:"protocol"`
+}
+
+// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.
+type SecretDecl struct {
+	Name    string   `json:"name"`
+	From    string   `json:"from"`
+	Headers []string `json:"headers,omitempty"`
+	Origin  string   `json:"origin"`
+}
+
+// EmptyDecl declares an answer that means "nothing there" instead of an error. Body is a regular expression (RE2).
+type EmptyDecl struct {
+	Route  string `json:"route"`
+	Status int64  `json:"status"`
+	Body   string `json:"body,omitempty"`
+}
+
+// NativeLimit declares a native limit larger than the budget asked for.
+type NativeLimit struct {
+	Route   string `json:"route"`
+	Field   string `json:"field"`
+	Native  int64  `json:"native"`
+	Because string `json:"because"`
+}
+
+// Class is what a native call does to the backend.
+type Class string
+
+// The classes of a route. Admin is allowed only inside setup_scope, reset_scope and native_mutation.
+const (
+	ClassRead  Class = "read"
+	ClassWrite Class = "write"
+	ClassAdmin Class = "admin"
+)
+
+// RouteDecl is one native call that a module may make.
+type RouteDecl struct {
+	Name   string `json:"name"`
+	Origin string `json:"origin"`
+	// Method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.
+	Method string `json:"method,omitempty"`
+	Path   string `json:"path,omitempty"`
+	// Statement is of Bolt routes: the whole text, parameters by $name.
+	Statement string `json:"statement,omitempty"`
+	// Match holds JSON Pointers into the request body with the values they must have.
+	Match map[string]Raw `json:"match,omitempty"`
+	Class Class          `json:"class"`
+}
+
+// BackgroundDecl asks the host to run an export of its own accord.
+type BackgroundDecl struct {
+	Export     string `json:"export"`
+	IntervalMS int64  `json:"interval_ms"`
+	Class      Class  `json:"class"`
+}
+
+// ConformanceDecl says which clauses of the conformance kit do not apply, and why.
+type ConformanceDecl struct {
+	NotApplicable []NotApplicable `json:"not_applicable,omitempty"`
+	Notes         []string        `json:"notes,omitempty"`
+}
+
+// NotApplicable is one clause, or a part of it, that a provider cannot meet.
+type NotApplicable struct {
+	Clause  int64  `json:"clause"`
+	Part    string `json:"part,omitempty"`
+	Because string `json:"because"`
+}
+
+// RunManifest records what served a run: which module, which configuration, since when.
+type RunManifest struct {
+	Manifest int64  `json:"manifest"`
+	Provider string `json:"provider"`
+	// Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.
+	Backend       string        `json:"backend,omitempty"`
+	Condition     string        `json:"condition,omitempty"`
+	ConditionKind ConditionKind `json:"condition_kind"`
+	Note          string        `json:"note,omitempty"`
+	Module        RunModule     `json:"module"`
+	ABI           string        `json:"abi"`
+	Engine        string        `json:"engine"`
+	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON.
+	ConfigHash string `json:"config_hash"`
+	// Config is the effective config block; a secret stands as its name only.
+	Config       Raw          `json:"config"`
+	Namespace    string       `json:"namespace,omitempty"`
+	AgentScoped  bool         `json:"agent_scoped"`
+	Tokenizer    string       `json:"tokenizer"`
+	Durability   string       `json:"durability"`
+	Capabilities Capabilities `json:"capabilities"`
+	// LoadGeneration counts the providers that this slot has served, from 1.
+	LoadGeneration int64         `json:"load_generation"`
+	ServingSince   string        `json:"serving_since"`
+	Health         BackendHealth `json:"health"`
+	HostVersion    string        `json:"host_version"`
+	HostCommit     string        `json:"host_commit,omitempty"`
+	Steps          []RunStep     `json:"steps"`
+}
+
+// RunModule identifies a module's bytes.
+type RunModule struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// SHA256 is of the file as given, in hex.
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	// Source is builtin or the path as the operator gave it.
+	Source string `json:"source"`
+}
+
+// RunStep is one step of the swap flow with its verdict: pass, fail, pending or skipped.
+type RunStep struct {
+	Name    string  `json:"name"`
+	Verdict string  `json:"verdict"`
+	MS      float64 `json:"ms"`
+	Detail  string  `json:"detail,omitempty"`
+}

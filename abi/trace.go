@@ -1,0 +1,94 @@
+package abi
+
+// ConditionKind separates memory architectures from control conditions.
+type ConditionKind string
+
+// The kinds of provider.
+const (
+	KindArchitecture ConditionKind = "architecture"
+	KindControl      ConditionKind = "control"
+)
+
+// ResultState says what a retrieval came to. An outage is never one of them: it is an error.
+type ResultState string
+
+// The result states of the contract.
+const (
+	ResultResults  ResultState = "results"
+	ResultEmpty    ResultState = "empty"
+	ResultDegraded ResultState = "degraded"
+	ResultUnknown  ResultState = "unknown"
+)
+
+// FilterMode is how the labels of a request were applied.
+type FilterMode string
+
+// The filter modes; FiltersApplied may also hold hard_session and unverified.
+const (
+	FilterHard     FilterMode = "hard"
+	FilterSemantic FilterMode = "semantic"
+	FilterNone     FilterMode = "none"
+)
+
+// Trace tells how an answer came about. It never goes into a prompt.
+//
+// The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and
+// tokenizer; what a plugin says there is overwritten.
+type Trace struct {
+	Operation       string        `json:"operation"`
+	BackendName     string        `json:"backend_name"`
+	ConditionKind   ConditionKind `json:"condition_kind"`
+	Scope           MemoryScope   `json:"scope"`
+	Generation      int64         `json:"generation"`
+	NativeOperation string        `json:"native_operation,omitempty"`
+	NativeIDs       []string      `json:"native_ids,omitempty"`
+	LatencyMS       float64       `json:"latency_ms"`
+	// Consistency is committed, queued or pending.
+	Consistency           string            `json:"consistency,omitempty"`
+	ResultState           ResultState       `json:"result_state,omitempty"`
+	TokenCount            *int64            `json:"token_count,omitempty"`
+	Tokenizer             string            `json:"tokenizer"`
+	RetrievedCount        *int64            `json:"retrieved_count,omitempty"`
+	TopScore              *float64          `json:"top_score,omitempty"`
+	OldestRetrievedAt     string            `json:"oldest_retrieved_at,omitempty"`
+	NewestRetrievedAt     string            `json:"newest_retrieved_at,omitempty"`
+	TimeBasis             TimeBasis         `json:"time_basis,omitempty"`
+	RepresentationVersion string            `json:"representation_version,omitempty"`
+	LastDerivedAt         string            `json:"last_derived_at,omitempty"`
+	FilterMode            FilterMode        `json:"filter_mode,omitempty"`
+	FiltersApplied        map[string]string `json:"filters_applied,omitempty"`
+	LabelsVerified        *bool             `json:"labels_verified,omitempty"`
+	// BudgetApplied tells for each budget field how it took effect.
+	BudgetApplied   map[string]BudgetUse `json:"budget_applied,omitempty"`
+	BudgetShortfall *int64               `json:"budget_shortfall,omitempty"`
+	Truncated       *bool                `json:"truncated,omitempty"`
+	// Effective names search mode and limits as used.
+	Effective map[string]Raw `json:"effective,omitempty"`
+	// AsOfMode is native or ignored.
+	AsOfMode        string         `json:"as_of_mode,omitempty"`
+	ReadSideEffects []string       `json:"read_side_effects,omitempty"`
+	Warnings        []string       `json:"warnings"`
+	Details         map[string]Raw `json:"details,omitempty"`
+	IO              []IO           `json:"io"`
+	BackendMS       float64        `json:"backend_ms"`
+	PluginMS        float64        `json:"plugin_ms"`
+	HostMS          float64        `json:"host_ms"`
+}
+
+// BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.
+type BudgetUse struct {
+	How  string `json:"how"`
+	Sent *int64 `json:"sent,omitempty"`
+}
+
+// IO is one native call as the host saw it.
+type IO struct {
+	Route string `json:"route"`
+	Class string `json:"class"`
+	// Status is the backend's own; 0 when there was no answer.
+	Status   int64   `json:"status"`
+	MS       float64 `json:"ms"`
+	BytesOut int64   `json:"bytes_out"`
+	BytesIn  int64   `json:"bytes_in"`
+	Retries  int64   `json:"retries"`
+}

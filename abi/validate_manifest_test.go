@@ -1,0 +1,97 @@
+package abi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1","description":"d","homepage":"h",
+ "providers":[{"name":"mem0","kind":"architecture"},{"name":"simple_rag","kind":"control","note":"n","preset":{"infer":false}}],
+ "config_schema":{},"origins":[{"name":"api","from":"/url","protocol":"http"},{"name":"bolt","from":"/bolt","protocol":"bolt"}],
+ "secrets":[{"name":"api_key","from":"/api_key","headers":["x-api-key","authorization"],"origin":"api"}],
+ "empty":[{"route":"search","status":404,"body":"peer .* not found"}],
+ "limits":[{"route":"facts","field":"max_facts","native":10,"because":"b"}],
+ "routes":[{"name":"search","origin":"api","method":"POST","path":"/peers/{peer}/search","class":"read"},
+  {"name":"mcp","origin":"api","method":"POST","path":"/mcp","match":{"/method":"tools/call","/params/a~1b":[1]},"class":"read"},
+  {"name":"facts","origin":"bolt","statement":"MATCH (e) RETURN e","class":"write"}],
+ "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
+ "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["record_event"],
+ "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b"}],"notes":["n"]}}`
+
+func TestValidateManifest(t *testing.T) {
+	checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{
+		{wholeManifest, ``},
+		{`{"manifest":1,"name":"a","version":"1","abi":"mh1-extism","providers":[{"name":"a","kind":"control"}],"config_schema":{}}`, ``},
+	})
+	for _, c := range []struct{ name, old, new, want string }{
+		{"version", `"manifest":1`, `"manifest":2`, `manifest: version 2, want 1`},
+		{"name", `"name":"mem0","version"`, `"name":"Mem0","version"`, `name: "Mem0" is no name: want a small letter, then up to 63 small letters, digits and underscores`},
+		{"no name", `"name":"mem0","version"`, `"version"`, `name: missing or empty`},
+		{"module version", `"version":"0.1.0"`, `"version":""`, `version: missing or empty`},
+		{"abi", `"mh1"`, `"mh2"`, `abi: "mh2" is none of mh1, mh1-extism`},
+		{"kind", `"control"`, `"Control"`, `providers[1].kind: "Control" is none of architecture, control`},
+		{"provider twice", `"simple_rag"`, `"mem0"`, `providers[1].name: "mem0" is declared twice`},
+		{"preset", `{"infer":false}`, `[1]`, `providers[1].preset: want an object`},
+		{"schema", `"config_schema":{}`, `"config_schema":true`, `config_schema: want an object`},
+		{"origin's pointer", `"/url"`, `"url"`, `origins[0].from: "url" is no JSON Pointer, such as /url`},
+		{"origin's protocol", `"protocol":"bolt"`, `"protocol":"neo4j"`, `origins[1].protocol: "neo4j" is none of http, bolt`},
+		{"origin twice", `{"name":"bolt"`, `{"name":"api"`, `origins[1].name: "api" is declared twice`},
+		{"secret's pointer", `"/api_key"`, `"/api~2key"`, `secrets[0].from: "/api~2key" is no JSON Pointer, such as /url`},
+		{"secret's header", `"authorization"`, `"x y"`, `secrets[0].headers[1]: "x y" is no header name`},
+		{"secret's origin", `"origin":"api"}],`, `"origin":"apii"}],`, `secrets[0].origin: no origin "apii", did you mean "api"?`},
+		{"empty's route", `"route":"search"`, `"route":"serach"`, `empty[0].route: no route "serach", did you mean "search"?`},
+		{"empty's status", `404`, `4040`, `empty[0].status: 4040 is no HTTP status`},
+		{"limit's route", `"route":"facts"`, `"route":""`, `limits[0].route: missing or empty`},
+		{"limit's reason", `"native":10,"because":"b"`, `"native":10`, `limits[0].because: missing or empty`},
+		{"route twice", `{"name":"mcp"`, `{"name":"search"`, `routes[1].name: "search" is declared twice`},
+		{"route's origin", `"origin":"bolt"`, `"origin":"blot"`, `routes[2].origin: no origin "blot", did you mean "bolt"?`},
+		{"class", `"class":"write"}],`, `"class":"writes"}],`, `routes[2].class: "writes" is none of read, write, admin`},
+		{"statement on http", `"path":"/mcp"`, `"path":"/mcp","statement":"x"`, `routes[1].statement: not of an http origin, want method and path`},
+		{"no method", `"method":"POST","path":"/mcp"`, `"path":"/mcp"`, `routes[1].method: "" is no HTTP method in capitals`},
+		{"small method", `"method":"POST","path":"/mcp"`, `"method":"post","path":"/mcp"`, `routes[1].method: "post" is no HTTP method in capitals`},
+		{"no path", `"path":"/mcp",`, ``, `routes[1].path: "" does not start with /`},
+		{"relative path", `"/mcp"`, `"mcp"`, `routes[1].path: "mcp" does not start with /`},
+		{"query in path", `"/mcp"`, `"/mcp?a=b"`, `routes[1].path: "?" cannot stand in a path`},
+		{"blank in path", `"/mcp"`, `"/m cp"`, `routes[1].path: " " cannot stand in a path`},
+		{"open parameter", `{peer}`, `{peer`, `routes[0].path: { without }`},
+		{"closing only", `{peer}`, `peer}`, `routes[0].path: "}" cannot stand in a path`},
+		{"empty parameter", `{peer}`, `{}`, `routes[0].path: "{}" is no parameter: want small letters, digits and underscores`},
+		{"nested parameter", `{peer}`, `{a{b}`, `routes[0].path: "{a{b}" is no parameter: want small letters, digits and underscores`},
+		{"parameter twice", `{peer}/search`, `{peer}/{peer}`, `routes[0].path: parameter {peer} occurs twice`},
+		{"match key", `"/method":`, `"method":`, `routes[1].match.method: "method" is no JSON Pointer, such as /url`},
+		{"statement missing", `"statement":"MATCH (e) RETURN e",`, ``, `routes[2].statement: missing or empty`},
+		{"method on bolt", `"statement"`, `"method":"GET","statement"`, `routes[2].method: not of a bolt origin, want statement`},
+		{"path on bolt", `"statement"`, `"path":"/","statement"`, `routes[2].path: not of a bolt origin, want statement`},
+		{"match on bolt", `"statement"`, `"match":{"/a":1},"statement"`, `routes[2].match: not of a bolt origin`},
+		{"deadline's operation", `"retrieve":30000`, `"retreve":30000`, `deadlines_ms.retreve: "retreve" is no operation, did you mean "retrieve"?`},
+		{"deadline", `30000`, `0`, `deadlines_ms.retrieve: want more than 0`},
+		{"settle", `3000,`, `-1,`, `settle_ms: negative`},
+		{"background's export", `"export":"wait_until_ready"`, `"export":"wait"`, `background[0].export: "wait" is no operation`},
+		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`, `background[0].interval_ms: want more than 0`},
+		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`, `background[0].class: "admin" is none of read, write`},
+		{"yields", `["record_event"]`, `["set_mode"]`, `yields_scope[0]: "set_mode" is no operation`},
+		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
+		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
+		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`, `conformance.not_applicable[0].because: missing or empty`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(wholeManifest, c.old, c.new, 1)
+			require.NotEqual(t, wholeManifest, text)
+			checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{{text, c.want}})
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	fields := []string{"role", "content", "name", "tool_call_id", "tool_calls", "id", "text", "test"}
+	for word, want := range map[string]string{
+		"rolle": "role", "rle": "role", "orle": "role", "ROLE": "role", "contents": "content", "tool_call": "tool_calls", "toolcallid": "tool_call_id",
+		"tooL_callz_id": "tool_call_id", "xy": "", "": "", "somethingelse": "", "i": "id", "texst": "text", "tst": "test", "role": "role",
+	} {
+		require.Equal(t, want, Nearest(word, fields), word)
+	}
+	require.Equal(t, "pet_observability", Nearest("pet_obserability_xy", []string{"backend", "pet_observability"}), "a third of the length")
+	require.Equal(t, "ab_cd", Nearest("ab_xd", []string{"ab_cd", "ab_dd"}), "the first of equals")
+}

@@ -1,0 +1,104 @@
+package abi
+
+// Names of the binary interface "mh1". ABI.md specifies them.
+const (
+	// Marker is the exported function that names the version. It is looked for before any guest code runs and never called.
+	Marker = "mh_abi_1"
+	// BufferExport returns the guest's request buffer, grown to at least the size asked for: (i32) -> i32.
+	BufferExport = "mh_buffer"
+	// MemoryExport is the guest's linear memory.
+	MemoryExport = "memory"
+	// InitExport initialises a WASI reactor.
+	InitExport = "_initialize"
+	// HostModule is the import module of the host functions.
+	HostModule = "memhost"
+	// WASIModule is the import module of the permitted WASI functions.
+	WASIModule = "wasi_snapshot_preview1"
+)
+
+// Operations and capabilities: each is an export of its own name with the signature (i32) -> i64.
+const (
+	OpSetupScope     = "setup_scope"
+	OpRecordEvent    = "record_event"
+	OpRetrieve       = "retrieve"
+	OpFormatContext  = "format_context"
+	OpResetScope     = "reset_scope"
+	OpHealth         = "health"
+	OpRecordEvents   = "record_events"
+	OpReadiness      = "readiness"
+	OpWaitUntilReady = "wait_until_ready"
+	OpFindEvent      = "find_event"
+	OpInventory      = "inventory"
+	OpProvenance     = "provenance"
+	OpNativeQuery    = "native_query"
+	OpNativeMutation = "native_mutation"
+	OpApplyFeedback  = "apply_feedback"
+	// OpSetMode is the host's own and no export.
+	OpSetMode = "set_mode"
+)
+
+// RequiredOperations lists the exports that every module has.
+func RequiredOperations() []string {
+	return []string{OpSetupScope, OpRecordEvent, OpRetrieve, OpFormatContext, OpResetScope, OpHealth}
+}
+
+// OptionalOperations lists the exports that are capabilities.
+func OptionalOperations() []string {
+	return []string{OpRecordEvents, OpReadiness, OpWaitUntilReady, OpFindEvent, OpInventory, OpProvenance, OpNativeQuery,
+		OpNativeMutation, OpApplyFeedback}
+}
+
+// Imports of HostModule. Each power is its own import.
+const (
+	ImportHTTPSend    = "http_send"
+	ImportStateGet    = "state_get"
+	ImportStatePut    = "state_put"
+	ImportStateDelete = "state_delete"
+	ImportStateList   = "state_list"
+	ImportStateAppend = "state_append"
+	ImportStateRead   = "state_read"
+	ImportTokensCount = "tokens_count"
+	ImportTokensFit   = "tokens_fit"
+	ImportLog         = "log"
+	ImportConfig      = "config"
+	ImportDeadline    = "deadline"
+	// ImportPull copies the result of the last host call into the guest's memory.
+	ImportPull = "pull"
+)
+
+// AnyVersion as the expected version of a state_put writes whatever the key holds now.
+const AnyVersion = -1
+
+// Levels of the log import.
+const (
+	LogDebug = 0
+	LogInfo  = 1
+	LogWarn  = 2
+	LogError = 3
+)
+
+const errorBit = 1 << 31
+
+// MaxLength is the largest length that a packed integer carries: 2^31 - 1 bytes.
+const MaxLength = errorBit - 1
+
+// Pack builds the i64 that an operation or a host call returns.
+//
+//	bits 63..32  high: operation: pointer to the response; host call: length of the raw body behind the head
+//	bit  31      isError: the JSON object is an AdapterError
+//	bits 30..0   length of the JSON object in bytes
+//
+// Example: a response of 20 bytes at 0x00010000 is 0x00010000_00000014; an error object of 20 bytes there is
+// 0x00010000_80000014. Zero is a contract violation.
+func Pack(high, length uint32, isError bool) uint64 {
+	p := uint64(high)<<32 | uint64(length&MaxLength)
+	if isError {
+		p |= errorBit
+	}
+	return p
+}
+
+// Unpack is the inverse of Pack.
+func Unpack(p uint64) (high, length uint32, isError bool) {
+	return uint32(p >> 32), uint32(p) & MaxLength, p&errorBit != 0
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheCommittedCodecsAreUpToDate(t *testing.T) {
+	want, err := Generate("../../abi", "codec_gen.go")
+	require.NoError(t, err)
+	got, err := os.ReadFile("../../abi/codec_gen.go")
+	require.NoError(t, err)
+	require.True(t, string(want) == string(got), "run: go generate ./abi")
+}
+
+func generate(t *testing.T, source string) (string, error) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a\n\n"+source), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "old.go"), []byte("not even Go"), 0o644))
+	out, err := Generate(dir, "old.go")
+	return string(out), err
+}
+
+func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
+	out, err := generate(t, "type W string\ntype Plain struct{ A chan int }\ntype T struct {\n\tA W `json:\"a\"`\n\tcause error\n}\n")
+	require.NoError(t, err)
+	require.Contains(t, out, "package a\n")
+	require.Contains(t, out, "func (x *T) Encode(e *jx.Encoder)")
+	require.NotContains(t, out, "Plain")
+	require.NotContains(t, out, "cause")
+}
+
+func TestFieldsAreWrittenAndReadThroughJX(t *testing.T) {
+	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n}\n")
+	require.NoError(t, err)
+	for _, line := range []string{
+		"\te.FieldStart(\"a\")\n\twriteRaw(x.A, e)\n",
+		"\tif len(x.B) > 0 {\n\t\te.FieldStart(\"b\")\n\t\twriteMap(x.B, e, writeBool)\n\t}\n",
+		"\t\tcase \"a\":\n\t\t\to.err = readDocument(&x.A, d, m)\n",
+		"\t\tcase \"b\":\n\t\t\to.err = readMap(&x.B, d, m, readBool)\n",
+		"\t\t\to.unknown(d, m, \"a b\")\n",
+	} {
+		require.Contains(t, out, line)
+	}
+}
+
+func TestWhatHasNoCodecIsRefused(t *testing.T) {
+	for _, c := range []struct{ source, want string }{
+		{"type T struct {\n\tA int `json:\"a\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA map[int64]string `json:\"a\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA [2]string `json:\"a\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA *[]string `json:\"a\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA []*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA bool `json:\"a\"`\n\tB bool\n}", "a.go: T.B has no json tag"},
+		{"type T struct {\n\tA bool `json:\"a\"`\n\tU\n}", "a.go: T.U, embedded, has no json tag"},
+		{"type T struct {\n\tA int64 `json:\"a,string\"`\n}", "a.go: T.A: no codec for the tag's option string"},
+		{"type T struct {\n\tA Raw `json:\"a\" codec:\"text\"`\n}", "a.go: T.A: no codec of the form text for its type"},
+		{"type T struct {\n\tA string `json:\"a\" codec:\"document\"`\n}", "a.go: T.A: no codec of the form document for its type"},
+	} {
+		_, err := generate(t, c.source)
+		require.EqualError(t, err, c.want)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"strings"
+)
+
+func (pkg *goPackage) writeStruct(b *bytes.Buffer, s goStruct) error {
+	if err := pkg.writeEncode(b, s); err != nil {
+		return err
+	}
+	return pkg.writeDecode(b, s)
+}
+
+func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
+	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *jx.Encoder) {\ne.ObjStart()\n", s.name)
+	for _, f := range s.fields {
+		code, err := pkg.codeOf(s, f)
+		if err != nil {
+			return err
+		}
+		write := fmt.Sprintf("e.FieldStart(%q)\n%s\n", f.key, code.write)
+		if f.omitEmpty {
+			write = fmt.Sprintf("if %s {\n%s}\n", code.present, write)
+		}
+		b.WriteString(strings.ReplaceAll(write, "$", "x."+f.name))
+	}
+	fmt.Fprint(b, "e.ObjEnd()\n}\n")
+	return nil
+}
+
+func (pkg *goPackage) writeDecode(b *bytes.Buffer, s goStruct) error {
+	fmt.Fprintf(b, `
+// Decode reads x from one JSON value.
+func (x *%s) Decode(d *jx.Decoder, m Mode) error {
+	*x = %s{}
+	o := openObject(d)
+	for o.next() {
+`, s.name, s.name)
+	if len(s.fields) == 0 {
+		fmt.Fprint(b, "o.unknown(d, m, \"\")\n}\nreturn o.err\n}\n")
+		return nil
+	}
+	fmt.Fprintln(b, "switch o.key {")
+	var known []string
+	for _, f := range s.fields {
+		code, err := pkg.codeOf(s, f)
+		if err != nil {
+			return err
+		}
+		known = append(known, f.key)
+		fmt.Fprintf(b, "case %q:\no.err = %s\n", f.key, strings.ReplaceAll(code.read, "$", "x."+f.name))
+	}
+	fmt.Fprintf(b, "default:\no.unknown(d, m, %q)\n}\n}\nreturn o.err\n}\n", strings.Join(known, " "))
+	return nil
+}
+
+// code is how a type is written, read and found to be there, $ standing for the field.
+type code struct{ write, read, present string }
+
+func (pkg *goPackage) codeOf(s goStruct, f field) (code, error) {
+	c, ok := pkg.valueCode(f.typ)
+	if !ok {
+		return c, fmt.Errorf("%s.%s: no codec for its type", s.name, f.name)
+	}
+	if f.document {
+		c.read = "readDocument(&$, d, m)"
+	}
+	return c, nil
+}
+
+// scalar maps a type to the suffix of its helpers.
+func (pkg *goPackage) scalar(name string) (suffix, present string, ok bool) {
+	switch name {
+	case "string":
+		return "String", `$ != ""`, true
+	case "bool":
+		return "Bool", "$", true
+	case "int64":
+		return "Int", "$ != 0", true
+	case "float64":
+		return "Float", "$ != 0", true
+	case "Raw":
+		return "Raw", "len($) > 0", true
+	}
+	return "", "", false
+}
+
+func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
+	switch t := t.(type) {
+	case *ast.Ident:
+		if suffix, present, ok := pkg.scalar(t.Name); ok {
+			return code{"write" + suffix + "($, e)", "read" + suffix + "(&$, d, m)", present}, true
+		}
+		if pkg.words[t.Name] {
+			return code{"writeString(string($), e)", "readString((*string)(&$), d, m)", `$ != ""`}, true
+		}
+		if pkg.coded[t.Name] {
+			return code{"$.Encode(e)", "$.Decode(d, m)", "$ != (" + t.Name + "{})"}, true
+		}
+	case *ast.StarExpr:
+		name := ident(t)
+		if suffix, _, ok := pkg.scalar(name); ok {
+			return code{"writePtr($, e, write" + suffix + ")", "readPtr(&$, d, m, read" + suffix + ")", "$ != nil"}, true
+		}
+		if pkg.coded[name] {
+			return code{"writeStructPtr($, e, (*" + name + ").Encode)", "readPtr(&$, d, m, (*" + name + ").Decode)", "$ != nil"}, true
+		}
+	case *ast.ArrayType:
+		return pkg.containerCode(t.Elt, "Slice", "Structs", t.Len == nil)
+	case *ast.MapType:
+		return pkg.containerCode(t.Value, "Map", "StructMap", ident(t.Key) == "string")
+	}
+	return code{}, false
+}
+
+func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok bool) (code, bool) {
+	name := ident(elem)
+	_, pointer := elem.(*ast.StarExpr)
+	suffix, _, scalar := pkg.scalar(name)
+	switch {
+	case !ok || name == "":
+		return code{}, false
+	case scalar && pointer:
+		suffix += "Ptr"
+		fallthrough
+	case scalar:
+		return code{"write" + plain + "($, e, write" + suffix + ")", "read" + plain + "(&$, d, m, read" + suffix + ")", "len($) > 0"}, true
+	case pkg.coded[name] && !pointer:
+		method := "(*" + name + ")"
+		return code{"write" + ofStructs + "($, e, " + method + ".Encode)",
+			"read" + plain + "(&$, d, m, " + method + ".Decode)", "len($) > 0"}, true
+	}
+	return code{}, false
+}
