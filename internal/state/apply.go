@@ -1,0 +1,281 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// writer applies batches to one write transaction.
+type writer struct {
+	tx                            *bbolt.Tx
+	kv, logs, names, usage, table *bbolt.Bucket
+	// used holds the usage of the spaces that the transaction touched, until flush writes it.
+	used map[Space]int64
+}
+
+func newWriter(tx *bbolt.Tx) (*writer, error) {
+	w := &writer{tx: tx, used: map[Space]int64{}}
+	for _, b := range []struct {
+		to   **bbolt.Bucket
+		name string
+	}{{&w.kv, bucketKV}, {&w.logs, bucketLogs}, {&w.names, bucketNames}, {&w.usage, bucketUsage}, {&w.table, bucketTables}} {
+		var err error
+		if *b.to, err = bucket(tx, b.name); err != nil {
+			return nil, err
+		}
+	}
+	w.logs.FillPercent = 0.9 // logs grow at their ends: a page that was split is hardly written to again
+	return w, nil
+}
+
+// writes is true for a batch that is more than preconditions.
+func (b *Batch) writes() bool {
+	for _, o := range b.ops {
+		if o.kind != opExpectRecord {
+			return true
+		}
+	}
+	return false
+}
+
+// check tests the preconditions of a batch. It changes nothing.
+func (w *writer) check(b *Batch) error {
+	for _, o := range b.ops {
+		switch {
+		case o.kind == opPut && o.expected != AnyVersion:
+			var found int64
+			k := spaceKey(o.space, o.name)
+			if stored := w.kv.Get(k); stored != nil {
+				var err error
+				if found, _, err = unsealValue(k, stored); err != nil {
+					return err
+				}
+			}
+			if found != o.expected {
+				return &Error{Kind: ErrConflict, Conflict: &Conflict{Space: o.space, Key: o.name, Expected: o.expected, Found: found},
+					Message: fmt.Sprintf("commit: key %s in space %s %s, expected that it %s", quote(o.name), o.space, hasVersion(found), hasVersion(o.expected)),
+					Hint:    "read it again and decide anew; nothing was applied"}
+			}
+		case o.kind == opExpectRecord:
+			have, err := recordOf(w.tx, o.table, []byte(o.name))
+			if err != nil {
+				return err
+			}
+			if !sameRecord(have, o.value) {
+				return &Error{Kind: ErrConflict, Conflict: &Conflict{Key: o.name, Table: o.table},
+					Message: fmt.Sprintf("commit: record %s in table %s %s", quote(o.name), o.table, notAsExpected(have, o.value)),
+					Hint:    "read it again and decide anew; nothing was applied"}
+			}
+		}
+	}
+	return nil
+}
+
+func hasVersion(v int64) string {
+	if v == 0 {
+		return "is absent"
+	}
+	return fmt.Sprintf("has version %d", v)
+}
+
+func notAsExpected(have, want []byte) string {
+	switch {
+	case have == nil:
+		return "is absent, expected that it is there"
+	case want == nil:
+		return "is there, expected that it is absent"
+	default:
+		return "is not as expected"
+	}
+}
+
+// apply writes a batch. When it fails the transaction is spoilt.
+func (w *writer) apply(b *Batch) (CommitResult, error) {
+	res := CommitResult{
+		Versions: make([]int64, 0, b.puts),
+		Seqs:     make([]int64, 0, b.appends),
+		Deleted:  make([]Counts, 0, b.deletes),
+	}
+	before := map[Space]int64{}
+	for _, o := range b.ops {
+		var delta int64
+		var err error
+		switch o.kind {
+		case opPut:
+			var version int64
+			version, delta, err = w.put(o.space, o.name, o.value)
+			res.Versions = append(res.Versions, version)
+		case opAppend:
+			var seq int64
+			seq, delta, err = w.append(o.space, o.name, o.value)
+			res.Seqs = append(res.Seqs, seq)
+		case opDeletePrefix:
+			var n Counts
+			n, err = w.deletePrefix(o.space, o.name)
+			delta = -n.Bytes
+			res.Deleted = append(res.Deleted, n)
+		case opPutRecord:
+			err = w.putRecord(o.table, o.name, o.value)
+		case opDeleteRecord:
+			err = w.deleteRecord(o.table, o.name)
+		}
+		if err == nil && delta != 0 {
+			err = w.account(o.space, delta, before)
+		}
+		if err != nil {
+			return CommitResult{}, err
+		}
+	}
+	for space, was := range before {
+		if now := w.used[space]; b.MaxSpaceBytes > 0 && now > b.MaxSpaceBytes && now > was {
+			return CommitResult{}, &Error{Kind: ErrQuota, Quota: &Quota{Space: space, Used: was, Needed: now, Limit: b.MaxSpaceBytes},
+				Message: fmt.Sprintf("commit: space %s holds %d bytes and would hold %d, its limit is %d", space, was, now, b.MaxSpaceBytes),
+				Hint:    "delete state of this scope or raise the limit; nothing was applied"}
+		}
+	}
+	return res, nil
+}
+
+func (w *writer) put(space Space, key string, value []byte) (version, delta int64, err error) {
+	k := spaceKey(space, key)
+	if old := w.kv.Get(k); old != nil {
+		if _, _, err := unsealValue(k, old); err != nil {
+			return 0, 0, err
+		}
+		delta = -pairBytes(k, old)
+	}
+	next, err := w.kv.NextSequence()
+	if err != nil {
+		return 0, 0, err
+	}
+	var v [versionLen]byte
+	binary.BigEndian.PutUint64(v[:], next)
+	stored := seal(k, v[:], value)
+	return int64(next), delta + pairBytes(k, stored), w.kv.Put(k, stored)
+}
+
+func (w *writer) append(space Space, log string, value []byte) (seq, delta int64, err error) {
+	last, size, err := logEnd(w.tx, space, log)
+	if err != nil {
+		return 0, 0, err
+	}
+	if last == 0 {
+		delta = int64(len(log))
+	}
+	seq = last + 1
+	k := logKey(logPrefix(space, log), seq)
+	if err := w.logs.Put(k, seal(k, value)); err != nil {
+		return 0, 0, err
+	}
+	name := spaceKey(space, log)
+	err = w.names.Put(name, sealInts(name, seq, size+int64(len(value))))
+	return seq, delta + int64(len(value)) + EntryOverhead, err
+}
+
+func (w *writer) deletePrefix(space Space, prefix string) (Counts, error) {
+	var n Counts
+	p := spaceKey(space, prefix)
+	err := eachPage(w.kv, p, func(k, stored []byte) error {
+		n.Keys++
+		n.Bytes += pairBytes(k, stored)
+		return w.kv.Delete(k)
+	})
+	if err != nil {
+		return Counts{}, err
+	}
+	err = eachPage(w.names, p, func(k, stored []byte) error {
+		var last, size int64
+		if err := unsealInts(k, stored, &last, &size); err != nil {
+			return err
+		}
+		n.Logs++
+		n.Entries += last
+		n.Bytes += logBytes(len(k)-spaceLen, last, size)
+		entries := logPrefix(space, string(k[spaceLen:]))
+		for seq := int64(1); seq <= last; seq++ {
+			if err := w.logs.Delete(logKey(entries, seq)); err != nil {
+				return err
+			}
+		}
+		return w.names.Delete(k)
+	})
+	if err != nil {
+		return Counts{}, err
+	}
+	return n, nil
+}
+
+// eachPage calls fn for the pairs whose key begins with prefix. fn may delete the pair: they are taken page by page, since a
+// bbolt cursor does not survive a deletion. The value is valid during the call.
+func eachPage(b *bbolt.Bucket, prefix []byte, fn func(k, stored []byte) error) error {
+	type pair struct{ k, stored []byte }
+	page := make([]pair, 0, 512)
+	start := prefix
+	for {
+		page = page[:0]
+		c := b.Cursor()
+		for k, stored := c.Seek(start); bytes.HasPrefix(k, prefix) && len(page) < cap(page); k, stored = c.Next() {
+			page = append(page, pair{bytes.Clone(k), stored})
+		}
+		for _, p := range page {
+			if err := fn(p.k, p.stored); err != nil {
+				return err
+			}
+		}
+		if len(page) < cap(page) {
+			return nil
+		}
+		start = append(page[len(page)-1].k, 0)
+	}
+}
+
+func (w *writer) putRecord(table Table, key string, value []byte) error {
+	t, err := w.table.CreateBucketIfNotExists([]byte(table))
+	if err != nil {
+		return err
+	}
+	return t.Put([]byte(key), seal([]byte(key), value))
+}
+
+func (w *writer) deleteRecord(table Table, key string) error {
+	t := w.table.Bucket([]byte(table))
+	if t == nil {
+		return nil
+	}
+	return t.Delete([]byte(key))
+}
+
+// account adds to the usage of a space; before keeps what it was when the batch began.
+func (w *writer) account(space Space, delta int64, before map[Space]int64) error {
+	now, ok := w.used[space]
+	if !ok {
+		var err error
+		if now, err = usageOf(w.tx, space); err != nil {
+			return err
+		}
+	}
+	if _, ok := before[space]; !ok {
+		before[space] = now
+	}
+	w.used[space] = max(0, now+delta)
+	return nil
+}
+
+// flush writes the usage of the spaces touched.
+func (w *writer) flush() error {
+	for space, n := range w.used {
+		var err error
+		if n == 0 {
+			err = w.usage.Delete(space[:])
+		} else {
+			err = w.usage.Put(space[:], sealInts(space[:], n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

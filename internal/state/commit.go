@@ -1,0 +1,283 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// A group ends when its batches have this many bytes, so that one transaction stays of a reasonable size.
+const groupBytes = 32 << 20
+
+// request is one Commit that waits for its outcome.
+type request struct {
+	batch  *Batch
+	phase  atomic.Int32
+	done   chan struct{} // closed when result and err are final
+	result CommitResult
+	err    error
+}
+
+// The phases of a request. Only a waiting one can be withdrawn.
+const (
+	waiting int32 = iota
+	taken
+	withdrawn
+)
+
+// Commit applies a batch, together with the others that came while the last transaction was being synced: one sync serves
+// them all. A caller alone waits for nothing but its own transaction. Batches are applied one after another, each sees those before
+// it, and one that fails leaves no trace and does not touch the others.
+//
+// A context that ends while the batch still waits for its turn withdraws it: the context's error comes back and nothing was
+// applied. Once its transaction has begun, Commit waits for the outcome whatever the context says, so that its answer is true.
+//
+// Errors: ErrInvalid, ErrConflict, ErrQuota, ErrDamaged: nothing was applied. ErrUnavailable (the disk is full, read-only or
+// failing): nothing was applied, to none of the group, and a later Commit may succeed; only where the error is ErrUncertain too
+// did writing fail so late that reads see the batch, while a loss of power may undo it.
+func (s *Bolt) Commit(ctx context.Context, b *Batch) (CommitResult, error) {
+	if err := b.validate(); err != nil {
+		return CommitResult{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return CommitResult{}, fmt.Errorf("state: commit: %w", err)
+	}
+	r := &request{batch: b, done: make(chan struct{})}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return CommitResult{}, errClosed("commit")
+	}
+	s.queue = append(s.queue, r)
+	s.mu.Unlock()
+	s.wakeUp()
+
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if r.phase.CompareAndSwap(waiting, withdrawn) {
+			return CommitResult{}, fmt.Errorf("state: commit was withdrawn before its turn, nothing was applied: %w", ctx.Err())
+		}
+		<-r.done
+	}
+	if r.err != nil {
+		return CommitResult{}, r.err
+	}
+	return r.result, nil
+}
+
+func (s *Bolt) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// committer is what belongs to the one goroutine that writes, run.
+type committer struct {
+	// unsynced: DurabilityProcess committed since the last sync. syncErr: the last sync failed.
+	unsynced bool
+	syncErr  error
+}
+
+// run commits groups until the store closes and its queue is empty.
+func (s *Bolt) run() {
+	defer close(s.ended)
+	var tick <-chan time.Time
+	for {
+		// Those whom the last group woke get a chance to come back before the next one starts.
+		runtime.Gosched()
+		group, closing := s.take()
+		switch {
+		case len(group) > 0:
+			s.commitGroup(group)
+			for _, r := range group {
+				close(r.done)
+			}
+			if s.unsynced && tick == nil {
+				tick = s.opts.After(s.opts.SyncEvery)
+			}
+			select {
+			case <-tick:
+				tick, _ = nil, s.sync()
+			default:
+			}
+		case closing:
+			return
+		default:
+			select {
+			case <-s.wake:
+			case <-tick:
+				tick, _ = nil, s.sync()
+			}
+		}
+	}
+}
+
+// take returns the next group: what waits and was not withdrawn, up to groupBytes.
+func (s *Bolt) take() (group []*request, closing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, size := 0, 0
+	for n < len(s.queue) && (len(group) == 0 || size+s.queue[n].batch.Bytes() <= groupBytes) {
+		if r := s.queue[n]; r.phase.CompareAndSwap(waiting, taken) {
+			group = append(group, r)
+			size += r.batch.Bytes()
+		}
+		n++
+	}
+	rest := copy(s.queue, s.queue[n:])
+	clear(s.queue[rest:])
+	s.queue = s.queue[:rest]
+	return group, s.closing
+}
+
+// commitGroup decides every request of a group in one transaction. A request that fails after it has changed something is taken
+// out, and the others start again in a fresh transaction.
+func (s *Bolt) commitGroup(group []*request) {
+	if s.opts.beforeWrite != nil {
+		s.opts.beforeWrite(len(group))
+	}
+	if err := s.writable(); err != nil {
+		failAll(group, err)
+		return
+	}
+	for {
+		tx, err := s.begin(true)
+		if err != nil {
+			failAll(group, s.fail("commit", err))
+			return
+		}
+		wrote, again := s.applyGroup(tx, group)
+		switch {
+		case again:
+			s.rollback(tx)
+		case !wrote:
+			s.rollback(tx)
+			return
+		default:
+			if err := s.finish(tx); err != nil {
+				failAll(group, err)
+			}
+			return
+		}
+	}
+}
+
+// applyGroup applies what has not failed yet. Again means that a request failed half-way, so that tx must not be committed.
+func (s *Bolt) applyGroup(tx *bbolt.Tx, group []*request) (wrote, again bool) {
+	var w *writer
+	err := guard(func() (err error) {
+		w, err = newWriter(tx)
+		return err
+	})
+	if err != nil {
+		failAll(group, s.fail("commit", err))
+		return false, false
+	}
+	for _, r := range group {
+		if r.err != nil {
+			continue
+		}
+		changed := false
+		err := guard(func() (err error) {
+			if err = w.check(r.batch); err != nil {
+				return err
+			}
+			changed = r.batch.writes()
+			r.result, err = w.apply(r.batch)
+			return err
+		})
+		if err != nil {
+			r.err = s.fail("commit", err)
+			if changed || isFault(err) {
+				return false, true
+			}
+		}
+		wrote = wrote || changed
+	}
+	if err := guard(w.flush); err != nil {
+		failAll(group, s.fail("commit", err))
+		return false, false
+	}
+	return wrote, false
+}
+
+// finish commits the transaction.
+func (s *Bolt) finish(tx *bbolt.Tx) error {
+	id := tx.ID()
+	err := guard(tx.Commit)
+	switch {
+	case err == nil:
+		s.unsynced = s.opts.Durability == DurabilityProcess
+		return nil
+	case isFault(err):
+		s.rollback(tx)
+		var f fault
+		errors.As(err, &f)
+		broken := &Error{Kind: ErrDamaged, Message: fmt.Sprintf("commit: data file %s is damaged and takes no more writes: %v", s.path, f.value), Hint: damageHint, Cause: f}
+		s.broken.Store(broken)
+		return broken
+	}
+	return s.commitError(id, err)
+}
+
+// commitError says what a failed commit of transaction id means. bbolt writes and syncs the pages first, then the page
+// that points to them: when that one reached the file, readers see the transaction although its sync failed.
+func (s *Bolt) commitError(id int, err error) error {
+	e := &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("commit: data file %s could not be written: %s", s.path, err), Hint: hintFor(err), Cause: err}
+	if tx, beginErr := s.begin(false); beginErr == nil {
+		if tx.ID() >= id {
+			e.Kind = ErrUncertain
+			e.Message += "; it was written all the same, but a loss of power may undo it"
+		}
+		_ = tx.Rollback()
+	}
+	return e
+}
+
+// rollback gives a write transaction up. Its lock must come free, or nobody may enter bbolt again.
+func (s *Bolt) rollback(tx *bbolt.Tx) {
+	err := guard(tx.Rollback)
+	if err != nil && !errors.Is(err, berrors.ErrTxClosed) {
+		s.stuck.Store(true)
+	}
+}
+
+// writable tells why nothing can be written, if so. A sync that failed is tried again first.
+func (s *Bolt) writable() error {
+	if e := s.broken.Load(); e != nil {
+		return e
+	}
+	if s.syncErr != nil {
+		return s.sync()
+	}
+	return nil
+}
+
+// sync brings what DurabilityProcess has committed to the disk.
+func (s *Bolt) sync() error {
+	if !s.unsynced && s.syncErr == nil {
+		return nil
+	}
+	if s.stuck.Load() {
+		return s.syncErr
+	}
+	s.unsynced, s.syncErr = false, nil
+	if err := guard(s.db.Sync); err != nil {
+		s.syncErr = &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("data file %s could not be synced: %s", s.path, err), Hint: hintFor(err), Cause: err}
+	}
+	return s.syncErr
+}
+
+func failAll(group []*request, err error) {
+	for _, r := range group {
+		r.result, r.err = CommitResult{}, err
+	}
+}

@@ -1,0 +1,164 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/memhost/memhost/abi"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// What a caller can tell apart with errors.Is.
+var (
+	// ErrConflict: a precondition of the batch was not met; nothing was applied. Error.Conflict names it.
+	ErrConflict = errors.New("precondition not met")
+	// ErrQuota: the batch would make a space larger than Batch.MaxSpaceBytes; nothing was applied. Error.Quota has the numbers.
+	ErrQuota = errors.New("state of the scope is full")
+	// ErrInvalid: the caller asked for what cannot be, such as an empty key.
+	ErrInvalid = errors.New("invalid request to the store")
+
+	// ErrUnavailable: the store could not be read or written (disk full, read-only file system, closed, damaged, owned by
+	// another process, ...). Those below are kinds of it.
+	ErrUnavailable = errors.New("state cannot be reached or used")
+	// ErrUncertain: writing failed so late that the batch may be there after a restart, or not.
+	ErrUncertain = errors.New("outcome of the commit is uncertain")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("store is closed")
+	// ErrDamaged: the file is not what the store wrote.
+	ErrDamaged = errors.New("data file is damaged")
+
+	// ErrOwned: another process owns the data folder. Error.Owner says who, when its slot.json could be read.
+	ErrOwned = errors.New("data folder belongs to another process")
+	// ErrSchema: an older or a newer memhost made the data folder.
+	ErrSchema = errors.New("data folder has another schema")
+	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
+	ErrFolder = errors.New("data folder cannot be used")
+)
+
+// Error is a failure of the store. Its text says who, doing what, got what, and what to do next.
+type Error struct {
+	// Kind is one of the sentinels above, for errors.Is.
+	Kind error
+	// Message says what happened; Hint what to do next, where there is something to do.
+	Message string
+	Hint    string
+
+	// Conflict is set for ErrConflict, Quota for ErrQuota; Owner for ErrOwned when slot.json was readable.
+	Conflict *Conflict
+	Quota    *Quota
+	Owner    *SlotInfo
+
+	// Cause is the underlying error, if any; errors.Is and errors.As see it.
+	Cause error
+}
+
+// Conflict names the precondition that was not met: of a key in a space, or of a record in a table.
+type Conflict struct {
+	Space Space
+	// Key is the key of the put, or of the record when Table is set.
+	Key   string
+	Table Table
+	// Expected and Found are versions of the key; 0 means absent. For records both are 0.
+	Expected, Found int64
+}
+
+// Quota has the numbers of a refused batch, in bytes.
+type Quota struct {
+	Space Space
+	// Used is the usage before the batch, Needed what it would have been after it, Limit the batch's MaxSpaceBytes.
+	Used, Needed, Limit int64
+}
+
+// Error is the message, and the hint behind a semicolon.
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return "state: " + e.Message
+	}
+	return "state: " + e.Message + "; " + e.Hint
+}
+
+// Unwrap returns Kind, what Kind is a kind of, and Cause.
+func (e *Error) Unwrap() []error {
+	errs := []error{e.Kind}
+	switch e.Kind {
+	case ErrConflict, ErrQuota, ErrInvalid, ErrUnavailable:
+	default:
+		errs = append(errs, ErrUnavailable)
+	}
+	if e.Cause != nil {
+		errs = append(errs, e.Cause)
+	}
+	return errs
+}
+
+// As makes errors.As (and so abi.AsError) find the contract's error in e: conflict, too_large for a quota, invalid_argument, and
+// unavailable for the rest, with the kind as its reason. Unavailable is retryable where time may heal it.
+func (e *Error) As(target any) bool {
+	t, ok := target.(**abi.Error)
+	if !ok {
+		return false
+	}
+	code, reason := abi.CodeUnavailable, ""
+	switch e.Kind {
+	case ErrConflict:
+		code = abi.CodeConflict
+	case ErrQuota:
+		code, reason = abi.CodeTooLarge, "state_full"
+	case ErrInvalid:
+		code = abi.CodeInvalidArgument
+	case ErrUncertain:
+		reason = "state_uncertain"
+	case ErrClosed:
+		reason = "state_closed"
+	case ErrDamaged:
+		reason = "state_damaged"
+	case ErrOwned:
+		reason = "folder_owned"
+	case ErrSchema:
+		reason = "folder_schema"
+	case ErrFolder:
+		reason = "folder"
+	}
+	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
+	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain
+	*t = found
+	return true
+}
+
+func invalid(format string, args ...any) *Error {
+	return &Error{Kind: ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func errClosed(what string) *Error {
+	return &Error{Kind: ErrClosed, Message: what + ": the store is closed"}
+}
+
+// damaged says what is wrong where. Whoever knows the path adds it with (*Bolt).locate.
+func damaged(format string, args ...any) *Error {
+	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf(format, args...)}
+}
+
+const damageHint = "restore the file from a copy, or move it away to start with empty state"
+
+// hintFor says what an operator does about a failure of the file system.
+func hintFor(err error) string {
+	text := strings.ToLower(err.Error())
+	switch {
+	case errors.Is(err, berrors.ErrMaxSizeReached):
+		return "raise the limit of the data file or delete state"
+	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, "no space left"), strings.Contains(text, "not enough space"):
+		return "make room on the disk and try again"
+	case strings.Contains(text, "quota exceeded"), strings.Contains(text, "file too large"):
+		return "raise the limit that the system sets, or make room, and try again"
+	case errors.Is(err, syscall.EROFS), strings.Contains(text, "read-only file system"):
+		return "mount it writable, or use another --data folder"
+	case errors.Is(err, fs.ErrPermission):
+		return "give this user the right to read and write there, or use another --data folder"
+	case errors.Is(err, syscall.EIO), strings.Contains(text, "input/output error"):
+		return "check the disk"
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// DataFile is the store's file in the data folder.
+const DataFile = "state.db"
+
+// Schema is the version of the layout that this package reads and writes.
+const Schema = 1
+
+// Open opens the store in a data folder and makes this process the folder's one owner until Close. A folder that does
+// not exist is created with mode 0700, its data file with 0600. The file's structure is checked first, which takes time in proportion
+// to its size: some 25 ms for 100 MB that the system has in memory. A slot.json that a killed owner left behind is removed.
+//
+// Errors: ErrOwned (another process has the folder; Error.Owner says where it listens), ErrSchema, ErrDamaged, ErrFolder, and
+// ErrInvalid for the options. A data file that was there is not changed then.
+func Open(dir string, opts Options) (*Bolt, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	// 1. the folder, and what lies in it
+	path := filepath.Join(dir, DataFile)
+	exists, err := prepareFolder(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	// 2. the file as it lies, under bbolt's shared lock: bbolt trusts what it reads
+	if exists {
+		if err := checkFile(dir, path, opts); err != nil {
+			return nil, err
+		}
+	}
+	// 3. the lock and the file
+	db, file, err := openBolt(path, opts.LockTimeout, bbolt.Options{
+		FreelistType: bbolt.FreelistMapType,
+		NoSync:       opts.Durability == DurabilityProcess,
+		MaxSize:      int(opts.MaxFileBytes),
+		NoStatistics: true,
+	})
+	if err != nil {
+		return nil, openError(dir, path, err)
+	}
+	s := &Bolt{opts: opts, path: path, db: db, file: file, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	// 4. the schema
+	if err := s.openSchema(dir); err != nil {
+		_ = guard(db.Close)
+		return nil, err
+	}
+	// 5. ours now
+	_ = RemoveSlot(dir)
+	go s.run()
+	return s, nil
+}
+
+// prepareFolder makes the folder and tells whether a data file is in it.
+func prepareFolder(dir, path string) (exists bool, err error) {
+	if dir == "" {
+		return false, invalid("the data folder has an empty name")
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s is a file, not a folder", dir), Hint: "use another --data folder"}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, openError(dir, path, err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, openError(dir, path, err)
+	case !info.Mode().IsRegular():
+		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("%s is not a regular file (%s)", path, info.Mode()), Hint: "move it away, or use another --data folder"}
+	}
+	return true, nil
+}
+
+// openBolt is bbolt.Open, except that the lock is free again when it panics.
+func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
+	o.Timeout = timeout
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		var err error
+		file, err = os.OpenFile(name, flag, mode)
+		return file, err
+	}
+	err = guard(func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &o)
+		return err
+	})
+	if isFault(err) && file != nil {
+		_ = file.Close()
+	}
+	return db, file, err
+}
+
+// checkFile looks at an existing data file before it is opened for writing.
+func checkFile(dir, path string, opts Options) error {
+	db, file, err := openBolt(path, opts.LockTimeout, bbolt.Options{ReadOnly: true, NoStatistics: true})
+	if err != nil {
+		if info, statErr := os.Stat(path); statErr == nil && info.Size() == 0 && !errors.Is(err, berrors.ErrTimeout) {
+			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is empty: it was cut off, or its making was interrupted", path),
+				Hint: "restore it from a copy, or remove it when nothing was stored yet"}
+		}
+		return openError(dir, path, err)
+	}
+	defer func() { _ = guard(db.Close) }()
+	if err := guard(func() error { return checkStructure(file) }); err != nil {
+		return openError(dir, path, err)
+	}
+	return nil
+}
+
+// openSchema reads the schema of the file, and makes the buckets of a new one.
+func (s *Bolt) openSchema(dir string) error {
+	tx, err := s.begin(true)
+	if err != nil {
+		return openError(dir, s.path, err)
+	}
+	isNew := false
+	err = guard(func() error {
+		if k, _ := tx.Cursor().First(); k == nil {
+			isNew = true
+			return createBuckets(tx)
+		}
+		return checkSchema(dir, tx)
+	})
+	if err == nil && isNew {
+		err = guard(tx.Commit)
+	} else {
+		s.rollback(tx)
+	}
+	if err != nil {
+		return openError(dir, s.path, err)
+	}
+	return nil
+}
+
+func createBuckets(tx *bbolt.Tx) error {
+	for _, name := range []string{bucketKV, bucketLogs, bucketNames, bucketUsage, bucketTables, bucketMeta} {
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte(strconv.Itoa(Schema)))
+}
+
+func checkSchema(dir string, tx *bbolt.Tx) error {
+	var text string
+	if meta := tx.Bucket([]byte(bucketMeta)); meta != nil {
+		text = string(meta.Get([]byte(keySchema)))
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case text == "":
+		n = 0
+	case err != nil || n < 0:
+		return damaged("its schema is %q, want a number", text)
+	}
+	switch {
+	case n > Schema:
+		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by a newer memhost (schema %d, this one reads %d)", dir, n, Schema),
+			Hint: "use that version or another --data folder"}
+	case n < Schema:
+		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, this one reads %d), and there is no migration from it", dir, n, Schema),
+			Hint: "use that version or another --data folder"}
+	}
+	return nil
+}
+
+// openError says in words why the data folder could not be opened.
+func openError(dir, path string, err error) error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		if e.Kind == ErrDamaged {
+			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is damaged: %s", path, e.Message), Hint: damageHint, Cause: e.Cause}
+		}
+		return err
+	case errors.Is(err, berrors.ErrTimeout):
+		return ownedError(dir, err)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
+		strings.Contains(err.Error(), "file size too small"): // bbolt has no name for this one
+		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is not a database of memhost, or its beginning is damaged: %s", path, err), Hint: damageHint, Cause: err}
+	default:
+		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s cannot be used: %s", dir, err), Hint: hintFor(err), Cause: err}
+	}
+}
+
+func ownedError(dir string, cause error) error {
+	e := &Error{Kind: ErrOwned, Message: fmt.Sprintf("data folder %s belongs to another process", dir),
+		Hint: "talk to that slot (--server), stop it, or use another --data folder", Cause: cause}
+	if info, err := ReadSlot(dir); err == nil {
+		e.Owner = &info
+		e.Message += fmt.Sprintf(": pid %d, a slot at %s, says its %s", info.PID, info.Address, SlotFile)
+	}
+	return e
+}

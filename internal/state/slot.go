@@ -1,0 +1,83 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// SlotFile is the file in the data folder that tells other processes where the slot that owns it listens.
+const SlotFile = "slot.json"
+
+// SlotInfo is the content of slot.json. It holds no secrets.
+type SlotInfo struct {
+	// Address is where the slot listens, as host:port.
+	Address   string    `json:"address"`
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+	// TokenRequired tells a client that it needs the operator's bearer token.
+	TokenRequired bool `json:"token_required"`
+}
+
+// WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it, after
+// Open.
+func WriteSlot(dir string, info SlotInfo) error {
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err == nil {
+		err = replaceFile(dir, SlotFile, append(text, '\n'))
+	}
+	if err != nil {
+		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("writing %s: %s", filepath.Join(dir, SlotFile), err), Hint: hintFor(err), Cause: err}
+	}
+	return nil
+}
+
+// replaceFile writes a temporary file and renames it. CreateTemp gives it mode 0600.
+func replaceFile(dir, name string, text []byte) error {
+	f, err := os.CreateTemp(dir, name+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// ReadSlot reads slot.json. The error is fs.ErrNotExist when there is none.
+//
+// A slot that was killed leaves its file behind: who reads one must expect that nobody listens at the address, or somebody
+// else. The next Open removes it.
+func ReadSlot(dir string) (SlotInfo, error) {
+	path := filepath.Join(dir, SlotFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return SlotInfo{}, &Error{Kind: ErrFolder, Message: fmt.Sprintf("reading %s: %s", path, err), Cause: err}
+	}
+	var info SlotInfo
+	if err := json.Unmarshal(text, &info); err != nil {
+		return SlotInfo{}, &Error{Kind: ErrFolder, Message: fmt.Sprintf("%s is not what a slot writes: %s", path, err),
+			Hint: "remove it when no slot is running", Cause: err}
+	}
+	return info, nil
+}
+
+// RemoveSlot takes slot.json away; that there is none is no error. The owner calls it before Close.
+func RemoveSlot(dir string) error {
+	err := os.Remove(filepath.Join(dir, SlotFile))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &Error{Kind: ErrFolder, Message: fmt.Sprintf("removing %s: %s", filepath.Join(dir, SlotFile), err), Hint: hintFor(err), Cause: err}
+}

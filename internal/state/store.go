@@ -1,0 +1,146 @@
+package state
+
+import (
+	"context"
+	"encoding/hex"
+)
+
+// Space is the hash that names one (provider, origin, namespace, scope, generation). The host makes it; the store only
+// keeps spaces apart.
+type Space [16]byte
+
+// String is the space in hexadecimal.
+func (s Space) String() string { return hex.EncodeToString(s[:]) }
+
+// Table names one kind of host record ("ledger", "modes"). It comes into being with its first record. 1 to MaxName bytes.
+type Table string
+
+// AnyVersion as the expected version of a Put writes whatever the key holds now. 0 means that the key must be absent.
+const AnyVersion = -1
+
+// Sizes that a Batch is checked against before anything is written, in bytes. Larger is ErrInvalid.
+const (
+	// MaxName bounds keys, log names, record keys and names of tables. None of them may be empty.
+	MaxName = 16 << 10
+	// MaxValue bounds one value, log entry or record.
+	MaxValue = 1 << 30
+)
+
+// DefaultLimit is the number of items in a page when the query's Limit is 0.
+const DefaultLimit = 1000
+
+// Store is what the host needs of a store. It is safe for concurrent use.
+//
+// Byte slices that it returns are the caller's own. A reading sees one moment of the store; two readings may see two. The
+// errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
+type Store interface {
+	// Get returns a key's value. Version 0 means absent: that is no error.
+	Get(ctx context.Context, space Space, key string) (Value, error)
+	// List returns a page of a space's keys in ascending byte order.
+	List(ctx context.Context, space Space, q ListQuery) (Page, error)
+	// ReadLog returns a page of a log's entries. A log that does not exist is empty.
+	ReadLog(ctx context.Context, space Space, q LogQuery) (Entries, error)
+	// LastSeq returns the sequence number of a log's last entry, 0 when there is none. Its cost does not grow with the log.
+	LastSeq(ctx context.Context, space Space, log string) (int64, error)
+	// Count tells what Batch.DeletePrefix with that prefix would remove. Its cost grows with the number of keys, not of entries.
+	Count(ctx context.Context, space Space, prefix string) (Counts, error)
+	// Usage returns the bytes that a space holds, counted as Counts.Bytes says. Its cost does not grow with the space.
+	Usage(ctx context.Context, space Space) (int64, error)
+
+	// Record returns a host record: nil when it is absent, not nil though perhaps empty when it is there.
+	Record(ctx context.Context, table Table, key []byte) ([]byte, error)
+	// Records returns the records whose key begins with prefix and is greater than after, in ascending byte order. Limit 0
+	// means DefaultLimit; there may be more when that many came back.
+	Records(ctx context.Context, table Table, prefix, after []byte, limit int) ([]KeyValue, error)
+
+	// Commit applies a batch: all of it or nothing. When it returns nil the batch is as durable as the store was opened for.
+	// See Bolt.Commit for what a cancelled context means. The batch is neither changed nor kept.
+	Commit(ctx context.Context, b *Batch) (CommitResult, error)
+	// Close waits for commits under way and releases the store. What comes later is ErrClosed. Closing twice is harmless.
+	Close() error
+}
+
+// Value is what a key holds.
+type Value struct {
+	// Data is nil when the key is absent.
+	Data []byte
+	// Version is greater than every version that the store gave before, to any key; 0 means absent.
+	Version int64
+}
+
+// ListQuery asks for a page of keys.
+type ListQuery struct {
+	// Prefix selects keys; empty selects all.
+	Prefix string
+	// After continues behind a key (exclusive), which need not exist. Empty starts at the first.
+	After string
+	// Limit is a number of keys; 0 means DefaultLimit.
+	Limit int
+	// Values asks for the values too.
+	Values bool
+	// MaxBytes ends a page before the keys (and values, when asked for) exceed it; 0 means no such limit. The first item
+	// comes whatever its size, so that a reader gets on.
+	MaxBytes int
+}
+
+// Page is a part of a list.
+type Page struct {
+	Items []Item
+	// More is true when there are further keys behind the last item.
+	More bool
+}
+
+// Item is one key of a Page.
+type Item struct {
+	Key     string
+	Version int64
+	// Size is the length of the value in bytes, also when Data was not asked for.
+	Size int
+	// Data is nil unless ListQuery.Values was set.
+	Data []byte
+}
+
+// LogQuery asks for a page of a log.
+type LogQuery struct {
+	Log string
+	// From is the first sequence number wanted; 0 means the first entry, or with Reverse the last.
+	From int64
+	// Limit is a number of entries; 0 means DefaultLimit.
+	Limit int
+	// Reverse reads from newer to older entries.
+	Reverse bool
+	// MaxBytes ends a page before the entries exceed it; 0 means no such limit. The first entry comes whatever its size.
+	MaxBytes int
+}
+
+// Entries is a part of a log.
+type Entries struct {
+	Items []Entry
+	// Last is the sequence number of the log's last entry, read in the same moment; 0 when there is none.
+	Last int64
+	// More is true when there are further entries behind the last item, in the direction of reading.
+	More bool
+}
+
+// Entry is one entry of a log.
+type Entry struct {
+	// Seq counts from 1 without gaps. After DeletePrefix removed the log it starts at 1 again.
+	Seq  int64
+	Data []byte
+}
+
+// KeyValue is one host record.
+type KeyValue struct {
+	Key, Value []byte
+}
+
+// Counts tells how much a prefix holds or held.
+type Counts struct {
+	Keys, Logs, Entries int64
+	// Bytes counts for each key its length and that of its value; for each log its name's length, and for each entry its
+	// length and EntryOverhead.
+	Bytes int64
+}
+
+// EntryOverhead is what an entry counts for in usage besides its own bytes, so that empty entries are not free.
+const EntryOverhead = 8
