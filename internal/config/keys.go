@@ -1,0 +1,241 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// kind is what a key takes.
+type kind int
+
+const (
+	aText kind = iota
+	anID
+	aTruth
+	anInteger
+	aChoice
+	aList
+	// aBlocks is a map from a provider's name to its native block, whose keys are the provider's own.
+	aBlocks
+	// aSecrets is a map from a secret's name to where it comes from.
+	aSecrets
+)
+
+// Key is one key of the configuration outside the native blocks.
+type Key struct {
+	// Path is dotted: memory.scope.run_id.
+	Path string
+	// Env is the variable that sets it; in memory.backends, memory.conditions and secrets NAME and KEY stand for the rest.
+	Env string
+	// Flag is the flag that sets it, without dashes; "" where there is none.
+	Flag string
+	// Default is nil, a string, an int, a bool or an empty []string.
+	Default any
+	// Wants says what values fit.
+	Wants string
+	Doc   string
+}
+
+type key struct {
+	path     string
+	kind     kind
+	flag     string
+	def      any
+	doc      string
+	choices  []string
+	min, max int64
+}
+
+const (
+	mib    = 1 << 20
+	gib    = 1 << 30
+	day    = 24 * 60 * 60 * 1000
+	maxID  = 512  // bytes, CONTRACT section 1
+	maxAny = 4096 // bytes of any other text
+)
+
+// keys is the whole configuration, in the order in which it is shown.
+func keys() []key {
+	return []key{
+		{path: "memory.backend", kind: aText, flag: "backend", doc: "The memory architecture that serves. Exactly one of backend and condition is set."},
+		{path: "memory.condition", kind: aText, flag: "condition", def: DefaultProvider, doc: "The control condition that serves."},
+		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, or the name of a built-in module; built-in modules are found by the provider's name without it."},
+		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID, doc: "Separates installations that share one backend."},
+		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default", doc: "The run whose memory is meant where a request does not say."},
+		{path: "memory.scope.persona_id", kind: anID, flag: "persona", def: "default", doc: "The persona whose memory is meant where a request does not say."},
+		{path: "memory.scope.agent_id", kind: anID, flag: "agent", doc: "The agent, with agent_scoped."},
+		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it travels as a label."},
+		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"}, doc: "Whether requests may name other scopes than the configured one."},
+		{path: "memory.tokenizer", kind: aChoice, flag: "tokenizer", def: "bytes4", choices: []string{"bytes4", "cl100k_base", "o200k_base"}, doc: "How tokens are counted: bytes4 estimates, the others count exactly and take longer."},
+		{path: "memory.read_only_test_sessions", kind: aTruth, def: false, doc: "Makes sessions that match test_sessions read-only."},
+		{path: "memory.test_sessions", kind: aList, def: []string{}, doc: "Globs of session ids."},
+		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
+		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
+		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. Blocks name them: {secret: NAME}."},
+		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077", doc: "The address of the HTTP door, host:port."},
+		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request body."},
+		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day, doc: "How long running requests may take to end at shutdown."},
+		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data folder."},
+		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"}, doc: "What an acknowledged write survives: a power loss, or only the end of the process."},
+		{path: "data.state_bytes_per_scope", kind: anInteger, def: gib, min: mib, max: 1024 * gib, doc: "How much a module may keep for one scope."},
+		{path: "log.level", kind: aChoice, flag: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, doc: "What is logged."},
+		{path: "log.format", kind: aChoice, flag: "log-format", def: "text", choices: []string{"text", "json"}, doc: "How it is logged."},
+		{path: "limits.memory_bytes", kind: anInteger, def: 128 * mib, min: mib, max: 4 * gib, doc: "The memory of one module instance."},
+		{path: "limits.pool", kind: anInteger, def: 4, min: 1, max: 1024, doc: "The most instances of the module at a time."},
+		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20, doc: "The most calls under way or waiting; more are refused."},
+		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest answer of a backend to one native call, and of the module to one operation."},
+		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
+		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day, doc: "How long an operation may take where the module's manifest does not say."},
+	}
+}
+
+// Keys lists the configuration's keys, for help texts and documentation.
+func Keys() []Key {
+	var list []Key
+	for _, k := range keys() {
+		env := envName(strings.Split(k.path, "."))
+		switch k.kind {
+		case aBlocks:
+			env += "__NAME__KEY"
+		case aSecrets:
+			env += "__NAME__ENV"
+		}
+		list = append(list, Key{Path: k.path, Env: env, Flag: k.flag, Default: k.def, Wants: k.wants(), Doc: k.doc})
+	}
+	return list
+}
+
+// FlagKeys maps the flags that Options.Flags may hold, without dashes, to the keys they set.
+func FlagKeys() map[string]string {
+	m := map[string]string{}
+	for _, k := range keys() {
+		if k.flag != "" {
+			m[k.flag] = k.path
+		}
+	}
+	return m
+}
+
+func (k *key) wants() string {
+	switch k.kind {
+	case anID:
+		return fmt.Sprintf("a string of 1 to %d bytes", maxID)
+	case aTruth:
+		return "true or false"
+	case anInteger:
+		return fmt.Sprintf("an integer from %d to %d", k.min, k.max)
+	case aChoice:
+		return "one of " + strings.Join(k.choices, ", ")
+	case aList:
+		return "a list of strings"
+	case aBlocks, aSecrets:
+		return "an object"
+	}
+	return "a string"
+}
+
+// textual tells whether the key takes a text as it is, so that 123 in a variable is the text 123.
+func (k *key) textual() bool { return k.kind == aText || k.kind == anID || k.kind == aChoice }
+
+// node is a place in the tree of keys: a group, or a key.
+type node struct {
+	key      *key
+	children map[string]*node
+	order    []string
+}
+
+func keyTree() *node {
+	root := &node{children: map[string]*node{}}
+	all := keys()
+	for i := range all {
+		n := root
+		for _, step := range strings.Split(all[i].path, ".") {
+			next := n.children[step]
+			if next == nil {
+				next = &node{children: map[string]*node{}}
+				n.children[step] = next
+				n.order = append(n.order, step)
+			}
+			n = next
+		}
+		n.key = &all[i]
+	}
+	return root
+}
+
+// find returns the deepest node on path and how many steps lead to it.
+func (n *node) find(path []string) (*node, int) {
+	for i, step := range path {
+		next := n.children[step]
+		if next == nil {
+			return n, i
+		}
+		n = next
+	}
+	return n, len(path)
+}
+
+// elsewhere finds the path of a key of this name in another group: backend stands in memory.
+func elsewhere(name string) string {
+	for _, k := range keys() {
+		if strings.HasSuffix(k.path, "."+name) {
+			return k.path
+		}
+	}
+	return ""
+}
+
+func secretKeys() []string { return []string{"env", "file", "origin"} }
+
+// defaults is the lowest layer.
+func (l *loader) defaults() *layer {
+	tree := map[string]any{}
+	for _, k := range keys() {
+		if k.def == nil {
+			continue
+		}
+		var v any
+		switch d := k.def.(type) {
+		case int:
+			v = json.Number(fmt.Sprint(d))
+		case []string:
+			v = []any{}
+		default:
+			v = d
+		}
+		path := strings.Split(k.path, ".")
+		set(tree, path, v)
+	}
+	return &layer{kind: KindDefault, tree: tree, from: map[string]Origin{"": {Kind: KindDefault}}}
+}
+
+// set puts v at a path, making maps on the way.
+func set(tree map[string]any, path []string, v any) {
+	for _, step := range path[:len(path)-1] {
+		next, ok := tree[step].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			tree[step] = next
+		}
+		tree = next
+	}
+	tree[path[len(path)-1]] = v
+}
+
+// remove deletes the key at a path.
+func remove(tree map[string]any, path ...string) {
+	if m, ok := lookup(tree, path[:len(path)-1]); ok {
+		if m, ok := m.(map[string]any); ok {
+			delete(m, path[len(path)-1])
+		}
+	}
+}
+
+func has(tree map[string]any, path ...string) bool {
+	v, ok := lookup(tree, path)
+	return ok && v != nil
+}
+
+func isOneOf(word string, list []string) bool { return slices.Contains(list, word) }

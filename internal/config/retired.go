@@ -1,0 +1,76 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// retiredKey is a key of early designs of this configuration that cannot hold what it promises. People still write it, so
+// it is answered with the reason and what takes its place, not with "unknown key".
+type retiredKey struct {
+	path []string
+	text string
+}
+
+const (
+	scopeInstead = "remove it: memory.scope says whose memory is meant, memory.namespace separates installations"
+	notInjective = "a template can give two scopes the same id, so memhost derives native ids from namespace, run, persona and agent itself"
+)
+
+// retired finds such keys in the block of one of the first-party architectures. Blocks of other providers may use the same
+// names for what they like.
+func retired(provider string, block map[string]any) []retiredKey {
+	var found []retiredKey
+	add := func(path []string, text string) { found = append(found, retiredKey{slices.Clone(path), text}) }
+	mem0OSS := block["api"] == nil || block["api"] == "oss"
+	eachValue(block, nil, func(path []string, v any) {
+		if len(path) == 0 {
+			return
+		}
+		name := path[len(path)-1]
+		text, _ := v.(string)
+		switch provider {
+		case "graphiti":
+			switch name {
+			case "group_id_template":
+				add(path, "cannot hold: Graphiti's group ids are made of letters, digits, _ and - only, and "+notInjective+"; "+scopeInstead)
+				return
+			case "search_config":
+				add(path, "cannot hold: neither of Graphiti's servers takes a search configuration, facts are always found by BM25 and cosine with reciprocal rank fusion; remove it")
+				return
+			}
+		case "honcho":
+			if name == "workspace_template" {
+				add(path, "cannot hold: Honcho's ids are made of letters, digits, _ and - only, and "+notInjective+" (one workspace for each scope, so that it can be reset); "+scopeInstead)
+				return
+			}
+		case "memos":
+			switch {
+			case name == "writable_cube_template" || name == "readable_cube_template":
+				add(path, "cannot hold: ':' in a cube's id collides with MemOS's Redis keys, and "+notInjective+" (one cube for each scope, read and written); "+scopeInstead)
+				return
+			case text == "mixture" && (name == "add_mode" || name == "mode" && (len(path) == 1 || path[len(path)-2] == "add")):
+				add(path, "cannot hold: MemOS adds only in mode fast or fine (mixture is answered with 422), and mixture search drops preferences and sources and writes a search history; "+
+					"write add_mode: fast or fine, and search_mode: fast (mixture only as an ablation)")
+				return
+			}
+		case "mem0", "simple_rag":
+			if name == "rerank" && v != false && v != nil && mem0OSS {
+				add(path, "cannot hold: mem0's open-source server has no rerank field and ignores it in silence; remove it, "+
+					"or set api to a surface that reranks (the platform, or the gateway)")
+				return
+			}
+		default:
+			return
+		}
+		if strings.HasSuffix(name, "_template") && strings.Contains(text, ":") && scopePlaceholder(text) {
+			add(path, "cannot hold: ':' is refused in ids, or splits them, in these backends, and "+notInjective+"; "+scopeInstead)
+		}
+	})
+	return found
+}
+
+func scopePlaceholder(text string) bool {
+	return slices.ContainsFunc([]string{"{run_id}", "{persona_id}", "{user_id}", "{agent_id}", "{session_id}"},
+		func(p string) bool { return strings.Contains(text, p) })
+}

@@ -1,0 +1,298 @@
+package schema
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// describe says what a schema wants, to stand behind "want": an integer of at least 2.
+func describe(s *jsonschema.Schema) string {
+	if w := describeIf(s, 0); w != "" {
+		return w
+	}
+	return "another value"
+}
+
+// describeIf is describe, or "" where the schema says nothing that can be told in a few words.
+func describeIf(s *jsonschema.Schema, depth int) string {
+	const maxDescribed = 4 // beyond it nobody reads on
+	if s == nil || depth > maxDescribed {
+		return ""
+	}
+	switch {
+	case s.Enum != nil:
+		return "one of " + values(s.Enum.Values)
+	case s.Const != nil:
+		return values([]any{*s.Const})
+	case isSecretRef(s):
+		return "{secret: NAME}, the name of a secret of the configuration"
+	case s.Types != nil:
+		var kinds []string
+		for _, t := range s.Types.ToStrings() {
+			if t != "null" {
+				kinds = append(kinds, describeType(s, t, depth))
+			}
+		}
+		if slices.Contains(s.Types.ToStrings(), "null") {
+			kinds = append(kinds, "null")
+		}
+		return join(kinds, "or")
+	case s.Ref != nil:
+		return describeIf(s.Ref, depth+1)
+	}
+	for _, list := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+		var forms []string
+		for _, n := range list {
+			if w := describeIf(n, depth+1); w != "" && !slices.Contains(forms, w) {
+				forms = append(forms, w)
+			}
+		}
+		if len(forms) > 0 {
+			return join(forms, "or")
+		}
+	}
+	for _, n := range s.AllOf {
+		if w := describeIf(n, depth+1); w != "" {
+			return w
+		}
+	}
+	switch {
+	case s.Pattern != nil || s.MinLength != nil || s.MaxLength != nil || s.Format != nil:
+		return describeType(s, "string", depth)
+	case s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil:
+		return describeType(s, "number", depth)
+	case s.Properties != nil || s.Required != nil:
+		return describeType(s, "object", depth)
+	case s.Items2020 != nil || s.PrefixItems != nil:
+		return describeType(s, "array", depth)
+	}
+	return ""
+}
+
+func describeType(s *jsonschema.Schema, t string, depth int) string {
+	switch t {
+	case "integer":
+		return "an integer" + bounds(s)
+	case "number":
+		return "a number" + bounds(s)
+	case "boolean":
+		return "true or false"
+	case "object":
+		return "an object"
+	case "array":
+		if s.Items2020 != nil {
+			if w := describeIf(s.Items2020, depth+2); w != "" {
+				return "a list, each " + w
+			}
+		}
+		return "a list"
+	}
+	return describeString(s)
+}
+
+func describeString(s *jsonschema.Schema) string {
+	text := "a string"
+	switch {
+	case s.MinLength != nil && s.MaxLength != nil:
+		text += " of " + itoa(*s.MinLength) + " to " + count(*s.MaxLength, "character")
+	case s.MinLength != nil && *s.MinLength == 1:
+		text = "a non-empty string"
+	case s.MinLength != nil:
+		text += " of at least " + count(*s.MinLength, "character")
+	case s.MaxLength != nil:
+		text += " of at most " + count(*s.MaxLength, "character")
+	}
+	if s.Format != nil {
+		switch s.Format.Name {
+		case "uri", "iri":
+			text += " with a whole URL, scheme included"
+		default:
+			text += " in the form of a " + s.Format.Name
+		}
+	}
+	if s.Pattern != nil {
+		text += " that matches " + s.Pattern.String()
+	}
+	return text
+}
+
+func bounds(s *jsonschema.Schema) string {
+	text := ""
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		text = " from " + rational(s.Minimum) + " to " + rational(s.Maximum)
+	case s.Minimum != nil && s.ExclusiveMaximum == nil:
+		text = " of at least " + rational(s.Minimum)
+	case s.Maximum != nil && s.ExclusiveMinimum == nil:
+		text = " of at most " + rational(s.Maximum)
+	default:
+		var parts []string
+		for _, p := range []struct {
+			word string
+			n    *big.Rat
+		}{{"of at least ", s.Minimum}, {"above ", s.ExclusiveMinimum}, {"of at most ", s.Maximum}, {"below ", s.ExclusiveMaximum}} {
+			if p.n != nil {
+				parts = append(parts, p.word+rational(p.n))
+			}
+		}
+		if len(parts) > 0 {
+			text = " " + join(parts, "and")
+		}
+	}
+	if s.MultipleOf != nil {
+		text += ", a multiple of " + rational(s.MultipleOf)
+	}
+	return text
+}
+
+// rational writes a number of a schema as a person would.
+func rational(r *big.Rat) string {
+	if r.IsInt() {
+		return canonicalNumber(r.Num().String())
+	}
+	f, _ := r.Float64()
+	b, err := json.Marshal(f)
+	if err != nil {
+		return r.String()
+	}
+	return string(b)
+}
+
+func values(list []any) string {
+	var words []string
+	for i, v := range list {
+		if i == maxListed {
+			words = append(words, "...")
+			break
+		}
+		switch v.(type) {
+		case []any, map[string]any:
+			words = append(words, cut(string(Canonical(v)), 60))
+		default:
+			words = append(words, cut(string(appendCanonical(nil, v)), 60))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func isSecretRef(s *jsonschema.Schema) bool {
+	return len(s.Properties) == 1 && s.Properties["secret"] != nil && slices.Contains(s.Required, "secret")
+}
+
+func isObject(s *jsonschema.Schema) bool {
+	return s.Properties != nil || s.Required != nil || s.Ref != nil || s.Types != nil && slices.Contains(s.Types.ToStrings(), "object")
+}
+
+func isObjectValue(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
+// Field is one key of a block, as its schema describes it.
+type Field struct {
+	Name        string
+	Title       string
+	Description string
+	// Wants says what values fit, like "an integer of at least 2".
+	Wants    string
+	Required bool
+	// Secret is true for a key that takes {"secret": NAME}.
+	Secret     bool
+	Deprecated bool
+	// Default and Example are canonical JSON, nil where the schema gives none. Example is the first of "examples", or the
+	// first of the values that an enum or const allows.
+	Default, Example abi.Raw
+	// Fields are the keys of an object.
+	Fields []Field
+}
+
+// Fields lists the keys of the block in the order in which the schema has them, required or not.
+func (s *Schema) Fields() []Field {
+	const most = 1000
+	left := most
+	return s.fields(s.root, 0, &left)
+}
+
+// fields stops where left is used up: a schema may refer to itself, in many places.
+func (s *Schema) fields(part *jsonschema.Schema, depth int, left *int) []Field {
+	const maxDepth = 3
+	if depth == maxDepth {
+		return nil
+	}
+	var list []Field
+	var order []int
+	var required []string
+	for n := part; n != nil; n = n.Ref {
+		required = append(required, n.Required...)
+		for _, more := range n.AllOf {
+			required = append(required, more.Required...)
+		}
+	}
+	for _, n := range closure([]*jsonschema.Schema{part}) {
+		for _, name := range sortedKeys(n.Properties) {
+			p := n.Properties[name]
+			if never(p) || slices.ContainsFunc(list, func(f Field) bool { return f.Name == name }) {
+				continue
+			}
+			if *left--; *left < 0 {
+				break
+			}
+			list = append(list, s.field(name, p, slices.Contains(required, name), depth, left))
+			order = append(order, s.order[pointerOf(p.Location)])
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	byOrder := make([]int, len(list))
+	for i := range byOrder {
+		byOrder[i] = i
+	}
+	slices.SortFunc(byOrder, func(a, b int) int { return order[a] - order[b] })
+	sorted := make([]Field, len(list))
+	for i, j := range byOrder {
+		sorted[i] = list[j]
+	}
+	return sorted
+}
+
+func (s *Schema) field(name string, p *jsonschema.Schema, required bool, depth int, left *int) Field {
+	f := Field{Name: name, Wants: describeIf(p, 0), Required: required}
+	for _, n := range closure([]*jsonschema.Schema{p}) {
+		if f.Title == "" {
+			f.Title = n.Title
+		}
+		if f.Description == "" {
+			f.Description = n.Description
+		}
+		if f.Example == nil && len(n.Examples) > 0 {
+			f.Example = Canonical(n.Examples[0])
+		}
+		f.Secret = f.Secret || isSecretRef(n)
+		f.Deprecated = f.Deprecated || n.Deprecated
+	}
+	if d := defaultOf(p); d != nil {
+		f.Default = Canonical(*d)
+	}
+	if f.Example == nil {
+		for _, n := range closure([]*jsonschema.Schema{p}) {
+			if n.Enum != nil && len(n.Enum.Values) > 0 {
+				f.Example = Canonical(n.Enum.Values[0])
+				break
+			}
+			if n.Const != nil {
+				f.Example = Canonical(*n.Const)
+				break
+			}
+		}
+	}
+	if !f.Secret {
+		f.Fields = s.fields(p, depth+1, left)
+	}
+	return f
+}
