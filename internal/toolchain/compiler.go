@@ -1,0 +1,74 @@
+package toolchain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const developmentPrefix = "development:"
+
+// Compiler turns a folder with a Go program into a module, as the compiler leaves
+// it: still with names, still without manifest.
+type Compiler interface {
+	// ID names the compiler in the lock. Two compilers of one ID give equal bytes for
+	// equal sources.
+	ID() string
+	// Compile builds the package in dir and writes the module to the file out.
+	Compile(ctx context.Context, dir, out string) error
+}
+
+// TinyGo is an installed TinyGo; Bootstrap and Development make one.
+type TinyGo struct {
+	id      string
+	command string
+	target  string
+	env     []string
+}
+
+var _ Compiler = (*TinyGo)(nil)
+
+// ID names versions, of a bootstrapped TinyGo also those of what it is linked with.
+func (t *TinyGo) ID() string { return t.id }
+
+// Compile runs `tinygo build`.
+//
+// Errors: the command with the end of its output.
+func (t *TinyGo) Compile(ctx context.Context, dir, out string) error {
+	args := append([]string{"build", "-target=" + t.target}, compileFlags()...)
+	_, err := run(ctx, dir, t.env, t.command, append(args, "-o", out, ".")...)
+	return err
+}
+
+// WithCache gives the same compiler with another folder for compiled packages; an
+// empty folder makes it compile everything anew.
+func (t *TinyGo) WithCache(dir string) *TinyGo {
+	with := *t
+	with.env = append(append([]string(nil), t.env...), "GOCACHE="+dir)
+	return &with
+}
+
+// Development uses a TinyGo that the developer has, with its own target wasip1. Its
+// modules are for trying out: the lock marks them and CheckLock refuses them.
+//
+// Errors: the command cannot be run.
+func Development(ctx context.Context, command string) (*TinyGo, error) {
+	found, err := exec.LookPath(command)
+	if err != nil {
+		return nil, fmt.Errorf("toolchain: TINYGO=%s: %w", command, err)
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return nil, fmt.Errorf("toolchain: TINYGO=%s: %w", command, err)
+	}
+	out, err := run(ctx, "", os.Environ(), found, "version")
+	if err != nil {
+		return nil, err
+	}
+	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "tinygo version ")
+	return &TinyGo{id: developmentPrefix + "tinygo " + version, command: found, target: "wasip1", env: os.Environ()}, nil
+}
+
+func isDevelopment(id string) bool { return strings.HasPrefix(id, developmentPrefix) }

@@ -1,0 +1,170 @@
+package toolchain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	modulePath    = "github.com/memhost/memhost"
+	pluginsFolder = "plugins"
+)
+
+// otherFolders are where modules live that are no providers of the product: examples, and guests for the host's own tests.
+func otherFolders() []string { return []string{"examples/plugins", "internal/testguest"} }
+
+// Module is one plugin folder.
+type Module struct {
+	// Name is the folder's path below plugins/, with slashes: "mem0",
+	// "conditions/no_memory". A module elsewhere has its path below the checkout:
+	// "examples/plugins/notes".
+	Name string
+	// Dir is the folder, below the root that FindModules was given.
+	Dir string
+}
+
+// Wasm is where the built module belongs: <folder>/<base name of the folder>.wasm.
+func (m Module) Wasm() string {
+	return filepath.Join(m.Dir, path.Base(m.Name)+".wasm")
+}
+
+// folder is the module's folder below the checkout, with slashes.
+func (m Module) folder() string {
+	for _, other := range otherFolders() {
+		if strings.HasPrefix(m.Name, other+"/") {
+			return m.Name
+		}
+	}
+	return pluginsFolder + "/" + m.Name
+}
+
+// FindRoot walks up from a folder to the checkout of this repository.
+func FindRoot(dir string) (string, error) {
+	start, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("toolchain: %w", err)
+	}
+	line := regexp.MustCompile(`(?m)^module\s+` + regexp.QuoteMeta(modulePath) + `\s*$`)
+	for at := start; ; at = filepath.Dir(at) {
+		b, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil && line.Match(b) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("toolchain: no go.mod of %s in %s or above it: run this inside the checkout", modulePath, start)
+		}
+	}
+}
+
+// FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both a
+// manifest.json and a main.go, sorted by name. Folders named testdata and those that
+// start with a dot or an underscore are left out, as the go command does.
+//
+// Errors: plugins/ cannot be read.
+func FindModules(root string) ([]Module, error) {
+	out, err := findBelow(root, pluginsFolder, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range otherFolders() {
+		more, err := findBelow(root, folder, folder+"/")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	slices.SortFunc(out, func(a, b Module) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// findBelow looks for modules in one folder of the checkout. prefix begins their names.
+func findBelow(root, folder, prefix string) ([]Module, error) {
+	base := filepath.Join(root, filepath.FromSlash(folder))
+	var out []Module
+	err := filepath.WalkDir(base, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		if name := entry.Name(); at != base && (name == "testdata" || name[0] == '.' || name[0] == '_') {
+			return filepath.SkipDir
+		}
+		if at == base || !isFile(filepath.Join(at, manifestFile)) || !isFile(filepath.Join(at, "main.go")) {
+			return nil
+		}
+		name, err := filepath.Rel(base, at)
+		if err != nil {
+			return err
+		}
+		out = append(out, Module{Name: prefix + filepath.ToSlash(name), Dir: at})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("toolchain: looking for modules: %w", err)
+	}
+	return out, nil
+}
+
+// Select keeps the modules that are named; without names it keeps all. A name is the
+// module's own, its last element where that is unique, or its path
+// (./plugins/mem0).
+//
+// Errors: a name that fits no module or several, with those there are.
+func Select(modules []Module, names []string) ([]Module, error) {
+	if len(names) == 0 {
+		return modules, nil
+	}
+	chosen := make(map[string]bool)
+	var wrong []error
+	for _, name := range names {
+		match, err := selectOne(modules, name)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		chosen[match] = true
+	}
+	var out []Module
+	for _, m := range modules {
+		if chosen[m.Name] {
+			out = append(out, m)
+		}
+	}
+	return out, errors.Join(wrong...)
+}
+
+func selectOne(modules []Module, name string) (string, error) {
+	wanted := strings.TrimPrefix(path.Clean(filepath.ToSlash(name)), pluginsFolder+"/")
+	var all, fits []string
+	for _, m := range modules {
+		if m.Name == wanted {
+			return m.Name, nil
+		}
+		if path.Base(m.Name) == wanted {
+			fits = append(fits, m.Name)
+		}
+		all = append(all, m.Name)
+	}
+	switch len(fits) {
+	case 1:
+		return fits[0], nil
+	case 0:
+		return "", fmt.Errorf("toolchain: no module %q, have %s", name, strings.Join(all, ", "))
+	default:
+		return "", fmt.Errorf("toolchain: module %q could be %s: give the whole name", name, strings.Join(fits, " or "))
+	}
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,382 @@
+package wasmbin
+
+// maxPages is the size of a 32-bit memory in pages.
+const maxPages = 65536
+
+// Module is what can be read off a module without running it.
+type Module struct {
+	Types   []FuncType
+	Imports []Import
+	// Functions holds, for each function that the module defines, the index of its
+	// type; imported functions are in Imports.
+	Functions []uint32
+	// Memories are those that the module defines; imported ones are in Imports.
+	Memories []Limits
+	Exports  []Export
+	// HasStart reports a start section: code that runs on instantiation whatever the
+	// host calls. Start is that function's index, imports counted first.
+	HasStart bool
+	Start    uint32
+	// Customs are the custom sections in file order.
+	Customs []Section
+
+	imported         []uint32 // type index of each imported function
+	importedMemories int
+}
+
+// Parse reads a module's outer structure.
+//
+// Errors: as Sections; a section that cannot be read, with the byte where it went
+// wrong; an index that points nowhere; two exports of one name; forms beyond
+// WebAssembly 2.0 with threads (GC types, 64-bit memories).
+func Parse(b []byte) (*Module, error) {
+	sections, err := Sections(b)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{}
+	for i := range sections {
+		s := &sections[i]
+		if s.ID == SectionCustom {
+			m.Customs = append(m.Customs, *s)
+			continue
+		}
+		read := m.sectionReader(s.ID)
+		if read == nil {
+			continue
+		}
+		r := s.reader()
+		if err := read(r); err != nil {
+			return nil, err
+		}
+		if err := r.end(); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Module) sectionReader(id SectionID) func(*reader) error {
+	switch id {
+	case SectionType:
+		return m.readTypes
+	case SectionImport:
+		return m.readImports
+	case SectionFunction:
+		return m.readFunctions
+	case SectionMemory:
+		return m.readMemories
+	case SectionExport:
+		return m.readExports
+	case SectionStart:
+		return m.readStart
+	default:
+		return nil
+	}
+}
+
+// Export finds an export by name.
+func (m *Module) Export(name string) (Export, bool) {
+	for _, e := range m.Exports {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Export{}, false
+}
+
+// Custom returns the content of the custom section of that name and whether
+// there is one; two of that name are an error, as in the function Custom.
+func (m *Module) Custom(name string) ([]byte, bool, error) {
+	return findCustom(m.Customs, name)
+}
+
+// FuncType gives the signature of a function by its index, imports counted first,
+// and whether there is such a function.
+func (m *Module) FuncType(index uint32) (FuncType, bool) {
+	i := uint64(index)
+	if i < uint64(len(m.imported)) {
+		return m.Types[m.imported[i]], true
+	}
+	i -= uint64(len(m.imported))
+	if i < uint64(len(m.Functions)) {
+		return m.Types[m.Functions[i]], true
+	}
+	return FuncType{}, false
+}
+
+func (m *Module) readTypes(r *reader) error {
+	n, err := r.count("types")
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		form, err := r.byte("form of a type")
+		if err != nil {
+			return err
+		}
+		if form != 0x60 {
+			r.pos--
+			return r.errorf("type %d has form 0x%02x, want 0x60 (a function)", i, form)
+		}
+		var t FuncType
+		if t.Params, err = r.valueTypes("parameters"); err != nil {
+			return err
+		}
+		if t.Results, err = r.valueTypes("results"); err != nil {
+			return err
+		}
+		m.Types = append(m.Types, t)
+	}
+	return nil
+}
+
+func (r *reader) valueTypes(field string) ([]ValueType, error) {
+	n, err := r.count(field)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	out := make([]ValueType, n)
+	for i := range out {
+		if out[i], err = r.valueType(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *reader) valueType() (ValueType, error) {
+	c, err := r.byte("value type")
+	if err != nil {
+		return 0, err
+	}
+	if t := ValueType(c); t.known() {
+		return t, nil
+	}
+	r.pos--
+	return 0, r.errorf("value type 0x%02x is not one of WebAssembly 2.0", c)
+}
+
+func (m *Module) readImports(r *reader) error {
+	n, err := r.count("imports")
+	if err != nil {
+		return err
+	}
+	for range n {
+		imp, err := m.readImport(r)
+		if err != nil {
+			return err
+		}
+		m.Imports = append(m.Imports, imp)
+	}
+	return nil
+}
+
+func (m *Module) readImport(r *reader) (imp Import, err error) {
+	if imp.Module, err = r.name("module of an import"); err != nil {
+		return imp, err
+	}
+	if imp.Name, err = r.name("name of an import"); err != nil {
+		return imp, err
+	}
+	kind, err := r.byte("kind of an import")
+	if err != nil {
+		return imp, err
+	}
+	imp.Kind = Kind(kind)
+	switch imp.Kind {
+	case KindFunc:
+		index, err := m.typeIndex(r)
+		if err != nil {
+			return imp, err
+		}
+		m.imported = append(m.imported, index)
+		imp.Type = m.Types[index]
+	case KindTable:
+		if err := r.referenceType(); err != nil {
+			return imp, err
+		}
+		imp.Limits, err = r.limits()
+		return imp, err
+	case KindMemory:
+		m.importedMemories++
+		imp.Limits, err = r.memory()
+		return imp, err
+	case KindGlobal:
+		if imp.Global, err = r.valueType(); err != nil {
+			return imp, err
+		}
+		mutable, err := r.byte("mutability of a global")
+		if err != nil {
+			return imp, err
+		}
+		if mutable > 1 {
+			r.pos--
+			return imp, r.errorf("mutability of global import %q.%q is %d, want 0 or 1", imp.Module, imp.Name, mutable)
+		}
+		imp.Mutable = mutable == 1
+	default:
+		r.pos--
+		return imp, r.errorf("import %q.%q is of kind %s, want func, table, memory or global", imp.Module, imp.Name, imp.Kind)
+	}
+	return imp, nil
+}
+
+func (r *reader) referenceType() error {
+	start := r.pos
+	t, err := r.valueType()
+	if err != nil {
+		return err
+	}
+	if !t.reference() {
+		r.pos = start
+		return r.errorf("table of %s, want funcref or externref", t)
+	}
+	return nil
+}
+
+func (m *Module) typeIndex(r *reader) (uint32, error) {
+	start := r.pos
+	index, err := r.u32("type index")
+	if err != nil {
+		return 0, err
+	}
+	if uint64(index) >= uint64(len(m.Types)) {
+		r.pos = start
+		return 0, r.errorf("type index %d, but the module has %d types", index, len(m.Types))
+	}
+	return index, nil
+}
+
+func (m *Module) readFunctions(r *reader) error {
+	n, err := r.count("functions")
+	if err != nil {
+		return err
+	}
+	m.Functions = make([]uint32, n)
+	for i := range m.Functions {
+		if m.Functions[i], err = m.typeIndex(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Module) readMemories(r *reader) error {
+	n, err := r.count("memories")
+	if err != nil {
+		return err
+	}
+	for range n {
+		limits, err := r.memory()
+		if err != nil {
+			return err
+		}
+		m.Memories = append(m.Memories, limits)
+	}
+	return nil
+}
+
+func (r *reader) limits() (l Limits, err error) {
+	flags, err := r.byte("limits")
+	if err != nil {
+		return l, err
+	}
+	if flags > 3 {
+		r.pos--
+		return l, r.errorf("limits have flags 0x%02x, want 0 to 3 (64-bit memories and page sizes are not supported)", flags)
+	}
+	l.HasMax, l.Shared = flags&1 != 0, flags&2 != 0
+	if l.Min, err = r.u32("minimum"); err != nil || !l.HasMax {
+		return l, err
+	}
+	l.Max, err = r.u32("maximum")
+	return l, err
+}
+
+func (r *reader) memory() (Limits, error) {
+	start := r.pos
+	l, err := r.limits()
+	if err != nil {
+		return l, err
+	}
+	after := r.pos
+	r.pos = start
+	switch {
+	case l.Min > maxPages, l.HasMax && l.Max > maxPages:
+		return l, r.errorf("memory of %d pages, want at most %d", max(l.Min, l.Max), maxPages)
+	case l.HasMax && l.Max < l.Min:
+		return l, r.errorf("memory of at least %d pages and at most %d", l.Min, l.Max)
+	case l.Shared && !l.HasMax:
+		return l, r.errorf("shared memory without a maximum")
+	}
+	r.pos = after
+	return l, nil
+}
+
+func (m *Module) readExports(r *reader) error {
+	n, err := r.count("exports")
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for range n {
+		start := r.pos
+		e, err := m.readExport(r)
+		if err != nil {
+			return err
+		}
+		if seen[e.Name] {
+			r.pos = start
+			return r.errorf("export %q is there twice", e.Name)
+		}
+		seen[e.Name] = true
+		m.Exports = append(m.Exports, e)
+	}
+	return nil
+}
+
+func (m *Module) readExport(r *reader) (e Export, err error) {
+	if e.Name, err = r.name("name of an export"); err != nil {
+		return e, err
+	}
+	kind, err := r.byte("kind of an export")
+	if err != nil {
+		return e, err
+	}
+	e.Kind = Kind(kind)
+	if e.Kind > KindTag {
+		r.pos--
+		return e, r.errorf("export %q is of kind %s, want func, table, memory, global or tag", e.Name, e.Kind)
+	}
+	start := r.pos
+	if e.Index, err = r.u32("index of an export"); err != nil {
+		return e, err
+	}
+	switch e.Kind {
+	case KindFunc:
+		var ok bool
+		if e.Type, ok = m.FuncType(e.Index); !ok {
+			r.pos = start
+			return e, r.errorf("export %q names function %d, but the module has %d", e.Name, e.Index, len(m.imported)+len(m.Functions))
+		}
+	case KindMemory:
+		if count := m.importedMemories + len(m.Memories); uint64(e.Index) >= uint64(count) {
+			r.pos = start
+			return e, r.errorf("export %q names memory %d, but the module has %d", e.Name, e.Index, count)
+		}
+	}
+	return e, nil
+}
+
+func (m *Module) readStart(r *reader) (err error) {
+	if m.Start, err = r.u32("start function"); err != nil {
+		return err
+	}
+	if _, ok := m.FuncType(m.Start); !ok {
+		r.pos = 0
+		return r.errorf("start function %d, but the module has %d functions", m.Start, len(m.imported)+len(m.Functions))
+	}
+	m.HasStart = true
+	return nil
+}
