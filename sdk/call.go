@@ -1,0 +1,98 @@
+package sdk
+
+import (
+	"unsafe"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Call is one entry into the plugin: whose memory, which generation of it, until when, and the host behind it.
+type Call struct {
+	// Op is the operation's name.
+	Op string
+	// Scope is empty in health.
+	Scope abi.MemoryScope
+	// Generation of the scope's memory, from 1. It belongs into every native id: a reset starts the next one.
+	Generation int64
+	// ReadOnly tells the mode. The host enforces it; a plugin need not ask.
+	ReadOnly bool
+	// DeadlineMS is what was left of the call's time when it entered, in ms.
+	DeadlineMS int64
+	// Now is the host's clock, RFC 3339 in UTC: virtual under replay.
+	Now string
+	// Resume is set when a write that was partial is to be finished.
+	Resume *abi.Resume
+
+	host Host
+	body []byte
+}
+
+// NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
+func NewCall(host Host, e *abi.Envelope) *Call {
+	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly, DeadlineMS: e.DeadlineMS,
+		Now: e.Now, Resume: e.Resume, host: host, body: e.Body}
+}
+
+// Body is the request as it came, one JSON value. It is valid until the operation returns and must not be changed.
+func (c *Call) Body() []byte { return c.body }
+
+// Config returns the provider's name, kind and validated config block. It is the same for the life of an instance and read once; the
+// caller does not change it.
+func (c *Call) Config() (*abi.GuestConfig, error) {
+	m := c.host.Memo()
+	if m.config == nil {
+		config := new(abi.GuestConfig)
+		if _, err := c.take(c.host.Config(), config); err != nil {
+			return nil, err
+		}
+		m.config = config
+	}
+	return m.config, nil
+}
+
+// Settings returns what parse makes of the configuration. Parse runs once for the life of an instance, unless it fails; a module has one type T.
+func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, error) {
+	m := c.host.Memo()
+	if kept, ok := m.settings.(*T); ok {
+		return kept, nil
+	}
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := parse(config)
+	if err != nil {
+		return nil, err
+	}
+	m.settings = settings
+	return settings, nil
+}
+
+// Remaining is what is left of the call's time, in ms; 0 when it is over.
+func (c *Call) Remaining() int64 { return c.host.Deadline() }
+
+// Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by the host.
+func (c *Call) Log(level int32, text string) { c.host.Log(level, bytesOf(text)) }
+
+// take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
+func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
+	bodyLen, headLen, isError := abi.Unpack(packed)
+	data := make([]byte, int(headLen)+int(bodyLen))
+	if n := c.host.Pull(data); n != len(data) {
+		return nil, abi.NewError(abi.CodeInternal, "the host gave fewer bytes than it announced")
+	}
+	failure := new(abi.Error)
+	if isError {
+		head = failure
+	}
+	if err := abi.Unmarshal(data[:headLen], head); err != nil {
+		return nil, abi.WrapError(abi.CodeInternal, "the host's answer: "+err.Error(), err)
+	}
+	if isError {
+		return nil, failure
+	}
+	return data[headLen:], nil
+}
+
+// bytesOf is the text's bytes without a copy, for a host, which only reads them.
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

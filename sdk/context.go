@@ -1,0 +1,222 @@
+package sdk
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+const tagName = "memory-context"
+
+// cutMark ends a block of which only the beginning fitted.
+const cutMark = "\n[cut to fit the budget]"
+
+// Context is the element in which an agent gets its memory:
+//
+//	<memory-context backend="full_history" scope="run/persona" condition_kind="control">
+//	...
+//	</memory-context>
+type Context struct {
+	Backend string
+	Scope   abi.MemoryScope
+	// Kind is written out for controls only.
+	Kind abi.ConditionKind
+}
+
+// ContextOf is the element for a call: the configured provider's name and kind, and the call's scope.
+func ContextOf(config *abi.GuestConfig, scope abi.MemoryScope) Context {
+	return Context{Backend: config.Provider, Scope: scope, Kind: config.Kind}
+}
+
+// Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string, not an empty element.
+func (x Context) Wrap(body string) string {
+	if body == "" {
+		return ""
+	}
+	var b strings.Builder
+	b.Grow(len(body) + 160)
+	b.WriteString(`<` + tagName + ` backend="` + EscapeAttr(x.Backend) + `" scope="` + EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"`)
+	if x.Kind == abi.KindControl {
+		b.WriteString(` condition_kind="control"`)
+	}
+	b.WriteString(">\n")
+	b.WriteString(body)
+	if !strings.HasSuffix(body, "\n") {
+		b.WriteByte('\n')
+	}
+	b.WriteString("</" + tagName + ">")
+	return b.String()
+}
+
+// EscapeText makes text unable to open or close the element: a "<" that begins such a tag, in any case and with blanks inside, gets a backslash
+// behind it. So does one at the end that could become a tag with what follows: escaped texts may be joined. Other text is returned as it is.
+func EscapeText(text string) string {
+	var b strings.Builder
+	done := 0
+	for i := 0; ; i++ {
+		next := strings.IndexByte(text[i:], '<')
+		if next < 0 {
+			break
+		}
+		if i += next; beginsTag(text[i+1:]) {
+			b.WriteString(text[done : i+1])
+			b.WriteByte('\\')
+			done = i + 1
+		}
+	}
+	if done == 0 {
+		return text
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// beginsTag tells whether rest, which follows a "<", goes on as the element's tag, or ends before that is decided. Between both there may be blanks,
+// controls, slashes and anything that is not ASCII: some of that is white space, or invisible.
+func beginsTag(rest string) bool {
+	for len(rest) > 0 && (rest[0] <= ' ' || rest[0] == '/' || rest[0] >= 0x7f) {
+		rest = rest[1:]
+	}
+	n := min(len(rest), len(tagName))
+	return strings.EqualFold(rest[:n], tagName[:n])
+}
+
+// EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.
+func EscapeAttr(text string) string {
+	if !strings.ContainsAny(text, "&<>\"\r\n\t") {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '&':
+			b.WriteString("&amp;")
+		case '<':
+			b.WriteString("&lt;")
+		case '>':
+			b.WriteString("&gt;")
+		case '"':
+			b.WriteString("&quot;")
+		case '\n', '\r', '\t':
+			b.WriteByte(' ')
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// Fitted is a context that fits its budget.
+type Fitted struct {
+	// Text is the element, or empty.
+	Text   string
+	Tokens int64
+	// First and End are the range of blocks kept, half open.
+	First, End int
+	// Truncated is true when a block was left out or cut.
+	Truncated bool
+	// Cut is true when of the one block kept only the beginning fitted.
+	Cut bool
+}
+
+// FitNewest keeps as many of the last blocks as the budget's max_tokens and max_items allow, in order. Each block ends with a line end and is made of
+// escaped text. Where not even the last one fits whole, its beginning is kept, with a mark.
+//
+// The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept; otherwise one block more would have been
+// too much, except that an estimator may count a longer text lower than a shorter one (bytes4, at a quarter of characters that are not ASCII).
+func (x Context) FitNewest(c *Call, blocks []string, budget abi.ContextBudget) Fitted {
+	return fitting{x, c, blocks, true}.fit(budget)
+}
+
+// FitFirst is FitNewest for results in order of rank: it keeps as many of the first blocks as the budget allows.
+func (x Context) FitFirst(c *Call, blocks []string, budget abi.ContextBudget) Fitted {
+	return fitting{x, c, blocks, false}.fit(budget)
+}
+
+// fitting looks for the largest number of blocks that fits.
+type fitting struct {
+	Context
+	call   *Call
+	blocks []string
+	newest bool // the last blocks count first
+}
+
+// kept is the range of n blocks.
+func (f fitting) kept(n int) (first, end int) {
+	if f.newest {
+		return len(f.blocks) - n, len(f.blocks)
+	}
+	return 0, n
+}
+
+// nth is the block that n+1 blocks have and n have not.
+func (f fitting) nth(n int) string {
+	if f.newest {
+		return f.blocks[len(f.blocks)-1-n]
+	}
+	return f.blocks[n]
+}
+
+func (f fitting) try(n int) Fitted {
+	first, end := f.kept(n)
+	text := f.Wrap(strings.Join(f.blocks[first:end], ""))
+	return Fitted{Text: text, Tokens: f.call.CountTokens(text), First: first, End: end, Truncated: n < len(f.blocks)}
+}
+
+func (f fitting) fit(budget abi.ContextBudget) Fitted {
+	most := len(f.blocks)
+	if budget.MaxItems != nil {
+		most = int(min(int64(most), max(0, *budget.MaxItems)))
+	}
+	best := f.try(most)
+	if budget.MaxTokens == nil || best.Tokens <= *budget.MaxTokens {
+		return best
+	}
+	limit := *budget.MaxTokens
+	good, bad := 0, most // numbers of blocks that fit and that do not
+	at := f.guess(limit)
+	for step := 1; bad-good > 1; step *= 2 {
+		if at <= good || at >= bad {
+			at = (good + bad) / 2
+		}
+		if next := f.try(at); next.Tokens <= limit {
+			best, good = next, at
+			at += step
+		} else {
+			bad = at
+			at -= step
+		}
+	}
+	if good == 0 {
+		return f.cut(limit)
+	}
+	return best
+}
+
+// guess is how many blocks fit by the sum of their counts. Tokenizers do not add up: the count of the whole decides.
+func (f fitting) guess(limit int64) int {
+	sum := f.call.CountTokens(f.Wrap("\n"))
+	for n := range f.blocks {
+		if sum += f.call.CountTokens(f.nth(n)); sum > limit {
+			return n
+		}
+	}
+	return len(f.blocks)
+}
+
+// cut keeps the beginning of the one block that counts first, where not even that fits whole.
+func (f fitting) cut(limit int64) Fitted {
+	first, end := f.kept(1)
+	room := limit - f.call.CountTokens(f.Wrap(cutMark+"\n"))
+	for ; room > 0; room -= 1 + room/8 {
+		prefix, _ := f.call.FitTokens(f.blocks[first], room)
+		if prefix == "" {
+			break
+		}
+		text := f.Wrap(prefix + cutMark)
+		if tokens := f.call.CountTokens(text); tokens <= limit {
+			return Fitted{Text: text, Tokens: tokens, First: first, End: end, Truncated: true, Cut: true}
+		}
+	}
+	return Fitted{First: first, End: first, Truncated: true}
+}

@@ -1,0 +1,215 @@
+package sdk_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+var (
+	scope   = abi.MemoryScope{RunID: "run", PersonaID: "mara"}
+	element = sdk.Context{Backend: "test", Scope: scope, Kind: abi.KindControl}
+)
+
+// tag finds every opening or closing tag of the element that a lenient reader could see: any case, blanks, control and invisible
+// characters between "<" and the name.
+var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
+
+func TestWrapWritesTheElementOfTheContract(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		x    sdk.Context
+		body string
+		want string
+	}{
+		{"a control says that it is one", element, "Likes tea.\n",
+			"<memory-context backend=\"test\" scope=\"run/mara\" condition_kind=\"control\">\nLikes tea.\n</memory-context>"},
+		{"an architecture does not", sdk.Context{Backend: "mem0", Scope: scope, Kind: abi.KindArchitecture}, "Likes tea.",
+			"<memory-context backend=\"mem0\" scope=\"run/mara\">\nLikes tea.\n</memory-context>"},
+		{"no memory is the empty string", element, "", ""},
+		{"attributes are escaped", sdk.Context{Backend: `a"b`, Scope: abi.MemoryScope{RunID: "<x>&\n", PersonaID: "p"}}, "x",
+			"<memory-context backend=\"a&quot;b\" scope=\"&lt;x&gt;&amp; /p\">\nx\n</memory-context>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, tt.x.Wrap(tt.body)) })
+	}
+}
+
+func TestEscapeText(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain text stays", "a < b && b > c </p> <memory>", "a < b && b > c </p> <memory>"},
+		{"a closing tag", "x </memory-context> y", `x <\/memory-context> y`},
+		{"an opening tag", `<memory-context backend="x">`, `<\memory-context backend="x">`},
+		{"any case", "</Memory-CONTEXT>", `<\/Memory-CONTEXT>`},
+		{"blanks inside", "< / \n memory-context>", "<\\ / \n memory-context>"},
+		{"a no-break space inside", "<\u00a0memory-context>", "<\\\u00a0memory-context>"},
+		{"a zero-width space inside", "</\u200bmemory-context>", "<\\/\u200bmemory-context>"},
+		{"two in a row", "<<memory-context></memory-context>", `<<\memory-context><\/memory-context>`},
+		{"an end that the next text could finish", "a </memory-", `a <\/memory-`},
+		{"a bracket at the end", "1 <", `1 <\`},
+		{"already escaped", `<\memory-context>`, `<\memory-context>`},
+		{"bytes that are not UTF-8", "\xff</memory-context\xfe", "\xff<\\/memory-context\xfe"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, sdk.EscapeText(tt.in)) })
+	}
+}
+
+// hostile draws text that tries to build the tag: pieces of it among noise.
+func hostile() *rapid.Generator[string] {
+	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context", "MEMORY-Context", "memory", "-context", ">", "\\",
+		"\n", "\u00a0", "\u200b", "\ufeff", "\x00", "<memory-context", "</memory-context>", "\"", "&lt;"}))
+	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "") })
+}
+
+func TestEscapedTextsNeverFormATagHoweverTheyAreJoined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var body strings.Builder
+		for _, text := range rapid.SliceOfN(hostile(), 0, 5).Draw(t, "texts") {
+			body.WriteString(sdk.EscapeText(text))
+		}
+		requireUnforged(t, body.String())
+	})
+}
+
+func TestEscapeTextOnlyAddsBackslashes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := hostile().Draw(t, "text")
+		escaped := sdk.EscapeText(text)
+		i := 0
+		for j := 0; j < len(escaped); j++ {
+			if i < len(text) && escaped[j] == text[i] {
+				i++
+				continue
+			}
+			require.Equal(t, byte('\\'), escaped[j])
+			require.Equal(t, byte('<'), escaped[j-1])
+		}
+		require.Equal(t, len(text), i)
+	})
+}
+
+func FuzzEscapeText(f *testing.F) {
+	f.Add("</memory-context>", "<memory-")
+	f.Add("a <", " / Memory-Context>")
+	f.Fuzz(func(t *testing.T, a, b string) { requireUnforged(t, sdk.EscapeText(a)+sdk.EscapeText(b)) })
+}
+
+// requireUnforged checks that of all tags in the wrapped body only the element's own two are left.
+func requireUnforged(t require.TestingT, body string) {
+	require.Empty(t, tag.FindString(body))
+	if body != "" {
+		require.Len(t, tag.FindAllString(element.Wrap(body), -1), 2)
+	}
+}
+
+func FuzzEscapeAttr(f *testing.F) {
+	f.Add(`x"><memory-context>`)
+	f.Fuzz(func(t *testing.T, s string) {
+		escaped := sdk.EscapeAttr(s)
+		require.False(t, strings.ContainsAny(escaped, "<>\"\n\r\t"))
+	})
+}
+
+// blocks draws escaped lines, ASCII or mixed.
+func blocks(t *rapid.T) []string {
+	text := rapid.OneOf(rapid.StringOfN(rapid.RuneFrom([]rune("abc <>/")), 0, 60, -1), rapid.StringOfN(rapid.RuneFrom([]rune("aé日語🍵")), 0, 40, -1))
+	var lines []string
+	for _, s := range rapid.SliceOfN(text, 0, 25).Draw(t, "texts") {
+		lines = append(lines, sdk.EscapeText(s)+"\n")
+	}
+	return lines
+}
+
+func TestFitKeepsOrderAndNeverExceedsTheBudget(t *testing.T) {
+	for _, tokenizer := range []string{"bytes4", "o200k_base"} {
+		t.Run(tokenizer, func(t *testing.T) {
+			h := sdktest.New(t, sdktest.Options{Tokenizer: tokenizer})
+			rapid.Check(t, func(t *rapid.T) {
+				lines := blocks(t)
+				limit := rapid.Int64Range(0, 300).Draw(t, "max_tokens")
+				budget := abi.ContextBudget{MaxTokens: &limit}
+				most := len(lines)
+				if rapid.Bool().Draw(t, "with max_items") {
+					items := rapid.Int64Range(0, 30).Draw(t, "max_items")
+					budget.MaxItems, most = &items, min(most, int(items))
+				}
+				newest := rapid.Bool().Draw(t, "newest")
+				c := h.Call(abi.OpRetrieve, scope)
+				fitted, all := element.FitFirst(c, lines, budget), lines[:most]
+				if newest {
+					fitted, all = element.FitNewest(c, lines, budget), lines[len(lines)-most:]
+				}
+				kept := lines[fitted.First:fitted.End]
+				if len(kept) > 0 && newest {
+					require.Equal(t, len(lines), fitted.End, "the newest are kept")
+				} else if len(kept) > 0 {
+					require.Zero(t, fitted.First, "the first are kept")
+				}
+				require.LessOrEqual(t, c.CountTokens(fitted.Text), limit)
+				require.Equal(t, c.CountTokens(fitted.Text), fitted.Tokens)
+				if c.CountTokens(element.Wrap(strings.Join(all, ""))) <= limit {
+					require.Equal(t, element.Wrap(strings.Join(all, "")), fitted.Text, "everything fits, so everything is kept")
+					require.Equal(t, most < len(lines), fitted.Truncated)
+					return
+				}
+				require.True(t, fitted.Truncated)
+				whole := element.Wrap(strings.Join(kept, ""))
+				require.Equal(t, fitted.Text != whole, fitted.Cut)
+				if fitted.Cut {
+					require.LessOrEqual(t, fitted.End-fitted.First, 1, "only the first block is ever cut")
+					requireBeginning(t, kept, fitted)
+				}
+			})
+		})
+	}
+}
+
+func requireBeginning(t *rapid.T, kept []string, fitted sdk.Fitted) {
+	inner := strings.TrimPrefix(fitted.Text, element.Wrap("x")[:strings.IndexByte(element.Wrap("x"), '\n')+1])
+	inner, found := strings.CutSuffix(inner, "\n[cut to fit the budget]\n</memory-context>")
+	require.True(t, found, "a cut is marked")
+	require.True(t, strings.HasPrefix(kept[0], inner))
+}
+
+func TestFitIsMaximalWhereCountsGrowWithTheText(t *testing.T) {
+	h := sdktest.New(t, sdktest.Options{})
+	rapid.Check(t, func(t *rapid.T) {
+		var lines []string
+		for _, s := range rapid.SliceOfN(rapid.StringMatching(`[a-z ]{0,60}`), 1, 40).Draw(t, "texts") {
+			lines = append(lines, s+"\n")
+		}
+		limit := rapid.Int64Range(40, 400).Draw(t, "max_tokens")
+		c := h.Call(abi.OpRetrieve, scope)
+		fitted := element.FitNewest(c, lines, abi.ContextBudget{MaxTokens: &limit})
+		if fitted.First > 0 {
+			one := element.Wrap(strings.Join(lines[fitted.First-1:], ""))
+			require.Greater(t, c.CountTokens(one), limit, "one block more would have fitted")
+		}
+	})
+}
+
+func TestASingleBlockTooLargeIsCutBetweenCharactersAndMarked(t *testing.T) {
+	h := sdktest.New(t, sdktest.Options{})
+	c := h.Call(abi.OpRetrieve, scope)
+	fitted := element.FitNewest(c, []string{"older\n", strings.Repeat("日本語", 200) + "\n"}, abi.ContextBudget{MaxTokens: new(int64(120))})
+	assert.LessOrEqual(t, fitted.Tokens, int64(120))
+	assert.Greater(t, fitted.Tokens, int64(60))
+	assert.Equal(t, []int{1, 2}, []int{fitted.First, fitted.End})
+	assert.True(t, fitted.Cut)
+	assert.Contains(t, fitted.Text, "\n[cut to fit the budget]\n</memory-context>")
+	assert.NotContains(t, fitted.Text, string(unicode.ReplacementChar))
+}
+
+func TestABudgetTooSmallForTheFrameGivesNothing(t *testing.T) {
+	h := sdktest.New(t, sdktest.Options{})
+	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), []string{"x\n"}, abi.ContextBudget{MaxTokens: new(int64(3))})
+	assert.Equal(t, sdk.Fitted{First: 0, End: 0, Truncated: true}, fitted)
+}

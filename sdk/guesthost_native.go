@@ -1,0 +1,8 @@
+//go:build !wasm
+
+package sdk
+
+// guestHost has nothing to offer outside wasm: a unit test calls an operation's function with a Call of package sdktest instead.
+func guestHost() Host {
+	panic("sdk.Serve runs inside a wasm guest; in a test, call the operation with sdktest.Host")
+}

@@ -1,0 +1,88 @@
+package sdk
+
+import "github.com/memhost/memhost/abi"
+
+// AnyVersion as Put's expected version writes whatever the key holds now; 0 means that the key must be absent.
+const AnyVersion = abi.AnyVersion
+
+// Item is one key of the scope's state.
+type Item struct {
+	Key     string
+	Version int64
+	// Size is the value's length in bytes.
+	Size int64
+	// Value is nil where values were not asked for.
+	Value []byte
+}
+
+// Entry is one entry of a log.
+type Entry struct {
+	Seq  int64
+	Data []byte
+}
+
+// Get returns a key's value and version; version 0 means that the key is absent.
+func (c *Call) Get(key string) ([]byte, int64, error) {
+	var head abi.StateVersion
+	value, err := c.take(c.host.StateGet(bytesOf(key)), &head)
+	return value, head.Version, err
+}
+
+// Put writes a key. The write is committed with the operation's answer, or not at all. An expected version that is not met is conflict.
+func (c *Call) Put(key string, value []byte, expected int64) error {
+	var head abi.StateVersion
+	_, err := c.take(c.host.StatePut(bytesOf(key), value, expected), &head)
+	return err
+}
+
+// Delete removes every key and log whose name begins with prefix and returns how many values and entries that were. The empty prefix is everything.
+func (c *Call) Delete(prefix string) (int64, error) {
+	var head abi.StateDeleted
+	_, err := c.take(c.host.StateDelete(bytesOf(prefix)), &head)
+	return head.Deleted, err
+}
+
+// List returns a page of keys, with their values where the request asks for them, in byte order, and whether there are more.
+func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
+	var head abi.StateList
+	body, err := c.take(c.host.StateList(abi.Marshal(&r)), &head)
+	if err != nil {
+		return nil, false, err
+	}
+	items := make([]Item, len(head.Keys))
+	for i, k := range head.Keys {
+		items[i] = Item{Key: k.Key, Version: k.Version, Size: k.Size}
+		if r.Values {
+			if k.Size > int64(len(body)) {
+				return nil, false, abi.NewError(abi.CodeInternal, "state_list: the values are shorter than their sizes")
+			}
+			items[i].Value, body = body[:k.Size:k.Size], body[k.Size:]
+		}
+	}
+	return items, head.More, nil
+}
+
+// Append adds an entry to a log and returns its sequence number, from 1.
+func (c *Call) Append(log string, entry []byte) (int64, error) {
+	var head abi.StateSeq
+	_, err := c.take(c.host.StateAppend(bytesOf(log), entry), &head)
+	return head.Seq, err
+}
+
+// Read returns a page of a log's entries and the log's last sequence number.
+func (c *Call) Read(r abi.StateReadRequest) (entries []Entry, last int64, err error) {
+	var head abi.StateEntries
+	body, err := c.take(c.host.StateRead(abi.Marshal(&r)), &head)
+	if err != nil {
+		return nil, 0, err
+	}
+	entries = make([]Entry, len(head.Entries))
+	for i, e := range head.Entries {
+		if e.Size > int64(len(body)) {
+			return nil, 0, abi.NewError(abi.CodeInternal, "state_read: the entries are shorter than their sizes")
+		}
+		entries[i] = Entry{Seq: e.Seq, Data: body[:e.Size:e.Size]}
+		body = body[e.Size:]
+	}
+	return entries, head.Last, nil
+}

@@ -1,0 +1,70 @@
+package sdk
+
+import (
+	"strconv"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Labels lists which of the labels scenario, context and attribute a request names, and every filter. With filters.cross_context true the
+// context is not to be used, and not among them.
+func Labels(r *abi.RetrieveRequest) []string {
+	var names []string
+	if r.Scenario != "" {
+		names = append(names, "scenario")
+	}
+	if r.Context != "" && !CrossContext(r) {
+		names = append(names, "context")
+	}
+	if r.Attribute != "" {
+		names = append(names, "attribute")
+	}
+	for name := range r.Filters {
+		if name != "cross_context" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// CrossContext tells whether a request asks deliberately not to be filtered by its context.
+func CrossContext(r *abi.RetrieveRequest) bool { return string(r.Filters["cross_context"]) == "true" }
+
+// Filters is a trace's filters_applied where all labels are applied in one way.
+func Filters(labels []string, how abi.FilterMode) map[string]string {
+	filters := make(map[string]string, len(labels))
+	for _, name := range labels {
+		filters[name] = string(how)
+	}
+	return filters
+}
+
+// Report puts into a trace what fitting came to: token_count, truncated, budget_shortfall, and budget_applied for what the formatter applies.
+func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
+	t.TokenCount, t.Truncated = Ptr(f.Tokens), Ptr(f.Truncated)
+	t.BudgetApplied = map[string]abi.BudgetUse{}
+	if budget.MaxTokens != nil {
+		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "formatter"}
+	}
+	if budget.MaxItems != nil {
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "formatter"}
+	}
+	if budget.MinTokens != nil {
+		t.BudgetApplied["min_tokens"] = abi.BudgetUse{How: "advisory"}
+		if short := *budget.MinTokens - f.Tokens; short > 0 {
+			t.BudgetShortfall = &short
+		}
+	}
+}
+
+// Text is a JSON string, for the free fields of a trace.
+func Text(s string) abi.Raw {
+	var e jx.Encoder
+	e.Str(s)
+	return e.Bytes()
+}
+
+// Number is a JSON number, for the free fields of a trace.
+func Number(n int64) abi.Raw { return strconv.AppendInt(nil, n, 10) }
