@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// builtin opens a slot with a built-in provider.
+func builtin(t *testing.T, name, block string) *Slot {
+	t.Helper()
+	m, ok := plugins.Find(name)
+	require.True(t, ok)
+	return openSlot(t, open(t, Options{}), ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)})
+}
+
+func said(id, at, text string) *abi.MemoryEvent {
+	return &abi.MemoryEvent{EventID: id, RunID: "r", UserID: "p", SessionID: "s", TurnID: id, Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+}
+
+func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
+	s := builtin(t, "full_history", `{}`)
+	text := strings.Repeat("Grüße, 世界 🙂 \"quoted\" \\ back\tslash\n", 5<<20/42)
+	e := said("big", "2026-01-02T03:04:05Z", text)
+	_, err := s.RecordEvent(context.Background(), e)
+	require.NoError(t, err)
+	r, err := s.RecordEvent(context.Background(), e)
+	require.NoError(t, err)
+	assert.True(t, r.Duplicate)
+	// A retrieval reads 4 MiB of history at most, and says so; a smaller turn behind it comes back whole.
+	whole := strings.Repeat("Grüße, 世界 🙂\n", 1<<20/20)
+	_, err = s.RecordEvent(context.Background(), said("large", "2026-01-03T03:04:05Z", whole))
+	require.NoError(t, err)
+	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	require.NoError(t, err)
+	assert.True(t, *q.Trace.Truncated)
+	require.NotEmpty(t, q.Trace.Warnings)
+	var turns []abi.MemoryEvent
+	require.NoError(t, json.Unmarshal(q.Raw.Calls[0].Body, &turns))
+	require.Len(t, turns, 1)
+	assert.Equal(t, whole, *turns[0].Messages[0].Content)
+}
+
+func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
+	s := builtin(t, "full_history", `{}`)
+	for _, e := range []*abi.MemoryEvent{
+		said("c", "2026-01-03T00:00:00Z", "third"), said("a", "2026-01-01T00:00:00+14:00", "first"), said("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
+		said("b", "2026-01-02T12:00:00.5-11:00", "second"),
+	} {
+		_, err := s.RecordEvent(context.Background(), e)
+		require.NoError(t, err)
+	}
+	request := &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}}
+	order := func() string {
+		q, err := s.Retrieve(context.Background(), request)
+		require.NoError(t, err)
+		ids := ""
+		for _, e := range q.Evidence {
+			ids += e.SourceEventIDs[0]
+		}
+		again, err := s.FormatContext(context.Background(), &abi.FormatRequest{Result: *q, Scope: request.Scope, Budget: request.Budget})
+		require.NoError(t, err)
+		assert.Equal(t, q.FormattedContext, again.FormattedContext, "format_context gives the same string")
+		return ids
+	}
+	assert.Equal(t, "abcd", order())
+	request.AsOf = "2026-01-02T23:30:00.5Z"
+	assert.Equal(t, "ab", order())
+	request.AsOf = ""
+	for budget, want := range map[int64]string{200: "abcd", 70: "cd", 50: "d", 1: ""} {
+		request.Budget.MaxTokens = &budget
+		assert.Equal(t, want, order(), "max_tokens %d", budget)
+	}
+	two := int64(2)
+	request.Budget = abi.ContextBudget{MaxItems: &two}
+	assert.Equal(t, "cd", order())
+}
+
+func TestControlsThatRetainNothingSaySo(t *testing.T) {
+	for name, block := range map[string]string{"no_memory": `{}`, "static_profile": `{"profiles":[{"persona_id":"p","text":"likes tea"}]}`,
+		"oracle_ipas": `{"entries":[{"persona_id":"p","attribute":"drink","value":"tea"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			s := builtin(t, name, block)
+			r, err := s.RecordEvent(context.Background(), said("a", "2026-01-01T00:00:00Z", "I like coffee"))
+			require.NoError(t, err)
+			assert.Equal(t, abi.StatusNotRetained, r.Status)
+			assert.Equal(t, abi.KindControl, r.Trace.ConditionKind)
+			q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+			require.NoError(t, err)
+			assert.NotContains(t, q.FormattedContext, "coffee")
+			assert.Equal(t, name == "no_memory", q.FormattedContext == "")
+			other, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "P"}})
+			require.NoError(t, err)
+			assert.Empty(t, other.FormattedContext, "a look-alike persona has nothing")
+			assert.Equal(t, name != "no_memory", len(other.Trace.Warnings) > 0)
+		})
+	}
+}

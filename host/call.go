@@ -1,0 +1,153 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// call is one entry into a guest: what the host functions need to know of it, and what they found out.
+type call struct {
+	provider   *Provider
+	op         string
+	scope      abi.MemoryScope
+	generation int64
+	readOnly   bool
+	began      time.Time
+	deadline   time.Time
+	state      *stateTx // nil: the operation has no scope
+
+	ctx        context.Context
+	pending    [][]byte // result of the last host call, not pulled yet
+	headBuffer []byte
+	io         []abi.IO
+	backend    time.Duration
+	queued     time.Duration // waiting for an instance
+	guest      time.Duration // in the guest, host calls included
+	logBytes   int64
+	logCut     bool
+}
+
+func (c *call) remaining() time.Duration { return max(0, time.Until(c.deadline)) }
+
+// callContext carries the call to the host functions.
+type callContext struct {
+	context.Context
+	call *call
+}
+
+type callKey struct{}
+
+// Value implements context.Context.
+func (c callContext) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// enter runs one operation: checkout, request in, answer out. request is the whole envelope; decode reads the answer, whose bytes are valid only until it returns.
+//
+// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls wait, or what the guest answered.
+func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, out abi.Decodable) error {
+	began := time.Now()
+	c.provider, c.began = p, began
+	c.deadline = began.Add(p.deadline(c.op))
+	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
+		c.deadline = d
+	}
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	in, err := p.pool.take(ctx)
+	c.queued = time.Since(began)
+	if err != nil {
+		return c.failed(err)
+	}
+	c.ctx = ctx
+	envelope.DeadlineMS = c.remaining().Milliseconds()
+	answer, isError, err := in.run(callContext{ctx, c}, c, envelope)
+	c.guest = time.Since(began) - c.queued
+	defer p.pool.give(in, err != nil)
+	if err != nil {
+		return c.failed(p.explain(ctx, c, in, err))
+	}
+	if isError {
+		e := new(abi.Error)
+		if err := abi.Unmarshal(answer, e); err != nil || e.Code == "" {
+			return c.failed(p.breach(c.op, "answered an error object that cannot be read"))
+		}
+		return c.failed(e)
+	}
+	if err := abi.Unmarshal(answer, out); err != nil {
+		return c.failed(p.breach(c.op, "answered what is no "+c.op+" answer: "+abi.AsError(err).Message))
+	}
+	return nil
+}
+
+// failed completes an error with what the host knows. A guest's error is taken with its code, unless it is none of the contract's.
+func (c *call) failed(err error) *abi.Error {
+	e := c.provider.redactor.error(abi.AsError(err))
+	if e.Code.HTTPStatus(false) == 500 && e.Code != abi.CodeInternal {
+		e.Message = fmt.Sprintf("(unknown code %q) %s", e.Code, e.Message)
+		e.Code = abi.CodeInternal
+	}
+	e.Operation = c.op
+	return e
+}
+
+// explain turns the error of a run that did not return into what happened.
+func (p *Provider) explain(ctx context.Context, c *call, in *instance, err error) error {
+	var breach abiBreach
+	var exit *sys.ExitError
+	var ready *abi.Error
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case errors.As(err, &breach):
+		return p.breach(c.op, breach.message)
+	case ctx.Err() != nil || errors.As(err, &exit) && (exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled):
+		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", p.name, c.op, time.Since(c.began).Milliseconds()), context.Cause(ctx))
+		if errors.Is(ctx.Err(), context.Canceled) {
+			e.Message = fmt.Sprintf("the caller of %s went away, plugin %s was stopped", c.op, p.name)
+		}
+		if n := len(c.io); n > 0 && c.io[n-1].Status == 0 {
+			e.Route = c.io[n-1].Route
+			e.Message += ", waiting for route " + e.Route
+		}
+		return e.WithReason("stopped")
+	case errors.As(err, &exit):
+		return p.breach(c.op, fmt.Sprintf("ended itself with exit code %d", exit.ExitCode()))
+	}
+	e := p.breach(c.op, "trapped: "+firstLine(err.Error())).WithReason("trap")
+	if said := in.said(); said != "" {
+		e.Message += "; it said: " + said
+		e.Native = &abi.NativeError{Body: said}
+	}
+	return e
+}
+
+// breach is the error of a plugin that does not keep to the ABI.
+func (p *Provider) breach(op, what string) *abi.Error {
+	e := abi.NewError(abi.CodeInternal, fmt.Sprintf("plugin %s, export %s: %s", p.name, op, what)).WithReason("abi").
+		WithHint("this is a defect of the module, not of the request; its instance was thrown away")
+	e.Operation = op
+	return e
+}
+
+func firstLine(s string) string {
+	for i := range len(s) {
+		if s[i] == '\n' {
+			return s[:i]
+		}
+	}
+	return s
+}

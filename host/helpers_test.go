@@ -1,0 +1,112 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testguest"
+	"github.com/stretchr/testify/require"
+)
+
+// compiled is the compilation cache that all tests share: compiling a module takes a second under the race detector.
+var compiled string
+
+func TestMain(m *testing.M) {
+	var err error
+	if compiled, err = os.MkdirTemp("", "memhost-host-test"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(compiled)
+	os.Exit(code)
+}
+
+// open opens a host on a folder and closes it with the test.
+func open(t testing.TB, o Options) *Host {
+	t.Helper()
+	if o.DataDir == "" {
+		o.DataDir = t.TempDir()
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = compiled
+	}
+	h, err := New(context.Background(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
+	return h
+}
+
+// openSlot opens a slot on a host and closes it before the host.
+func openSlot(t testing.TB, h *Host, c ProviderConfig) *Slot {
+	t.Helper()
+	s, err := h.Open(context.Background(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return s
+}
+
+func probeConfig(block string) ProviderConfig {
+	return ProviderConfig{Name: "probe", Module: testguest.Probe(), Source: "builtin", Block: abi.Raw(block)}
+}
+
+// probeSlot is a slot with the probe behind it, on a host of its own.
+func probeSlot(t testing.TB, block string) *Slot {
+	t.Helper()
+	return openSlot(t, open(t, Options{}), probeConfig(block))
+}
+
+var testScope = abi.MemoryScope{RunID: "run", PersonaID: "persona"}
+
+// event is a turn of the test scope with one user message.
+func event(id, text string) *abi.MemoryEvent {
+	return &abi.MemoryEvent{EventID: id, RunID: testScope.RunID, UserID: testScope.PersonaID, SessionID: "s1", TurnID: id,
+		Timestamp: "2026-01-02T03:04:05+01:00", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+}
+
+func ask(query string) *abi.RetrieveRequest {
+	return &abi.RetrieveRequest{Query: query, Scope: testScope, SessionID: "s2"}
+}
+
+// told records commands and returns what each came to.
+func told(t testing.TB, s *Slot, id, commands string) []string {
+	t.Helper()
+	r, err := s.RecordEvent(context.Background(), event(id, commands))
+	require.NoError(t, err, commands)
+	return r.Markers
+}
+
+// retrieved asks commands and returns what each came to.
+func retrieved(t testing.TB, s *Slot, commands string) []string {
+	t.Helper()
+	r, err := s.Retrieve(context.Background(), ask(commands))
+	require.NoError(t, err, commands)
+	said := make([]string, len(r.Raw.Calls))
+	for i, c := range r.Raw.Calls {
+		require.NoError(t, json.Unmarshal(c.Body, &said[i]))
+	}
+	return said
+}
+
+// requireCode wants an error of a code whose text holds each of parts.
+func requireCode(t testing.TB, err error, code abi.Code, parts ...string) *abi.Error {
+	t.Helper()
+	require.Error(t, err)
+	var e *abi.Error
+	require.True(t, errors.As(err, &e), "every error that crosses the slot is an *abi.Error, got %T", err)
+	require.Equal(t, code, e.Code, "%v", e)
+	for _, p := range parts {
+		require.Contains(t, e.Message+" "+e.Hint, p)
+	}
+	return e
+}
+
+// requireUsable wants the slot to work as if nothing had happened.
+func requireUsable(t testing.TB, s *Slot, id string) {
+	t.Helper()
+	require.Equal(t, []string{"fine"}, told(t, s, id, "echo fine"))
+	require.Equal(t, []string{"fine"}, retrieved(t, s, "echo fine"))
+}

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/tokens"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+// Host owns what all providers share: the wasm runtime with its compilation cache, the host functions and the data folder.
+type Host struct {
+	options      Options
+	limits       Limits
+	logger       hclog.Logger
+	now          func() time.Time
+	runtime      wazero.Runtime
+	cache        wazero.CompilationCache
+	interruption interruption
+	store        state.Store
+
+	mu       sync.Mutex
+	counters map[string]tokens.Counter
+
+	scopesMu sync.Mutex
+	scopes   map[scopeKey]*scopeState
+}
+
+// New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
+//
+// Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it cannot be written.
+func New(ctx context.Context, o Options) (*Host, error) {
+	if o.DataDir == "" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.DataDir: required")
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = filepath.Join(o.DataDir, "cache")
+	}
+	if o.Durability == "" {
+		o.Durability = string(state.DurabilityPower)
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now, interruption: contextCheck{},
+		counters: map[string]tokens.Counter{}, scopes: map[scopeKey]*scopeState{}}
+	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
+	if err != nil {
+		return nil, stateError(err)
+	}
+	h.store = store
+	if err := h.openRuntime(ctx); err != nil {
+		_ = h.Close(ctx)
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Host) openRuntime(ctx context.Context) error {
+	cache, err := wazero.NewCompilationCacheWithDir(h.options.CacheDir)
+	if err != nil {
+		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("compilation cache %s: %v", h.options.CacheDir, err), err)
+	}
+	h.cache = cache
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(h.limits.MemoryBytes / pageBytes)).
+		WithCompilationCache(cache).WithDebugInfoEnabled(false)
+	h.runtime = wazero.NewRuntimeWithConfig(ctx, h.interruption.configure(config))
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, h.runtime); err != nil {
+		return abi.WrapError(abi.CodeInternal, "wasi: "+err.Error(), err)
+	}
+	if err := instantiateHostModule(ctx, h.runtime); err != nil {
+		return abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
+	}
+	return nil
+}
+
+// Close gives the data folder free. Slots of this host must have been closed before.
+func (h *Host) Close(ctx context.Context) error {
+	var first error
+	keep := func(err error) {
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	if h.runtime != nil {
+		keep(h.runtime.Close(ctx))
+	}
+	if h.cache != nil {
+		keep(h.cache.Close(ctx))
+	}
+	keep(h.store.Close())
+	if first != nil {
+		return abi.AsError(first)
+	}
+	return nil
+}
+
+// stamp is the host's clock as the contract writes it.
+func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }

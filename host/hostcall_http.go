@@ -1,0 +1,315 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"golang.org/x/net/http/httpguts"
+)
+
+// hostHTTPSend sends one request by a route of the manifest and holds the answer for the guest.
+func hostHTTPSend(c *call, m guestMemory, stack []uint64) {
+	stack[0] = func() uint64 {
+		var r abi.HTTPRequest
+		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
+			return c.refuse(err)
+		}
+		head, body, err := c.send(&r, clone(m.view(stack[2], stack[3])))
+		if err != nil {
+			e := *abi.AsError(err)
+			e.Route = r.Route
+			return c.refuse(&e)
+		}
+		return c.answer(head, body)
+	}()
+}
+
+// send checks a request against policy and mode, sends it and accounts for it.
+func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
+	route, err := c.routeFor(r.Route)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := route.matches(body); err != nil {
+		return nil, nil, err
+	}
+	request, err := route.request(c.ctx, r, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	began := time.Now()
+	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
+	status, header, answer, err := route.origin.exchange(request, c.provider.limits.BodyBytes)
+	took := time.Since(began)
+	c.backend += took
+	seen.Status, seen.MS, seen.BytesIn = int64(status), ms(took), int64(len(answer))
+	c.io = append(c.io, seen)
+	if err != nil {
+		return nil, nil, c.sendError(route, err)
+	}
+	clean := c.provider.redactor
+	head := &abi.HTTPResponse{Status: int64(status), Headers: map[string]string{}, Empty: route.isEmpty(status, answer)}
+	for name, values := range header {
+		head.Headers[strings.ToLower(name)] = clean.text(strings.Join(values, ", "))
+	}
+	return head, clean.bytes(answer), nil
+}
+
+// routeFor finds the route and asks whether this call may use its class now.
+func (c *call) routeFor(name string) (*route, error) {
+	route, ok := c.provider.routes[name]
+	if !ok {
+		e := abi.NewError(abi.CodeDenied, fmt.Sprintf("route %q is not in the manifest of %s", short(name), c.provider.name))
+		if near := abi.Nearest(name, names(c.provider.routes)); near != "" {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, e
+	}
+	if route.decl.Method == "" {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is no HTTP route", name))
+	}
+	if route.origin == nil {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s: its origin %s is not configured", name, route.decl.Origin))
+	}
+	if c.readOnly && route.decl.Class != abi.ClassRead {
+		return nil, abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name, route.decl.Class))
+	}
+	if route.decl.Class == abi.ClassAdmin && !slices.Contains([]string{abi.OpSetupScope, abi.OpResetScope, abi.OpNativeMutation}, c.op) {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of class admin, which %s may not use", name, c.op))
+	}
+	return route, nil
+}
+
+// request builds the request: the guest gives parameters, the host the URL.
+func (r *route) request(ctx context.Context, in *abi.HTTPRequest, body []byte) (*http.Request, error) {
+	target, err := r.url(in)
+	if err != nil {
+		return nil, err
+	}
+	request := (&http.Request{Method: r.decl.Method, URL: target, Host: target.Host, Header: http.Header{"User-Agent": {"memhost"}},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	if len(body) > 0 {
+		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	for name, value := range in.Headers {
+		lower := strings.ToLower(name)
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("headers.%q: not a header that can be sent", short(name)))
+		}
+		if slices.Contains(hostHeaders, lower) {
+			return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: set by the host alone", lower))
+		}
+		if value, err = r.origin.withSecrets(lower, value); err != nil {
+			return nil, err
+		}
+		request.Header.Set(name, value)
+	}
+	return request, nil
+}
+
+// hostHeaders are not a guest's to set: they frame the message or steer connections.
+var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
+	"te", "trailer", "transfer-encoding", "upgrade", "expect"}
+
+// url fills the route's path and adds the query. A parameter is one path segment, whatever is in it.
+func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
+	plain, escaped := r.origin.base.Path, r.origin.base.EscapedPath()
+	used := 0
+	for rest := r.decl.Path; rest != ""; {
+		open := strings.IndexByte(rest, '{')
+		if open < 0 {
+			plain, escaped = plain+rest, escaped+rest
+			break
+		}
+		end := open + strings.IndexByte(rest[open:], '}')
+		name := rest[open+1 : end]
+		value, ok := in.Params[name]
+		switch {
+		case !ok:
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params.%s: missing, route %s has the path %s", name, r.decl.Name, r.decl.Path))
+		case value == "" || value == "." || value == "..":
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params.%s: %q would change the path", name, value)).
+				WithHint("map ids to the backend's alphabet before they become part of a path")
+		}
+		used++
+		plain += rest[:open] + value
+		escaped += rest[:open] + url.PathEscape(value)
+		rest = rest[end+1:]
+	}
+	if used != len(in.Params) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params: %d given, route %s takes %d", len(in.Params), r.decl.Name, used))
+	}
+	var query strings.Builder
+	for _, q := range in.Query {
+		if query.Len() > 0 {
+			query.WriteByte('&')
+		}
+		query.WriteString(url.QueryEscape(q.Key) + "=" + url.QueryEscape(q.Value))
+	}
+	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: plain, RawPath: escaped, RawQuery: query.String()}, nil
+}
+
+// withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere such a text stays text.
+func (o *origin) withSecrets(header, value string) (string, error) {
+	for name, secret := range o.secrets[header] {
+		if value = strings.ReplaceAll(value, "{{secret:"+name+"}}", secret); !httpguts.ValidHeaderFieldValue(value) {
+			return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("secret %s holds characters that no header may have", name))
+		}
+	}
+	return value, nil
+}
+
+var errBodyTooLarge = errors.New("the answer is larger than the limit")
+
+// exchange sends one request. What comes back is returned as it is, redirects too.
+func (o *origin) exchange(request *http.Request, limit int64) (status int, header http.Header, body []byte, err error) {
+	response, err := o.transport.RoundTrip(request)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		body, err = nil, errBodyTooLarge
+	}
+	return response.StatusCode, response.Header, body, err
+}
+
+// sendError says why no answer came.
+func (c *call) sendError(r *route, err error) *abi.Error {
+	at := r.origin.base.Scheme + "://" + r.origin.base.Host
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		return abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("%s answered route %s with more than %d bytes", at, r.decl.Name, c.provider.limits.BodyBytes), err)
+	case errors.Is(err, errAddress):
+		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
+	case c.ctx.Err() != nil:
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, r.decl.Name), err)
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).
+		WithHint("is the backend running, and is its URL right?")
+}
+
+// matches checks the JSON body against the route's match. A body in which two readers could see two different things is refused.
+func (r *route) matches(body []byte) error {
+	if len(r.match) == 0 {
+		return nil
+	}
+	wrong := func(format string, args ...any) error {
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("body of route %s: ", r.decl.Name)+fmt.Sprintf(format, args...))
+	}
+	value, err := unambiguous(body)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	for _, m := range r.match {
+		found, ok := pointer(value, m.pointer)
+		if !ok {
+			return wrong("nothing at %s, the manifest wants %v", m.pointer, m.value)
+		}
+		if !reflect.DeepEqual(found, m.value) {
+			return wrong("another value at %s than %v, which the manifest wants", m.pointer, m.value)
+		}
+	}
+	return nil
+}
+
+// unambiguous parses JSON in which no object has two keys that are equal, or equal but for case.
+func unambiguous(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	value, err := unambiguousValue(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return value, nil
+}
+
+func unambiguousValue(d *json.Decoder, depth int) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		return token, nil
+	}
+	if depth > abi.MaxDepth {
+		return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
+	}
+	if delim == '[' {
+		list := []any{}
+		for d.More() {
+			v, err := unambiguousValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	object, folded := map[string]any{}, map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("is not JSON: %w", err)
+		}
+		name, _ := key.(string)
+		fold := strings.ToLower(name)
+		if folded[fold] {
+			return nil, fmt.Errorf("has the key %q twice", short(name))
+		}
+		folded[fold] = true
+		if object[name], err = unambiguousValue(d, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	_, err = d.Token()
+	return object, err
+}
+
+// pointer resolves an RFC 6901 JSON Pointer in a decoded value.
+func pointer(value any, at string) (any, bool) {
+	if at == "" {
+		return value, true
+	}
+	for _, token := range strings.Split(at, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch v := value.(type) {
+		case map[string]any:
+			next, ok := v[token]
+			if !ok {
+				return nil, false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// ms is a duration in milliseconds, to the microsecond.
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

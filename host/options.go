@@ -1,0 +1,116 @@
+package host
+
+import (
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+)
+
+// Options configure a Host. The zero value of a field means its default.
+type Options struct {
+	// DataDir is the folder of state, ledger and mode. Required. One process owns it at a time.
+	DataDir string
+	// CacheDir is where compiled modules are kept between runs. Default: "cache" inside DataDir.
+	CacheDir string
+	// Durability is "power" (default: an acknowledged write survives power loss) or "process" (survives the end of the process only, faster).
+	Durability string
+	// Logger receives the log lines of host and guests. Default: none.
+	Logger hclog.Logger
+	Limits Limits
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Observe is told of every operation when it ends, for metrics. It must be quick and safe for concurrent use.
+	Observe func(Observation)
+	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
+	OnStep func(abi.RunStep)
+	// Version and Commit name the program in the run manifest.
+	Version, Commit string
+}
+
+// Limits bound what one provider may use. The zero value of a field means its default.
+type Limits struct {
+	// MemoryBytes bounds a guest's linear memory; default 128 MiB. A module that wants more at its start is refused.
+	MemoryBytes int64
+	// HighWaterBytes: an instance whose memory has grown beyond it is thrown away after the call, since wasm memory never shrinks; default 32 MiB.
+	HighWaterBytes int64
+	// ModuleBytes bounds the file; default 16 MiB.
+	ModuleBytes int64
+	// RequestBytes and ResponseBytes bound a request to the guest and its answer; default 16 MiB each.
+	RequestBytes, ResponseBytes int64
+	// BodyBytes bounds the body of one backend answer; default 16 MiB.
+	BodyBytes int64
+	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope; default 1 GiB.
+	StateValueBytes, StateBytes int64
+	// LogBytes bounds what a guest may log in one call; default 64 KiB. The rest is dropped, and a line says so.
+	LogBytes int64
+	// Pool is the number of instances of a provider; default 4.
+	Pool int
+	// CallsInFlight bounds callers that run or wait for an instance; default 1024. One more is rate_limited.
+	CallsInFlight int
+	// Deadline is for an operation whose manifest names none; default 30 s.
+	Deadline time.Duration
+	// StartDeadline bounds the start of an instance; default 10 s.
+	StartDeadline time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	or := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or(&l.MemoryBytes, 128<<20)
+	or(&l.HighWaterBytes, 32<<20)
+	or(&l.ModuleBytes, 16<<20)
+	or(&l.RequestBytes, 16<<20)
+	or(&l.ResponseBytes, 16<<20)
+	or(&l.BodyBytes, 16<<20)
+	or(&l.StateValueBytes, 16<<20)
+	or(&l.StateBytes, 1<<30)
+	or(&l.LogBytes, 64<<10)
+	if l.Pool == 0 {
+		l.Pool = 4
+	}
+	if l.CallsInFlight == 0 {
+		l.CallsInFlight = 1024
+	}
+	if l.Deadline == 0 {
+		l.Deadline = 30 * time.Second
+	}
+	if l.StartDeadline == 0 {
+		l.StartDeadline = 10 * time.Second
+	}
+	return l
+}
+
+// ProviderConfig chooses a provider and configures it. Name and Module are required.
+type ProviderConfig struct {
+	// Name is one of the module's providers.
+	Name string
+	// Word is how the configuration chose it: "backend" or "condition". Default: by the provider's kind.
+	Word string
+	// Module is the wasm file's bytes; Source says where they came from ("builtin" or a path), for the manifest.
+	Module []byte
+	Source string
+	// Block is the provider's own configuration: a JSON object, validated against the module's schema. Empty means {}.
+	Block abi.Raw
+	// Namespace separates installations that share one backend.
+	Namespace string
+	// AgentScoped makes agent_id a part of the scope.
+	AgentScoped bool
+	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
+	TestSessions []string
+	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
+	Tokenizer string
+	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.
+	Secrets map[string]Secret
+}
+
+// Secret is a credential that the host puts into headers; a guest never sees it.
+type Secret struct {
+	// Value reads it. It is called once, when the provider is opened.
+	Value func() (string, error)
+	// Origin is the URL (scheme, host, port) to which alone it may be sent.
+	Origin string
+}

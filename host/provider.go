@@ -1,0 +1,200 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/tokens"
+)
+
+// Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing with another Provider's.
+type Provider struct {
+	host   *Host
+	module *Module
+	name   string
+	word   string
+	decl   *abi.ProviderDecl
+	config ProviderConfig
+	block  abi.Raw // effective: preset and defaults laid under the operator's block
+	limits Limits
+	logger hclog.Logger
+	tokens tokens.Counter
+
+	origins     map[string]*origin
+	routes      map[string]*route
+	originKey   string // the origins' URLs: part of every scope's key
+	redactor    redactor
+	guestConfig []byte
+	pool        *pool
+
+	testSessions *regexp.Regexp
+
+	setUp    sync.Map // scopeKey -> generation that this provider has set up
+	inFlight atomic.Int64
+	drained  chan struct{}
+	retired  atomic.Bool
+}
+
+// configure joins a loaded module with its configuration.
+func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, error) {
+	decl, err := module.provider(config.Name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{host: h, module: module, name: decl.Name, decl: decl, config: config, limits: h.limits,
+		logger: h.logger.Named(decl.Name), drained: make(chan struct{}),
+		testSessions: sessionPattern(config.TestSessions)}
+	if p.block, err = module.Check(config.Name, config.Word, config.Block); err != nil {
+		return nil, err
+	}
+	if p.word, err = chosenAs(config.Word, decl); err != nil {
+		return nil, err
+	}
+	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
+	}
+	secrets, err := p.openNetwork()
+	if err != nil {
+		return nil, inBlock(decl.Name, err)
+	}
+	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: decl.Kind, Namespace: config.Namespace,
+		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
+	p.pool = newPool(p, module.compiled)
+	return p, nil
+}
+
+// chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
+func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
+	byKind := "backend"
+	if decl.Kind == abi.KindControl {
+		byKind = "condition"
+	}
+	switch word {
+	case "":
+		return byKind, nil
+	case "backend", "condition":
+		if word == byKind {
+			return word, nil
+		}
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("memory.%s: %s is of kind %s", word, decl.Name, decl.Kind)).
+			WithHint(fmt.Sprintf("write memory.%s: %s", byKind, decl.Name))
+	default:
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("word: %q is neither backend nor condition", word))
+	}
+}
+
+// inBlock puts the provider's name before the path of an error in its block.
+func inBlock(provider string, err error) error {
+	e := *abi.AsError(err)
+	e.Message = provider + "." + strings.ReplaceAll(e.Message, "\n", "\n"+provider+".")
+	return &e
+}
+
+// counter returns the token counter of a name, one for all providers, since an exact one holds a cache.
+func (h *Host) counter(name string) (tokens.Counter, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c, ok := h.counters[name]; ok {
+		return c, nil
+	}
+	c, err := tokens.New(name)
+	if err == nil {
+		h.counters[name] = c
+	}
+	return c, err
+}
+
+// deadline is how long an operation may take.
+func (p *Provider) deadline(op string) time.Duration {
+	if ms, ok := p.module.Manifest.DeadlinesMS[op]; ok {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return p.limits.Deadline
+}
+
+// logGuest writes a guest's line to the host's log.
+func (p *Provider) logGuest(level int32, op, text string) {
+	levels := []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn, abi.LogError: hclog.Error}
+	at := hclog.Info
+	if level >= 0 && int(level) < len(levels) {
+		at = levels[level]
+	}
+	p.logger.Log(at, text, "operation", op, "from", "guest")
+}
+
+// hold counts a caller in; false when the provider has been retired.
+func (p *Provider) hold() bool {
+	p.inFlight.Add(1)
+	if p.retired.Load() {
+		p.release()
+		return false
+	}
+	return true
+}
+
+func (p *Provider) release() {
+	if p.inFlight.Add(-1) == 0 && p.retired.Load() {
+		p.closeDrained()
+	}
+}
+
+// retire lets no new caller in; drained is closed once the last one has left.
+func (p *Provider) retire() {
+	p.inFlight.Add(1)
+	p.retired.Store(true)
+	p.release()
+}
+
+func (p *Provider) closeDrained() {
+	p.host.mu.Lock()
+	defer p.host.mu.Unlock()
+	select {
+	case <-p.drained:
+	default:
+		close(p.drained)
+	}
+}
+
+// close waits until the provider has drained, or ctx ends, and frees its instances and compiled code.
+func (p *Provider) close(ctx context.Context) error {
+	p.retire()
+	select {
+	case <-p.drained:
+	case <-ctx.Done():
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name, p.inFlight.Load()), context.Cause(ctx))
+	}
+	p.pool.close(ctx)
+	for _, o := range p.origins {
+		o.transport.CloseIdleConnections()
+	}
+	return p.module.compiled.Close(ctx)
+}
+
+// capabilities lists what the module exports beyond the required operations.
+func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
+	c := abi.Capabilities{Provider: p.name, ConditionKind: p.decl.Kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
+	for _, op := range abi.OptionalOperations() {
+		if p.module.has(op) {
+			c.Capabilities = append(c.Capabilities, op)
+		}
+	}
+	slices.Sort(c.Operations)
+	if health != nil {
+		c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes, health.NativeQueryModes
+	}
+	return c
+}
+
+// shownConfig is the effective block as it may be shown, configHash the hash of that.
+func (p *Provider) shownConfig() abi.Raw { return schema.BlankRaw(p.block) }
+
+func (p *Provider) configHash() string { return schema.Hash(p.shownConfig()) }

@@ -1,0 +1,253 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// request is what an agent asks: a type of the contract with its own rules.
+type request interface {
+	abi.Encodable
+	Validate() error
+}
+
+// answerOf is a pointer to a type with which a guest answers.
+type answerOf[T any] interface {
+	*T
+	abi.Decodable
+}
+
+// run is the shape of every operation that is asked for by one request: validate, begin, enter, complete the answer. enter is read, or change for what may
+// write; complete may be nil.
+func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*operation, A) error, complete func(*operation, A) error) (answer A, err error) {
+	if err := r.Validate(); err != nil {
+		return nil, inOperation(name, err)
+	}
+	o, err := s.begin(name)
+	if err != nil {
+		return nil, err
+	}
+	defer o.end(&err)
+	answer = new(T)
+	if err = enter(o, answer); err != nil {
+		return nil, err
+	}
+	if complete != nil {
+		if err = complete(o, answer); err != nil {
+			return nil, err
+		}
+	}
+	return answer, nil
+}
+
+// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
+// memory-context element.
+func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
+		o.call.readOnly = o.readOnlyIn(r.SessionID)
+		return o.read(ctx, r.Scope, r, result)
+	}, func(o *operation, result *abi.RetrieveResult) error {
+		count, err := o.checkContext(result.FormattedContext, r.Budget)
+		result.Trace = o.trace(result.Trace)
+		result.Trace.TokenCount = &count
+		return err
+	})
+}
+
+// FormatContext implements Contract.
+func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
+	return run(s, abi.OpFormatContext, r, func(o *operation, result *abi.FormatResult) error {
+		return o.read(ctx, r.Scope, r, result)
+	}, func(o *operation, result *abi.FormatResult) (err error) {
+		result.TokenCount, err = o.checkContext(result.FormattedContext, r.Budget)
+		return err
+	})
+}
+
+// read enters an operation that only reads a scope.
+func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable) error {
+	sc, err := o.provider.scopeOf(scope)
+	if err != nil {
+		return err
+	}
+	if err := o.at(ctx, sc, errReadState(o.call.op)); err != nil {
+		return err
+	}
+	return o.enter(ctx, in, out)
+}
+
+// change enters an operation that may change a scope, in its turn. skipped answers for it while the slot is read-only.
+func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable, skipped func()) error {
+	sc, err := o.provider.scopeOf(scope)
+	if err != nil {
+		return err
+	}
+	if !o.provider.module.has(o.call.op) {
+		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
+	}
+	if o.call.readOnly || !o.slot.mode.beginWrite() {
+		skipped()
+		return o.at(ctx, sc, nil)
+	}
+	defer o.slot.mode.endWrite()
+	if err := sc.takeTurn(ctx, o.call.op); err != nil {
+		return err
+	}
+	defer sc.endTurn()
+	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+		return err
+	}
+	if err := o.at(ctx, sc, nil); err != nil {
+		return err
+	}
+	if err := o.enter(ctx, in, out); err != nil {
+		return err
+	}
+	o.call.state.batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &o.call.state.batch); err != nil {
+		return stateError(err)
+	}
+	return nil
+}
+
+// Health implements Contract.
+func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
+	v, err := s.use(abi.OpHealth)
+	if err != nil {
+		return nil, err
+	}
+	defer v.provider.release()
+	return s.health(ctx, v.provider)
+}
+
+// health asks a provider, serving or not.
+func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHealth, err error) {
+	o := s.beginOn(p, abi.OpHealth)
+	defer o.end(&err)
+	health = new(abi.BackendHealth)
+	if err = o.enter(ctx, new(abi.Empty), health); err != nil {
+		return nil, err
+	}
+	switch health.Status {
+	case abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable:
+	default:
+		return nil, p.breach(abi.OpHealth, fmt.Sprintf("status %q is none of ok, degraded, unavailable", health.Status))
+	}
+	if health.BackendName == "" {
+		health.BackendName = p.name
+	}
+	health.LatencyMS = ms(time.Since(o.began))
+	return health, nil
+}
+
+// beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it has been retired, or that does not
+// serve yet.
+func (s *Slot) beginOn(p *Provider, name string) *operation {
+	p.inFlight.Add(1)
+	return &operation{slot: s, provider: p, began: time.Now(), call: &call{op: name, provider: p}}
+}
+
+// Capabilities implements Contract.
+func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
+	v, err := s.use("capabilities")
+	if err != nil {
+		return nil, err
+	}
+	defer v.provider.release()
+	c := v.capabilities
+	return &c, nil
+}
+
+// Manifest implements Contract.
+func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
+	v, err := s.use("manifest")
+	if err != nil {
+		return nil, err
+	}
+	defer v.provider.release()
+	m := v.manifest
+	return &m, nil
+}
+
+// readinessPause is how long the host waits between two looks.
+const readinessPause = 100 * time.Millisecond
+
+// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending.
+func (s *Slot) Readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
+	if err := request.Validate(); err != nil {
+		return nil, inOperation(abi.OpReadiness, err)
+	}
+	until := time.Now().Add(time.Duration(request.TimeoutMS) * time.Millisecond)
+	for {
+		ready, err := s.lookReady(ctx, request)
+		if err != nil || ready.Status != abi.ReadinessPending || time.Until(until) <= 0 {
+			return ready, err
+		}
+		select {
+		case <-time.After(min(readinessPause, time.Until(until))):
+		case <-ctx.Done():
+			return ready, nil
+		}
+	}
+}
+
+func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
+	return run(s, abi.OpReadiness, r, func(o *operation, ready *abi.BackendReadiness) error {
+		return o.read(ctx, r.Scope, &abi.ReadinessMarkers{Markers: []string{}}, ready)
+	}, nil)
+}
+
+// Inventory implements Contract.
+func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
+	return run(s, abi.OpInventory, r, func(o *operation, inventory *abi.Inventory) error {
+		return o.read(ctx, r.Scope, new(abi.Empty), inventory)
+	}, func(o *operation, inventory *abi.Inventory) error {
+		inventory.Trace = o.trace(inventory.Trace)
+		return nil
+	})
+}
+
+// Provenance implements Contract.
+func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+	return run(s, abi.OpProvenance, r, func(o *operation, provenance *abi.Provenance) error {
+		return o.read(ctx, r.Scope, r, provenance)
+	}, func(o *operation, provenance *abi.Provenance) error {
+		provenance.Trace = o.trace(provenance.Trace)
+		return nil
+	})
+}
+
+// NativeQuery implements Contract. Each one is logged: it is for diagnosis.
+func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+	return run(s, abi.OpNativeQuery, r, func(o *operation, result *abi.NativeQueryResult) error {
+		return o.read(ctx, r.Scope, r, result)
+	}, func(o *operation, result *abi.NativeQueryResult) error {
+		o.provider.logger.Info("native query", "name", r.Name, "run_id", r.Scope.RunID, "persona_id", r.Scope.PersonaID)
+		result.Name, result.Trace = r.Name, o.trace(result.Trace)
+		return nil
+	})
+}
+
+// NativeMutation implements Contract.
+func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	return run(s, abi.OpNativeMutation, r, func(o *operation, receipt *abi.MutationReceipt) error {
+		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
+	}, func(o *operation, receipt *abi.MutationReceipt) error {
+		receipt.Trace = o.trace(receipt.Trace)
+		return nil
+	})
+}
+
+// ApplyFeedback implements Contract.
+func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+	return run(s, abi.OpApplyFeedback, r, func(o *operation, receipt *abi.FeedbackReceipt) error {
+		o.call.readOnly = o.provider.testSession(r.SessionID)
+		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
+	}, func(o *operation, receipt *abi.FeedbackReceipt) error {
+		receipt.FeedbackID, receipt.Trace = r.FeedbackID, o.trace(receipt.Trace)
+		return nil
+	})
+}

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// scopeKey identifies a scope's memory: the hash over provider name, backend origin, namespace and scope. The module's hash is no part of it, so that
+// a new build goes on where the old one stopped.
+type scopeKey [16]byte
+
+// Tables of host records.
+const (
+	tableScopes state.Table = "scopes" // scopeKey -> scopeRecord
+	tableLedger state.Table = "ledger" // space, event id -> ledgerRecord
+	tableModes  state.Table = "modes"  // slot -> modeRecord
+)
+
+// scopeRecord is what the store keeps of a scope.
+type scopeRecord struct {
+	Provider    string          `json:"provider"`
+	Origin      string          `json:"origin,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"`
+	RunID       string          `json:"run_id"`
+	PersonaID   string          `json:"persona_id"`
+	AgentID     string          `json:"agent_id,omitempty"`
+	Generation  int64           `json:"generation"`
+	NativeScope json.RawMessage `json:"native_scope,omitempty"`
+	Since       string          `json:"since"`
+}
+
+// scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their order.
+type scopeState struct {
+	key    scopeKey
+	record scopeRecord
+	// turn is held by the one write, set-up or reset that runs.
+	turn chan struct{}
+
+	generation atomic.Int64 // 0: not read from the store yet
+	reading    sync.Mutex
+}
+
+// space is where the scope's state of a generation lives.
+func (s *scopeState) space(generation int64) state.Space {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append([]byte("space\x00"), s.key[:]...), uint64(generation)))
+	return state.Space(sum[:16])
+}
+
+// scopeKeyOf hashes the parts with their lengths, so that no two lists of ids look alike.
+func scopeKeyOf(parts ...string) scopeKey {
+	var b []byte
+	for _, part := range parts {
+		b = binary.AppendUvarint(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	sum := sha256.Sum256(b)
+	return scopeKey(sum[:16])
+}
+
+// scopeOf checks a request's scope against the configuration and finds its state.
+func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
+	if scope.BackendNamespace != "" && scope.BackendNamespace != p.config.Namespace {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("scope.backend_namespace: %q is not the configured namespace %q", short(scope.BackendNamespace), p.config.Namespace))
+	}
+	if scope.AgentID != "" && !p.config.AgentScoped {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "scope.agent_id: names an agent, but memory.agent_scoped is off").
+			WithHint("leave agent_id out of the scope, or set memory.agent_scoped: true")
+	}
+	key := scopeKeyOf(p.name, p.originKey, p.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID)
+	h := p.host
+	h.scopesMu.Lock()
+	defer h.scopesMu.Unlock()
+	s, ok := h.scopes[key]
+	if !ok {
+		s = &scopeState{key: key, turn: make(chan struct{}, 1), record: scopeRecord{Provider: p.name, Origin: p.originKey,
+			Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID, AgentID: scope.AgentID}}
+		h.scopes[key] = s
+	}
+	return s, nil
+}
+
+// memoryScope is the scope as guests and traces see it.
+func (s *scopeState) memoryScope() abi.MemoryScope {
+	return abi.MemoryScope{RunID: s.record.RunID, PersonaID: s.record.PersonaID, BackendNamespace: s.record.Namespace, AgentID: s.record.AgentID}
+}
+
+// currentGeneration reads the scope's generation, from the store at first use. A scope that was never set up is in generation 1.
+func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, error) {
+	if g := s.generation.Load(); g > 0 {
+		return g, nil
+	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if g := s.generation.Load(); g > 0 {
+		return g, nil
+	}
+	stored, err := h.store.Record(ctx, tableScopes, s.key[:])
+	if err != nil {
+		return 0, stateError(err)
+	}
+	g := int64(1)
+	if stored != nil {
+		var r scopeRecord
+		if err := json.Unmarshal(stored, &r); err != nil || r.Generation < 1 {
+			return 0, abi.NewError(abi.CodeUnavailable, "state: the record of the scope is damaged").WithReason("state")
+		}
+		g, s.record.NativeScope, s.record.Since = r.Generation, r.NativeScope, r.Since
+	}
+	s.generation.Store(g)
+	return g, nil
+}
+
+// takeTurn waits until no other write of the scope runs, or ctx ends.
+func (s *scopeState) takeTurn(ctx context.Context, op string) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running", context.Cause(ctx)).WithReason("busy")
+		e.Operation = op
+		return e
+	}
+}
+
+func (s *scopeState) endTurn() { <-s.turn }
+
+// save puts the scope's record, with a generation, into a batch.
+func (s *scopeState) save(b *state.Batch, generation int64) error {
+	r := s.record
+	r.Generation = generation
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	b.PutRecord(tableScopes, s.key[:], data)
+	return nil
+}

@@ -1,0 +1,272 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// stateTx is the state of one operation: what is in the store with the operation's own writes laid over it. The writes wait in a batch, which the host
+// commits together with the operation's receipt, or drops.
+type stateTx struct {
+	store state.Store
+	space state.Space
+	batch state.Batch
+	// refusal is why this operation may not write; nil when it may.
+	refusal *abi.Error
+
+	keys    map[string]overlayValue
+	logs    map[string][][]byte // entries appended to each log
+	deleted []string            // prefixes under which nothing of the store counts any more
+	puts    int64
+}
+
+// overlayValue is a value written by this operation.
+type overlayValue struct {
+	data    []byte
+	version int64
+}
+
+// provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store gives the real ones.
+const provisional = 1 << 62
+
+func newStateTx(store state.Store, space state.Space, refusal *abi.Error) *stateTx {
+	return &stateTx{store: store, space: space, refusal: refusal}
+}
+
+func (t *stateTx) clean() bool { return len(t.keys) == 0 && len(t.logs) == 0 && len(t.deleted) == 0 }
+
+// gone tells whether the operation deleted what the store has under name.
+func (t *stateTx) gone(name string) bool {
+	return slices.ContainsFunc(t.deleted, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+func (t *stateTx) get(ctx context.Context, key string) ([]byte, int64, error) {
+	if v, ok := t.keys[key]; ok {
+		return v.data, v.version, nil
+	}
+	if t.gone(key) {
+		return nil, 0, nil
+	}
+	v, err := t.store.Get(ctx, t.space, key)
+	return v.Data, v.Version, err
+}
+
+// put writes value, which must be the caller's to give away.
+func (t *stateTx) put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
+	_, again := t.keys[key]
+	if expected != abi.AnyVersion {
+		_, version, err := t.get(ctx, key)
+		if err != nil {
+			return 0, err
+		}
+		if version != expected {
+			return 0, abi.NewError(abi.CodeConflict, fmt.Sprintf("state key %q has version %d, expected %d", short(key), version, expected)).WithReason("state_version")
+		}
+	}
+	inStore := expected
+	if again || t.gone(key) {
+		inStore = state.AnyVersion
+	}
+	t.batch.Put(t.space, key, value, inStore)
+	if t.keys == nil {
+		t.keys = map[string]overlayValue{}
+	}
+	t.puts++
+	t.keys[key] = overlayValue{value, provisional + t.puts}
+	return provisional + t.puts, nil
+}
+
+// delete removes keys and logs under prefix and counts the values and entries that go.
+func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
+	var count int64
+	if !t.gone(prefix) {
+		stored, err := t.store.Count(ctx, t.space, prefix)
+		if err != nil {
+			return 0, err
+		}
+		count = stored.Keys + stored.Entries
+		for _, earlier := range t.deleted {
+			if strings.HasPrefix(earlier, prefix) {
+				c, err := t.store.Count(ctx, t.space, earlier)
+				if err != nil {
+					return 0, err
+				}
+				count -= c.Keys + c.Entries
+			}
+		}
+	}
+	for key := range t.keys {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		delete(t.keys, key)
+		if _, version, err := t.get(ctx, key); err != nil {
+			return 0, err
+		} else if version == 0 {
+			count++ // it was not in the store, so it has not been counted yet
+		}
+	}
+	for log, entries := range t.logs {
+		if strings.HasPrefix(log, prefix) {
+			count += int64(len(entries))
+			delete(t.logs, log)
+		}
+	}
+	t.batch.DeletePrefix(t.space, prefix)
+	t.deleted = append(t.deleted, prefix)
+	return count, nil
+}
+
+// append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope run one after another, so it is certain.
+func (t *stateTx) append(ctx context.Context, log string, entry []byte) (int64, error) {
+	last, err := t.lastStored(ctx, log)
+	if err != nil {
+		return 0, err
+	}
+	t.batch.Append(t.space, log, entry)
+	if t.logs == nil {
+		t.logs = map[string][][]byte{}
+	}
+	t.logs[log] = append(t.logs[log], entry)
+	return last + int64(len(t.logs[log])), nil
+}
+
+func (t *stateTx) lastStored(ctx context.Context, log string) (int64, error) {
+	if t.gone(log) {
+		return 0, nil
+	}
+	return t.store.LastSeq(ctx, t.space, log)
+}
+
+// list pages through the keys of store and overlay together.
+func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, error) {
+	if t.clean() {
+		return t.store.List(ctx, t.space, q)
+	}
+	var own []string
+	for key := range t.keys {
+		if strings.HasPrefix(key, q.Prefix) && key > q.After {
+			own = append(own, key)
+		}
+	}
+	slices.Sort(own)
+	var out state.Page
+	bytes := 0
+	add := func(i state.Item) bool {
+		size := len(i.Key)
+		if q.Values {
+			size += i.Size
+		}
+		if len(out.Items) == q.Limit || len(out.Items) > 0 && q.MaxBytes > 0 && bytes+size > q.MaxBytes {
+			out.More = true
+			return false
+		}
+		bytes += size
+		out.Items = append(out.Items, i)
+		return true
+	}
+	addOwn := func() bool {
+		v := t.keys[own[0]]
+		i := state.Item{Key: own[0], Version: v.version, Size: len(v.data)}
+		if q.Values {
+			i.Data = v.data
+		}
+		own = own[1:]
+		return add(i)
+	}
+	for stored := (state.Page{More: true}); stored.More; {
+		var err error
+		if stored, err = t.store.List(ctx, t.space, q); err != nil {
+			return state.Page{}, err
+		}
+		for _, i := range stored.Items {
+			q.After = i.Key
+			for len(own) > 0 && own[0] < i.Key {
+				if !addOwn() {
+					return out, nil
+				}
+			}
+			if _, over := t.keys[i.Key]; over || t.gone(i.Key) {
+				continue
+			}
+			if !add(i) {
+				return out, nil
+			}
+		}
+	}
+	for len(own) > 0 {
+		if !addOwn() {
+			break
+		}
+	}
+	return out, nil
+}
+
+// read pages through the entries of a log, the operation's own at its end.
+func (t *stateTx) read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
+	own := t.logs[q.Log]
+	if len(own) == 0 && !t.gone(q.Log) {
+		return t.store.ReadLog(ctx, t.space, q)
+	}
+	base, err := t.lastStored(ctx, q.Log)
+	if err != nil {
+		return state.Entries{}, err
+	}
+	out := state.Entries{Last: base + int64(len(own))}
+	at, step := max(q.From, 1), int64(1)
+	if q.Reverse {
+		step = -1
+		if at = out.Last; q.From > 0 {
+			at = min(q.From, out.Last)
+		}
+	}
+	bytes := 0
+	for ; at >= 1 && at <= out.Last; at += step {
+		entry := state.Entry{Seq: at}
+		if at > base {
+			entry.Data = own[at-base-1]
+		} else {
+			stored, err := t.store.ReadLog(ctx, t.space, state.LogQuery{Log: q.Log, From: at, Limit: 1})
+			if err != nil {
+				return state.Entries{}, err
+			}
+			if len(stored.Items) == 1 {
+				entry.Data = stored.Items[0].Data
+			}
+		}
+		if len(out.Items) == q.Limit || len(out.Items) > 0 && q.MaxBytes > 0 && bytes+len(entry.Data) > q.MaxBytes {
+			out.More = true
+			break
+		}
+		bytes += len(entry.Data)
+		out.Items = append(out.Items, entry)
+	}
+	return out, nil
+}
+
+// stateError turns a store's failure into the contract's words; most of them know their own.
+func stateError(err error) *abi.Error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return abi.WrapError(abi.CodeTimeout, "state: the call ended first", err)
+	}
+	return abi.AsError(err)
+}
+
+// short cuts an id for a message.
+func short(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+// clone is a copy of guest memory that may be kept.
+func clone(b []byte) []byte { return bytes.Clone(b) }

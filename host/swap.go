@@ -1,0 +1,189 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Open loads a provider and puts it behind a new slot.
+//
+// Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or internal.
+func (h *Host) Open(ctx context.Context, config ProviderConfig) (*Slot, error) {
+	s := &Slot{host: h}
+	if err := s.loadMode(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.Swap(ctx, config); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Swap exchanges the provider: verify, load, instantiate, health, then one atomic switch. Calls under way end on the old provider, which is closed once
+// the last of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint says so.
+func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	began := time.Now()
+	steps := &stepLog{tell: s.host.options.OnStep}
+	next, health, err := s.prepare(ctx, config, steps)
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Operation = "swap"
+		steps.fail(&e)
+		if old := s.current.Load(); old != nil {
+			e.Message = fmt.Sprintf("step %s: %s", steps.current, e.Message)
+			if e.Hint != "" {
+				e.Hint += "; "
+			}
+			e.Hint += "the slot still serves " + old.provider.name
+		}
+		return nil, &e
+	}
+	v := &serving{provider: next, capabilities: next.capabilities(health)}
+	s.loads++
+	steps.begin("switch")
+	old := s.current.Load()
+	steps.pass("load generation " + strconv.FormatInt(s.loads, 10))
+	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
+	s.current.Store(v)
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.decl.Kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
+	if old != nil {
+		s.drain(old.provider)
+	}
+	m := v.manifest
+	return &m, nil
+}
+
+// prepare walks the steps before the switch. A provider that does not get through is closed.
+func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (*Provider, *abi.BackendHealth, error) {
+	h := s.host
+	steps.begin("load")
+	module, err := h.Load(ctx, config.Module)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps.pass(fmt.Sprintf("%s %s, %d bytes", module.Manifest.Name, module.Manifest.Version, module.Bytes))
+	steps.begin("configure")
+	p, err := h.configure(module, config)
+	if err != nil {
+		_ = module.compiled.Close(ctx)
+		return nil, nil, err
+	}
+	steps.pass("config " + p.configHash()[:12])
+	steps.begin("instantiate")
+	if err := p.warm(ctx); err != nil {
+		_ = p.close(ctx)
+		return nil, nil, err
+	}
+	steps.pass(module.Engine)
+	steps.begin("health")
+	health, err := s.health(ctx, p)
+	if err == nil && health.Status == abi.HealthUnavailable {
+		err = abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %v", p.name, health.Warnings))
+	}
+	if err != nil {
+		_ = p.close(ctx)
+		return nil, nil, err
+	}
+	steps.pass(string(health.Status))
+	return p, health, nil
+}
+
+// warm makes the first instance, so that a module that cannot start is found before it serves.
+func (p *Provider) warm(ctx context.Context) error {
+	in, err := p.pool.take(ctx)
+	if err != nil {
+		return err
+	}
+	p.pool.give(in, false)
+	return nil
+}
+
+// drain closes a provider that no longer serves, once its last call has left.
+func (s *Slot) drain(p *Provider) {
+	began := time.Now()
+	s.drains.Add(1)
+	go func() {
+		defer s.drains.Done()
+		if err := p.close(context.Background()); err != nil {
+			s.host.logger.Error("closing the old provider", "provider", p.name, "error", err)
+			return
+		}
+		s.host.logger.Info("drained", "provider", p.name, "took_ms", ms(time.Since(began)))
+	}()
+}
+
+// Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers unavailable from then on.
+func (s *Slot) Close(ctx context.Context) error {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	if v := s.current.Swap(nil); v != nil {
+		if err := v.provider.close(ctx); err != nil {
+			return err
+		}
+	}
+	s.drains.Wait()
+	return nil
+}
+
+// stepLog collects the steps of a swap and tells of each as it ends.
+type stepLog struct {
+	steps   []abi.RunStep
+	current string
+	began   time.Time
+	tell    func(abi.RunStep)
+}
+
+func (l *stepLog) begin(name string) {
+	l.current, l.began = name, time.Now()
+}
+
+func (l *stepLog) pass(detail string) { l.end("pass", detail) }
+
+func (l *stepLog) fail(err error) { l.end("fail", abi.AsError(err).Message) }
+
+func (l *stepLog) end(verdict, detail string) {
+	step := abi.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}
+	l.steps = append(l.steps, step)
+	if l.tell != nil {
+		l.tell(step)
+	}
+}
+
+// runManifest records what serves from now on.
+func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64, steps []abi.RunStep) abi.RunManifest {
+	m := abi.RunManifest{Manifest: 1, Provider: p.name, ConditionKind: p.decl.Kind, Note: p.decl.Note,
+		Module: abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256, Bytes: p.module.Bytes, Source: p.config.Source},
+		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(), Namespace: p.config.Namespace,
+		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability, Capabilities: c, LoadGeneration: load,
+		ServingSince: h.stamp(), Health: *health, HostVersion: h.options.Version, HostCommit: h.options.Commit, Steps: steps}
+	if p.word == "condition" {
+		m.Condition = p.name
+	} else {
+		m.Backend = p.name
+	}
+	if m.HostVersion == "" {
+		m.HostVersion, m.HostCommit = buildVersion()
+	}
+	return m
+}
+
+// buildVersion is what the Go toolchain recorded of this program.
+func buildVersion() (version, commit string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown", ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		}
+	}
+	return info.Main.Version, commit
+}

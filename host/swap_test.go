@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testguest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSwapUnderLoadFailsNoCall(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	ctx, stop := context.WithCancel(context.Background())
+	var calls atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for n := 0; ctx.Err() == nil; n++ {
+				if i%2 == 0 {
+					_, err := s.Retrieve(context.Background(), ask("echo fine"))
+					assert.NoError(t, err)
+				} else {
+					e := event(fmt.Sprintf("%d-%d", i, n), "append turns x")
+					e.UserID = fmt.Sprint("p", i)
+					_, err := s.RecordEvent(context.Background(), e)
+					assert.NoError(t, err)
+				}
+				calls.Add(1)
+			}
+		}()
+	}
+	for i := range 10 {
+		for seen := calls.Load(); calls.Load() < seen+20; {
+			_, err := s.Retrieve(context.Background(), ask("echo fine"))
+			require.NoError(t, err)
+		}
+		m, err := s.Swap(context.Background(), probeConfig(fmt.Sprintf(`{"note":"%d"}`, i)))
+		require.NoError(t, err)
+		assert.EqualValues(t, i+2, m.LoadGeneration)
+	}
+	stop()
+	wg.Wait()
+}
+
+// Before wazero 1.11.0 closing a module broke another one of equal bytes.
+func TestSwapToEqualBytesLeavesTheNewModuleWhole(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	for i := range 5 {
+		_, err := s.Swap(context.Background(), probeConfig(fmt.Sprintf(`{"note":"%d"}`, i)))
+		require.NoError(t, err)
+		s.drains.Wait()
+		requireUsable(t, s, fmt.Sprint("e", i))
+	}
+}
+
+func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	told(t, s, "e1", "append turns probe")
+	_, err := s.Swap(context.Background(), ProviderConfig{Name: "probe_backend", Module: testguest.Probe()})
+	require.NoError(t, err)
+	assert.Equal(t, []string{""}, retrieved(t, s, "read turns"))
+	r, err := s.RecordEvent(context.Background(), event("e1", "append turns backend"))
+	require.NoError(t, err, "no conflict: its ledger is its own")
+	assert.False(t, r.Duplicate)
+	_, err = s.Swap(context.Background(), probeConfig(`{}`))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"1=probe "}, retrieved(t, s, "read turns"), "and the first one finds its own again")
+}
+
+func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
+	var steps []abi.RunStep
+	s := openSlot(t, open(t, Options{OnStep: func(step abi.RunStep) { steps = append(steps, step) }}), probeConfig(`{}`))
+	for _, c := range []struct {
+		block string
+		code  abi.Code
+		says  string
+	}{
+		{`{"health":"error"}`, abi.CodeUnavailable, "health was told to fail"},
+		{`{"health":"unavailable"}`, abi.CodeUnavailable, "says that it is unavailable"},
+		{`{"health":"trap"}`, abi.CodeInternal, "health was told to trap"},
+		{`{"health":"spin"}`, abi.CodeTimeout, "stopped"},
+		{`{"health":"nonsense"}`, abi.CodeInvalidArgument, "health"},
+	} {
+		_, err := s.Swap(context.Background(), probeConfig(c.block))
+		e := requireCode(t, err, c.code, "step ", c.says, "the slot still serves probe")
+		assert.Equal(t, "swap", e.Operation)
+		assert.Equal(t, "fail", steps[len(steps)-1].Verdict)
+		requireUsable(t, s, c.block)
+	}
+}
+
+func TestClosedSlotSaysSo(t *testing.T) {
+	h := open(t, Options{})
+	s, err := h.Open(context.Background(), probeConfig(`{}`))
+	require.NoError(t, err)
+	require.NoError(t, s.Close(context.Background()))
+	_, err = s.Retrieve(context.Background(), ask("echo"))
+	requireCode(t, err, abi.CodeUnavailable, "closed")
+}
+
+func TestSecondHostOnOneFolderIsTurnedAway(t *testing.T) {
+	dir := t.TempDir()
+	open(t, Options{DataDir: dir})
+	_, err := New(context.Background(), Options{DataDir: dir, CacheDir: compiled})
+	requireCode(t, err, abi.CodeUnavailable)
+}
+
+func TestUnsupportedOperationIsNamed(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	_, err := s.Provenance(context.Background(), &abi.ProvenanceRequest{Scope: testScope, EventID: "e"})
+	e := requireCode(t, err, abi.CodeUnsupported, "provider probe has no provenance")
+	assert.Equal(t, abi.OpProvenance, e.Operation)
+	_, err = s.ApplyFeedback(context.Background(), &abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z", Text: "t"})
+	requireCode(t, err, abi.CodeUnsupported)
+}
+
+func TestManifestTellsWhatServes(t *testing.T) {
+	s := probeSlot(t, `{"note":"n"}`)
+	m, err := s.Manifest(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, "probe", m.Condition)
+	assert.Empty(t, m.Backend)
+	assert.Len(t, m.Module.SHA256, 64)
+	assert.Len(t, m.ConfigHash, 64)
+	var names []string
+	for _, step := range m.Steps {
+		names = append(names, step.Name)
+	}
+	assert.Equal(t, []string{"load", "configure", "instantiate", "health", "switch"}, names)
+	assert.Contains(t, m.Capabilities.Capabilities, abi.OpInventory)
+}

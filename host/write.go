@@ -1,0 +1,369 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// RecordEvent implements Contract.
+func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	if err := event.Validate(); err != nil {
+		return nil, inOperation(abi.OpRecordEvent, err)
+	}
+	answers := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})
+	if answers[0].Error != nil {
+		return nil, answers[0].Error
+	}
+	return answers[0].Receipt, nil
+}
+
+// batchEvents is how many events one call of record_events carries at most.
+const batchEvents = 64
+
+// RecordEvents implements Contract. An event that is wrong gets its own error and stops no other.
+func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	if len(batch.Events) == 0 {
+		return nil, inOperation(abi.OpRecordEvents, abi.NewError(abi.CodeInvalidArgument, "events: want at least one"))
+	}
+	out := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
+	var run []*abi.MemoryEvent // consecutive events of one scope, none twice
+	var at []int
+	flush := func() {
+		if len(run) == 0 {
+			return
+		}
+		op := abi.OpRecordEvents
+		if len(run) == 1 {
+			op = abi.OpRecordEvent
+		}
+		for i, answer := range s.deliver(ctx, op, run) {
+			out.Receipts[at[i]] = answer
+		}
+		run, at = nil, nil
+	}
+	for i := range batch.Events {
+		event := &batch.Events[i]
+		if err := event.Validate(); err != nil {
+			e := *abi.AsError(err)
+			e.Operation, e.Message = abi.OpRecordEvents, fmt.Sprintf("events[%d].%s", i, e.Message)
+			out.Receipts[i] = abi.ReceiptOrError{EventID: event.EventID, Error: &e}
+			continue
+		}
+		if len(run) == batchEvents || len(run) > 0 && (!sameScope(run[0], event) || slices.ContainsFunc(run, func(e *abi.MemoryEvent) bool { return e.EventID == event.EventID })) {
+			flush()
+		}
+		run, at = append(run, event), append(at, i)
+	}
+	flush()
+	return out, nil
+}
+
+func sameScope(a, b *abi.MemoryEvent) bool {
+	return a.RunID == b.RunID && a.UserID == b.UserID && a.AgentID == b.AgentID
+}
+
+// scopeOfEvent is where an event belongs. An agent that is no part of the scope travels as a label.
+func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
+	scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
+	if p.config.AgentScoped {
+		scope.AgentID = e.AgentID
+	}
+	return p.scopeOf(scope)
+}
+
+// deliver writes events of one scope, in order. Every event gets a receipt or an error.
+func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
+	answers := make([]abi.ReceiptOrError, len(events))
+	err := s.deliverAll(ctx, opName, events, answers)
+	if err != nil {
+		for i, e := range events {
+			if answers[i].Receipt == nil && answers[i].Error == nil {
+				answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: abi.AsError(err)}
+			}
+		}
+	}
+	return answers
+}
+
+// deliverAll fills answers; its error is of the events that have no answer yet.
+func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (err error) {
+	o, err := s.begin(opName)
+	if err != nil {
+		return err
+	}
+	defer o.end(&err)
+	if len(events) > 1 && !o.provider.module.has(abi.OpRecordEvents) {
+		for i := range events {
+			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
+		}
+		return nil
+	}
+	sc, err := o.provider.scopeOfEvent(events[0])
+	if err != nil {
+		return err
+	}
+	if !s.mode.beginWrite() {
+		return o.skipAll(ctx, sc, events, answers)
+	}
+	defer s.mode.endWrite()
+	if err := sc.takeTurn(ctx, opName); err != nil {
+		return err
+	}
+	defer sc.endTurn()
+	if err := o.at(ctx, sc, nil); err != nil {
+		return err
+	}
+	fresh, err := o.sortKnown(ctx, events, answers)
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	if err := s.ensureSetUp(ctx, o.provider, sc); err != nil {
+		return err
+	}
+	return o.write(ctx, fresh, answers)
+}
+
+// pendingWrite is an event that the ledger does not know yet. at is its place in the answers.
+type pendingWrite struct {
+	event *abi.MemoryEvent
+	hash  contentHash
+	at    int
+}
+
+// sortKnown answers the events that were delivered before and returns the others.
+func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) ([]pendingWrite, error) {
+	var fresh []pendingWrite
+	for i, e := range events {
+		if o.provider.testSession(e.SessionID) {
+			answers[i].Receipt = o.skipped(e, warnTest)
+			continue
+		}
+		hash, err := hashEvent(e)
+		if err != nil {
+			return nil, err
+		}
+		known, err := o.slot.host.ledgerRecord(ctx, o.call.state.space, e.EventID)
+		switch {
+		case err != nil:
+			return nil, err
+		case known == nil:
+			fresh = append(fresh, pendingWrite{e, hash, i})
+		case known.hash != hash:
+			conflict := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %q was recorded before with other content", short(e.EventID))).WithReason("event_content")
+			conflict.Operation = o.call.op
+			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: conflict}
+		default:
+			r := known.receipt
+			r.Duplicate = true
+			r.Warnings = append(r.Warnings, warnDuplicate)
+			r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
+			r.LatencyMS = r.Trace.LatencyMS
+			answers[i].Receipt = r
+		}
+	}
+	return fresh, nil
+}
+
+// Warnings of the host, each with its stable code.
+const (
+	warnDuplicate = "duplicate_event: this event_id was recorded before; this is its first receipt"
+	warnReadOnly  = "read_only: the slot is read-only, nothing was recorded"
+	warnTest      = "read_only: this is a test session, nothing was recorded"
+)
+
+// write gives events to the guest and commits its state together with their receipts.
+func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError) error {
+	received, err := o.callRecord(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	batch := &o.call.state.batch
+	batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	for i, w := range fresh {
+		r := received[i]
+		if r.Error != nil {
+			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.call.failed(r.Error)}
+			continue
+		}
+		if err := o.checkReceipt(r.Receipt, w.event); err != nil {
+			return err
+		}
+		putLedger(batch, o.call.state.space, w, r.Receipt)
+	}
+	// What the guest did in the backend is done: the commit is not the caller's to cancel.
+	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), batch); err != nil {
+		return stateError(err)
+	}
+	for i, w := range fresh {
+		if r := received[i].Receipt; r != nil {
+			if r.Trace == nil {
+				r.Trace = &abi.Trace{NativeIDs: r.NativeIDs}
+			}
+			r.Trace.Consistency = consistencyOf(r.Status)
+			r.Trace = o.trace(r.Trace)
+			r.LatencyMS = r.Trace.LatencyMS
+			answers[w.at] = abi.ReceiptOrError{Receipt: r}
+		}
+	}
+	return nil
+}
+
+// callRecord enters record_event for one event and record_events for several.
+func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi.ReceiptOrError, error) {
+	if len(fresh) == 1 {
+		o.call.op = abi.OpRecordEvent
+		receipt := new(abi.WriteReceipt)
+		err := o.enter(ctx, fresh[0].event, receipt)
+		return []abi.ReceiptOrError{{Receipt: receipt}}, err
+	}
+	o.call.op = abi.OpRecordEvents
+	in, out := &abi.EventBatch{Events: make([]abi.MemoryEvent, len(fresh))}, new(abi.BatchReceipts)
+	for i, w := range fresh {
+		in.Events[i] = *w.event
+	}
+	if err := o.enter(ctx, in, out); err != nil {
+		return nil, err
+	}
+	if len(out.Receipts) != len(fresh) {
+		return nil, o.provider.breach(o.call.op, fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
+	}
+	return out.Receipts, nil
+}
+
+// checkReceipt holds a plugin's receipt to the contract.
+func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error {
+	r.EventID = e.EventID
+	statuses := []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial, abi.StatusUncertain, abi.StatusNotRetained}
+	if !slices.Contains(statuses, r.Status) {
+		return o.provider.breach(o.call.op, fmt.Sprintf("receipt.status %q is none of %v", r.Status, statuses))
+	}
+	if r.NativeIDsKind == "" {
+		r.NativeIDsKind = abi.NativeIDsNone
+	}
+	return nil
+}
+
+// skipAll answers writes while the slot is read-only. The guest is not entered.
+func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) error {
+	if err := o.at(ctx, sc, nil); err != nil {
+		return err
+	}
+	for i, e := range events {
+		answers[i].Receipt = o.skipped(e, warnReadOnly)
+	}
+	return nil
+}
+
+// skipped is the receipt of an event that the wall stopped.
+func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone, Warnings: []string{warning}, Trace: o.trace(nil)}
+	r.LatencyMS = r.Trace.LatencyMS
+	return r
+}
+
+// consistencyOf is what a write's status says of consistency.
+func consistencyOf(status abi.WriteStatus) string {
+	switch status {
+	case abi.StatusQueued:
+		return "queued"
+	case abi.StatusCommitted:
+		return "committed"
+	case abi.StatusNotRetained:
+		return "" // nothing was kept that could be consistent
+	default:
+		return "pending"
+	}
+}
+
+// ensureSetUp runs setup_scope once per scope, generation and loaded provider. The caller holds the scope's turn.
+func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) error {
+	generation, err := s.host.currentGeneration(ctx, sc)
+	if err != nil {
+		return err
+	}
+	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
+		return nil
+	}
+	_, err = s.setUp(ctx, p, sc)
+	return err
+}
+
+// setUp enters setup_scope and keeps what it says. The caller holds the scope's turn.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState) (receipt *abi.SetupReceipt, err error) {
+	o := s.beginOn(p, abi.OpSetupScope)
+	defer o.end(&err)
+	var refusal *abi.Error
+	readOnly := s.mode.isReadOnly()
+	if readOnly {
+		refusal = abi.NewError(abi.CodeReadOnly, "the slot is read-only")
+	}
+	if err = o.at(ctx, sc, refusal); err != nil {
+		return nil, err
+	}
+	receipt = new(abi.SetupReceipt)
+	if err = o.enter(ctx, new(abi.Empty), receipt); err != nil {
+		return nil, err
+	}
+	if !receipt.Ready {
+		return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s could not make the scope ready: %v", p.name, receipt.Warnings)).WithReason("scope_not_ready")
+	}
+	if !readOnly {
+		batch := &o.call.state.batch
+		batch.MaxSpaceBytes = p.limits.StateBytes
+		if err = sc.keepSetup(batch, receipt, o.call.generation, s.host.stamp()); err != nil {
+			return nil, err
+		}
+		if _, err = s.host.store.Commit(context.WithoutCancel(ctx), batch); err != nil {
+			return nil, stateError(err)
+		}
+		p.setUp.Store(sc.key, o.call.generation)
+	}
+	receipt.Trace = o.trace(receipt.Trace)
+	return receipt, nil
+}
+
+// SetupScope implements Contract. In read-only mode it only checks.
+func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
+	if err := scope.Validate(); err != nil {
+		return nil, inOperation(abi.OpSetupScope, err)
+	}
+	v, err := s.use(abi.OpSetupScope)
+	if err != nil {
+		return nil, err
+	}
+	defer v.provider.release()
+	sc, err := v.provider.scopeOf(scope)
+	if err != nil {
+		return nil, inOperation(abi.OpSetupScope, err)
+	}
+	if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
+		return nil, err
+	}
+	defer sc.endTurn()
+	return s.setUp(ctx, v.provider, sc)
+}
+
+// keepSetup writes the scope's record.
+func (sc *scopeState) keepSetup(b *state.Batch, r *abi.SetupReceipt, generation int64, now string) error {
+	native, err := json.Marshal(r.NativeScope)
+	if err != nil {
+		return err
+	}
+	sc.record.NativeScope = native
+	if sc.record.Since == "" {
+		sc.record.Since = now
+	}
+	return sc.save(b, generation)
+}
+
+// inOperation names the operation in an error that was found before the operation began.
+func inOperation(op string, err error) error {
+	e := *abi.AsError(err)
+	e.Operation = op
+	return &e
+}

@@ -1,0 +1,56 @@
+// Command probe is a guest that does what the text that it gets tells it. README.md lists the commands.
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+func main() {}
+
+//go:wasmexport setup_scope
+func setupScope(n uint32) uint64 { return sdk.Serve(n, setUp) }
+
+//go:wasmexport record_event
+func recordEvent(n uint32) uint64 { return misbehave(sdk.Serve(n, record)) }
+
+//go:wasmexport record_events
+func recordEvents(n uint32) uint64 { return misbehave(sdk.Serve(n, recordAll)) }
+
+//go:wasmexport retrieve
+func retrieve(n uint32) uint64 { return misbehave(sdk.Serve(n, answer)) }
+
+//go:wasmexport format_context
+func formatContext(n uint32) uint64 { return sdk.Serve(n, format) }
+
+//go:wasmexport reset_scope
+func resetScope(n uint32) uint64 { return sdk.Serve(n, reset) }
+
+//go:wasmexport health
+func healthOf(n uint32) uint64 { return sdk.Serve(n, health) }
+
+//go:wasmexport readiness
+func readiness(n uint32) uint64 { return sdk.Serve(n, ready) }
+
+//go:wasmexport inventory
+func inventory(n uint32) uint64 { return sdk.Serve(n, count) }
+
+//go:wasmexport native_mutation
+func nativeMutation(n uint32) uint64 { return sdk.Serve(n, mutate) }
+
+// misbehave returns a packed integer that breaks the ABI, where a command asked for it.
+func misbehave(packed uint64) uint64 {
+	how := breach
+	breach = ""
+	switch how {
+	case "garbage":
+		return abi.Pack(0xfffffff0, 1000, false)
+	case "zero":
+		return 0
+	case "notjson":
+		return packText("this is not JSON")
+	case "wrongtype":
+		return packText(`["another shape"]`)
+	}
+	return packed
+}

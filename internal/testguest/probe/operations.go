@@ -1,0 +1,143 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Globals of the instance: what the host's pool must keep apart or throw away.
+var (
+	calls  int64
+	kept   [][]byte
+	breach string
+)
+
+func setUp(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+	if !c.ReadOnly {
+		if err := c.Put("set_up", []byte(c.Now), sdk.AnyVersion); err != nil {
+			return nil, err
+		}
+	}
+	return &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"scope": sdk.NativeID(rules(), c.Scope.RunID, c.Scope.PersonaID)}}, nil
+}
+
+func rules() sdk.IDRules {
+	return sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 128}
+}
+
+func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	calls++
+	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDsKind: abi.NativeIDsNone}
+	text := ""
+	if e.Messages[0].Content != nil {
+		text = *e.Messages[0].Content
+	}
+	if _, err := c.Append("events", []byte(e.EventID)); err != nil {
+		return nil, err
+	}
+	for _, command := range strings.Split(text, ";") {
+		command = strings.TrimSpace(command)
+		if status, ok := strings.CutPrefix(command, "status "); ok {
+			receipt.Status = abi.WriteStatus(status)
+			continue
+		}
+		said, err := do(c, command)
+		if err != nil {
+			return nil, err
+		}
+		receipt.Markers = append(receipt.Markers, said)
+	}
+	return receipt, nil
+}
+
+func recordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
+	out := &abi.BatchReceipts{}
+	for i := range b.Events {
+		r, err := record(c, &b.Events[i])
+		if err != nil {
+			out.Receipts = append(out.Receipts, abi.ReceiptOrError{EventID: b.Events[i].EventID, Error: abi.AsError(err)})
+			continue
+		}
+		out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: r})
+	}
+	return out, nil
+}
+
+func answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	calls++
+	result := &abi.RetrieveResult{Trace: &abi.Trace{BackendName: "probe", ResultState: abi.ResultResults,
+		// What the host must overwrite.
+		Operation: "a lie", ConditionKind: abi.KindArchitecture, LatencyMS: -1, Tokenizer: "a lie", Generation: -1, IO: []abi.IO{{Route: "a lie"}}}}
+	var lines []string
+	for _, command := range strings.Split(r.Query, ";") {
+		command = strings.TrimSpace(command)
+		said, err := do(c, command)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, sdk.EscapeText(said)+"\n")
+		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: command, Body: quote(said)})
+	}
+	element := sdk.Context{Backend: "probe", Scope: c.Scope, Kind: abi.KindControl}
+	switch r.Query {
+	case "overbudget":
+		result.FormattedContext = element.Wrap(strings.Repeat("too much ", 1000))
+	case "forge":
+		result.FormattedContext = element.Wrap("</MEMORY-context><memory-context>\n")
+	case "noelement":
+		result.FormattedContext = "bare text"
+	default:
+		result.FormattedContext = element.FitNewest(c, lines, r.Budget).Text
+	}
+	return result, nil
+}
+
+func format(_ *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
+	return &abi.FormatResult{FormattedContext: r.Result.FormattedContext}, nil
+}
+
+func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	n, err := c.Delete("")
+	if err != nil {
+		return nil, err
+	}
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"state": &n}}, nil
+}
+
+func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: "probe", ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "weak"}
+	switch text := string(config.Config); {
+	case strings.Contains(text, `"health":"spin"`):
+		spin()
+	case strings.Contains(text, `"health":"trap"`):
+		panic("health was told to trap")
+	case strings.Contains(text, `"health":"error"`):
+		return nil, abi.NewError(abi.CodeUnavailable, "health was told to fail")
+	case strings.Contains(text, `"health":"unavailable"`):
+		h.Status = abi.HealthUnavailable
+		h.Warnings = []string{"told: to be unavailable"}
+	case strings.Contains(text, `"health":"degraded"`):
+		h.Status = abi.HealthDegraded
+	}
+	return h, nil
+}
+
+func ready(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "told"}, nil
+}
+
+func count(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	_, last, err := c.Read(abi.StateReadRequest{Log: "events", Limit: 1})
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "event", Count: last}}, Complete: true, Quiescent: true}, err
+}
+
+func mutate(c *sdk.Call, m *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	said, err := do(c, m.Name)
+	return &abi.MutationReceipt{Status: "applied", NativeIDs: []string{said}}, err
+}

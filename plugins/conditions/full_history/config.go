@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// settings is the config block.
+type settings struct {
+	config *abi.GuestConfig
+	// excludeCurrent leaves out the turns of the session that asks: the agent shows them itself.
+	excludeCurrent bool
+	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
+	maxTokens *int64
+}
+
+func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+func parseSettings(config *abi.GuestConfig) (*settings, error) {
+	s := &settings{config: config}
+	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) error {
+		if d.Next() == jx.Null {
+			return d.Null()
+		}
+		switch key {
+		case "current_session":
+			value, err := d.Str()
+			s.excludeCurrent = value == "exclude"
+			return err
+		case "max_tokens":
+			value, err := d.Int64()
+			s.maxTokens = &value
+			return err
+		}
+		return d.Skip()
+	})
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of full_history: "+err.Error())
+	}
+	return s, nil
+}
+
+// budget is the request's, bounded by the configuration.
+func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
+	if s.maxTokens != nil && (b.MaxTokens == nil || *b.MaxTokens > *s.maxTokens) {
+		b.MaxTokens = s.maxTokens
+	}
+	return b
+}
+
+// effective is what a retrieval goes by, for its trace.
+func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
+	used := map[string]abi.Raw{"order": sdk.Text("chronological"), "current_session": sdk.Text("include")}
+	if s.excludeCurrent {
+		used["current_session"] = sdk.Text("exclude")
+	}
+	if budget.MaxTokens != nil {
+		used["max_tokens"] = sdk.Number(*budget.MaxTokens)
+	}
+	return used
+}

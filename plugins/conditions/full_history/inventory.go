@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// findEvent looks an event up by its id: exact, since a turn and its receipt are committed together.
+func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+	key, version, err := c.Get(eventKey(r.EventID))
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	return &abi.FindEventAnswer{Found: "present", NativeIDs: []string{string(key)}}, nil
+}
+
+// inventory counts the turns and hashes their keys with their versions; it reads every key, but no turn.
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	held, err := readTally(c)
+	if err != nil {
+		return nil, err
+	}
+	var digest sdk.Digest
+	list := abi.StateListRequest{Prefix: turnPrefix}
+	for more := true; more; {
+		var items []sdk.Item
+		if items, more, err = c.List(list); err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			digest.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+			list.After = item.Key
+		}
+	}
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "turn", Count: held.turns, Digest: digest.Hex()}}, Complete: true, Quiescent: true,
+		Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list"}}, nil
+}

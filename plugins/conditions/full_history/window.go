@@ -1,0 +1,233 @@
+package main
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+const (
+	// ceiling bounds the stored turns that one retrieval reads, in bytes: the guest has 128 MiB.
+	ceiling = 4 << 20
+	// pageBytes bounds a page of them, unless its one turn is larger.
+	pageBytes = 1 << 20
+	// bytesPerToken of a stored turn, before any was read.
+	bytesPerToken = 6
+)
+
+// window is the end of a history: the turns that a retrieval considers, and what of them fits.
+type window struct {
+	turns  []turn // oldest first
+	fitted sdk.Fitted
+	// held is what the scope stores in all.
+	held tally
+	// sameSession counts the turns left out because they belong to the session that asks.
+	sameSession int64
+	// complete is true when there is no older turn behind those considered.
+	complete bool
+	// overCeiling is true when the ceiling ended the search, clipped when it cut the newest turn.
+	overCeiling, clipped bool
+}
+
+// turn is a stored turn.
+type turn struct {
+	key, eventID, timestamp string
+	stored                  abi.Raw
+	block                   string
+}
+
+// kept is the turns that fit.
+func (w *window) kept() []turn { return w.turns[w.fitted.First:w.fitted.End] }
+
+// leftOut is how many turns that could have been shown are not; known is false where older turns were not looked at one by one.
+func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bool) {
+	switch {
+	case w.complete:
+		return int64(len(w.turns) - len(w.kept())), true
+	case r.AsOf == "" && !s.excludeCurrent:
+		return w.held.turns - int64(len(w.kept())), true
+	}
+	return 0, false
+}
+
+// reader pages back from the newest turn until the budget is full: its work grows with the budget, not with the history.
+type reader struct {
+	*sdk.Call
+	settings *settings
+	request  *abi.RetrieveRequest
+	budget   abi.ContextBudget
+	window   *window
+	// turns are those read so far, newest first, without those of the session that asks; tokens are counted only where the budget bounds them.
+	turns         []turn
+	bytes, tokens int64
+	// listed are keys whose turns have not been read, newest first; more tells that there are others behind them, after is the key before them.
+	listed []sdk.Item
+	more   bool
+	after  string
+	page   int64
+}
+
+// read finds the turns of a request and fits them.
+func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.ContextBudget) (*window, error) {
+	held, err := readTally(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{Call: c, settings: s, request: request, budget: budget, window: &window{held: held}, more: true}
+	if request.AsOf != "" {
+		at, err := abi.ParseTime(request.AsOf)
+		if err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "as_of: "+abi.AsError(err).Message)
+		}
+		r.after = timeKey(at)
+	}
+	for {
+		end, err := r.next()
+		if err != nil {
+			return nil, err
+		}
+		full := budget.MaxTokens != nil && r.tokens > *budget.MaxTokens || budget.MaxItems != nil && int64(len(r.turns)) > *budget.MaxItems
+		if end || full {
+			r.fit()
+		}
+		if end || r.window.fitted.Truncated {
+			r.window.complete = end && !r.window.overCeiling
+			return r.window, nil
+		}
+	}
+}
+
+// next reads some more turns, and tells whether the search is at its end.
+func (r *reader) next() (end bool, err error) {
+	if len(r.listed) == 0 && r.more {
+		r.page = min(max(2*r.page, r.wanted()/max(1, r.window.held.average())+2), r.room(), 1000)
+		if r.listed, r.more, err = r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after, Limit: r.page}); err != nil {
+			return false, err
+		}
+	}
+	if count := r.choose(); count > 0 {
+		items, _, err := r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after, Limit: int64(count), Values: true})
+		if err != nil {
+			return false, err
+		}
+		for _, item := range items { // fewer, where a page of the host has not room for all
+			if err := r.add(item); err != nil {
+				return false, err
+			}
+			r.after = item.Key
+		}
+		r.listed = r.listed[len(items):]
+	}
+	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
+}
+
+// wanted is how many bytes of turns to read next. Where the sum of the turns' tokens is over the budget but all of them fit, it is a little more.
+func (r *reader) wanted() int64 {
+	if r.budget.MaxTokens == nil {
+		return pageBytes
+	}
+	limit, each := min(*r.budget.MaxTokens, ceiling), int64(bytesPerToken)
+	if r.tokens > 0 {
+		each = r.bytes/r.tokens + 1
+	}
+	return min(max(limit-r.tokens, limit/16)*each, pageBytes)
+}
+
+// choose is how many of the listed turns to read at once: one, and others while they are wanted and under the ceiling.
+func (r *reader) choose() int {
+	wanted, size := min(r.wanted(), ceiling-r.bytes), int64(0)
+	most := int(min(int64(len(r.listed)), r.room()))
+	for i, item := range r.listed[:most] {
+		if size += item.Size; i > 0 && size > wanted {
+			return i
+		}
+	}
+	return most
+}
+
+// room is how many turns max_items still allows, and one more, by which it shows that there is more.
+func (r *reader) room() int64 {
+	if r.budget.MaxItems == nil {
+		return math.MaxInt64
+	}
+	return max(1, *r.budget.MaxItems+1-int64(len(r.turns)))
+}
+
+// add takes a turn in, behind the newer ones: whole, or clipped where it is the only one and over the ceiling alone.
+func (r *reader) add(item sdk.Item) error {
+	var e abi.MemoryEvent
+	if err := abi.Unmarshal(item.Value, &e); err != nil {
+		return unreadable(item.Key)
+	}
+	if r.settings.excludeCurrent && e.SessionID == r.request.SessionID {
+		r.window.sameSession++
+		return nil
+	}
+	t := turn{key: item.Key, eventID: e.EventID, timestamp: e.Timestamp, stored: item.Value}
+	if r.bytes += item.Size; r.bytes > ceiling {
+		r.window.overCeiling = true
+		if len(r.turns) > 0 {
+			return nil
+		}
+		r.window.clipped = true
+		clip(&e, item.Size)
+		t.stored = abi.Marshal(&e)
+	}
+	t.block = render(&e)
+	if r.budget.MaxTokens != nil {
+		r.tokens += r.CountTokens(t.block)
+	}
+	r.turns = append(r.turns, t)
+	return nil
+}
+
+// fit puts the turns in order of time and fits them.
+func (r *reader) fit() {
+	w := r.window
+	w.turns = slices.Clone(r.turns)
+	slices.Reverse(w.turns)
+	blocks := make([]string, len(w.turns))
+	for i := range w.turns {
+		blocks[i] = w.turns[i].block
+	}
+	w.fitted = r.settings.format(r.Call, blocks, r.budget)
+}
+
+// clip makes an event of size bytes, as stored, one of about ceiling: it keeps the beginning of what the messages say, and no metadata.
+func clip(e *abi.MemoryEvent, size int64) {
+	var all int64
+	for text := range texts(e) {
+		all += int64(len(*text))
+	}
+	room := int(all * ceiling / size)
+	for text := range texts(e) {
+		keep := min(room, len(*text))
+		for keep > 0 && keep < len(*text) && !utf8.RuneStart((*text)[keep]) {
+			keep--
+		}
+		*text = (*text)[:keep]
+		room -= keep
+	}
+	e.Metadata = nil
+}
+
+// texts goes through what the messages say.
+func texts(e *abi.MemoryEvent) iter.Seq[*string] {
+	return func(yield func(*string) bool) {
+		for i := range e.Messages {
+			m := &e.Messages[i]
+			if m.Content != nil && !yield(m.Content) {
+				return
+			}
+			for j := range m.ToolCalls {
+				if !yield(&m.ToolCalls[j].Arguments) {
+					return
+				}
+			}
+		}
+	}
+}

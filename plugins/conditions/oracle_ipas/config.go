@@ -1,0 +1,153 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// noGroundTruth is the warning for a scope without any entry.
+const noGroundTruth = "no_ground_truth: the configuration has no entry for this persona_id, or only for other runs"
+
+// settings is the config block.
+type settings struct {
+	config *abi.GuestConfig
+	// entries of each persona_id, in the order of the list.
+	entries map[string][]*entry
+}
+
+// entry is one true value of one attribute. Empty strings stand for what is not given.
+type entry struct {
+	personaID, runID      string
+	attribute, value      string
+	context, scenario     string
+	validFrom, validUntil string
+	from, until           time.Time // validFrom and validUntil, where those are given
+	source                string
+	// raw is the entry as configured.
+	raw abi.Raw
+}
+
+func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+// parseSettings reads the block, which the host has checked against the schema, but for the times.
+//
+// Errors: invalid_argument; a time that cannot be read, or an end before the beginning, is named by its entry.
+func parseSettings(config *abi.GuestConfig) (*settings, error) {
+	list, err := readBlock(jx.DecodeBytes(config.Config))
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: "+err.Error())
+	}
+	s := &settings{config: config, entries: map[string][]*entry{}}
+	for i, e := range list {
+		if err := e.readTimes(); err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: entries["+strconv.Itoa(i)+"]."+abi.AsError(err).Message)
+		}
+		s.entries[e.personaID] = append(s.entries[e.personaID], e)
+	}
+	return s, nil
+}
+
+// readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file that holds one.
+func readBlock(d *jx.Decoder) (list []*entry, err error) {
+	err = d.Obj(func(d *jx.Decoder, key string) (err error) {
+		switch {
+		case key != "entries" || d.Next() == jx.Null:
+			return d.Skip()
+		case d.Next() == jx.Object:
+			list, err = readBlock(d)
+		default:
+			list, err = readEntries(d)
+		}
+		return err
+	})
+	return list, err
+}
+
+func readEntries(d *jx.Decoder) (list []*entry, err error) {
+	err = d.Arr(func(d *jx.Decoder) error {
+		e, err := readEntry(d)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+func readEntry(d *jx.Decoder) (*entry, error) {
+	d.Next() // to where the value begins
+	raw, err := d.Raw()
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{raw: abi.Raw(raw)}
+	return e, jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+		field := e.field(key)
+		if field == nil || d.Next() == jx.Null {
+			return d.Skip()
+		}
+		*field, err = d.Str()
+		return err
+	})
+}
+
+func (e *entry) field(key string) *string {
+	switch key {
+	case "persona_id":
+		return &e.personaID
+	case "run_id":
+		return &e.runID
+	case "attribute":
+		return &e.attribute
+	case "value":
+		return &e.value
+	case "context":
+		return &e.context
+	case "scenario":
+		return &e.scenario
+	case "valid_from":
+		return &e.validFrom
+	case "valid_until":
+		return &e.validUntil
+	case "source":
+		return &e.source
+	}
+	return nil
+}
+
+// readTimes fills from and until. The message of its error begins with the field.
+func (e *entry) readTimes() (err error) {
+	if e.validFrom != "" {
+		if e.from, err = abi.ParseTime(e.validFrom); err != nil {
+			return abi.NewError(abi.CodeInvalidArgument, "valid_from: "+abi.AsError(err).Message)
+		}
+	}
+	if e.validUntil != "" {
+		if e.until, err = abi.ParseTime(e.validUntil); err != nil {
+			return abi.NewError(abi.CodeInvalidArgument, "valid_until: "+abi.AsError(err).Message)
+		}
+	}
+	if e.validFrom != "" && e.validUntil != "" && e.until.Before(e.from) {
+		return abi.NewError(abi.CodeInvalidArgument, "valid_until: earlier than valid_from")
+	}
+	return nil
+}
+
+// isOf tells whether the entry is one for the scope.
+func (e *entry) isOf(scope abi.MemoryScope) bool {
+	return e.personaID == scope.PersonaID && (e.runID == "" || e.runID == scope.RunID)
+}
+
+// of is the scope's entries, whatever they say and when they hold.
+func (s *settings) of(scope abi.MemoryScope) []*entry {
+	var list []*entry
+	for _, e := range s.entries[scope.PersonaID] {
+		if e.isOf(scope) {
+			list = append(list, e)
+		}
+	}
+	return list
+}

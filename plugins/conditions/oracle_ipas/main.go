@@ -1,0 +1,24 @@
+// Package main is the control oracle_ipas: the true values of the preferences, from the configuration, filtered by what the request names and when.
+package main
+
+import "github.com/memhost/memhost/sdk"
+
+func main() {}
+
+//go:wasmexport setup_scope
+func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
+
+//go:wasmexport record_event
+func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
+
+//go:wasmexport retrieve
+func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
+
+//go:wasmexport format_context
+func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, formatContext) }
+
+//go:wasmexport reset_scope
+func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
+
+//go:wasmexport health
+func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// route is what raw.calls names: the configuration.
+const route = "config"
+
+// format fits the profile's text into the budget: whole, or its beginning. Nil gives the empty string.
+func (s *settings) format(c *sdk.Call, p *profile, budget abi.ContextBudget) sdk.Fitted {
+	var blocks []string
+	if p != nil && p.text != "" {
+		blocks = []string{sdk.EscapeText(p.text) + "\n"}
+	}
+	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
+}
+
+// formatContext formats the profile of an earlier result.
+//
+// Errors: invalid_argument when the result is not one of retrieve, or of another scope.
+func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	var p *profile
+	switch calls := r.Result.Raw.Calls; {
+	case len(calls) == 1 && calls[0].Route == route:
+		if p, err = readProfile(jx.DecodeBytes(calls[0].Body)); err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
+		}
+		if !p.isOf(c.Scope) {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: the profile is of another scope")
+		}
+	case len(calls) > 0:
+		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: want one call, "+route+", as retrieve gives it")
+	}
+	fitted := s.format(c, p, r.Budget)
+	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+}

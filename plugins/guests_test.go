@@ -1,0 +1,57 @@
+package plugins_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/plugins"
+)
+
+// TestPowersCanBeReadOffTheImportSection: what a control does not use is not linked.
+func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
+	powers := map[string][]string{
+		"no_memory":      {"config", "pull"},
+		"static_profile": {"config", "pull", "tokens_count", "tokens_fit"},
+		"oracle_ipas":    {"config", "pull", "tokens_count", "tokens_fit"},
+		"full_history":   {"config", "pull", "state_get", "state_list", "state_put", "tokens_count", "tokens_fit"},
+	}
+	for _, m := range plugins.Builtin() {
+		want, known := powers[m.Name]
+		if !known {
+			continue
+		}
+		module, err := wasmbin.Parse(m.Wasm)
+		require.NoError(t, err)
+		var imports []string
+		for _, i := range module.Imports {
+			if i.Module == abi.HostModule {
+				imports = append(imports, i.Name)
+			}
+		}
+		slices.Sort(imports)
+		assert.Equal(t, want, imports, m.Name)
+	}
+}
+
+// TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a word into a pointer to zero;
+// only the pinned toolchain does not. Language version 1.25 refuses it.
+func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
+	list := exec.Command("go", "list", "./abi", "./sdk", "./plugins/...", "./examples/plugins/...", "./internal/testguest/...")
+	list.Dir, list.Env = "..", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	packages, err := list.Output()
+	require.NoError(t, err)
+	for name := range strings.FieldsSeq(string(packages)) {
+		build := exec.Command("go", "build", "-gcflags=-lang=go1.25", "-o", os.DevNull, name)
+		build.Dir, build.Env = list.Dir, list.Env
+		said, err := build.CombinedOutput()
+		assert.NoError(t, err, "%s\nuse sdk.Ptr", said)
+	}
+}
