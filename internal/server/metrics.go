@@ -1,0 +1,96 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// Metrics are what /metrics shows. They exist before the Host does, since host.Options.Observe is where they are fed.
+//
+// No label holds an id, a scope or anything else that a caller chooses: the number of series is bounded by providers,
+// operations and routes of manifests.
+type Metrics struct {
+	registry       *prometheus.Registry
+	operations     *prometheus.CounterVec
+	seconds        *prometheus.HistogramVec
+	backendSeconds *prometheus.HistogramVec
+	pluginSeconds  *prometheus.HistogramVec
+	nativeCalls    *prometheus.CounterVec
+	requests       *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics, and those of the Go runtime and the process, with r; nil means a registry of their own.
+//
+// Errors: one of them is registered already.
+func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
+	if r == nil {
+		r = prometheus.NewRegistry()
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
+			// From the host's own overhead to a backend's LLM at work.
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"provider", "operation"})
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{registry: r,
+		operations:     counter("memhost_operations_total", "Operations of the contract that ended, by error code; ok for success.", "provider", "operation", "code"),
+		seconds:        histogram("memhost_operation_seconds", "How long operations took, as the host saw it."),
+		backendSeconds: histogram("memhost_backend_seconds", "How much of an operation the backend's answers took."),
+		pluginSeconds:  histogram("memhost_plugin_seconds", "How much of an operation the plugin itself took."),
+		nativeCalls:    counter("memhost_native_calls_total", "Calls that plugins made to their backends, by the backend's own status; 0 when there was no answer.", "provider", "route", "class", "status"),
+		requests:       counter("memhost_http_requests_total", "Requests to the HTTP door, those that it refused included.", "route", "status"),
+	}
+	for _, c := range []prometheus.Collector{m.operations, m.seconds, m.backendSeconds, m.pluginSeconds, m.nativeCalls, m.requests,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+		if err := r.Register(c); err != nil {
+			return nil, abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+		}
+	}
+	return m, nil
+}
+
+// Observe counts an operation: it is made for host.Options.Observe.
+func (m *Metrics) Observe(o host.Observation) {
+	code := string(o.Code)
+	if code == "" {
+		code = "ok"
+	} else if !slices.Contains(abi.Codes(), o.Code) {
+		code = other
+	}
+	m.operations.WithLabelValues(o.Provider, o.Operation, code).Inc()
+	observe := func(h *prometheus.HistogramVec, d time.Duration) {
+		h.WithLabelValues(o.Provider, o.Operation).Observe(d.Seconds())
+	}
+	observe(m.seconds, o.Latency)
+	observe(m.backendSeconds, o.Backend)
+	observe(m.pluginSeconds, o.Plugin)
+	for _, io := range o.IO {
+		m.nativeCalls.WithLabelValues(o.Provider, io.Route, io.Class, statusLabel(io.Status)).Inc()
+	}
+}
+
+// other stands for every value that a label should not have.
+const other = "other"
+
+func statusLabel(status int64) string {
+	if status != 0 && (status < 100 || status > 599) {
+		return other
+	}
+	return strconv.FormatInt(status, 10)
+}
+
+// handler serves the registry.
+func (m *Metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: nil, EnableOpenMetrics: true})
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Limits on what a connection may do before it has said anything.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
+// Serve serves l until ctx ends: then /readyz answers 503, no connection is accepted any more, and calls under way have
+// Options.Shutdown to come to their end. What is left is cut off by cancelling its context. l is closed in every case. Serve is
+// called once.
+//
+// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token; timeout when calls were cut
+// off; unavailable when l fails.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if err := needsToken(isLoopbackAddr(l.Addr()), l.Addr().String(), s.guard.digest != nil); err != nil {
+		_ = l.Close()
+		return err
+	}
+	// The calls' context outlives ctx: its end asks for a graceful stop.
+	calls, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer cutOff()
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return calls },
+		ErrorLog:    s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
+	s.log.Info("listening", "address", l.Addr().String(), "token", s.guard.digest != nil)
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(l) }()
+	select {
+	case err := <-ended:
+		return abi.WrapError(abi.CodeUnavailable, "the listener failed: "+err.Error(), err)
+	case <-ctx.Done():
+	}
+	err := s.stop(web, cutOff)
+	<-ended // the listener is closed
+	return err
+}
+
+// stop ends the server gracefully, or else by force.
+func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
+	s.stopping.Store(true)
+	s.log.Info("stopping", "calls_under_way", s.calls.Load(), "wait_at_most", s.options.Shutdown.String())
+	patience, done := context.WithTimeout(context.Background(), s.options.Shutdown)
+	defer done()
+	err := web.Shutdown(patience)
+	if err == nil {
+		return nil
+	}
+	left := s.calls.Load()
+	cutOff()
+	_ = web.Close()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return abi.WrapError(abi.CodeUnavailable, "stopping: "+err.Error(), err)
+	}
+	return abi.NewError(abi.CodeTimeout, fmt.Sprintf("%d calls had not ended after %s and were cut off", left, s.options.Shutdown)).WithReason("shutdown").
+		WithHint("writes that were cut off are uncertain: recording their events again is safe")
+}

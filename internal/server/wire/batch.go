@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// RawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.
+type RawBatch struct {
+	Events []abi.Raw `json:"events"`
+}
+
+// Encode implements abi.Encodable.
+func (x *RawBatch) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("events")
+	e.ArrStart()
+	for _, event := range x.Events {
+		e.Raw(event)
+	}
+	e.ArrEnd()
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *RawBatch) Decode(d *jx.Decoder, m abi.Mode) error {
+	*x = RawBatch{}
+	return readObject(d, m, []member{{"events", func(d *jx.Decoder) error {
+		x.Events = nil
+		if d.Next() == jx.Null {
+			return d.Null()
+		}
+		if err := want(d, jx.Array, "an array"); err != nil {
+			return err
+		}
+		return d.Arr(func(d *jx.Decoder) error {
+			event, err := d.Raw() // a view of the body, which outlives the batch
+			x.Events = append(x.Events, abi.Raw(event))
+			return err
+		})
+	}}})
+}
+
+// EventIDOf finds the id of an event that does not decode. It is empty when there is none, or none that is a string.
+func EventIDOf(event abi.Raw) string {
+	id := ""
+	d := jx.DecodeBytes(event)
+	if d.Next() != jx.Object {
+		return ""
+	}
+	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+		if string(key) != "event_id" || d.Next() != jx.String {
+			return d.Skip()
+		}
+		var err error
+		id, err = d.Str()
+		return err
+	})
+	return id
+}

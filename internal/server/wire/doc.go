@@ -1,0 +1,44 @@
+// Package wire holds what the HTTP door and its client must agree on beyond package abi: the paths, the two bodies that the
+// contract does not name, and problem documents.
+package wire
+
+// Paths of the door. DESIGN section 7 says what each takes and answers.
+const (
+	PathEvents       = "/v1/events"
+	PathEventsBatch  = "/v1/events/batch"
+	PathRetrieve     = "/v1/retrieve"
+	PathFormat       = "/v1/format"
+	PathScopes       = "/v1/scopes"
+	PathScopesReset  = "/v1/scopes/reset"
+	PathMode         = "/v1/mode"
+	PathHealth       = "/v1/health"
+	PathCapabilities = "/v1/capabilities"
+	PathManifest     = "/v1/manifest"
+	PathReadiness    = "/v1/readiness"
+	PathInventory    = "/v1/inventory"
+	PathFeedback     = "/v1/feedback"
+	PathMutations    = "/v1/mutations"
+	PathProvenance   = "/v1/provenance"
+	PathNativeQuery  = "/v1/native-query"
+	PathSwap         = "/v1/swap"
+
+	PathLive    = "/healthz"
+	PathReady   = "/readyz"
+	PathMetrics = "/metrics"
+	PathOpenAPI = "/openapi.json"
+	PathDocs    = "/docs"
+)
+
+// Media types of the door.
+const (
+	MediaJSON    = "application/json"
+	MediaProblem = "application/problem+json"
+)
+
+// Names of operations that are the door's own, for errors. The others are in package abi.
+const (
+	OpMode         = "mode"
+	OpCapabilities = "capabilities"
+	OpManifest     = "manifest"
+	OpSwap         = "swap"
+)

@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// member reads one field of an object into where it belongs.
+type member struct {
+	name string
+	read func(d *jx.Decoder) error
+}
+
+// readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that occurs
+// twice the last one counts, and in strict mode an unknown field is an error that names the nearest. abi.Unmarshal has
+// checked before that the bytes are JSON.
+func readObject(d *jx.Decoder, m abi.Mode, members []member) error {
+	if d.Next() == jx.Null {
+		return d.Null()
+	}
+	if err := want(d, jx.Object, "an object"); err != nil {
+		return err
+	}
+	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+		i := slices.IndexFunc(members, func(m member) bool { return m.name == string(key) })
+		switch {
+		case i >= 0:
+			return under(members[i].name, members[i].read(d))
+		case m == abi.Strict:
+			return unknown(string(key), members)
+		default:
+			return d.Skip()
+		}
+	})
+	if err == nil {
+		return nil
+	}
+	e := *abi.AsError(err) // found inside what jx wraps around it
+	e.Code = abi.CodeInvalidArgument
+	return &e
+}
+
+func unknown(key string, members []member) error {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.name
+	}
+	message := keyPath(key) + ": unknown field"
+	if near := abi.Nearest(key, names); near != "" {
+		message += ", did you mean " + strconv.Quote(near) + "?"
+	}
+	return abi.NewError(abi.CodeInvalidArgument, message)
+}
+
+// keyPath is a field's name as it is when it reads like one, else quoted.
+func keyPath(key string) string {
+	const longest = 64
+	if len(key) > longest {
+		key = key[:longest] + "..."
+	}
+	plain := func(r rune) bool {
+		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if key != "" && strings.IndexFunc(key, func(r rune) bool { return !plain(r) }) < 0 {
+		return key
+	}
+	return "[" + strconv.Quote(key) + "]"
+}
+
+// under puts a field's name before the message of an error found inside it.
+func under(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *abi.AsError(err)
+	e.Code = abi.CodeInvalidArgument
+	e.Message = name + ": " + e.Message
+	return &e
+}
+
+func want(d *jx.Decoder, t jx.Type, what string) error {
+	if got := d.Next(); got != t {
+		return abi.NewError(abi.CodeInvalidArgument, "want "+what+", got "+described(got))
+	}
+	return nil
+}
+
+func described(t jx.Type) string {
+	switch t {
+	case jx.String:
+		return "a string"
+	case jx.Number:
+		return "a number"
+	case jx.Bool:
+		return "a boolean"
+	case jx.Array:
+		return "an array"
+	case jx.Object:
+		return "an object"
+	default:
+		return "null"
+	}
+}
+
+// text reads a string; null is the empty one.
+func text(to *string) func(d *jx.Decoder) error {
+	return func(d *jx.Decoder) (err error) {
+		if d.Next() == jx.Null {
+			*to = ""
+			return d.Null()
+		}
+		if err := want(d, jx.String, "a string"); err != nil {
+			return err
+		}
+		*to, err = d.Str()
+		return err
+	}
+}
+
+// raw reads any value; null is nil.
+func raw(to *abi.Raw) func(d *jx.Decoder) error {
+	return func(d *jx.Decoder) error {
+		if d.Next() == jx.Null {
+			*to = nil
+			return d.Null()
+		}
+		v, err := d.RawAppend(nil)
+		*to = abi.Raw(v)
+		return err
+	}
+}
