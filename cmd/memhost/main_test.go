@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testguest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("RUN_AS_MEMHOST") != "" { // for tests that end the process in ways that a script cannot
+		main()
+		return
+	}
+	testscript.Main(m, map[string]func(){"memhost": main})
+}
+
+// noRaceSleep is for GORACE: a program with the race detector waits a second before it ends, which some hundred of them need not.
+const noRaceSleep = "atexit_sleep_ms=0"
+
+// TestScripts runs testdata/script: one promise of the command line each. UPDATE_SCRIPTS=1 rewrites what they expect.
+func TestScripts(t *testing.T) {
+	cache := t.TempDir() // modules are compiled once for all
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true, RequireUniqueNames: true,
+		Condition: func(name string) (bool, error) {
+			if name == "bound" { // by the permissions of files, as root is not
+				return os.Geteuid() > 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "xdg"))
+			e.Setenv("XDG_CACHE_HOME", cache)
+			e.Setenv("LANG", "C")
+			e.Setenv("GORACE", noRaceSleep)
+			return os.WriteFile(filepath.Join(e.WorkDir, "guest.wasm"), testguest.Echo(), 0o644)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP, "occupy": occupy, "exits": exits, "terminate": terminate},
+	})
+}
+
+// exits CODE COMMAND ARGS... runs a command that must end with that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// waitSlot FOLDER waits until a slot serves the data folder and sets $SLOT to its HOST:PORT.
+func waitSlot(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitslot FOLDER")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	watcher, err := fsnotify.NewWatcher()
+	ts.Check(err)
+	defer watcher.Close()
+	ts.Check(watcher.Add(dir))
+	for {
+		if info, err := state.ReadSlot(dir); err == nil {
+			ts.Setenv("SLOT", info.Address)
+			return
+		}
+		select {
+		case <-watcher.Events:
+		case err := <-watcher.Errors:
+			ts.Check(err)
+		}
+	}
+}
+
+// terminate FOLDER sends SIGTERM to the slot that serves the data folder.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: terminate FOLDER")
+	}
+	info, err := state.ReadSlot(ts.MkAbs(args[0]))
+	ts.Check(err)
+	process, err := os.FindProcess(info.PID)
+	ts.Check(err)
+	ts.Check(process.Signal(syscall.SIGTERM))
+}
+
+// askHTTP METHOD PATH [BODY] asks the slot at $SLOT; the answer goes to standard output. With ! the status must be an error.
+func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: http METHOD PATH [BODY]")
+	}
+	var body io.Reader = http.NoBody
+	if len(args) == 3 {
+		body = bytes.NewReader([]byte(args[2]))
+	}
+	r, err := http.NewRequest(args[0], "http://"+ts.Getenv("SLOT")+args[1], body)
+	ts.Check(err)
+	if len(args) == 3 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	ts.Check(err)
+	_, err = ts.Stdout().Write(text)
+	ts.Check(err)
+	if failed := response.StatusCode >= 400; failed != neg {
+		ts.Fatalf("%s %s: %s\n%s", args[0], args[1], response.Status, text)
+	}
+}
+
+// occupy listens on a free port until the script ends, answers as something that is no slot, and sets $TAKEN to its HOST:PORT.
+func occupy(ts *testscript.TestScript, neg bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "somebody else") })}
+	go func() { _ = server.Serve(l) }()
+	ts.Defer(func() { _ = server.Close() })
+	ts.Setenv("TAKEN", l.Addr().String())
+}
+
+// TestScriptsNameNoMachine keeps paths of whoever wrote a script out of it.
+func TestScriptsNameNoMachine(t *testing.T) {
+	err := filepath.WalkDir("testdata", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, word := range []string{"/home/", "/Users/", "/root/", "/work/"} {
+			if strings.Contains(string(text), word) {
+				t.Errorf("%s: names %s", path, word)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,197 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// memhost is the program as a command in a folder of its own.
+type memhost struct {
+	t          *testing.T
+	dir, cache string
+}
+
+func newMemhost(t *testing.T, cache string) memhost { return memhost{t, t.TempDir(), cache} }
+
+// TestSignals is about a process that is told to end, in whatever way. Modules are compiled once for all.
+func TestSignals(t *testing.T) {
+	cache := t.TempDir()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, string)
+	}{
+		{"a recording that is killed goes on", func(t *testing.T, cache string) { testEndedRecording(t, cache, syscall.SIGKILL) }},
+		{"a recording that is interrupted goes on", func(t *testing.T, cache string) { testEndedRecording(t, cache, syscall.SIGINT) }},
+		{"a slot that is killed has what it acknowledged", testKilledSlot},
+		{"a call under way ends before the slot does", testDrain},
+		{"a second signal waits for nothing", testSecondSignal},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, cache) })
+	}
+}
+
+func (m memhost) command(args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	require.NoError(m.t, err)
+	cmd := exec.Command(self, append(args, "--data", filepath.Join(m.dir, "data"))...)
+	cmd.Dir = m.dir
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "MEMHOST_") {
+			cmd.Env = append(cmd.Env, pair)
+		}
+	}
+	cmd.Env = append(cmd.Env, "RUN_AS_MEMHOST=1", "GORACE="+noRaceSleep, "XDG_CACHE_HOME="+m.cache)
+	return cmd
+}
+
+// run runs a command to its end and returns what it printed and its exit code.
+func (m memhost) run(args ...string) (stdout string, code int) {
+	cmd := m.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil && cmd.ProcessState == nil {
+		require.NoError(m.t, err)
+	}
+	m.t.Logf("%v: exit code %d\n%s%s", args, cmd.ProcessState.ExitCode(), short(out.String()), errs.String())
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+func short(s string) string {
+	if len(s) > 200 {
+		return s[:200] + "...\n"
+	}
+	return s
+}
+
+// turns writes n events of one scope to a file and returns their lines.
+func (m memhost) turns(n int) (file string, lines []string) {
+	for i := range n {
+		lines = append(lines, fmt.Sprintf(`{"event_id":"e%05d","run_id":"r","user_id":"u","session_id":"s","turn_id":"t%d","timestamp":"2026-01-01T00:00:00Z",`+
+			`"messages":[{"role":"user","content":"turn %d, %s"}]}`+"\n", i, i, i, strings.Repeat("said at some length ", 40)))
+	}
+	file = filepath.Join(m.dir, "turns.jsonl")
+	require.NoError(m.t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
+	return file, lines
+}
+
+// remembered lists the events that the scope holds.
+func (m memhost) remembered() (ids []string) {
+	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--json")
+	require.Zero(m.t, code)
+	var result abi.RetrieveResult
+	require.NoError(m.t, json.Unmarshal([]byte(out), &result))
+	for _, e := range result.Evidence {
+		ids = append(ids, e.SourceEventIDs...)
+	}
+	return ids
+}
+
+// interrupted starts a recording from a pipe, and ends it by a signal once most of the lines must have been read: a pipe holds only so much.
+func (m memhost) interrupted(lines []string, signal syscall.Signal, args ...string) (code int, stderr string) {
+	cmd := m.command(append([]string{"record", "-"}, args...)...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	in, err := cmd.StdinPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, cmd.Start())
+	_, err = io.WriteString(in, strings.Join(lines, ""))
+	require.NoError(m.t, err)
+	require.NoError(m.t, cmd.Process.Signal(signal))
+	err = cmd.Wait()
+	require.Error(m.t, err)
+	return cmd.ProcessState.ExitCode(), errs.String()
+}
+
+// Whatever ends a recording in the middle: the same command again leaves each event once, in order.
+func testEndedRecording(t *testing.T, cache string, signal syscall.Signal) {
+	const n = 600
+	m := newMemhost(t, cache)
+	file, lines := m.turns(n)
+	code, said := m.interrupted(lines[:n*2/3], signal)
+	if signal == syscall.SIGINT {
+		require.Equal(t, 130, code)
+		require.Contains(t, said, "interrupted after line ")
+		require.Contains(t, said, "the same command goes on from there")
+	}
+	before := m.remembered()
+	require.NotEmpty(t, before, "the pipe does not hold that much: something was recorded")
+	require.Less(t, len(before), n)
+
+	out, code := m.run("record", file)
+	require.Zero(t, code)
+	require.Contains(t, out, fmt.Sprintf("recorded %d events, %d already there", n-len(before), len(before)))
+	m.requireAll(n)
+	out, code = m.run("record", file)
+	require.Zero(t, code)
+	require.Contains(t, out, fmt.Sprintf("recorded 0 events, %d already there", n))
+}
+
+// requireAll checks that the scope holds the n events of turns, once and in order.
+func (m memhost) requireAll(n int) {
+	ids := m.remembered()
+	require.Len(m.t, ids, n)
+	for i, id := range ids {
+		require.Equal(m.t, fmt.Sprintf("e%05d", i), id)
+	}
+}
+
+// A slot that is killed while somebody records into it has what it acknowledged, and no event twice afterwards.
+func testKilledSlot(t *testing.T, cache string) {
+	const n = 600
+	m := newMemhost(t, cache)
+	file, lines := m.turns(n)
+	serve := func() (slot *exec.Cmd, address string) {
+		cmd := m.command("run", "--listen", "127.0.0.1:0", "--json")
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		var serving struct{ URL string }
+		require.NoError(t, json.NewDecoder(out).Decode(&serving))
+		return cmd, serving.URL
+	}
+	slot, address := serve()
+	record := m.command("record", "-", "--server", address, "--retries", "0", "--json")
+	var summary bytes.Buffer
+	record.Stdout = &summary
+	in, err := record.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, record.Start())
+	_, err = io.WriteString(in, strings.Join(lines[:n/2], ""))
+	require.NoError(t, err)
+	require.NoError(t, slot.Process.Kill())
+	_ = slot.Wait()
+	_, _ = io.WriteString(in, strings.Join(lines[n/2:], "")) // the reader may be gone
+	_ = in.Close()
+	_ = record.Wait()
+	require.Equal(t, 3, record.ProcessState.ExitCode(), "failed for now: %s", summary.String())
+	var said struct {
+		Recorded int
+		Error    abi.Error
+	}
+	require.NoError(t, json.Unmarshal(summary.Bytes(), &said))
+	require.Equal(t, abi.CodeUnavailable, said.Error.Code)
+
+	slot, _ = serve()
+	before := m.remembered()
+	require.GreaterOrEqual(t, len(before), said.Recorded, "what was acknowledged is there")
+	_, code := m.run("record", file)
+	require.Zero(t, code)
+	m.requireAll(n)
+	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, slot.Wait(), "a slot that is told to end ends with 0")
+}

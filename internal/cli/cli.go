@@ -1,0 +1,195 @@
+// Package cli is the command line of memhost.
+//
+// Main runs it with what the process has; Run with whatever a test hands it. Each command is a file of its own and ends in an error, which exit.go turns
+// into a message and an exit code. Verbs (record, retrieve, health, ...) speak the contract, to a slot that runs or to a provider that they open
+// themselves: connect.go decides which.
+//
+// Reading order: cli.go, root.go (the tree of commands and what all have in common), exit.go, output.go, connect.go, modules.go, then any command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/config"
+)
+
+// System is what the command line takes from its surroundings.
+type System struct {
+	// Args are the arguments without the program's name; Environ holds NAME=VALUE pairs.
+	Args, Environ []string
+	Stdin         io.Reader
+	// Stdout carries results, Stderr everything that is said about them.
+	Stdout, Stderr io.Writer
+	// Notify gives a channel that tells of interruptions: the first asks a command to end, the second forces it. It is called by commands that end in
+	// their own way; the others end as any process does. Nil: there are no interruptions.
+	Notify func() <-chan os.Signal
+	// Now is the clock and Sleep waits, or returns early when ctx ends.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration)
+	// Modules are the built-in modules.
+	Modules []BuiltinModule
+}
+
+// Main runs the command line of this process and returns its exit code.
+func Main() int {
+	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
+		Now: time.Now, Sleep: sleep, Modules: builtinModules()})
+}
+
+func notify() <-chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Run runs one command and returns its exit code.
+func Run(ctx context.Context, s System) (code int) {
+	a := &app{System: s}
+	out := newOutput(s)
+	a.out = out
+	defer func() {
+		if p := recover(); p != nil {
+			e := abi.NewError(abi.CodeInternal, "this is a defect of memhost: "+firstLine(panicText(p))).WithHint("please report it; --log-level debug shows where it happened")
+			out.fail(e)
+			if a.flags.logLevel == "debug" {
+				out.note("%s", debug.Stack())
+			}
+			code = exitFailed
+		}
+	}()
+	root := a.root()
+	root.SetArgs(s.Args)
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	// A mistake on the command line may be found before its flags count.
+	out.json = out.json || a.flags.json || slices.Contains(s.Args, "--json")
+	var done *doneError
+	if errors.As(err, &done) {
+		return done.code
+	}
+	if a.interrupted || errors.Is(err, errInterrupted) {
+		out.note("interrupted")
+		return exitInterrupted
+	}
+	out.fail(asAdapterError(err))
+	return exitCode(err)
+}
+
+func panicText(p any) string {
+	if err, ok := p.(error); ok {
+		return err.Error()
+	}
+	if text, ok := p.(string); ok {
+		return text
+	}
+	return "panic"
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// app is one run of the command line.
+type app struct {
+	System
+	out         *output
+	flags       flags
+	loaded      *config.Config
+	log         hclog.Logger
+	inspectOnce sync.Once // a swap may ask at any time
+	inspected   []*module
+	caught      <-chan os.Signal
+	interrupted bool
+}
+
+// signals is the channel of interruptions. Once asked for, it is the command that ends itself.
+func (a *app) signals() <-chan os.Signal {
+	if a.caught == nil && a.Notify != nil {
+		a.caught = a.Notify()
+	}
+	return a.caught
+}
+
+// flags are those that every command has.
+type flags struct {
+	server, config, data, logLevel, logFormat string
+	set                                       []string
+	json                                      bool
+	// more holds flags of single commands that set keys of the configuration, by their names.
+	more map[string]any
+}
+
+// getenv reads the environment that was handed in; the last of equal names counts, as in a process.
+func (a *app) getenv(name string) string {
+	value := ""
+	for _, pair := range a.Environ {
+		if k, v, ok := strings.Cut(pair, "="); ok && k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// untilInterrupted gives a context that the first signal ends. stop must be called.
+func (a *app) untilInterrupted(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended, signals := make(chan struct{}), a.signals()
+	go func() {
+		defer close(ended)
+		select {
+		case <-signals:
+			a.interrupted = true
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-ended }
+}
+
+// inTwoStages gives a context that the first signal ends, and one that only the second does. stop must be called.
+func (a *app) inTwoStages(ctx context.Context) (soft, hard context.Context, stop func()) {
+	hard, cancelHard := context.WithCancelCause(ctx)
+	soft, cancelSoft := context.WithCancelCause(hard)
+	ended, signals := make(chan struct{}), a.signals()
+	go func() {
+		defer close(ended)
+		for _, cancel := range []context.CancelCauseFunc{cancelSoft, cancelHard} {
+			select {
+			case <-signals:
+				a.interrupted = true
+				cancel(errInterrupted)
+			case <-hard.Done():
+				return
+			}
+		}
+	}()
+	return soft, hard, func() { cancelHard(nil); <-ended }
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
+
+// column is one of several texts that are shown side by side.
+type column struct {
+	head  string
+	lines []string
+	foot  string
+}
+
+// columns prints texts side by side where the width allows, else one below the other.
+func (o *output) columns(list []column) {
+	const gap, atLeast = 2, 28
+	width := (o.width - gap*(len(list)-1)) / len(list)
+	if width < atLeast {
+		for _, c := range list {
+			o.print("\n  %s (%s)\n", c.head, c.foot)
+			for _, line := range c.lines {
+				for _, part := range wrap(line, max(o.width-4, atLeast)) {
+					o.print("    %s\n", part)
+				}
+			}
+		}
+		return
+	}
+	rule := strings.Repeat(o.mark("─", "-"), width)
+	blocks := make([][]string, len(list))
+	height := 0
+	for i, c := range list {
+		blocks[i] = []string{c.head, rule}
+		for _, line := range c.lines {
+			blocks[i] = append(blocks[i], wrap(line, width)...)
+		}
+		height = max(height, len(blocks[i]))
+	}
+	o.print("\n")
+	for row := range height + 1 {
+		var line strings.Builder
+		for i, block := range blocks {
+			text := ""
+			switch {
+			case row == height:
+				text = fmt.Sprintf("(%s)", list[i].foot)
+			case row < len(block):
+				text = block[row]
+			}
+			line.WriteString(pad(text, width+gap))
+		}
+		o.print("%s\n", strings.TrimRight(line.String(), " "))
+	}
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
+}
+
+// wrap breaks a line into parts of at most width columns, between words where it can.
+func wrap(text string, width int) []string {
+	var parts []string
+	line, used := "", 0
+	flush := func() {
+		parts = append(parts, line)
+		line, used = "", 0
+	}
+	for _, word := range strings.Fields(text) {
+		n := uniseg.StringWidth(word)
+		if line != "" && used+1+n > width {
+			flush()
+		}
+		if line != "" {
+			line, used = line+" ", used+1
+		}
+		for n > width-used { // a word longer than a line, or text without blanks
+			head, rest := splitAt(word, width-used)
+			line += head
+			flush()
+			word, n = rest, uniseg.StringWidth(rest)
+		}
+		line, used = line+word, used+n
+	}
+	if line != "" || len(parts) == 0 {
+		flush()
+	}
+	return parts
+}
+
+// splitAt cuts a word after at most width columns, and after one character at least.
+func splitAt(word string, width int) (head, rest string) {
+	g := uniseg.NewGraphemes(word)
+	used, end := 0, 0
+	for g.Next() {
+		n := g.Width()
+		if end > 0 && used+n > width {
+			break
+		}
+		used += n
+		_, end = g.Positions()
+	}
+	return word[:end], word[end:]
+}
+
+// excerpt is what a context says about any of words: the last lines that hold one, each cut around it, and how many others there are.
+func excerpt(context string, words []string) []string {
+	const most, longest = 4, 150
+	if context == "" {
+		return []string{"(nothing)"}
+	}
+	var hits []string
+	others := 0
+	for _, line := range strings.Split(printable(context), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "<memory-context") || line == "</memory-context>" {
+			continue
+		}
+		at := -1
+		for _, word := range words {
+			if i := strings.Index(strings.ToLower(line), strings.ToLower(word)); i >= 0 && (at < 0 || i < at) {
+				at = i
+			}
+		}
+		if at < 0 {
+			others++
+			continue
+		}
+		hits = append(hits, around(line, at, longest))
+	}
+	if more := len(hits) - most; more > 0 {
+		others += more
+		hits = hits[more:]
+	}
+	if others > 0 {
+		hits = append(hits, fmt.Sprintf("... and %s", count(others, "other line")))
+	}
+	return hits
+}
+
+// around cuts a line to about n bytes around a place in it, between words.
+func around(line string, at, n int) string {
+	if len(line) <= n {
+		return line
+	}
+	from := max(0, min(at-n/3, len(line)-n))
+	to := min(len(line), from+n)
+	if from > 0 {
+		if i := strings.IndexByte(line[from:at], ' '); i >= 0 {
+			from += i + 1
+		} else {
+			from = at
+		}
+	}
+	if to < len(line) {
+		if i := strings.LastIndexByte(line[:to], ' '); i > at {
+			to = i
+		}
+	}
+	text := strings.ToValidUTF8(line[from:to], "")
+	if from > 0 {
+		text = "... " + text
+	}
+	if to < len(line) {
+		text += " ..."
+	}
+	return text
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// door is where a verb speaks the contract: a running slot, or a provider that the command has opened for itself.
+type door struct {
+	host.Contract
+	// address is the URL of the running slot, "" where the command has opened the data folder.
+	address string
+	close   func()
+}
+
+const (
+	// answerWithin is how long a slot may take to say that it is there.
+	answerWithin = 2 * time.Second
+	// folderPause and folderTries: a folder that another command has only for a moment is waited for.
+	folderPause = 100 * time.Millisecond
+	folderTries = 30
+	closeWithin = 10 * time.Second
+)
+
+// connect finds the slot: the one that --server or MEMHOST_SERVER names, the one that serves the data folder, or one made here.
+func (a *app) connect(ctx context.Context) (*door, error) {
+	if server := a.serverNamed(); server != "" {
+		return a.dial(server)
+	}
+	c, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		d, err := a.running(ctx, c)
+		if d != nil || err != nil {
+			return d, err
+		}
+		d, err = a.openHere(ctx, c)
+		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
+			return d, err
+		}
+		if try == folderTries || ctx.Err() != nil {
+			owned := *abi.AsError(err)
+			owned.Retryable = true
+			return nil, &owned
+		}
+		a.Sleep(ctx, folderPause)
+	}
+}
+
+// serverNamed is the slot that flag or environment name, "" for none.
+func (a *app) serverNamed() string {
+	if a.flags.server != "" {
+		return a.flags.server
+	}
+	return a.getenv("MEMHOST_SERVER")
+}
+
+// reasonOwned is the reason of the error that another process has the data folder.
+const reasonOwned = "folder_owned"
+
+func (a *app) dial(server string) (*door, error) {
+	c, err := client.New(server, a.getenv("MEMHOST_TOKEN"))
+	if err != nil {
+		return nil, err
+	}
+	return &door{Contract: c, address: c.Base(), close: c.Close}, nil
+}
+
+// running connects to the slot that serves the data folder, where there is one. A slot.json that a killed process left behind is passed over.
+func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
+	log := a.logger(hclog.Error) // a verb says itself what there is to say
+	info, err := state.ReadSlot(c.Data.Dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			log.Debug("no slot to talk to", "error", err)
+		}
+		return nil, nil
+	}
+	// Asked without the token: whoever has the port now need not see it.
+	probe, err := client.New(info.Address, "")
+	if err != nil {
+		log.Debug("slot.json names no address", "address", info.Address, "error", err)
+		return nil, nil
+	}
+	defer probe.Close()
+	within, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if _, err := probe.Healthz(within); err != nil {
+		log.Debug("slot.json is stale, nobody serves there", "address", info.Address, "pid", info.PID, "error", err)
+		return nil, nil
+	}
+	if info.TokenRequired && a.getenv("MEMHOST_TOKEN") == "" {
+		return nil, abi.NewError(abi.CodeUnauthenticated, "the slot at "+info.Address+" wants a token").WithHint("put it into the environment variable MEMHOST_TOKEN")
+	}
+	log.Debug("talking to the running slot", "address", info.Address, "pid", info.PID)
+	return a.dial(info.Address)
+}
+
+// openHere opens data folder and provider in this process.
+func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
+	log := a.logger(hclog.Error)
+	m, err := a.resolveChecked(c)
+	if err != nil {
+		return nil, err
+	}
+	h, err := host.New(ctx, a.hostOptions(c, log))
+	if err != nil {
+		return nil, err
+	}
+	slot, err := h.Open(ctx, providerConfig(c, m))
+	if err != nil {
+		_ = h.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	log.Debug("no slot is running, the data folder was opened", "folder", c.Data.Dir)
+	return &door{Contract: slot, close: func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		defer cancel()
+		if err := errors.Join(slot.Close(ctx), h.Close(ctx)); err != nil {
+			log.Warn("closing", "error", err)
+		}
+	}}, nil
+}
+
+// hostOptions are the host's part of the configuration.
+func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
+	version := a.version()
+	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now, Version: version.Version, Commit: version.Commit,
+		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
+			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
+			StateBytes: c.Data.StateBytesPerScope, Deadline: time.Duration(c.Limits.DeadlineMS) * time.Millisecond}}
+}
+
+// cacheDir is where compiled modules are kept, for all data folders; "" (each has its own) where the user has no cache folder that can be written.
+func (a *app) cacheDir() string {
+	home := a.getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(home) {
+		var err error
+		if home, err = os.UserCacheDir(); err != nil {
+			return ""
+		}
+	}
+	dir := filepath.Join(home, "memhost", "modules")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	probe, err := os.CreateTemp(dir, "probe.*.tmp")
+	if err != nil {
+		return ""
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	return dir
+}
+
+// withDoor runs a verb at the slot.
+func (a *app) withDoor(ctx context.Context, verb func(ctx context.Context, d *door) error) error {
+	ctx, stop := a.untilInterrupted(ctx)
+	defer stop()
+	d, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return verb(ctx, d)
+}
+
+// where names the slot for people.
+func (d *door) where() string {
+	if d.address == "" {
+		return "opened here"
+	}
+	return strings.TrimPrefix(d.address, "http://")
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// The exit codes, as `memhost help exit-codes` tells them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRetry       = 3
+	exitRefused     = 4
+	exitConflict    = 5
+	exitUnsupported = 6
+	exitPartly      = 7
+	exitInterrupted = 130
+)
+
+const exitHelp = `0    done
+1    failed: the backend answered with an error, state cannot be used, or a defect (backend, isolation_breach, internal, unavailable for good)
+2    the command line, the configuration or the input is wrong (invalid_argument, too_large)
+3    failed for now, the same command may work later (unavailable, timeout, rate_limited)
+4    refused (denied, unauthenticated, read_only)
+5    conflict or not_found
+6    unsupported: the provider lacks the capability
+7    partly done: record could not record some of the events
+130  interrupted
+
+With --json an error is one object on standard output: {"error": {"code": ..., "message": ..., "hint": ..., "retryable": ..., ...}}.
+`
+
+// exitCode is the exit code of an error's class.
+func exitCode(err error) int {
+	e := abi.AsError(err)
+	switch e.Code {
+	case abi.CodeInvalidArgument, abi.CodeTooLarge:
+		return exitUsage
+	case abi.CodeUnavailable, abi.CodeTimeout, abi.CodeRateLimited, abi.CodeBackend:
+		if e.Retryable {
+			return exitRetry
+		}
+		return exitFailed
+	case abi.CodeDenied, abi.CodeUnauthenticated, abi.CodeReadOnly:
+		return exitRefused
+	case abi.CodeConflict, abi.CodeNotFound:
+		return exitConflict
+	case abi.CodeUnsupported:
+		return exitUnsupported
+	}
+	return exitFailed
+}
+
+// errInterrupted is how a command ends that a signal stopped.
+var errInterrupted = errors.New("interrupted")
+
+// doneError ends a command that has said itself what there is to say.
+type doneError struct{ code int }
+
+func (e *doneError) Error() string { return "done" }
+
+// usageError is a mistake on the command line.
+func usageError(message, hint string) error {
+	return abi.NewError(abi.CodeInvalidArgument, message).WithHint(hint)
+}
+
+// asAdapterError makes every error one of the contract's. What cobra finds is a mistake on the command line, all else that is none is a defect.
+func asAdapterError(err error) *abi.Error {
+	var e *abi.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return abi.AsError(err)
+}
+
+// wrapUsage makes the errors of cobra's own checks usage errors.
+func wrapUsage(cmd *cobra.Command, err error) error {
+	return usageError(err.Error(), "`"+cmd.CommandPath()+" --help` shows what it takes")
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/config"
+)
+
+const initHelp = `Writes a configuration to begin with: what must be set stands there with an example, everything else as a comment with its meaning and default. On a
+terminal it asks for what no flag says.`
+
+type initFlags struct {
+	provider, output, run, persona string
+	force                          bool
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use: "init", Short: "Write a configuration to begin with", Long: initHelp, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.init(&f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.provider, "provider", "", "the provider (`memhost providers` lists them; default "+config.DefaultProvider+")")
+	fs.StringVar(&f.run, "run", "", "run id of the scope")
+	fs.StringVar(&f.persona, "persona", "", "persona id of the scope")
+	fs.StringVar(&f.output, "output", config.DefaultFile, "the file to write, - for standard output")
+	fs.BoolVar(&f.force, "force", false, "write over a file that is there")
+	return cmd
+}
+
+func (a *app) init(f *initFlags) error {
+	if f.output != "-" && !f.force {
+		if _, err := os.Stat(f.output); err == nil {
+			return abi.NewError(abi.CodeConflict, f.output+" is there already").WithHint("--force writes over it, --output takes another name")
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fileError(f.output, err)
+		}
+	}
+	if isTerminal(a.Stdin) {
+		a.askInit(f)
+	}
+	if f.provider == "" {
+		f.provider = config.DefaultProvider
+	}
+	m, err := a.openModule(f.provider, false)
+	if err != nil || m.serves(f.provider) == nil {
+		var names []string
+		for _, p := range a.knownProviders() {
+			names = append(names, p.Name)
+		}
+		hint := "`memhost providers` lists what there is"
+		if near := abi.Nearest(f.provider, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return usageError("no provider called "+quote(f.provider)+" is built in", hint)
+	}
+	text := config.Starter(f.provider, m.info.Manifest)
+	for _, id := range []struct{ key, value string }{{"run_id", f.run}, {"persona_id", f.persona}} {
+		if id.value != "" && id.value != "default" {
+			text = setID(text, id.key, id.value)
+		}
+	}
+	if f.output == "-" {
+		_, err := a.out.stdout.Write(text)
+		return err
+	}
+	if err := replaceFile(f.output, text); err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(map[string]string{"file": f.output, "provider": f.provider})
+	}
+	a.out.note("wrote %s for %s. Next: look it through, then `memhost config --config %s` and `memhost run --config %s`", f.output, f.provider, f.output, f.output)
+	return nil
+}
+
+// setID writes an id into a starter, where the default stands.
+func setID(text []byte, key, value string) []byte {
+	quoted, err := json.Marshal(value) // a JSON string is a YAML string
+	if err != nil {
+		return text
+	}
+	return bytes.Replace(text, []byte("    "+key+": default\n"), []byte("    "+key+": "+string(quoted)+"\n"), 1)
+}
+
+// askInit asks a person for what no flag says. Nothing typed takes the default.
+func (a *app) askInit(f *initFlags) {
+	in := bufio.NewReader(a.Stdin)
+	ask := func(to *string, question, def string) {
+		if *to != "" {
+			return
+		}
+		fmt.Fprintf(a.Stderr, "%s [%s]: ", question, def)
+		line, _ := in.ReadString('\n')
+		if *to = strings.TrimSpace(line); *to == "" {
+			*to = def
+		}
+	}
+	var names []string
+	for _, p := range a.knownProviders() {
+		names = append(names, p.Name)
+	}
+	a.out.note("Providers: %s", strings.Join(names, ", "))
+	ask(&f.provider, "Provider", config.DefaultProvider)
+	ask(&f.run, "Run id", "default")
+	ask(&f.persona, "Persona id", "default")
+}

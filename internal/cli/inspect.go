@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/schema"
+)
+
+const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
+built-in module, or a provider that one serves.`
+
+func (a *app) inspectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "inspect FILE|NAME", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := a.openModule(args[0], strings.ContainsAny(args[0], `/\`) || strings.HasSuffix(args[0], ".wasm"))
+			if err != nil {
+				return err
+			}
+			return a.inspect(m.info, m.source)
+		},
+	}
+}
+
+// moduleInfo is what can be told of a module, for --json.
+type moduleInfo struct {
+	Source       string         `json:"source"`
+	SHA256       string         `json:"sha256"`
+	Bytes        int64          `json:"bytes"`
+	Powers       []string       `json:"powers"`
+	Imports      []string       `json:"imports"`
+	Operations   []string       `json:"operations"`
+	Capabilities []string       `json:"capabilities"`
+	MemoryBytes  int64          `json:"memory_bytes"`
+	Sections     map[string]int `json:"custom_sections"`
+	Manifest     abi.Raw        `json:"manifest"`
+}
+
+const pageBytes = 64 << 10
+
+func (a *app) inspect(m *host.Module, source string) error {
+	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers, Operations: m.Exports,
+		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Manifest: abi.Marshal(m.Manifest)}
+	if a.out.json {
+		return a.out.object(info)
+	}
+	o, f := a.out, m.Manifest
+	o.print("%s %s  %s\n", f.Name, f.Version, f.Description)
+	if f.Homepage != "" {
+		o.print("%s\n", f.Homepage)
+	}
+	w := tabwriter.NewWriter(o.stdout, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("source", "%s", sourceText(source))
+	row("sha256", "%s", m.SHA256)
+	row("size", "%s, of it %s", size(m.Bytes), sectionSizes(m.Customs))
+	row("abi", "%s", f.ABI)
+	row("memory", "%s at the start", size(info.MemoryBytes))
+	row("powers", "%s", orNone(info.Powers))
+	row("imports", "%s", orNone(m.Powers))
+	row("capabilities", "%s", orNone(info.Capabilities))
+	for _, p := range f.Providers {
+		note := ""
+		if p.Note != "" {
+			note = ": " + p.Note
+		}
+		row("provider", "%s (%s)%s", p.Name, p.Kind, note)
+	}
+	for _, g := range f.Origins {
+		row("origin", "%s, %s, its URL from %s", g.Name, g.Protocol, g.From)
+	}
+	for _, s := range f.Secrets {
+		row("secret", "%s, named at %s, into the headers %s, for origin %s", s.Name, s.From, strings.Join(s.Headers, ", "), s.Origin)
+	}
+	for _, b := range f.Background {
+		row("background", "%s every %d ms, class %s", b.Export, b.IntervalMS, b.Class)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := a.showRoutes(f); err != nil {
+		return err
+	}
+	return a.showSchema(f)
+}
+
+func (a *app) showRoutes(f *abi.ModuleManifest) error {
+	if len(f.Routes) == 0 {
+		return nil
+	}
+	a.out.print("\nroutes: all that the module can send\n")
+	w := tabwriter.NewWriter(a.out.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range f.Routes {
+		what := r.Method + " " + r.Path
+		if r.Statement != "" {
+			what = strings.Join(strings.Fields(r.Statement), " ")
+		}
+		for _, at := range slices.Sorted(maps.Keys(r.Match)) {
+			what += fmt.Sprintf("  [%s = %s]", at, r.Match[at])
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Class, r.Name, r.Origin, what)
+	}
+	return w.Flush()
+}
+
+func (a *app) showSchema(f *abi.ModuleManifest) error {
+	s, err := schema.Compile(f.ConfigSchema)
+	if err != nil {
+		return err
+	}
+	fields := s.Fields()
+	if len(fields) == 0 {
+		return nil
+	}
+	a.out.print("\nconfiguration block\n")
+	w := tabwriter.NewWriter(a.out.stdout, 0, 0, 2, ' ', 0)
+	var show func(fields []schema.Field, indent string)
+	show = func(fields []schema.Field, indent string) {
+		for _, field := range fields {
+			state := "default " + string(field.Default)
+			switch {
+			case field.Required:
+				state = "required"
+			case field.Default == nil:
+				state = "optional"
+			}
+			fmt.Fprintf(w, "  %s%s\t%s\t%s\t%s\n", indent, field.Name, field.Wants, cut(state, 60), field.Description)
+			show(field.Fields, indent+"  ")
+		}
+	}
+	show(fields, "")
+	return w.Flush()
+}
+
+func sectionSizes(customs map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(customs)) {
+		parts = append(parts, fmt.Sprintf("%s %s", name, size(int64(customs[name]))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orNone(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/config"
+)
+
+// BuiltinModule is a module that this program carries.
+type BuiltinModule struct {
+	// Name is the module's own, as in its manifest.
+	Name string
+	Wasm []byte
+}
+
+// sourceBuiltin is how a manifest of a run names the origin of a built-in module.
+const sourceBuiltin = "builtin"
+
+// maxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
+const maxModuleFile = 64 << 20
+
+// module is wasm with where it came from and what it says of itself.
+type module struct {
+	name   string
+	source string
+	wasm   []byte
+	info   *host.Module
+}
+
+func (m *module) serves(provider string) *abi.ProviderDecl {
+	for i := range m.info.Manifest.Providers {
+		if m.info.Manifest.Providers[i].Name == provider {
+			return &m.info.Manifest.Providers[i]
+		}
+	}
+	return nil
+}
+
+// builtins looks at all built-in modules. One that cannot be read is a defect of the build, not of what the user asked for: it is left out, and
+// TestBuiltinModules sees to it that there is none.
+func (a *app) builtins() []*module {
+	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules) })
+	return a.inspected
+}
+
+func inspectAll(modules []BuiltinModule) []*module {
+	var list []*module
+	for _, b := range modules {
+		if info, err := host.Inspect(b.Wasm, host.Limits{}); err == nil {
+			list = append(list, &module{name: info.Manifest.Name, source: sourceBuiltin, wasm: b.Wasm, info: info})
+		}
+	}
+	return list
+}
+
+// knownProviders lists what can be chosen without naming a module.
+func (a *app) knownProviders() []config.Provider {
+	var list []config.Provider
+	for _, m := range a.builtins() {
+		list = append(list, providersIn(m)...)
+	}
+	return list
+}
+
+func providersIn(m *module) []config.Provider {
+	var list []config.Provider
+	for _, p := range m.info.Manifest.Providers {
+		list = append(list, config.Provider{Name: p.Name, Kind: p.Kind})
+	}
+	return list
+}
+
+// providersOf lists the providers of the module that memory.plugin names.
+func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
+	m, err := a.openModule(plugin, file)
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // who asks names it
+		return nil, &e
+	}
+	return providersIn(m), nil
+}
+
+// openModule reads a module file, or finds a built-in module by its name or by that of a provider.
+func (a *app) openModule(plugin string, file bool) (*module, error) {
+	if file {
+		return readModule(plugin)
+	}
+	all := a.builtins()
+	if i := slices.IndexFunc(all, func(m *module) bool { return m.name == plugin }); i >= 0 {
+		return all[i], nil
+	}
+	if i := slices.IndexFunc(all, func(m *module) bool { return m.serves(plugin) != nil }); i >= 0 {
+		return all[i], nil
+	}
+	var names []string
+	for _, m := range all {
+		names = append(names, m.name)
+	}
+	e := abi.NewError(abi.CodeInvalidArgument, "no built-in module is called "+quote(plugin))
+	if near := abi.Nearest(plugin, names); near != "" {
+		return nil, e.WithHint("did you mean " + near + "? A file is named with a slash or ending in .wasm: ./" + plugin)
+	}
+	return nil, e.WithHint("`memhost providers` lists them; a file is named with a slash or ending in .wasm: ./" + plugin)
+}
+
+// readModule reads a module file and looks at it.
+func readModule(path string) (*module, error) {
+	wasm, err := readFile(path, maxModuleFile)
+	if err != nil {
+		return nil, err
+	}
+	info, err := host.Inspect(wasm, host.Limits{})
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Message = path + ": " + e.Message
+		return nil, &e
+	}
+	return &module{name: info.Manifest.Name, source: path, wasm: wasm, info: info}, nil
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, abi.NewError(abi.CodeInvalidArgument, path+": is no regular file")
+	}
+	if info.Size() > limit {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: has %d bytes, more than the %d that are read", path, info.Size(), limit))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	return text, nil
+}
+
+// fileError says what is wrong with a file that the command line names.
+func fileError(path string, err error) error {
+	var bare *fs.PathError
+	reason := err.Error()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "does not exist"
+	case errors.As(err, &bare):
+		reason = bare.Err.Error()
+	}
+	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
+}
+
+// resolve finds the module of the chosen provider.
+func (a *app) resolve(c *config.Config) (*module, error) {
+	if path, ok := c.PluginFile(); ok {
+		m, err := readModule(path)
+		if m != nil {
+			m.source = c.Memory.Plugin
+		}
+		return m, err
+	}
+	if c.Memory.Plugin != "" {
+		return a.openModule(c.Memory.Plugin, false)
+	}
+	name, _, _ := c.Block()
+	return a.openModule(name, false)
+}
+
+// resolveChecked is resolve, with the native block held against the module's schema before anything starts.
+func (a *app) resolveChecked(c *config.Config) (*module, error) {
+	m, err := a.resolve(c)
+	if err != nil {
+		return nil, err
+	}
+	name, word, block := c.Block()
+	_, err = m.info.Check(name, word, block)
+	return m, err
+}
+
+// providerConfig joins a configuration with a module.
+func providerConfig(c *config.Config, m *module) host.ProviderConfig {
+	name, word, block := c.Block()
+	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block, Namespace: c.Memory.Namespace,
+		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Secrets: map[string]host.Secret{}}
+	if c.Memory.ReadOnlyTestSessions {
+		p.TestSessions = c.Memory.TestSessions
+	}
+	for name, s := range c.Secrets {
+		p.Secrets[name] = host.Secret{Value: s.Resolve, Origin: s.Origin}
+	}
+	return p
+}
+
+func quote(s string) string { return strconv.Quote(s) }

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/config"
+)
+
+// Every module that is built in can be loaded under its own name, and no two serve one provider.
+func TestBuiltinModules(t *testing.T) {
+	modules := builtinModules()
+	require.NotEmpty(t, modules)
+	servedBy := map[string]string{}
+	for _, m := range modules {
+		info, err := host.Inspect(m.Wasm, host.Limits{})
+		require.NoError(t, err, m.Name)
+		require.Equal(t, m.Name, info.Manifest.Name)
+		for _, p := range info.Manifest.Providers {
+			require.Empty(t, servedBy[p.Name], "%s is served by %s and %s", p.Name, servedBy[p.Name], m.Name)
+			servedBy[p.Name] = m.Name
+		}
+	}
+	require.NotEmpty(t, servedBy[config.DefaultProvider], "the default needs no module file")
+}

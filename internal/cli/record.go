@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/convert"
+)
+
+const recordHelp = `Records JSON Lines from FILE, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object
+{"messages": [...]} that may also say run_id, user_id, session_id, start, scenario, context, attribute and metadata. Of a conversation a turn is a user
+message with what follows, up to the next one. A turn's id is a hash of scope, session, place and content, and its time that of its messages
+("timestamp" or "created_at"), or --start plus --step for each turn before it.
+
+The same input again doubles nothing: a slot knows what it has. So after an interruption the same command goes on.
+
+A file is read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.`
+
+type recordFlags struct {
+	scopeFlags
+	session, format, start string
+	step                   time.Duration
+	keepGoing, leaveOut    bool
+	retries                int
+}
+
+func (a *app) recordCommand() *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use: "record [FILE|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.MaximumNArgs(1),
+		Example: "  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday --start 2026-03-02T09:00:00+01:00\n" +
+			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.record(cmd.Context(), &f, args) },
+	}
+	f.add(cmd.Flags())
+	fs := cmd.Flags()
+	fs.StringVar(&f.session, "session", "", "session id, for lines that name none")
+	fs.StringVar(&f.start, "start", "", "when a conversation began (RFC 3339), for messages without a time")
+	fs.DurationVar(&f.step, "step", time.Minute, "the time from turn to turn, with --start")
+	fs.StringVar(&f.format, "format", string(convert.FormatAuto), "auto, events or messages")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit code is 7 then")
+	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
+	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now")
+	return cmd
+}
+
+// options are how the input is read.
+func (f *recordFlags) options(a *app) (convert.Options, error) {
+	o := convert.Options{Format: convert.Format(f.format), SessionID: f.session, Step: f.step, SkipAttachments: f.leaveOut}
+	if f.step <= 0 {
+		return o, usageError("--step: want more than 0, found "+f.step.String(), "")
+	}
+	if f.retries < 0 {
+		return o, usageError(fmt.Sprintf("--retries: want 0 or more, found %d", f.retries), "")
+	}
+	if f.start != "" {
+		t, err := abi.ParseTime(f.start)
+		if err != nil {
+			return o, usageError("--start: "+abi.AsError(err).Message, "")
+		}
+		o.Start = t
+	}
+	if err := f.complete(a); err != nil {
+		return o, err
+	}
+	o.RunID, o.UserID, o.AgentID = f.run, f.user, f.agent
+	return o, nil
+}
+
+func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
+	o, err := f.options(a)
+	if err != nil {
+		return err
+	}
+	in, err := a.openInput(args)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	total := -1
+	if in.file != nil {
+		if total, err = in.check(o, f.keepGoing); err != nil {
+			return err
+		}
+	}
+	reader, err := convert.NewReader(in.stream, o)
+	if err != nil {
+		return err
+	}
+	soft, hard, stop := a.inTwoStages(ctx)
+	defer stop()
+	d, err := a.connect(soft)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	r := &recorder{slot: d, batch: batchSize(hard, d), retries: f.retries, keepGoing: f.keepGoing, sleep: a.Sleep, out: a.out, progress: a.out.progress(total, "recording"), sum: newSummary()}
+	began := a.Now()
+	stopped := r.run(soft, hard, reader)
+	r.progress.finish()
+	r.sum.Seconds = a.Now().Sub(began).Seconds()
+	return a.reportRecord(&r.sum, in.name, stopped)
+}
+
+// reportRecord prints the summary and decides the exit code.
+func (a *app) reportRecord(sum *recordSummary, name string, stopped error) error {
+	code := sum.exitCode(stopped)
+	var problem *abi.Error
+	if stopped != nil && !errors.Is(stopped, errInterrupted) {
+		problem = asAdapterError(stopped)
+	}
+	if a.out.json {
+		sum.Error, sum.Interrupted = problem, errors.Is(stopped, errInterrupted)
+		if err := a.out.object(sum); err != nil {
+			return err
+		}
+	} else {
+		a.out.print("%s\n", sum.text())
+		sum.details(a.out)
+		if errors.Is(stopped, errInterrupted) {
+			a.out.note("interrupted after line %d; the same command goes on from there", sum.LastLine)
+		}
+		if problem != nil {
+			e := *problem
+			if sum.LastLine > 0 && e.Retryable {
+				e.Hint = strings.TrimPrefix(e.Hint+"; the same command goes on from there", "; ")
+			}
+			a.out.fail(&e)
+		}
+	}
+	if code != exitOK {
+		return &doneError{code}
+	}
+	return nil
+}
+
+// input is what record reads.
+type input struct {
+	name   string
+	stream io.Reader
+	file   *os.File // nil for what can be read only once
+}
+
+func (a *app) openInput(args []string) (*input, error) {
+	if len(args) == 0 && isTerminal(a.Stdin) {
+		return nil, usageError("record: want a file, or - for standard input", "`memhost record --help` shows what a line looks like")
+	}
+	if len(args) == 0 || args[0] == "-" {
+		return &input{name: "standard input", stream: a.Stdin}, nil
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return nil, fileError(args[0], err)
+	}
+	in := &input{name: args[0], stream: f}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fileError(args[0], err)
+	case info.IsDir():
+		return nil, usageError(args[0]+": is a folder, want a file of JSON Lines", "")
+	case info.Mode().IsRegular():
+		in.file = f
+	}
+	return in, nil
+}
+
+func (in *input) close() {
+	if c, ok := in.stream.(io.Closer); ok && in.name != "standard input" {
+		_ = c.Close()
+	}
+}
+
+// maxBadLines bounds the bad lines that one message lists.
+const maxBadLines = 10
+
+// check reads a file through before anything is sent, counts its events and goes back to its beginning.
+//
+// Errors: invalid_argument with the bad lines, unless they are to be left out.
+func (in *input) check(o convert.Options, keepGoing bool) (events int, err error) {
+	r, err := convert.NewReader(in.file, o)
+	if err != nil {
+		return 0, err
+	}
+	var bad []string
+	more, hint := 0, ""
+	for {
+		_, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		var line *convert.LineError
+		switch {
+		case err == nil:
+			events++
+		case !errors.As(err, &line):
+			return 0, fileError(in.name, err)
+		case len(bad) == maxBadLines:
+			more++
+		default:
+			bad = append(bad, in.name+": "+line.Error())
+			if hint == "" {
+				hint = line.Err.Hint
+			}
+		}
+	}
+	if len(bad) > 0 && !keepGoing {
+		if more > 0 {
+			bad = append(bad, "... and "+count(more, "more bad line"))
+		}
+		rest := "nothing was sent; mend the file, or leave bad lines out with --keep-going"
+		if hint != "" {
+			rest = hint + "\n        " + rest
+		}
+		return 0, usageError(strings.Join(bad, "\n"), rest)
+	}
+	if _, err := in.file.Seek(0, io.SeekStart); err != nil {
+		return 0, fileError(in.name, err)
+	}
+	return events, nil
+}

@@ -1,0 +1,318 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/convert"
+)
+
+const (
+	// maxBatch bounds the events of one call, maxBatchBytes their size: together they stay below what a slot accepts.
+	maxBatch      = 32
+	maxBatchBytes = 4 << 20
+	// Waiting before another try doubles from firstPause to longestPause. A slot may ask for more, up to longestAsked.
+	firstPause   = 500 * time.Millisecond
+	longestPause = 30 * time.Second
+	longestAsked = 2 * time.Minute
+	// maxFailedInRow: so many failures one after the other are of the slot, not of the events.
+	maxFailedInRow = 25
+	// maxListed bounds the failures of which the details are kept.
+	maxListed = 1000
+)
+
+// recorder sends events to a slot, in the order of the input.
+type recorder struct {
+	slot      host.Contract
+	batch     int
+	retries   int
+	keepGoing bool
+	sleep     func(context.Context, time.Duration)
+	out       *output
+	progress  *progress
+
+	sum         recordSummary
+	failedInRow int
+}
+
+// batchSize is how many events go into one call. Where the provider takes them one by one anyway so does the recorder: when one fails for now, the next does not
+// overtake it.
+func batchSize(ctx context.Context, slot host.Contract) int {
+	c, err := slot.Capabilities(ctx)
+	if err == nil && slices.Contains(c.Capabilities, abi.OpRecordEvents) {
+		return maxBatch
+	}
+	return 1
+}
+
+// read is one result of the reader.
+type read struct {
+	item convert.Item
+	err  error
+}
+
+// run records everything. soft ends it between two calls, hard at once.
+//
+// Errors: errInterrupted; what stops the reader; what the slot says and will say again.
+func (r *recorder) run(soft, hard context.Context, in *convert.Reader) error {
+	reads := make(chan read, 2*maxBatch)
+	go func() { // a pipe may keep a reading waiting for ever: whoever interrupts does not
+		defer close(reads)
+		for {
+			item, err := in.Next()
+			select {
+			case reads <- read{item, err}:
+			case <-soft.Done():
+				return
+			}
+			var line *convert.LineError
+			if err != nil && !errors.As(err, &line) {
+				return
+			}
+		}
+	}()
+	var batch []convert.Item
+	bytes := 0
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := r.send(soft, hard, batch)
+		batch, bytes = nil, 0
+		return err
+	}
+	for {
+		next, ok := r.next(soft, reads, len(batch) > 0)
+		switch {
+		case !ok: // nothing waits to be read: what is at hand goes out
+			if err := flush(); err != nil {
+				return err
+			}
+			continue
+		case soft.Err() != nil:
+			return errInterrupted
+		case next.err == io.EOF:
+			return flush()
+		case next.err != nil:
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := r.badLine(next.err); err != nil {
+				return err
+			}
+			continue
+		}
+		weight := weightOf(next.item.Event)
+		if len(batch) > 0 && bytes+weight > maxBatchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		batch, bytes = append(batch, next.item), bytes+weight
+		if len(batch) >= r.batch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next takes the next result. With impatient it does not wait for one; ok is false then.
+func (r *recorder) next(soft context.Context, reads <-chan read, impatient bool) (_ read, ok bool) {
+	if impatient {
+		select {
+		case v, open := <-reads:
+			return orEOF(v, open), true
+		case <-soft.Done():
+			return read{}, true
+		default:
+			return read{}, false
+		}
+	}
+	select {
+	case v, open := <-reads:
+		return orEOF(v, open), true
+	case <-soft.Done():
+		return read{}, true
+	}
+}
+
+func orEOF(v read, open bool) read {
+	if !open {
+		return read{err: io.EOF}
+	}
+	return v
+}
+
+// badLine counts a line that cannot be read.
+func (r *recorder) badLine(err error) error {
+	var line *convert.LineError
+	if !errors.As(err, &line) {
+		return abi.WrapError(abi.CodeInvalidArgument, "reading the input: "+err.Error(), err)
+	}
+	if !r.keepGoing {
+		e := *line.Err
+		e.Message = line.Error()
+		if e.Hint == "" {
+			e.Hint = "what stood before that line was recorded; bad lines are left out with --keep-going"
+		}
+		return &e
+	}
+	r.sum.BadLines++
+	r.sum.LastLine = line.Line
+	r.sum.fail(recordFailure{Line: line.Line, Error: line.Err})
+	return nil
+}
+
+// weightOf is about how many bytes an event takes in a request.
+func weightOf(e *abi.MemoryEvent) int {
+	n := 512
+	for _, m := range e.Messages {
+		n += 128
+		if m.Content != nil {
+			n += len(*m.Content)
+		}
+		for _, c := range m.ToolCalls {
+			n += 64 + len(c.Arguments)
+		}
+	}
+	for key, value := range e.Metadata {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// send delivers events and tries again what failed for now.
+func (r *recorder) send(soft, hard context.Context, items []convert.Item) error {
+	for try := 0; ; try++ {
+		again, problem, err := r.sendOnce(hard, items)
+		if err != nil || len(again) == 0 {
+			return err
+		}
+		if try >= r.retries {
+			r.sum.StoppedAt = again[0].Line
+			return atLine(problem, again[0].Line)
+		}
+		pause := pauseOf(try, problem)
+		r.progress.clear()
+		r.out.note("line %d: %s; trying again in %s (%d of %d)", again[0].Line, firstLine(problem.Message), pause, try+1, r.retries)
+		r.sleep(soft, pause)
+		if soft.Err() != nil {
+			return errInterrupted
+		}
+		items = again
+	}
+}
+
+// pauseOf is how long to wait before another try.
+func pauseOf(try int, e *abi.Error) time.Duration {
+	pause := min(firstPause<<min(try, 10), longestPause)
+	if e.RetryAfterMS != nil {
+		pause = max(pause, min(time.Duration(*e.RetryAfterMS)*time.Millisecond, longestAsked))
+	}
+	return pause
+}
+
+// sendOnce makes one call. again are the events that failed for now, with the first one's error; err ends the recording.
+func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []convert.Item, problem *abi.Error, err error) {
+	answers, err := r.call(ctx, items)
+	if err != nil {
+		if len(items) > 1 && !abi.AsError(err).Retryable && !stops(abi.AsError(err)) {
+			return r.oneByOne(ctx, items)
+		}
+		for range items {
+			answers = append(answers, abi.ReceiptOrError{Error: abi.AsError(err)})
+		}
+	}
+	if ctx.Err() != nil && err != nil {
+		return nil, nil, errInterrupted
+	}
+	var stop error
+	for i, answer := range answers {
+		item := items[i]
+		e := answer.Error
+		switch {
+		case e == nil:
+			r.sum.add(answer.Receipt, item)
+			r.failedInRow = 0
+		case e.Retryable:
+			if problem == nil {
+				problem = e
+			}
+			again = append(again, item)
+			continue
+		default:
+			r.sum.LastLine = item.Line
+			r.sum.Failed++
+			r.sum.fail(recordFailure{Line: item.Line, EventID: item.Event.EventID, Error: e})
+			r.failedInRow++
+			// The rest of the answers is counted all the same: those events were delivered.
+			if stop == nil && (stops(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
+				stop = atLine(e, item.Line)
+			}
+		}
+		r.progress.add(1)
+	}
+	if stop != nil {
+		return nil, nil, stop
+	}
+	return again, problem, nil
+}
+
+// oneByOne sends the events of a call that was refused as a whole.
+func (r *recorder) oneByOne(ctx context.Context, items []convert.Item) (again []convert.Item, problem *abi.Error, err error) {
+	for i := range items {
+		failed, e, err := r.sendOnce(ctx, items[i:i+1])
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(failed) > 0 {
+			return items[i:], e, nil // the rest keeps its order
+		}
+	}
+	return nil, nil, nil
+}
+
+func (r *recorder) call(ctx context.Context, items []convert.Item) ([]abi.ReceiptOrError, error) {
+	if len(items) == 1 {
+		receipt, err := r.slot.RecordEvent(ctx, items[0].Event)
+		if err != nil {
+			return nil, err
+		}
+		return []abi.ReceiptOrError{{Receipt: receipt}}, nil
+	}
+	batch := &abi.EventBatch{Events: make([]abi.MemoryEvent, len(items))}
+	for i, item := range items {
+		batch.Events[i] = *item.Event
+	}
+	answer, err := r.slot.RecordEvents(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Receipts) != len(items) {
+		return nil, abi.NewError(abi.CodeInternal, fmt.Sprintf("the slot answered %d receipts for %d events", len(answer.Receipts), len(items)))
+	}
+	return answer.Receipts, nil
+}
+
+// stops tells whether an error is of the slot as a whole, so that no other event would fare better.
+func stops(e *abi.Error) bool {
+	switch e.Code {
+	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:
+		return true
+	}
+	return false
+}
+
+// atLine names the line in an error.
+func atLine(e *abi.Error, line int) error {
+	at := *e
+	at.Message = fmt.Sprintf("line %d: %s", line, e.Message)
+	return &at
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/convert"
+)
+
+// fakeSlot records what it is sent. answer, where it is set, may refuse an event: try counts the tries of it from 1.
+type fakeSlot struct {
+	host.Contract
+	batches bool
+	answer  func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error)
+	whole   func(call int) error // refuses a whole call of record_events
+
+	got   []string
+	tries map[string]int
+	calls int
+	known map[string]bool
+}
+
+func (s *fakeSlot) Capabilities(context.Context) (*abi.Capabilities, error) {
+	c := &abi.Capabilities{}
+	if s.batches {
+		c.Capabilities = []string{abi.OpRecordEvents}
+	}
+	return c, nil
+}
+
+func (s *fakeSlot) RecordEvent(_ context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	if s.tries == nil {
+		s.tries, s.known = map[string]int{}, map[string]bool{}
+	}
+	s.tries[e.EventID]++
+	if s.answer != nil {
+		if r, err := s.answer(e, s.tries[e.EventID]); r != nil || err != nil {
+			return r, err
+		}
+	}
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, Duplicate: s.known[e.EventID]}
+	if !r.Duplicate {
+		s.got = append(s.got, e.EventID)
+	}
+	s.known[e.EventID] = true
+	return r, nil
+}
+
+func (s *fakeSlot) RecordEvents(ctx context.Context, b *abi.EventBatch) (*abi.BatchReceipts, error) {
+	s.calls++
+	if s.whole != nil {
+		if err := s.whole(s.calls); err != nil {
+			return nil, err
+		}
+	}
+	out := &abi.BatchReceipts{}
+	for i := range b.Events {
+		r, err := s.RecordEvent(ctx, &b.Events[i])
+		out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: r, EventID: b.Events[i].EventID, Error: abi.AsError(err)})
+	}
+	return out, nil
+}
+
+func eventLine(id string) string {
+	return fmt.Sprintf(`{"event_id":%q,"run_id":"r","user_id":"u","session_id":"s","turn_id":"t","timestamp":"2026-01-01T00:00:00Z","messages":[{"role":"user","content":"x"}]}`, id)
+}
+
+func eventLines(n int) (lines []string, ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("e%03d", i+1))
+		lines = append(lines, eventLine(ids[i]))
+	}
+	return lines, ids
+}
+
+// recordWith runs a recorder over lines and returns it with its error, the pauses that it made and what it said.
+func recordWith(t require.TestingT, slot *fakeSlot, text io.Reader, change func(*recorder)) (r *recorder, pauses []time.Duration, said string, stopped error) {
+	var stderr bytes.Buffer
+	in, err := convert.NewReader(text, convert.Options{})
+	require.NoError(t, err)
+	r = &recorder{slot: slot, retries: 3, out: newOutput(System{Stdout: io.Discard, Stderr: &stderr}), sum: newSummary(),
+		sleep: func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }}
+	r.batch = batchSize(context.Background(), slot)
+	if change != nil {
+		change(r)
+	}
+	stopped = r.run(context.Background(), context.Background(), in)
+	return r, pauses, stderr.String(), stopped
+}
+
+func TestEventsArriveOnceAndInOrder(t *testing.T) {
+	lines, ids := eventLines(100)
+	for _, batches := range []bool{true, false} {
+		slot := &fakeSlot{batches: batches}
+		r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+		require.NoError(t, err)
+		require.Equal(t, ids, slot.got)
+		require.Equal(t, 100, r.sum.Recorded)
+		require.Equal(t, 100, r.sum.LastLine)
+		require.Equal(t, exitOK, r.sum.exitCode(err))
+		if batches {
+			require.LessOrEqual(t, slot.calls, 100)
+		}
+		r, _, _, err = recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+		require.NoError(t, err)
+		require.Equal(t, 100, r.sum.Duplicates)
+		require.Equal(t, ids, slot.got)
+	}
+}
+
+func TestWhatFailsForNowIsTriedAgainAndNothingOvertakesIt(t *testing.T) {
+	lines, ids := eventLines(10)
+	slot := &fakeSlot{answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
+		if e.EventID == "e004" && try < 3 {
+			limited := abi.NewError(abi.CodeRateLimited, "slow down")
+			limited.RetryAfterMS = new(int64(1500))
+			return nil, limited
+		}
+		return nil, nil
+	}}
+	r, pauses, said, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.NoError(t, err)
+	require.Equal(t, ids, slot.got)
+	require.Equal(t, []time.Duration{1500 * time.Millisecond, 1500 * time.Millisecond}, pauses)
+	require.Contains(t, said, "line 4: slow down; trying again in 1.5s (1 of 3)")
+	require.Equal(t, 10, r.sum.Recorded)
+}
+
+func TestPatienceHasAnEnd(t *testing.T) {
+	lines, _ := eventLines(10)
+	down := func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) {
+		return nil, abi.NewError(abi.CodeUnavailable, "backend is down")
+	}
+	for _, batches := range []bool{true, false} {
+		r, pauses, _, err := recordWith(t, &fakeSlot{batches: batches, answer: down}, strings.NewReader(strings.Join(lines, "\n")), nil)
+		require.ErrorContains(t, err, "line 1: backend is down")
+		require.Equal(t, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}, pauses)
+		require.Equal(t, exitRetry, r.sum.exitCode(err))
+		require.Equal(t, 1, r.sum.StoppedAt)
+		require.Zero(t, r.sum.Recorded)
+	}
+}
+
+func TestAskedPausesAreBounded(t *testing.T) {
+	e := abi.NewError(abi.CodeRateLimited, "later")
+	e.RetryAfterMS = new(int64(time.Hour / time.Millisecond))
+	require.Equal(t, longestAsked, pauseOf(0, e))
+	require.Equal(t, longestPause, pauseOf(40, abi.NewError(abi.CodeTimeout, "")))
+}
+
+func TestAnEventThatFailsForGoodIsNamedAndTheOthersGoOn(t *testing.T) {
+	lines, _ := eventLines(40)
+	slot := &fakeSlot{batches: true, answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
+		if e.EventID == "e007" {
+			return nil, abi.NewError(abi.CodeConflict, "event_id: was recorded before with other content")
+		}
+		return nil, nil
+	}}
+	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.NoError(t, err)
+	require.Equal(t, 39, r.sum.Recorded)
+	require.Equal(t, 1, r.sum.Failed)
+	require.Equal(t, 7, r.sum.Failures[0].Line)
+	require.Equal(t, "e007", r.sum.Failures[0].EventID)
+	require.Equal(t, exitPartly, r.sum.exitCode(err))
+}
+
+func TestManyFailuresInARowStop(t *testing.T) {
+	lines, _ := eventLines(100)
+	broken := func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) {
+		return nil, abi.NewError(abi.CodeInternal, "trapped")
+	}
+	r, _, _, err := recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.ErrorContains(t, err, fmt.Sprintf("line %d: trapped", maxFailedInRow))
+	require.Equal(t, maxFailedInRow, r.sum.Failed)
+	r, _, _, err = recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.keepGoing = true })
+	require.NoError(t, err)
+	require.Equal(t, 100, r.sum.Failed)
+	require.Equal(t, exitFailed, r.sum.exitCode(err))
+}
+
+func TestARefusalOfTheSlotStopsAtOnce(t *testing.T) {
+	lines, _ := eventLines(10)
+	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported} {
+		slot := &fakeSlot{answer: func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) { return nil, abi.NewError(code, "no") }}
+		_, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.keepGoing = true })
+		require.Equal(t, code, abi.CodeOf(err))
+		require.Len(t, slot.tries, 1)
+	}
+}
+
+func TestACallThatIsTooLargeIsTakenApart(t *testing.T) {
+	lines, ids := eventLines(70)
+	slot := &fakeSlot{batches: true, whole: func(int) error { return abi.NewError(abi.CodeTooLarge, "too large") }}
+	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.NoError(t, err)
+	require.Equal(t, ids, slot.got)
+	require.Equal(t, 70, r.sum.Recorded)
+}
+
+func TestABadLineOfAStreamStopsBehindTheGoodOnes(t *testing.T) {
+	text := eventLine("a") + "\n" + eventLine("b") + "\n{\n" + eventLine("c")
+	for _, batches := range []bool{true, false} {
+		slot := &fakeSlot{batches: batches}
+		r, _, _, err := recordWith(t, slot, strings.NewReader(text), nil)
+		require.ErrorContains(t, err, "line 3: ")
+		require.Equal(t, exitUsage, r.sum.exitCode(err))
+		require.Equal(t, []string{"a", "b"}, slot.got)
+		slot = &fakeSlot{batches: batches}
+		r, _, _, err = recordWith(t, slot, strings.NewReader(text), func(r *recorder) { r.keepGoing = true })
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c"}, slot.got)
+		require.Equal(t, 1, r.sum.BadLines)
+		require.Equal(t, exitPartly, r.sum.exitCode(err))
+	}
+}
+
+// A pipe that stays open: what has come is sent, without waiting for more.
+func TestAnOpenPipeDelaysNothing(t *testing.T) {
+	in, out := io.Pipe()
+	seen := make(chan string, 10)
+	slot := &fakeSlot{batches: true, answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
+		seen <- e.EventID
+		return nil, nil
+	}}
+	reader, err := convert.NewReader(in, convert.Options{})
+	require.NoError(t, err)
+	soft, interrupt := context.WithCancel(context.Background())
+	r := &recorder{slot: slot, batch: maxBatch, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}), sum: newSummary(), sleep: func(context.Context, time.Duration) {}}
+	ended := make(chan error)
+	go func() { ended <- r.run(soft, context.Background(), reader) }()
+	for _, id := range []string{"a", "b"} {
+		_, err := io.WriteString(out, eventLine(id)+"\n")
+		require.NoError(t, err)
+		require.Equal(t, id, <-seen)
+	}
+	interrupt() // while the reader waits for a line that never comes
+	require.ErrorIs(t, <-ended, errInterrupted)
+	require.Equal(t, exitInterrupted, r.sum.exitCode(errInterrupted))
+	require.NoError(t, out.Close())
+}
+
+func TestAnInterruptionEndsBehindTheCallUnderWay(t *testing.T) {
+	lines, _ := eventLines(100)
+	soft, interrupt := context.WithCancel(context.Background())
+	slot := &fakeSlot{answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
+		if e.EventID == "e005" {
+			interrupt()
+		}
+		return nil, nil
+	}}
+	in, err := convert.NewReader(strings.NewReader(strings.Join(lines, "\n")), convert.Options{})
+	require.NoError(t, err)
+	r := &recorder{slot: slot, batch: 1, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}), sum: newSummary()}
+	require.ErrorIs(t, r.run(soft, context.Background(), in), errInterrupted)
+	require.Equal(t, 5, r.sum.Recorded)
+	require.Equal(t, 5, r.sum.LastLine)
+}
+
+func TestEveryKindOfReceiptIsCounted(t *testing.T) {
+	statuses := map[string]*abi.WriteReceipt{
+		"e001": {Status: abi.StatusCommitted}, "e002": {Status: abi.StatusQueued}, "e003": {Status: abi.StatusPending}, "e004": {Status: abi.StatusPartial},
+		"e005": {Status: abi.StatusUncertain}, "e006": {Status: abi.StatusNotRetained}, "e007": {Status: abi.StatusSkippedReadOnly},
+		"e008": {Status: abi.StatusCommitted, Duplicate: true, Warnings: []string{"duplicate_event: x"}}, "e009": {Status: abi.StatusUncertain, Duplicate: true},
+	}
+	lines, _ := eventLines(len(statuses))
+	slot := &fakeSlot{answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
+		r := *statuses[e.EventID]
+		r.Warnings = append(r.Warnings, "slow_backend: took long")
+		return &r, nil
+	}}
+	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.NoError(t, err)
+	require.Equal(t, "recorded 3 events, 2 of them queued in the backend, 1 already there, 1 not retained, 1 skipped: the slot is read-only, 3 uncertain: record them again (0.0 s)", r.sum.text())
+	require.Equal(t, map[string]int{"slow_backend: took long": 9}, r.sum.Warnings)
+}
+
+// Whatever fails for now, for however long: recording until it says 0 leaves every event once. With a provider that takes events one by one they are in order.
+func TestRecordingUntilItSaysDone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines, ids := eventLines(rapid.IntRange(1, 80).Draw(t, "events"))
+		failures := map[string]int{}
+		for _, id := range ids {
+			if rapid.IntRange(0, 5).Draw(t, "fails") == 0 {
+				failures[id] = rapid.IntRange(1, 6).Draw(t, "times")
+			}
+		}
+		slot := &fakeSlot{batches: rapid.Bool().Draw(t, "batches"), answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
+			if try <= failures[e.EventID] {
+				return nil, abi.NewError(abi.CodeUnavailable, "not now")
+			}
+			return nil, nil
+		}}
+		for range 100 {
+			r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.retries = 1 })
+			code := r.sum.exitCode(err)
+			if code == exitOK {
+				if slot.batches {
+					require.ElementsMatch(t, ids, slot.got)
+				} else {
+					require.Equal(t, ids, slot.got)
+				}
+				return
+			}
+			require.Equal(t, exitRetry, code)
+		}
+		t.Fatal("no end")
+	})
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/schema"
+)
+
+const retrieveHelp = `Asks the slot what an agent would get for QUERY, and prints that context on standard output: one memory-context element, or nothing. A line on
+standard error says where it came from and what it cost. With --json the whole result is printed, with evidence and trace.`
+
+type retrieveFlags struct {
+	scopeFlags
+	session, scenario, context, attribute, asOf string
+	filters                                     []string
+	minTokens, maxTokens, maxItems              int64
+}
+
+func (a *app) retrieveCommand() *cobra.Command {
+	var f retrieveFlags
+	cmd := &cobra.Command{
+		Use: "retrieve QUERY", Short: "See what an agent would get", Long: retrieveHelp, Args: cobra.ExactArgs(1),
+		Example: `  memhost retrieve "What should I order to drink?" --run demo --user mara`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := f.request(a, cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.retrieve(ctx, d, request) })
+		},
+	}
+	f.add(cmd.Flags())
+	fs := cmd.Flags()
+	fs.StringVar(&f.session, "session", "cli", "session id")
+	fs.Int64Var(&f.maxTokens, "max-tokens", 0, "the most tokens")
+	fs.Int64Var(&f.minTokens, "min-tokens", 0, "tokens wished for; a shortfall is reported")
+	fs.Int64Var(&f.maxItems, "max-items", 0, "the most items of the backend")
+	fs.StringVar(&f.scenario, "scenario", "", "label: kind of task")
+	fs.StringVar(&f.context, "context", "", "label: context, as work or personal")
+	fs.StringVar(&f.attribute, "attribute", "", "label: attribute asked for")
+	fs.StringVar(&f.asOf, "as-of", "", "answer as memory stood then (RFC 3339); the trace says whether the provider could")
+	fs.StringArrayVar(&f.filters, "filter", nil, "KEY=VALUE; a value is JSON, or text if it is none (repeatable)")
+	return cmd
+}
+
+func (f *retrieveFlags) request(a *app, cmd *cobra.Command, query string) (*abi.RetrieveRequest, error) {
+	if err := f.complete(a); err != nil {
+		return nil, err
+	}
+	r := &abi.RetrieveRequest{Query: query, Scope: f.scope(), SessionID: f.session, Scenario: f.scenario, Context: f.context, Attribute: f.attribute, AsOf: f.asOf}
+	for _, b := range []struct {
+		flag  string
+		value int64
+		to    **int64
+	}{{"min-tokens", f.minTokens, &r.Budget.MinTokens}, {"max-tokens", f.maxTokens, &r.Budget.MaxTokens}, {"max-items", f.maxItems, &r.Budget.MaxItems}} {
+		if cmd.Flags().Changed(b.flag) {
+			*b.to = &b.value
+		}
+	}
+	for _, pair := range f.filters {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageError("--filter: found "+quote(pair)+", want KEY=VALUE", "")
+		}
+		if r.Filters == nil {
+			r.Filters = map[string]abi.Raw{}
+		}
+		r.Filters[key] = rawValue(value)
+	}
+	return r, r.Validate()
+}
+
+// rawValue is JSON as it stands, anything else as a string.
+func rawValue(text string) abi.Raw {
+	if abi.ValidJSON([]byte(text)) {
+		return abi.Raw(text)
+	}
+	return schema.Canonical(text)
+}
+
+func (a *app) retrieve(ctx context.Context, d *door, request *abi.RetrieveRequest) error {
+	result, err := d.Retrieve(ctx, request)
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.value(result)
+	}
+	if result.FormattedContext != "" {
+		text := result.FormattedContext
+		if a.out.tty {
+			text = printable(text)
+		}
+		a.out.print("%s\n", strings.TrimSuffix(text, "\n"))
+	}
+	a.out.note("%s", costs(result, d.where()))
+	if result.Trace != nil {
+		for _, w := range result.Trace.Warnings {
+			a.out.note("  warning: %s", printable(w))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/server"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// servedSlot is a slot that this process serves.
+type servedSlot struct {
+	url    string
+	dir    string
+	host   *host.Host
+	slot   *host.Slot
+	within time.Duration // for calls under way when it ends
+	log    hclog.Logger
+
+	stop   context.CancelFunc
+	ended  chan error
+	forced bool // the process ends: nothing is waited for any more
+}
+
+// start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a swap reads the configuration
+// of another provider the same way. token is what callers must show, "" for nothing.
+func (a *app) start(ctx context.Context, c *config.Config, options config.Options, token string, s *steps) (_ *servedSlot, err error) {
+	quiet := hclog.Info
+	if s.log == nil {
+		quiet = hclog.Warn // the steps say it
+	}
+	v := &servedSlot{dir: c.Data.Dir, within: time.Duration(c.Server.ShutdownMS) * time.Millisecond, log: a.logger(quiet), ended: make(chan error, 1)}
+	step := "module"
+	defer func() {
+		if err != nil {
+			s.fail(step)
+			v.close()
+		}
+	}()
+	// 1. the module
+	m, err := a.resolveChecked(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := server.CheckListen(c.Server.Listen, token); err != nil {
+		return nil, err
+	}
+	// 2. the data folder
+	step = "data"
+	metrics, err := server.NewMetrics(nil)
+	if err != nil {
+		return nil, err
+	}
+	ho := a.hostOptions(c, v.log)
+	ho.Observe = metrics.Observe
+	starting := true // swaps later on are the log's
+	ho.OnStep = func(walked abi.RunStep) {
+		if starting {
+			step = walked.Name
+			s.walked(walked, m)
+		}
+	}
+	if v.host, err = host.New(ctx, ho); err != nil {
+		return nil, err
+	}
+	s.pass("data", c.Data.Dir)
+	// 3. the address, before what may take long
+	step = "listen"
+	listener, err := a.listen(ctx, c.Server.Listen)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = listener.Close()
+		}
+	}()
+	v.url = "http://" + dialable(listener.Addr())
+	s.pass("listen", v.url)
+	// 4. the provider
+	step = "load"
+	if v.slot, err = v.host.Open(ctx, providerConfig(c, m)); err != nil {
+		return nil, err
+	}
+	starting = false
+	if mode, err := v.slot.Mode(ctx); err == nil && mode.ReadOnly {
+		s.notef("the slot is read-only, as it was left; `memhost mode write` ends that")
+	}
+	// 5. the door
+	step = "serve"
+	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token, Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
+		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics}
+	if c.Memory.Scopes == "configured" {
+		scope := c.Scope()
+		o.Scopes.Only = &scope
+	}
+	door, err := server.New(o)
+	if err != nil {
+		return nil, err
+	}
+	info := state.SlotInfo{Address: dialable(listener.Addr()), PID: os.Getpid(), StartedAt: a.Now().UTC(), TokenRequired: token != ""}
+	if err = state.WriteSlot(c.Data.Dir, info); err != nil {
+		return nil, err
+	}
+	var serving context.Context
+	serving, v.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() { v.ended <- door.Serve(serving, listener) }()
+	s.pass("serve", v.provider(ctx))
+	s.started(v.log, c)
+	return v, nil
+}
+
+// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows as serve.
+func (s *steps) walked(step abi.RunStep, m *module) {
+	if step.Verdict == "fail" || step.Name == "switch" {
+		return
+	}
+	detail := step.Detail
+	if step.Name == "load" {
+		detail = fmt.Sprintf("%s %s, %s, sha256 %s, %s", m.name, m.info.Manifest.Version, size(m.info.Bytes), m.info.SHA256[:12], sourceText(m.source))
+	}
+	if step.Verdict != "pass" {
+		detail += ": " + step.Verdict
+	}
+	s.pass(step.Name, fmt.Sprintf("%s (%.0f ms)", detail, step.MS))
+}
+
+func sourceText(source string) string {
+	if source == sourceBuiltin {
+		return "built in"
+	}
+	return source
+}
+
+// listen opens the address. When it is taken the error says what to do, and who is there if it is another slot.
+func (a *app) listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	var op *net.OpError
+	reason := err.Error()
+	if errors.As(err, &op) {
+		reason = op.Err.Error()
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "server.listen: cannot listen on "+address+": "+reason, err).WithHint("choose another address: --listen 127.0.0.1:0 takes a free port")
+	}
+	e := abi.WrapError(abi.CodeUnavailable, address+" is taken", err).WithReason("address_taken").WithHint("--listen 127.0.0.1:0 takes a free port")
+	if c, err := client.New(address, ""); err == nil {
+		defer c.Close()
+		within, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		if _, err := c.Healthz(within); err == nil {
+			e.Message += " by another memhost slot, on another data folder"
+			e.Hint += "; or talk to that slot: --server " + address
+		}
+	}
+	e.Retryable = false
+	return nil, e
+}
+
+// dialable is a listener's address as a client on this computer can use it.
+func dialable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	local := net.IPv4(127, 0, 0, 1)
+	if tcp.IP.To4() == nil {
+		local = net.IPv6loopback
+	}
+	return (&net.TCPAddr{IP: local, Port: tcp.Port}).String()
+}
+
+// provider is the name of what serves now.
+func (v *servedSlot) provider(ctx context.Context) string {
+	m, err := v.slot.Manifest(ctx)
+	if err != nil {
+		return "nothing"
+	}
+	return m.Provider
+}
+
+// serveUntilSignal serves on until a signal, then lets calls under way end. A second signal does not wait for them.
+func (v *servedSlot) serveUntilSignal(a *app) error {
+	if !a.interrupted { // which a signal at the very end of the start has done
+		select {
+		case err := <-v.ended: // the listener broke
+			v.ended <- nil // for close
+			return err
+		case <-a.signals():
+		}
+	}
+	a.out.note("\nEnding: calls under way have up to %s; a second signal stops at once.", v.within)
+	v.stop()
+	select {
+	case err := <-v.ended:
+		v.ended <- nil
+		return err
+	case <-a.signals():
+		v.forced = true
+		_ = state.RemoveSlot(v.dir)
+		a.out.note("stopped at once")
+		return &doneError{exitInterrupted}
+	}
+}
+
+// close ends serving, as far as it has begun, and gives the data folder free.
+func (v *servedSlot) close() {
+	if v.forced {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(v.within, time.Second))
+	defer cancel()
+	if v.stop != nil {
+		v.stop()
+		select {
+		case <-v.ended:
+		case <-ctx.Done():
+		}
+	}
+	if v.host == nil {
+		return
+	}
+	if err := state.RemoveSlot(v.dir); err != nil {
+		v.log.Warn("removing slot.json", "error", err)
+	}
+	if v.slot != nil {
+		if err := v.slot.Close(ctx); err != nil {
+			v.log.Warn("closing the slot", "error", err)
+		}
+	}
+	if err := v.host.Close(ctx); err != nil {
+		v.log.Warn("closing the data folder", "error", err)
+	}
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/convert"
+)
+
+// recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the recording stopped before it.
+type recordSummary struct {
+	Recorded   int `json:"recorded"`
+	Duplicates int `json:"duplicates"`
+	// NotRetained were accepted by a provider that keeps nothing, SkippedReadOnly met the read-only wall.
+	NotRetained     int `json:"not_retained"`
+	SkippedReadOnly int `json:"skipped_read_only"`
+	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
+	Uncertain int `json:"uncertain"`
+	Failed    int `json:"failed"`
+	// BadLines were left out.
+	BadLines int `json:"bad_lines"`
+	// Queued is how many of Recorded the backend has accepted but not worked off yet.
+	Queued int `json:"queued"`
+	// Attachments is how many parts of messages were left out.
+	Attachments int `json:"attachments_left_out"`
+	// LastLine is the last line of which something is known; StoppedAt the one that failed for now until patience was over.
+	LastLine  int `json:"last_line"`
+	StoppedAt int `json:"stopped_at_line,omitempty"`
+	// Failures has details of at most maxListed.
+	Failures    []recordFailure `json:"failures"`
+	Warnings    map[string]int  `json:"warnings"`
+	Interrupted bool            `json:"interrupted"`
+	Seconds     float64         `json:"seconds"`
+	Error       *abi.Error      `json:"error,omitempty"`
+}
+
+// recordFailure is an event, or a whole line, that was not recorded.
+type recordFailure struct {
+	Line    int        `json:"line"`
+	EventID string     `json:"event_id,omitempty"`
+	Error   *abi.Error `json:"error"`
+}
+
+func newSummary() recordSummary {
+	return recordSummary{Failures: []recordFailure{}, Warnings: map[string]int{}}
+}
+
+// add counts a receipt.
+func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
+	s.LastLine = item.Line
+	s.Attachments += item.Attachments
+	switch {
+	case r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial:
+		s.Uncertain++
+	case r.Duplicate:
+		s.Duplicates++
+	case r.Status == abi.StatusNotRetained:
+		s.NotRetained++
+	case r.Status == abi.StatusSkippedReadOnly:
+		s.SkippedReadOnly++
+	default:
+		s.Recorded++
+		if r.Status != abi.StatusCommitted {
+			s.Queued++
+		}
+	}
+	for _, w := range r.Warnings {
+		code, _, _ := strings.Cut(w, ":")
+		if code == "duplicate_event" || code == "read_only" {
+			continue // counted above
+		}
+		s.Warnings[w]++
+	}
+}
+
+func (s *recordSummary) fail(f recordFailure) {
+	if len(s.Failures) < maxListed {
+		s.Failures = append(s.Failures, f)
+	}
+}
+
+// exitCode is that of what stopped the recording, or of what it could not record.
+func (s *recordSummary) exitCode(stopped error) int {
+	there := s.Recorded + s.Duplicates + s.NotRetained
+	switch {
+	case errors.Is(stopped, errInterrupted):
+		return exitInterrupted
+	case stopped != nil:
+		return exitCode(stopped)
+	case s.Failed+s.BadLines > 0 && there > 0:
+		return exitPartly
+	case s.Failed+s.BadLines > 0 && len(s.Failures) > 0:
+		return exitCode(s.Failures[0].Error)
+	case s.SkippedReadOnly > 0 && there > 0:
+		return exitPartly
+	case s.SkippedReadOnly > 0:
+		return exitRefused
+	case s.Uncertain > 0:
+		return exitRetry
+	}
+	return exitOK
+}
+
+// text is the summary in a line.
+func (s *recordSummary) text() string {
+	parts := []string{"recorded " + count(s.Recorded, "event")}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"}, {s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: the slot is read-only"},
+		{s.Uncertain, "%d uncertain: record them again"}, {s.Failed, "%d failed"}, {s.BadLines, "%d bad lines left out"}, {s.Attachments, "%d attachments left out"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf(p.what, p.n))
+		}
+	}
+	return strings.Join(parts, ", ") + fmt.Sprintf(" (%.1f s)", s.Seconds)
+}
+
+// details lists failures and warnings.
+func (s *recordSummary) details(o *output) {
+	const most = 20
+	for i, f := range s.Failures {
+		if i == most {
+			o.note("  ... and %d more; --json lists them", s.Failed+s.BadLines-most)
+			break
+		}
+		o.note("  line %d: %s: %s", f.Line, f.Error.Code, printable(firstLine(f.Error.Message)))
+	}
+	for i, w := range slices.Sorted(maps.Keys(s.Warnings)) {
+		if i == most {
+			o.note("  ... and %d more kinds of warnings", len(s.Warnings)-most)
+			break
+		}
+		o.note("  warning (%s): %s", count(s.Warnings[w], "time"), printable(w))
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/server"
+)
+
+// swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how it was read.
+func (a *app) swapper(slot *host.Slot, running *config.Config, options config.Options) server.Swapper {
+	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*abi.RunManifest, error) {
+		next, err := a.swapConfig(running, options, r)
+		if err != nil {
+			e := *abi.AsError(err)
+			e.Operation = "swap"
+			if e.Hint != "" {
+				e.Hint += "; "
+			}
+			e.Hint += "the slot serves on as before"
+			return nil, &e
+		}
+		return slot.Swap(ctx, next)
+	})
+}
+
+// swapConfig makes a provider's configuration of a request. Everything but provider, module and block is as in the running configuration.
+func (a *app) swapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig, error) {
+	name, word := r.Condition, config.WordCondition
+	if r.Backend != "" {
+		name, word = r.Backend, config.WordBackend
+	}
+	m, err := a.swapModule(running, name, r.Plugin)
+	if err != nil {
+		return host.ProviderConfig{}, err
+	}
+	if err := checkWord(m, name, word); err != nil {
+		return host.ProviderConfig{}, err
+	}
+	c := running
+	if len(r.Config) == 0 {
+		if c, err = reread(options, word, name); err != nil {
+			return host.ProviderConfig{}, err
+		}
+	}
+	p := providerConfig(c, m)
+	p.Name, p.Word = name, word
+	if len(r.Config) > 0 {
+		p.Block = r.Config
+	}
+	return p, nil
+}
+
+// checkWord refuses a control that is called a backend, and the other way round. A name that the module does not serve is the host's to refuse.
+func checkWord(m *module, name, word string) error {
+	decl := m.serves(name)
+	if decl == nil {
+		return nil
+	}
+	want := config.WordBackend
+	if decl.Kind == abi.KindControl {
+		want = config.WordCondition
+	}
+	if word == want {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, word+": "+name+" is of kind "+string(decl.Kind)).WithHint("name it as " + want + ": " + name)
+}
+
+// reread reads the configuration as if it chose another provider, for that provider's block.
+func reread(o config.Options, word, name string) (*config.Config, error) {
+	o.Flags = maps.Clone(o.Flags)
+	if o.Flags == nil {
+		o.Flags = map[string]any{}
+	}
+	// What the command line chose stands in the way, in either spelling.
+	for _, choice := range []string{"backend", "condition", "memory.backend", "memory.condition"} {
+		delete(o.Flags, choice)
+	}
+	o.Flags[word] = name
+	o.Known, o.Module = nil, nil // the module has been found already
+	return config.Load(o)
+}
+
+// swapModule finds the module of a swap: what the request names, else the built-in one that serves the provider, else the running one.
+func (a *app) swapModule(running *config.Config, name, plugin string) (*module, error) {
+	switch {
+	case plugin == "":
+	case strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"):
+		return swapFile(plugin)
+	default:
+		return a.openModule(plugin, false)
+	}
+	all := a.builtins()
+	if i := slices.IndexFunc(all, func(m *module) bool { return m.serves(name) != nil }); i >= 0 {
+		return all[i], nil
+	}
+	if running.Memory.Plugin != "" {
+		if m, err := a.resolve(running); err == nil && m.serves(name) != nil {
+			return m, nil
+		}
+	}
+	return a.openModule(name, false) // which says what there is
+}
+
+// swapFile reads a module that a request names. Who asks may be anybody who reaches the port, with other rights than this process: so there is one
+// answer for every file that cannot be taken, whether it is there or not, and nothing of its content is ever repeated.
+func swapFile(path string) (*module, error) {
+	if !filepath.IsAbs(path) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: want the name of a built-in module or the absolute path of a wasm file")
+	}
+	wasm, err := readFile(path, maxModuleFile)
+	if err != nil || !bytes.HasPrefix(wasm, []byte("\x00asm")) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: no wasm file that the slot can read is at that path")
+	}
+	info, err := host.Inspect(wasm, host.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return &module{name: info.Manifest.Name, source: path, wasm: wasm, info: info}, nil
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// versionInfo says which program this is.
+type versionInfo struct {
+	Version string `json:"version"`
+	// Commit is empty for a program that was built outside a checkout; Modified tells of changes that were not committed.
+	Commit   string   `json:"commit"`
+	Modified bool     `json:"modified"`
+	Go       string   `json:"go"`
+	Platform string   `json:"platform"`
+	ABI      []string `json:"abi"`
+	Wazero   string   `json:"wazero"`
+}
+
+// version reads what the Go toolchain recorded of this program.
+func (a *app) version() versionInfo {
+	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, ABI: []string{abi.ABIMemhost}, Wazero: "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	for _, d := range info.Deps {
+		if d.Path == "github.com/tetratelabs/wazero" {
+			v.Wazero = d.Version
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show version, commit, Go, ABI and wazero", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := a.version()
+			if a.out.json {
+				return a.out.object(v)
+			}
+			commit := v.Commit
+			switch {
+			case commit == "":
+				commit = "unknown"
+			case v.Modified:
+				commit += " (modified)"
+			}
+			a.out.print("memhost %s\ncommit  %s\ngo      %s %s\nabi     %s\nwazero  %s\n", v.Version, commit, v.Go, v.Platform, v.ABI[0], v.Wazero)
+			return nil
+		},
+	}
+}

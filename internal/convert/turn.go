@@ -1,0 +1,137 @@
+package convert
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// sessionKey is a session within its scope.
+type sessionKey struct{ run, user, session string }
+
+// session counts what was read of a session so far.
+type session struct {
+	// lines and turns are where the next conversation stands: the turns of one line are numbered of their own, so that a conversation that has grown since
+	// keeps the ids of the turns it had.
+	lines, turns int
+}
+
+// session finds the counters of a conversation. Nil, for a line that cannot be read at all, is the session of the options.
+func (r *Reader) session(c *conversation) *session {
+	key := sessionKey{r.options.RunID, r.options.UserID, r.options.SessionID}
+	if c != nil {
+		key = sessionKey{c.runID, c.userID, c.sessionID}
+	}
+	s, ok := r.sessions[key]
+	if !ok {
+		s = new(session)
+		r.sessions[key] = s
+	}
+	return s
+}
+
+func (s *session) advance(turns int) {
+	s.lines++
+	s.turns += turns
+}
+
+// pass counts a line that could not be read as one turn: the lines behind it keep their ids when it has been mended.
+func (s *session) pass() { s.advance(1) }
+
+// events cuts the conversation into turns and makes an event of each.
+func (c *conversation) events(s *session, o Options) ([]Item, error) {
+	var items []Item
+	first := 0
+	for i, turn := range cutTurns(c.messages) {
+		at, err := c.timeOf(turn, s.turns+i, first, o)
+		if err != nil {
+			return nil, err
+		}
+		e := &abi.MemoryEvent{RunID: c.runID, UserID: c.userID, AgentID: c.agentID, SessionID: c.sessionID,
+			TurnID: fmt.Sprintf("turn-%04d", s.turns+i+1), Timestamp: at, Scenario: c.scenario, Context: c.context, Attribute: c.attribute,
+			Metadata: maps.Clone(c.metadata), Messages: make([]abi.Message, len(turn))}
+		item := Item{Event: e}
+		for j, m := range turn {
+			e.Messages[j] = m.Message
+			item.Attachments += m.attachments
+		}
+		e.EventID = EventID(e, s.lines, i)
+		if err := e.Validate(); err != nil {
+			return nil, ofLine(err, first)
+		}
+		items = append(items, item)
+		first += len(turn)
+	}
+	return items, nil
+}
+
+// ofLine turns a message's place in its turn, in an error, into its place in the line.
+func ofLine(err error, first int) error {
+	e := *abi.AsError(err)
+	if rest, ok := strings.CutPrefix(e.Message, "messages["); ok {
+		if index, rest, ok := strings.Cut(rest, "]"); ok {
+			if i, err := strconv.Atoi(index); err == nil {
+				e.Message = "messages[" + strconv.Itoa(first+i) + "]" + rest
+			}
+		}
+	}
+	return &e
+}
+
+// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what stands before the first belongs to the first turn.
+func cutTurns(messages []message) [][]message {
+	var turns [][]message
+	begin, hasUser := 0, false
+	for i, m := range messages {
+		if m.Role != abi.RoleUser {
+			continue
+		}
+		if hasUser {
+			turns = append(turns, messages[begin:i])
+			begin = i
+		}
+		hasUser = true
+	}
+	return append(turns, messages[begin:])
+}
+
+// timeOf is a turn's time: that of its first message that carries one, or by its place in the session.
+func (c *conversation) timeOf(turn []message, index, first int, o Options) (string, error) {
+	for _, m := range turn {
+		if m.at != "" {
+			return m.at, nil
+		}
+	}
+	if c.start.IsZero() {
+		return "", invalid("messages["+strconv.Itoa(first)+"].timestamp", "missing").
+			WithHint("say when the conversation began: --start 2026-03-01T09:30:00Z (--step sets the time from turn to turn)")
+	}
+	return c.start.Add(time.Duration(index) * o.Step).Format(time.RFC3339Nano), nil
+}
+
+// EventID is the id of a turn that has none of its own: 32 hex digits of a SHA-256 over scope, session, index (which conversation of the session, which
+// turn of it) and the messages. It stays the same however often, and from wherever, the same conversation is read.
+func EventID(e *abi.MemoryEvent, conversation, turn int) string {
+	var b []byte
+	add := func(part []byte) {
+		b = binary.AppendUvarint(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	for _, part := range []string{"memhost turn 1", e.RunID, e.UserID, e.SessionID} {
+		add([]byte(part))
+	}
+	b = binary.AppendUvarint(b, uint64(conversation))
+	b = binary.AppendUvarint(b, uint64(turn))
+	for i := range e.Messages {
+		add(abi.Marshal(&e.Messages[i]))
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
