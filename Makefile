@@ -1,0 +1,54 @@
+# memhost: `make run` shows the slot at work, `make test` tests it. Both need Go and nothing else.
+
+GO         ?= go
+PLUGINS    := $(GO) run ./internal/toolchain/cmd/plugins
+GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
+BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: help run test build plugins check-plugins bootstrap generate check lint fuzz bench cross clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
+
+run: ## the slot at work: record a conversation, ask, swap the memory, serve
+	@$(GO) run ./cmd/memhost demo
+
+test: ## all tests that need Go alone, with the race detector where a C compiler exists
+	@$(GO) run ./internal/testrun
+
+build: ## the program, as bin/memhost
+	$(GO) build -trimpath -o bin/memhost ./cmd/memhost
+
+plugins: ## build the modules whose sources changed (TINYGO=path for development)
+	@$(PLUGINS) build
+
+check-plugins: ## rebuild every module and compare byte for byte
+	@$(PLUGINS) check
+
+bootstrap: ## the TinyGo toolchain, in a cache folder outside the tree
+	@$(PLUGINS) bootstrap
+
+generate: ## codecs from the contract's types
+	$(GO) generate ./...
+
+check: generate ## formatted, vetted, tidy, generated: and then the tree is as committed
+	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	@git diff --exit-code -- '*_gen.go' go.mod go.sum
+
+lint: ## golangci-lint, built from its module
+	$(GO) run $(GOLANGCI) run ./...
+
+fuzz: ## every fuzz test for a while (FUZZTIME=30s)
+	@$(GO) run ./internal/testrun -fuzz $(or $(FUZZTIME),30s)
+
+bench: ## the figures, each beside its baseline
+	@$(GO) run ./internal/testrun -bench -benchstat $(BENCHSTAT)
+
+cross: ## compile for every platform that is offered
+	@for t in $(TARGETS); do echo "compile $$t"; CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null ./cmd/memhost || exit 1; done
+
+clean: ## what was built in the tree
+	rm -rf bin
