@@ -31,7 +31,7 @@ func (a *app) initCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.init(&f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.provider, "provider", "", "the provider (`memhost providers` lists them; default "+config.DefaultProvider+")")
+	fs.StringVar(&f.provider, "provider", "", "the provider ('memhost providers' lists them; default "+config.DefaultProvider+")")
 	fs.StringVar(&f.run, "run", "", "run id of the scope")
 	fs.StringVar(&f.persona, "persona", "", "persona id of the scope")
 	fs.StringVar(&f.output, "output", config.DefaultFile, "the file to write, - for standard output")

@@ -112,13 +112,16 @@ func (a *app) openModule(plugin string, file bool) (*module, error) {
 	return nil, e.WithHint("`memhost providers` lists them; a file is named with a slash or ending in .wasm: ./" + plugin)
 }
 
+// lookOnly are limits for reading a module off its bytes: the host's own, which an operator may raise, count when it is loaded.
+func lookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: maxModuleFile} }
+
 // readModule reads a module file and looks at it.
 func readModule(path string) (*module, error) {
 	wasm, err := readFile(path, maxModuleFile)
 	if err != nil {
 		return nil, err
 	}
-	info, err := host.Inspect(wasm, host.Limits{})
+	info, err := host.Inspect(wasm, lookOnly())
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = path + ": " + e.Message

@@ -50,7 +50,7 @@ func (a *app) pack(file, manifestFile, to string) error {
 	if err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, file+": "+err.Error(), err)
 	}
-	info, err := host.Inspect(packed, host.Limits{})
+	info, err := host.Inspect(packed, lookOnly())
 	if err != nil {
 		return inFile(file, err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ type retrieveFlags struct {
 func (a *app) retrieveCommand() *cobra.Command {
 	var f retrieveFlags
 	cmd := &cobra.Command{
-		Use: "retrieve QUERY", Short: "See what an agent would get", Long: retrieveHelp, Args: cobra.ExactArgs(1),
+		Use: "retrieve QUERY", Short: "See what an agent would get", Long: retrieveHelp, Args: oneQuery,
 		Example: `  memhost retrieve "What should I order to drink?" --run demo --user mara`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := f.request(a, cmd, args[0])
@@ -72,6 +73,14 @@ func (f *retrieveFlags) request(a *app, cmd *cobra.Command, query string) (*abi.
 		r.Filters[key] = rawValue(value)
 	}
 	return r, r.Validate()
+}
+
+// oneQuery wants the question as one argument.
+func oneQuery(_ *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf(`retrieve: want one QUERY, in quotes where it has several words; got %d`, len(args))
 }
 
 // rawValue is JSON as it stands, anything else as a string.

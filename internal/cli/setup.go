@@ -36,6 +36,9 @@ func (a *app) setup(ctx context.Context, d *door, f *scopeFlags) error {
 	if r.Existed != nil && *r.Existed {
 		state = "was there"
 	}
+	if mode, err := d.Mode(ctx); err == nil && mode.ReadOnly {
+		state = "only checked, the slot is read-only"
+	}
 	a.out.print("ready (%s): run %s, user %s\n", state, quote(f.run), quote(f.user))
 	for _, name := range slices.Sorted(maps.Keys(r.NativeScope)) {
 		a.out.print("  %s: %s\n", printable(name), printable(r.NativeScope[name]))

@@ -120,7 +120,7 @@ func swapFile(path string) (*module, error) {
 	if err != nil || !bytes.HasPrefix(wasm, []byte("\x00asm")) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: no wasm file that the slot can read is at that path")
 	}
-	info, err := host.Inspect(wasm, host.Limits{})
+	info, err := host.Inspect(wasm, lookOnly())
 	if err != nil {
 		return nil, err
 	}
