@@ -7,9 +7,6 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// contextTag is the name of the element in which an agent gets its memory.
-const contextTag = "memory-context"
-
 // checkContext holds a formatted context to what every plugin promises: it is empty or exactly one element, and it fits. It returns its tokens.
 func (o *operation) checkContext(text string, budget abi.ContextBudget) (int64, error) {
 	if err := oneElement(text); err != nil {
@@ -30,7 +27,7 @@ func oneElement(text string) error {
 	if text == "" {
 		return nil
 	}
-	const open, end = "<" + contextTag + " ", "</" + contextTag + ">"
+	const open, end = "<" + abi.ContextTag + " ", "</" + abi.ContextTag + ">"
 	if !strings.HasPrefix(text, open) || !strings.HasSuffix(text, end) {
 		return fmt.Errorf("does not begin with %q and end with %q", open, end)
 	}
@@ -41,8 +38,8 @@ func oneElement(text string) error {
 			return nil
 		}
 		inner = inner[i+1:]
-		if rest := strings.TrimLeft(inner, " \t\r\n\f\v/"); len(rest) >= len(contextTag) && strings.EqualFold(rest[:len(contextTag)], contextTag) {
-			return fmt.Errorf("holds a second %s tag", contextTag)
+		if abi.NamesContextTag(inner) {
+			return fmt.Errorf("holds a second %s tag", abi.ContextTag)
 		}
 	}
 }

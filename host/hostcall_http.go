@@ -26,7 +26,7 @@ func hostHTTPSend(c *call, m guestMemory, stack []uint64) {
 		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
 			return c.refuse(err)
 		}
-		head, body, err := c.send(&r, clone(m.view(stack[2], stack[3])))
+		head, body, err := c.send(&r, bytes.Clone(m.view(stack[2], stack[3])))
 		if err != nil {
 			e := *abi.AsError(err)
 			e.Route = r.Route

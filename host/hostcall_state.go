@@ -1,8 +1,8 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
@@ -45,7 +45,7 @@ func (c *call) stateValue(m guestMemory, ptr, n uint64) ([]byte, *abi.Error) {
 	if limit := c.provider.limits.StateValueBytes; int64(len(value)) > limit {
 		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("state value has %d bytes, the limit is %d", len(value), limit))
 	}
-	return clone(value), nil
+	return bytes.Clone(value), nil
 }
 
 func hostStateGet(c *call, m guestMemory, stack []uint64) {
@@ -142,7 +142,7 @@ func hostStateList(c *call, m guestMemory, stack []uint64) {
 		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
 			return c.refuse(err)
 		}
-		page, err := t.list(c.ctx, state.ListQuery{Prefix: strings.Clone(r.Prefix), After: strings.Clone(r.After),
+		page, err := t.list(c.ctx, state.ListQuery{Prefix: r.Prefix, After: r.After,
 			Limit: pageItems(r.Limit), Values: r.Values, MaxBytes: statePageBytes})
 		if err != nil {
 			return c.refuse(stateError(err))
@@ -172,7 +172,7 @@ func hostStateRead(c *call, m guestMemory, stack []uint64) {
 		if r.Log == "" || len(r.Log) > stateNameBytes {
 			return c.refuse(abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("log: has %d bytes, want 1 to %d", len(r.Log), stateNameBytes)))
 		}
-		entries, err := t.read(c.ctx, state.LogQuery{Log: strings.Clone(r.Log), From: max(0, r.From), Limit: pageItems(r.Limit),
+		entries, err := t.read(c.ctx, state.LogQuery{Log: r.Log, From: max(0, r.From), Limit: pageItems(r.Limit),
 			Reverse: r.Reverse, MaxBytes: statePageBytes})
 		if err != nil {
 			return c.refuse(stateError(err))

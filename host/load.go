@@ -101,18 +101,22 @@ func inspect(wasm []byte, limits Limits) (*Module, error) {
 //
 // Errors: invalid_argument that names the key and what is wanted there.
 func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
-	decl, err := m.provider(provider)
-	if err != nil {
-		return nil, err
+	_, _, effective, err := m.choose(provider, word, block)
+	return effective, err
+}
+
+// choose finds the provider that a configuration names, the word by which it was chosen, and its effective block.
+func (m *Module) choose(provider, word string, block abi.Raw) (decl *abi.ProviderDecl, as string, effective abi.Raw, err error) {
+	if decl, err = m.provider(provider); err != nil {
+		return nil, "", nil, err
 	}
-	if _, err := chosenAs(word, decl); err != nil {
-		return nil, err
+	if as, err = chosenAs(word, decl); err != nil {
+		return nil, "", nil, err
 	}
-	effective, err := m.schema.Apply(decl.Preset, block)
-	if err != nil {
-		return nil, inBlock(decl.Name, err)
+	if effective, err = m.schema.Apply(decl.Preset, block); err != nil {
+		return nil, "", nil, inBlock(decl.Name, err)
 	}
-	return effective, nil
+	return decl, as, effective, nil
 }
 
 func (m *Module) name() string {

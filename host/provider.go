@@ -40,25 +40,19 @@ type Provider struct {
 
 	setUp    sync.Map // scopeKey -> generation that this provider has set up
 	inFlight atomic.Int64
-	drained  chan struct{}
 	retired  atomic.Bool
+	drained  chan struct{}
+	drain    sync.Once // closes drained
 }
 
 // configure joins a loaded module with its configuration.
 func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, error) {
-	decl, err := module.provider(config.Name)
+	decl, word, block, err := module.choose(config.Name, config.Word, config.Block)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{host: h, module: module, name: decl.Name, decl: decl, config: config, limits: h.limits,
-		logger: h.logger.Named(decl.Name), drained: make(chan struct{}),
-		testSessions: sessionPattern(config.TestSessions)}
-	if p.block, err = module.Check(config.Name, config.Word, config.Block); err != nil {
-		return nil, err
-	}
-	if p.word, err = chosenAs(config.Word, decl); err != nil {
-		return nil, err
-	}
+	p := &Provider{host: h, module: module, name: decl.Name, word: word, decl: decl, config: config, block: block, limits: h.limits,
+		logger: h.logger.Named(decl.Name), drained: make(chan struct{}), testSessions: sessionPattern(config.TestSessions)}
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
@@ -143,7 +137,7 @@ func (p *Provider) hold() bool {
 
 func (p *Provider) release() {
 	if p.inFlight.Add(-1) == 0 && p.retired.Load() {
-		p.closeDrained()
+		p.drain.Do(func() { close(p.drained) })
 	}
 }
 
@@ -152,16 +146,6 @@ func (p *Provider) retire() {
 	p.inFlight.Add(1)
 	p.retired.Store(true)
 	p.release()
-}
-
-func (p *Provider) closeDrained() {
-	p.host.mu.Lock()
-	defer p.host.mu.Unlock()
-	select {
-	case <-p.drained:
-	default:
-		close(p.drained)
-	}
 }
 
 // close waits until the provider has drained, or ctx ends, and frees its instances and compiled code.
@@ -179,7 +163,7 @@ func (p *Provider) close(ctx context.Context) error {
 	return p.module.compiled.Close(ctx)
 }
 
-// capabilities lists what the module exports beyond the required operations.
+// capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	c := abi.Capabilities{Provider: p.name, ConditionKind: p.decl.Kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
@@ -188,9 +172,7 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 		}
 	}
 	slices.Sort(c.Operations)
-	if health != nil {
-		c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes, health.NativeQueryModes
-	}
+	c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes, health.NativeQueryModes
 	return c
 }
 

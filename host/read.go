@@ -93,6 +93,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 		return o.at(ctx, sc, nil)
 	}
 	defer o.slot.mode.endWrite()
+	o.admitted = true
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 		return nil, abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing is reset, and no native call was made").WithHint("set the mode first: memhost mode write")
 	}
 	defer s.mode.endWrite()
+	o.admitted = true
 	if err = sc.takeTurn(ctx, abi.OpResetScope); err != nil {
 		return nil, err
 	}

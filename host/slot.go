@@ -89,10 +89,11 @@ func (s *Slot) use(op string) (*serving, error) {
 // operation is one operation of the contract while it runs.
 type operation struct {
 	slot     *Slot
-	serving  *serving
 	provider *Provider
 	call     *call
 	began    time.Time
+	// admitted: the wall let this write in, and what it does until its end goes on when the mode changes meanwhile.
+	admitted bool
 }
 
 // begin takes the provider and opens the operation. op.end must follow.
@@ -102,7 +103,7 @@ func (s *Slot) begin(name string) (*operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &operation{slot: s, serving: v, provider: v.provider, began: began, call: &call{op: name, provider: v.provider}}, nil
+	return &operation{slot: s, provider: v.provider, began: began, call: &call{op: name, provider: v.provider}}, nil
 }
 
 // end gives the provider back and reports the operation. err points to what the caller gets.
@@ -141,7 +142,7 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 	if !o.provider.module.has(o.call.op) {
 		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
 	}
-	o.call.readOnly = o.call.readOnly || o.slot.mode.isReadOnly()
+	o.call.readOnly = !o.admitted && (o.call.readOnly || o.slot.mode.isReadOnly())
 	return o.provider.enter(ctx, o.call, &abi.Envelope{Op: o.call.op, Scope: o.call.scope, Generation: o.call.generation,
 		Mode: abi.EnvelopeMode{ReadOnly: o.call.readOnly}, Now: o.slot.host.stamp(), Body: abi.Marshal(body)}, out)
 }

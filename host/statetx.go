@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -267,6 +266,3 @@ func short(s string) string {
 	}
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
-
-// clone is a copy of guest memory that may be kept.
-func clone(b []byte) []byte { return bytes.Clone(b) }

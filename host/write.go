@@ -111,6 +111,7 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 		return o.skipAll(ctx, sc, events, answers)
 	}
 	defer s.mode.endWrite()
+	o.admitted = true
 	if err := sc.takeTurn(ctx, opName); err != nil {
 		return err
 	}
@@ -280,7 +281,7 @@ func consistencyOf(status abi.WriteStatus) string {
 	}
 }
 
-// ensureSetUp runs setup_scope once per scope, generation and loaded provider. The caller holds the scope's turn.
+// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The caller holds the scope's turn.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
@@ -289,17 +290,17 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
 		return nil
 	}
-	_, err = s.setUp(ctx, p, sc)
+	_, err = s.setUp(ctx, p, sc, true)
 	return err
 }
 
-// setUp enters setup_scope and keeps what it says. The caller holds the scope's turn.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState) (receipt *abi.SetupReceipt, err error) {
+// setUp enters setup_scope and keeps what it says. Where the wall did not admit it, it only checks. The caller holds the scope's turn.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt, err error) {
 	o := s.beginOn(p, abi.OpSetupScope)
 	defer o.end(&err)
+	o.admitted = admitted
 	var refusal *abi.Error
-	readOnly := s.mode.isReadOnly()
-	if readOnly {
+	if !admitted {
 		refusal = abi.NewError(abi.CodeReadOnly, "the slot is read-only")
 	}
 	if err = o.at(ctx, sc, refusal); err != nil {
@@ -312,7 +313,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState) (receipt 
 	if !receipt.Ready {
 		return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s could not make the scope ready: %v", p.name, receipt.Warnings)).WithReason("scope_not_ready")
 	}
-	if !readOnly {
+	if admitted {
 		batch := &o.call.state.batch
 		batch.MaxSpaceBytes = p.limits.StateBytes
 		if err = sc.keepSetup(batch, receipt, o.call.generation, s.host.stamp()); err != nil {
@@ -341,11 +342,15 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 	if err != nil {
 		return nil, inOperation(abi.OpSetupScope, err)
 	}
+	admitted := s.mode.beginWrite()
+	if admitted {
+		defer s.mode.endWrite()
+	}
 	if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
 		return nil, err
 	}
 	defer sc.endTurn()
-	return s.setUp(ctx, v.provider, sc)
+	return s.setUp(ctx, v.provider, sc, admitted)
 }
 
 // keepSetup writes the scope's record.

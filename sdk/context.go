@@ -6,8 +6,6 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-const tagName = "memory-context"
-
 // cutMark ends a block of which only the beginning fitted.
 const cutMark = "\n[cut to fit the budget]"
 
@@ -35,7 +33,7 @@ func (x Context) Wrap(body string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(body) + 160)
-	b.WriteString(`<` + tagName + ` backend="` + EscapeAttr(x.Backend) + `" scope="` + EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"`)
+	b.WriteString(`<` + abi.ContextTag + ` backend="` + EscapeAttr(x.Backend) + `" scope="` + EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"`)
 	if x.Kind == abi.KindControl {
 		b.WriteString(` condition_kind="control"`)
 	}
@@ -44,7 +42,7 @@ func (x Context) Wrap(body string) string {
 	if !strings.HasSuffix(body, "\n") {
 		b.WriteByte('\n')
 	}
-	b.WriteString("</" + tagName + ">")
+	b.WriteString("</" + abi.ContextTag + ">")
 	return b.String()
 }
 
@@ -71,14 +69,11 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
-// beginsTag tells whether rest, which follows a "<", goes on as the element's tag, or ends before that is decided. Between both there may be blanks,
-// controls, slashes and anything that is not ASCII: some of that is white space, or invisible.
+// beginsTag tells whether rest, which follows a "<", goes on as the element's tag, or ends before that is decided.
 func beginsTag(rest string) bool {
-	for len(rest) > 0 && (rest[0] <= ' ' || rest[0] == '/' || rest[0] >= 0x7f) {
-		rest = rest[1:]
-	}
-	n := min(len(rest), len(tagName))
-	return strings.EqualFold(rest[:n], tagName[:n])
+	name := abi.TagName(rest)
+	n := min(len(name), len(abi.ContextTag))
+	return strings.EqualFold(name[:n], abi.ContextTag[:n])
 }
 
 // EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.

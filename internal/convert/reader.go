@@ -62,9 +62,6 @@ func (r *Reader) Next() (Item, error) {
 	return item, nil
 }
 
-// Line is the number of the last line that was looked at, from 1; 0 before the first.
-func (r *Reader) Line() int { return r.lines.number }
-
 // read turns one line into its events.
 func (r *Reader) read(line []byte) ([]Item, error) {
 	if !utf8.Valid(line) {
