@@ -18,6 +18,9 @@ type Options struct {
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger
 	Limits Limits
+	// LedgerRetention is how long the delivery ledger keeps the receipt of an event that has arrived; 0, the default, means for ever. An event that it no longer
+	// knows is looked up in the backend where the provider can do that, else it counts as new.
+	LedgerRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Observe is told of every operation when it ends, for metrics. It must be quick and safe for concurrent use.
@@ -50,6 +53,8 @@ type Limits struct {
 	CallsInFlight int
 	// Deadline is for an operation whose manifest names none; default 30 s.
 	Deadline time.Duration
+	// ModeWait bounds how long SetMode waits for writes under way when it goes read-only; default 10 s.
+	ModeWait time.Duration
 	// StartDeadline bounds the start of an instance; default 10 s.
 	StartDeadline time.Duration
 }
@@ -77,6 +82,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Deadline == 0 {
 		l.Deadline = 30 * time.Second
+	}
+	if l.ModeWait == 0 {
+		l.ModeWait = 10 * time.Second
 	}
 	if l.StartDeadline == 0 {
 		l.StartDeadline = 10 * time.Second

@@ -91,6 +91,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		_ = p.close(ctx)
 		return nil, nil, err
 	}
+	p.consistency = health.ConsistencyModel
 	steps.pass(string(health.Status))
 	return p, health, nil
 }
