@@ -109,6 +109,13 @@ type ProviderConfig struct {
 	AgentScoped bool
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
 	TestSessions []string
+	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
+	Scope *abi.MemoryScope
+	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this module, configuration and backend version,
+	// SmokeAlways, or SmokeNever, the default. A smoke writes into two throw-away scopes and erases them; a backend that works with an LLM calls it for that.
+	Smoke string
+	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot serves with that said.
+	SmokeWait time.Duration
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.

@@ -23,6 +23,7 @@ const (
 	tableLedger  state.Table = "ledger"  // space, event id -> ledgerEntry
 	tableUnseen  state.Table = "unseen"  // space, event id -> scopeKey: what is not known to be retrievable yet
 	tableTrimmed state.Table = "trimmed" // space -> 1: retention has dropped receipts
+	tableSmokes  state.Table = "smokes"  // smokeKey -> smokeRecord
 	tableModes   state.Table = "modes"   // slot, or scope and scopeKey -> modeRecord
 )
 
