@@ -24,7 +24,7 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 	retrieved(t, s, "http item id=a/b h:x-api-key={{secret:api_key}} q:x=1")
 	require.Len(t, seen, 1)
 	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1, Route: "item", Origin: "api", Protocol: "http",
-		Class: abi.ClassRead, Method: "GET", URL: server.URL + "/items/a%2Fb?x=1"}, seen[0], "the secret is in a header, which is not shown")
+		Class: abi.ClassRead, Method: "GET", URL: server.URL + "/items/a%2Fb?x=1", Body: []byte{}}, seen[0], "the secret is in a header, which is not shown")
 
 	answer = func(func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		return NativeAnswer{Status: 429, Header: map[string][]string{"Retry-After": {"7"}}, Body: []byte("slow down")}, nil
