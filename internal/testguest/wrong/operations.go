@@ -330,11 +330,18 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.call(c, "list", []abi.QueryParam{{Key: "event_id", Value: r.EventID}}, nil)
+	waiting, err := readiness(c, nil)
 	if err != nil {
 		return nil, err
 	}
 	found := &abi.FindEventAnswer{Found: "absent"}
+	if waiting.Status == abi.ReadinessPending { // it may be in the queue, where nobody can look
+		found.Found, found.RetryAfterMS = "unknown", sdk.Ptr(int64(100))
+	}
+	answer, err := s.call(c, "list", []abi.QueryParam{{Key: "event_id", Value: r.EventID}}, nil)
+	if err != nil {
+		return nil, err
+	}
 	if answer == nil || s.fault == deniesEvents {
 		return found, nil
 	}
