@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -49,6 +50,9 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.willSend(route.decl.Class); err != nil {
+		return nil, nil, err
+	}
 	began := time.Now()
 	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
 	answer, err := c.intercepted(NativeCall{Route: route.decl.Name, Class: route.decl.Class, Origin: route.decl.Origin, Protocol: "http",
@@ -60,8 +64,12 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	seen.Status, seen.MS, seen.BytesIn = int64(answer.Status), ms(took), int64(len(answer.Body))
 	c.io = append(c.io, seen)
 	if err != nil {
+		if !neverLeft(err) {
+			c.didSend(route.decl.Class, landingOf(status))
+		}
 		return nil, nil, c.sendError(route, err)
 	}
+	c.didSend(route.decl.Class, landingOf(status))
 	clean := c.provider.redactor
 	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: map[string]string{}, Empty: route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
@@ -195,6 +203,12 @@ func (o *origin) exchange(request *http.Request, limit int64) (answer NativeAnsw
 		answer.Body, err = nil, errBodyTooLarge
 	}
 	return answer, err
+}
+
+// neverLeft tells whether an exchange failed before there was a connection.
+func neverLeft(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // sendError says why no answer came.
