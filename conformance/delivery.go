@@ -210,7 +210,7 @@ func (b *bench) killed(c crash, u usual) outcome {
 		return *u.silent
 	}
 	if u.writes == 0 && !c.kept {
-		return foundOut("no native call carries a turn: state and receipt are committed in one transaction")
+		return aside("no native call carries a turn: state and receipt are committed in one transaction")
 	}
 	s := b.scope(c.name, "p")
 	old, err := b.open(filepath.Join(b.kit.dir, "12-"+c.name), 2, nil)
@@ -298,7 +298,7 @@ func (b *bench) lateCommit(u usual) outcome {
 	case u.silent != nil:
 		return *u.silent
 	case u.writes == 0:
-		return foundOut("no native call carries a turn: there is nothing that could be late")
+		return aside("no native call carries a turn: there is nothing that could be late")
 	}
 	s := b.scope("latecommit", "p")
 	dir := filepath.Join(b.kit.dir, "12-late")
@@ -344,7 +344,7 @@ func (b *bench) partCommit(u usual) outcome {
 	case u.silent != nil:
 		return *u.silent
 	case u.writes < 2:
-		return foundOut("%d native calls carry a turn: it is there as a whole, or not at all", u.writes)
+		return aside("%d native calls carry a turn: it is there as a whole, or not at all", u.writes)
 	}
 	s := b.scope("partial", "p")
 	dir := filepath.Join(b.kit.dir, "12-partial")

@@ -112,14 +112,14 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny", ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
+	if answer == nil { // no such scope yet
+		s.tell(result, r, nil)
+		return result, nil
+	}
 	if s.fault == writesInReads {
 		if _, err := s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`)); err != nil {
 			return nil, err
 		}
-	}
-	if answer == nil { // no such scope yet
-		s.tell(result, r, nil)
-		return result, nil
 	}
 	items, err := parseItems(answer)
 	if err != nil && s.fault != swallowsErrors {
