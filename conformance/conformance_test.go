@@ -85,7 +85,7 @@ func TestARightProviderIsGreen(t *testing.T) {
 			assert.True(t, report.Green(), "%s", bad(report))
 			assert.Empty(t, backend.Scopes(), "the kit cleans up")
 			for _, c := range report.Clauses {
-				t.Logf("%2d %-14s %5d ms %4d calls", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls)
+				t.Logf("%2d %-14s %5d ms %4d calls, %d turns", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls, c.Cost.ByRoute["write add"])
 			}
 		})
 	}
@@ -195,6 +195,16 @@ func TestTheControlsAreGreen(t *testing.T) {
 			assert.Equal(t, "control", report.Kind)
 			assert.Zero(t, report.Cost.NativeCalls)
 		})
+	}
+}
+
+func TestADoubleThatCannotBeRuledOutIsAnnounced(t *testing.T) {
+	report := run(t, wrong(t, "wrong", "unsure_events", &tiny.Backend{}), 12)
+	assert.True(t, report.Green(), "%s", bad(report))
+	for _, p := range report.Clauses[0].Parts {
+		if slices.Contains([]string{"before_send", "after_send", "late"}, p.Name) {
+			assert.Contains(t, p.Reason, "announced: uncertain", p.Name)
+		}
 	}
 }
 

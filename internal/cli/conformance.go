@@ -26,7 +26,7 @@ const conformanceHelp = `Checks a provider against the thirteen clauses that eve
   fail            the provider does something else
 
 The provider is the configured one, or the one of --plugin NAME or FILE; its backend is where its block leads, which may be a real one. The check works in
-scopes of its own, on data folders of its own, and resets what it wrote; a slot that runs is not asked. It records some 120 turns: with a backend that
+scopes of its own, on data folders of its own, and resets what it wrote; a slot that runs is not asked. It records some 80 turns: with a backend that
 calls an LLM for each, that costs. --clause 1,2 checks less.
 
 A provider that retains nothing is asked in the configured scope (memory.scope), where its block may give it something to say.
