@@ -126,7 +126,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	if b.rig, err = b.open(filepath.Join(k.dir, strconv.Itoa(c.number)), 4, nil); err != nil {
 		return nil, err
 	}
-	m, err := b.rig.slot.Manifest(ctx)
+	m, err := b.slot.Manifest(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,10 @@ func TestMadeUpNamesDoNotComeTwiceNorHoldEachOther(t *testing.T) {
 // TestBoltCallsMeetTheSameFaults: a fault is a failure of the Bolt server there, and what Bolt has not got leaves the call alone.
 func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 	sent := 0
-	send := func(context.Context) (host.NativeAnswer, error) { sent++; return host.NativeAnswer{Body: []byte("[]")}, nil }
+	send := func(context.Context) (host.NativeAnswer, error) {
+		sent++
+		return host.NativeAnswer{Body: []byte("[]")}, nil
+	}
 	call := host.NativeCall{Protocol: "bolt", Route: "facts", Class: abi.ClassRead, Statement: "MATCH (n) RETURN n"}
 	for _, f := range faults() {
 		if f.name == faultSlow {
