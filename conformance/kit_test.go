@@ -122,4 +122,14 @@ func TestAnErrorInsideAnAnswerIsTheProtocolsOwn(t *testing.T) {
 	assert.Equal(t, "<error/>", body("own", "{}"))
 	assert.JSONEq(t, `{"jsonrpc":"2.0","id":7,"result":{"isError":true,"content":[{"type":"text","text":"`+marker+`"}]}}`, body("mcp", `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`))
 	assert.Contains(t, body("other", `{"id":7}`), `"error"`)
+	hit.kit.target.ErrorBodies[""] = `{"code":500,"message":"boom"}`
+	assert.JSONEq(t, `{"code":500,"message":"boom"}`, body("other", `{"id":7}`))
+}
+
+func TestAnErrorRepeatsWhatTheBackendSaid(t *testing.T) {
+	said := []byte(`{"code":500,"message":"boom","data":null}`)
+	for native, want := range map[string]bool{string(said): true, "boom": true, `{"message": "boom"}`: true, `"code":500`: true, "": false, "the backend answered an error": false} {
+		assert.Equal(t, want, repeats(native, said), native)
+	}
+	assert.True(t, repeats("it said "+marker, []byte(`{"detail":"`+marker+`"}`)))
 }
