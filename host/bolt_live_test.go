@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -27,12 +28,18 @@ func realDatabase(t testing.TB) (url, password string) {
 	return url, password
 }
 
+// failureIn is what the database answered, nil when it did not.
+func failureIn(err error) *NativeFailure {
+	var failure *NativeFailure
+	errors.As(err, &failure)
+	return failure
+}
+
 // ran runs a statement past the guest.
 func ran(d *database, reads bool, timeout time.Duration, text string, params map[string]any) (*abi.BoltResult, string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	deadline, _ := ctx.Deadline()
-	head, rows, err := d.run(ctx, statement{text: text, params: params, reads: reads, deadline: deadline, rows: 100, bytes: 1 << 20})
+	head, rows, err := d.run(ctx, statement{text: text, params: params, reads: reads, rows: 100, bytes: 1 << 20})
 	return head, string(rows), err
 }
 
@@ -119,9 +126,7 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 			assert.Equal(t, "Neo.ClientError.Statement.ParameterMissing", codeOf(true, givenStatement, nil))
 			assert.Equal(t, "Neo.ClientError.Statement.AccessMode", codeOf(true, liesStatement, nil))
 			// The server's own end of a transaction, with the caller still there.
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			defer cancel()
-			_, _, err := d.run(ctx, statement{text: slow, reads: true, deadline: time.Now().Add(300 * time.Millisecond), rows: 1, bytes: 1 << 10})
+			_, _, err := d.run(context.Background(), statement{text: slow, reads: true, timeout: 300 * time.Millisecond, rows: 1, bytes: 1 << 10})
 			require.NotNil(t, failureIn(err), "%v", err)
 			assert.Equal(t, "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration", failureIn(err).Code)
 			_, rows, err := ran(d, true, 10*time.Second, oneStatement, nil)
@@ -163,7 +168,7 @@ func BenchmarkLiveBoltRows(b *testing.B) {
 		d := testDatabase(b, url)
 		d.logOnAs("", password)
 		for b.Loop() {
-			_, _, err := d.run(ctx, statement{text: text, reads: true, deadline: time.Now().Add(time.Minute), rows: 10_000, bytes: 16 << 20})
+			_, _, err := d.run(ctx, statement{text: text, reads: true, timeout: time.Minute, rows: 10_000, bytes: 16 << 20})
 			require.NoError(b, err)
 		}
 	})

@@ -162,7 +162,6 @@ func askDatabase(t testing.TB, d *database, limit statement) (*abi.BoltResult, s
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	limit.text, limit.reads = givenStatement, true
-	limit.deadline, _ = ctx.Deadline()
 	if limit.params == nil {
 		limit.params = map[string]any{"value": nil}
 	}
@@ -640,4 +639,68 @@ func TestDatabaseBesideAServerDoesNotMakeTheScopesNew(t *testing.T) {
 	assert.Equal(t, key(`{"url":"http://127.0.0.1:9"}`), key(`{"url":"http://127.0.0.1:9","db":"bolt://127.0.0.1:7"}`))
 	assert.NotEqual(t, key(`{"db":"bolt://127.0.0.1:7"}`), key(`{"db":"bolt://127.0.0.1:8"}`))
 	assert.NotEqual(t, key(`{"db":"bolt://127.0.0.1:7"}`), key(`{"db":"bolt://127.0.0.1:7","db_name":"other"}`))
+}
+
+func TestInterceptorSeesStatementsAndDecidesWhatComesOfThem(t *testing.T) {
+	s := graph(t, bolt.Options{Password: testSecret})
+	var seen []NativeCall
+	answer := func(ctx context.Context, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		return next(ctx)
+	}
+	slot := graphSlot(t, s, Options{Intercept: func(ctx context.Context, c NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		seen = append(seen, c)
+		return answer(ctx, next)
+	}})
+	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1}`)[0], "row 1")
+	require.Len(t, seen, 1)
+	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1, Route: "rows", Origin: "db", Protocol: "bolt",
+		Class: abi.ClassRead, Statement: rowsStatement, Body: []byte(`{"n":1}`)}, seen[0])
+
+	answer = func(context.Context, func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		return NativeAnswer{}, &NativeFailure{"Neo.TransientError.General.OutOfMemoryError", "injected"}
+	}
+	_, err := slot.Retrieve(context.Background(), ask("bolt one"))
+	assert.Equal(t, "Neo.TransientError.General.OutOfMemoryError: injected", requireCode(t, err, abi.CodeUnavailable).Native.Body)
+	answer = func(ctx context.Context, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		a, err := next(ctx)
+		a.Bolt = nil
+		return a, err
+	}
+	assert.Equal(t, `{"columns":[],"rows":2,"more":false,"counters":{}} [1,"row 1"]`+"\n"+`[2,"row 2"]`+"\n", retrieved(t, slot, `bolt rows {"n":2}`)[0])
+	assert.Len(t, s.Ran(), 2)
+}
+
+func TestWhatBecameOfAWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		statement string
+		err       error
+		want      landing
+	}{
+		"done":                               {createStatement, nil, landedYes},
+		"done, and a row too large":          {createStatement, errRowTooLarge, landedYes},
+		"done, and a value without spelling": {createStatement, &rowError{"x"}, landedYes},
+		"no connection":                      {createStatement, &unsentError{io.EOF}, landedNot},
+		"refused":                            {createStatement, &NativeFailure{"Neo.ClientError.Schema.ConstraintValidationFailed", ""}, landedNot},
+		"a fault of the database":            {createStatement, &NativeFailure{"Neo.DatabaseError.Transaction.TransactionCommitFailed", ""}, landedPerhaps},
+		"a passing fault":                    {createStatement, &NativeFailure{"Neo.TransientError.Transaction.DeadlockDetected", ""}, landedPerhaps},
+		"a connection that broke":            {createStatement, io.EOF, landedPerhaps},
+		"transactions of its own": {"MATCH (n) CALL (n) { DELETE n } IN TRANSACTIONS", &NativeFailure{"Neo.ClientError.Schema.ConstraintValidationFailed", ""},
+			landedPerhaps},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, boltLanding(c.statement, c.err)) })
+	}
+}
+
+func TestWriteWhoseConnectionBreaksIsUncertainAndWhoseDatabaseIsGoneIsNot(t *testing.T) {
+	s := graph(t, bolt.Options{Password: testSecret})
+	slot := graphSlot(t, s, Options{})
+	s.Handle(createStatement, bolt.Statement{Writes: true, Answer: reply(bolt.Answer{Drop: true}).Answer})
+	_, err := slot.RecordEvent(context.Background(), event("e1", `bolt create {"id":1}`))
+	requireCode(t, err, abi.CodeUnavailable, "broke", hintUncertain)
+	s.Handle(createStatement, failing("Neo.ClientError.Schema.ConstraintValidationFailed", "it is there"))
+	_, err = slot.RecordEvent(context.Background(), event("e2", `bolt create {"id":2}`))
+	assert.NotContains(t, requireCode(t, err, abi.CodeBackend).Hint, hintUncertain)
+	s.Stop()
+	_, err = slot.RecordEvent(context.Background(), event("e3", `bolt create {"id":3}`))
+	assert.NotContains(t, requireCode(t, err, abi.CodeUnavailable, "cannot be reached").Hint, hintUncertain)
 }
