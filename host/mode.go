@@ -92,8 +92,8 @@ func (m *modeState) endWrite() {
 	m.mu.Unlock()
 }
 
-// SetMode implements Contract. The mode is kept in the data folder before it is answered.
-func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
+// setMode is SetMode. The mode is kept in the data folder before it is answered.
+func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	fail := func(err error) (*abi.ModeReceipt, error) {
 		e := *abi.AsError(err)
 		e.Operation = abi.OpSetMode

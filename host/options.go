@@ -24,6 +24,13 @@ type Options struct {
 	Observe func(Observation)
 	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
+	// OnExchange is told of every operation of a slot's contract when it ends, with what was asked and answered. It must be quick, safe for concurrent use,
+	// and may keep nothing of an Exchange.
+	OnExchange func(*Exchange)
+	// HealthWarnings adds warnings of the embedding program to every health answer. Default: none.
+	HealthWarnings func() []string
+	// Cassette has everything recorded, for Replay. Default: nothing.
+	Cassette *CassetteOptions
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
 }

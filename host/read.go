@@ -43,9 +43,9 @@ func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*oper
 	return answer, nil
 }
 
-// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
+// retrieve is Retrieve. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
 // memory-context element.
-func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
 		o.call.readOnly = o.readOnlyIn(r.SessionID)
 		return o.read(ctx, r.Scope, r, result)
@@ -57,8 +57,8 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	})
 }
 
-// FormatContext implements Contract.
-func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
+// formatContext is FormatContext.
+func (s *Slot) formatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return run(s, abi.OpFormatContext, r, func(o *operation, result *abi.FormatResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.FormatResult) (err error) {
@@ -114,8 +114,8 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	return nil
 }
 
-// Health implements Contract.
-func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
+// askHealth is Health.
+func (s *Slot) askHealth(ctx context.Context) (*abi.BackendHealth, error) {
 	v, err := s.use(abi.OpHealth)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	if health.BackendName == "" {
 		health.BackendName = p.name
 	}
-	health.LatencyMS = ms(time.Since(o.began))
+	health.LatencyMS = ms(s.host.tape.elapsed(time.Since(o.began)))
 	return health, nil
 }
 
@@ -176,20 +176,19 @@ func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
 // readinessPause is how long the host waits between two looks.
 const readinessPause = 100 * time.Millisecond
 
-// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending.
-func (s *Slot) Readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
+// readiness is Readiness. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending.
+func (s *Slot) readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
 	if err := request.Validate(); err != nil {
 		return nil, inOperation(abi.OpReadiness, err)
 	}
-	until := time.Now().Add(time.Duration(request.TimeoutMS) * time.Millisecond)
+	patience := s.host.patience(time.Duration(request.TimeoutMS) * time.Millisecond)
 	for {
 		ready, err := s.lookReady(ctx, request)
-		if err != nil || ready.Status != abi.ReadinessPending || time.Until(until) <= 0 {
+		left := patience.left()
+		if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
 			return ready, err
 		}
-		select {
-		case <-time.After(min(readinessPause, time.Until(until))):
-		case <-ctx.Done():
+		if patience.pause(ctx, min(readinessPause, left)); ctx.Err() != nil {
 			return ready, nil
 		}
 	}
@@ -201,8 +200,8 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 	}, nil)
 }
 
-// Inventory implements Contract.
-func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
+// inventory is Inventory.
+func (s *Slot) inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
 	return run(s, abi.OpInventory, r, func(o *operation, inventory *abi.Inventory) error {
 		return o.read(ctx, r.Scope, new(abi.Empty), inventory)
 	}, func(o *operation, inventory *abi.Inventory) error {
@@ -211,8 +210,8 @@ func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inv
 	})
 }
 
-// Provenance implements Contract.
-func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+// provenance is Provenance.
+func (s *Slot) provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	return run(s, abi.OpProvenance, r, func(o *operation, provenance *abi.Provenance) error {
 		return o.read(ctx, r.Scope, r, provenance)
 	}, func(o *operation, provenance *abi.Provenance) error {
@@ -221,8 +220,8 @@ func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.P
 	})
 }
 
-// NativeQuery implements Contract. Each one is logged: it is for diagnosis.
-func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+// nativeQuery is NativeQuery. Each one is logged: it is for diagnosis.
+func (s *Slot) nativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return run(s, abi.OpNativeQuery, r, func(o *operation, result *abi.NativeQueryResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.NativeQueryResult) error {
@@ -232,8 +231,8 @@ func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 	})
 }
 
-// NativeMutation implements Contract.
-func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// nativeMutation is NativeMutation.
+func (s *Slot) nativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	return run(s, abi.OpNativeMutation, r, func(o *operation, receipt *abi.MutationReceipt) error {
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.MutationReceipt) error {
@@ -242,8 +241,8 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 	})
 }
 
-// ApplyFeedback implements Contract.
-func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+// applyFeedback is ApplyFeedback.
+func (s *Slot) applyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return run(s, abi.OpApplyFeedback, r, func(o *operation, receipt *abi.FeedbackReceipt) error {
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })

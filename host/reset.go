@@ -10,9 +10,9 @@ import (
 // resetPause is how long the host waits before it asks a reset in progress again.
 const resetPause = 200 * time.Millisecond
 
-// ResetScope implements Contract. The old generation's state and ledger go in the transaction that starts the new one: an interrupted reset can be asked for
+// resetScope is ResetScope. The old generation's state and ledger go in the transaction that starts the new one: an interrupted reset can be asked for
 // again, and a receipt of the old generation suppresses nothing in the new.
-func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *abi.ResetReceipt, err error) {
+func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *abi.ResetReceipt, err error) {
 	if err := scope.Validate(); err != nil {
 		return nil, inOperation(abi.OpResetScope, err)
 	}
@@ -53,7 +53,7 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 
 // resetGuest enters reset_scope until it no longer answers in_progress, or the operation's time is over.
 func (o *operation) resetGuest(ctx context.Context) (*abi.ResetReceipt, error) {
-	until := time.Now().Add(o.provider.deadline(abi.OpResetScope))
+	patience := o.slot.host.patience(o.provider.deadline(abi.OpResetScope))
 	for {
 		receipt := new(abi.ResetReceipt)
 		if err := o.enter(ctx, new(abi.Empty), receipt); err != nil {
@@ -63,15 +63,13 @@ func (o *operation) resetGuest(ctx context.Context) (*abi.ResetReceipt, error) {
 		case abi.ResetDone, abi.ResetIncomplete, abi.ResetFailed:
 			return receipt, nil
 		case abi.ResetInProgress:
-			if time.Until(until) < resetPause {
+			if patience.left() < resetPause {
 				return receipt, nil
 			}
 		default:
 			return nil, o.provider.breach(abi.OpResetScope, "status "+string(receipt.Status)+" is none of done, in_progress, incomplete, failed")
 		}
-		select {
-		case <-time.After(resetPause):
-		case <-ctx.Done():
+		if patience.pause(ctx, resetPause); ctx.Err() != nil {
 			return receipt, nil
 		}
 	}
