@@ -29,10 +29,20 @@ type Options struct {
 	OnExchange func(*Exchange)
 	// HealthWarnings adds warnings of the embedding program to every health answer. Default: none.
 	HealthWarnings func() []string
+	// Run is what the harness says of the run, for the run manifest.
+	Run RunLabels
+	// OnManifest is told that the run manifest has changed: after each load, and when a scope was set up or reset. It must be quick.
+	OnManifest func()
 	// Cassette has everything recorded, for Replay. Default: nothing.
 	Cassette *CassetteOptions
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
+}
+
+// RunLabels name a run among its like. The host writes them into the run manifest and does not use them.
+type RunLabels struct {
+	Seed, Replicate string
+	Labels          map[string]string
 }
 
 // Limits bound what one provider may use. The zero value of a field means its default.
@@ -108,6 +118,8 @@ type ProviderConfig struct {
 	AgentScoped bool
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
 	TestSessions []string
+	// Feedback lets apply_feedback through. Default: off.
+	Feedback bool
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.

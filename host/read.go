@@ -163,14 +163,13 @@ func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
 }
 
 // Manifest implements Contract.
-func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
+func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	v, err := s.use("manifest")
 	if err != nil {
 		return nil, err
 	}
 	defer v.provider.release()
-	m := v.manifest
-	return &m, nil
+	return s.manifestOf(ctx, v)
 }
 
 // readinessPause is how long the host waits between two looks.
@@ -244,6 +243,9 @@ func (s *Slot) nativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 // applyFeedback is ApplyFeedback.
 func (s *Slot) applyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return run(s, abi.OpApplyFeedback, r, func(o *operation, receipt *abi.FeedbackReceipt) error {
+		if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
+			return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
+		}
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.FeedbackReceipt) error {

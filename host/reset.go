@@ -84,6 +84,7 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) error {
 		return err
 	}
 	next := o.call.generation + 1
+	sc.record.NativeScope = nil // the old generation's
 	if err := sc.save(batch, next); err != nil {
 		return err
 	}
@@ -91,5 +92,6 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) error {
 		return stateError(err)
 	}
 	sc.generation.Store(next)
+	o.slot.manifestChanged(ctx)
 	return nil
 }

@@ -71,8 +71,8 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	if old != nil {
 		s.drain(old.provider)
 	}
-	m := v.manifest
-	return &m, nil
+	s.manifestChanged(ctx)
+	return s.manifestOf(ctx, v)
 }
 
 // prepare walks the steps before the switch. A provider that does not get through is closed.
@@ -173,12 +173,13 @@ func (l *stepLog) end(verdict, detail string) {
 
 // runManifest records what serves from now on.
 func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64, steps []abi.RunStep) abi.RunManifest {
-	m := abi.RunManifest{Manifest: 1, Provider: p.name, ConditionKind: p.decl.Kind, Note: p.decl.Note,
+	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.decl.Kind, Note: p.decl.Note,
 		Module: p.runModule(),
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(), Namespace: p.config.Namespace,
 		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability, Capabilities: c, LoadGeneration: load,
 		ServingSince: h.stamp(), Health: *health, Steps: steps}
 	m.HostVersion, m.HostCommit = h.version()
+	h.describeRun(&m, p)
 	if p.word == "condition" {
 		m.Condition = p.name
 	} else {

@@ -323,6 +323,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 			return nil, stateError(err)
 		}
 		p.setUp.Store(sc.key, o.call.generation)
+		s.manifestChanged(ctx)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
 	return receipt, nil

@@ -101,7 +101,12 @@ func addConfigFlags(f *pflag.FlagSet) {
 			continue
 		}
 		doc := strings.TrimSuffix(key.Doc, ".")
-		f.String(key.Flag, "", strings.ToLower(doc[:1])+doc[1:]+" ("+key.Path+")")
+		about := strings.ToLower(doc[:1]) + doc[1:] + " (" + key.Path + ")"
+		if _, list := key.Default.([]string); list {
+			f.StringArray(key.Flag, nil, about+"; repeatable")
+		} else {
+			f.String(key.Flag, "", about)
+		}
 		_ = f.SetAnnotation(key.Flag, configFlagNote, []string{key.Path})
 	}
 }
@@ -110,7 +115,12 @@ func addConfigFlags(f *pflag.FlagSet) {
 func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	more := map[string]any{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Annotations[configFlagNote] != nil {
+		if f.Annotations[configFlagNote] == nil {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			more[f.Name] = list.GetSlice()
+		} else {
 			more[f.Name] = f.Value.String()
 		}
 	})
