@@ -24,6 +24,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
 	addConfigFlags(cmd.Flags())
+	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, for `memhost replay`")
 	return cmd
 }
 

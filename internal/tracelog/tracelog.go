@@ -316,8 +316,11 @@ func (l *Log) Warnings() []string {
 	return []string{fmt.Sprintf("trace_lost: the log of the run lacks %d lines: %s", l.lost, l.because)}
 }
 
-// Close writes what waits and closes the file.
+// Close writes what waits and closes the file. A nil Log is one that was never opened.
 func (l *Log) Close() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
