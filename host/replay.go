@@ -279,7 +279,11 @@ func (p *player) open(ctx context.Context) error {
 
 // enterAll enters the guest as it was entered then, for operations whose host's part is not played.
 func (p *player) enterAll(ctx context.Context, k *take) error {
-	t, provider := p.tape, p.slot.current.Load().provider
+	t, v := p.tape, p.slot.current.Load()
+	if v == nil {
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path, k.N)).WithReason(cassette.ReasonForm)
+	}
+	provider := v.provider
 	for i := range k.Entries {
 		e := &k.Entries[i]
 		if e.Op == abi.InitExport || t.play.difference != nil {

@@ -351,6 +351,52 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 	}
 }
 
+func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
+	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) { told(t, s, "e1", "put k v;get k") })
+	first := func(mend func(*cassette.Operation)) func(*cassette.Operation) {
+		return func(o *cassette.Operation) {
+			if o.N == 1 {
+				mend(o)
+			}
+		}
+	}
+	second := func(mend func(*cassette.Operation)) func(*cassette.Operation) {
+		return func(o *cassette.Operation) {
+			if o.N == 2 {
+				mend(o)
+			}
+		}
+	}
+	for name, mend := range map[string]func(*cassette.Operation){
+		"a guest before it was opened":     first(func(o *cassette.Operation) { o.Name = cassette.OpBackground }),
+		"a contract before it was opened":  first(func(o *cassette.Operation) { *o = cassette.Operation{Name: abi.OpHealth, Request: cassette.Text("{}")} }),
+		"an operation that no slot has":    second(func(o *cassette.Operation) { o.Name = "dance" }),
+		"a request that is no JSON":        second(func(o *cassette.Operation) { o.Request = cassette.Text("{") }),
+		"no request":                       second(func(o *cassette.Operation) { o.Request = nil }),
+		"an envelope that is no JSON":      second(func(o *cassette.Operation) { o.Entries[1].Request = cassette.Text("{") }),
+		"a host call without an answer":    second(func(o *cassette.Operation) { o.Entries[1].Calls[1].Head = nil }),
+		"a host call that answers rubbish": second(func(o *cassette.Operation) { o.Entries[1].Calls[1].Head = cassette.Text("\xff") }),
+		"a number for an answer":           second(func(o *cassette.Operation) { n := int64(-1); o.Entries[1].Calls[1].Result = &n }),
+		"a record without a key":           second(func(o *cassette.Operation) { o.Records = []cassette.Record{{Table: "ledger"}} }),
+		"a ledger that is rubbish": second(func(o *cassette.Operation) {
+			o.Records = []cassette.Record{{Table: "modes", Key: cassette.Text("slot"), Value: cassette.Text("?")}}
+			o.Name, o.Entries = abi.OpHealth, nil
+		}),
+		"a time that is none": second(func(o *cassette.Operation) { o.Entries[1].At = "yesterday"; o.At = ""; o.Answer = nil }),
+		"no entries":          second(func(o *cassette.Operation) { o.Entries = nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Replay(context.Background(), ReplayOptions{Path: rewritten(t, path, mend), CacheDir: compiled,
+				Module: func(cassette.Load) ([]byte, error) { return testguest.Probe(), nil }})
+			if err != nil {
+				requireCode(t, err, abi.CodeInvalidArgument)
+				return
+			}
+			require.NotNil(t, r.Difference)
+		})
+	}
+}
+
 // rewritten writes a cassette anew, its operations mended: what another module would have recorded.
 func rewritten(t *testing.T, path string, mend func(*cassette.Operation)) string {
 	t.Helper()
