@@ -67,7 +67,7 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: decl.Kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
 	p.pool = newPool(p, module.compiled)
-	return p, nil
+	return p, h.tape.load(p)
 }
 
 // chosenAs checks that the word by which a configuration chose a provider fits its declared kind.

@@ -178,7 +178,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	if t.BackendName == "" {
 		t.BackendName = o.provider.name
 	}
-	c, total := o.call, time.Since(o.began)
+	c, total := o.call, o.slot.host.tape.elapsed(time.Since(o.began))
 	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.decl.Kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = c.scope, c.generation, c.io
 	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
