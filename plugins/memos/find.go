@@ -65,7 +65,7 @@ func since(at string) filter {
 	if err != nil {
 		return filter{}
 	}
-	return filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(t.Add(-createdSkew).UTC().Format("2006-01-02T15:04:05"))}}}
+	return filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(utc(t.Add(-createdSkew)))}}}
 }
 
 // tracked tells whether the server keeps task status for the scope's cube.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/base32"
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -10,17 +8,31 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// lower is base32 in the letters that MemOS, Redis and a folder's name keep apart.
-var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
 // hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] behind the prefix.
 func hashed(prefix string, parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
 		d.Add(strconv.Itoa(len(part)) + ":" + part)
 	}
-	sum, _ := hex.DecodeString(d.Hex())
-	return prefix + lower.EncodeToString(sum)
+	return prefix + base32(d.Hex())
+}
+
+// base32 turns hex into RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and a folder's name keep apart.
+func base32(hex string) string {
+	const digits, letters = "0123456789abcdef", "abcdefghijklmnopqrstuvwxyz234567"
+	var text []byte
+	bits, have := 0, 0
+	for i := range len(hex) {
+		bits, have = (bits<<4|strings.IndexByte(digits, hex[i]))&0xfff, have+4
+		if have >= 5 {
+			have -= 5
+			text = append(text, letters[bits>>have&31])
+		}
+	}
+	if have > 0 {
+		text = append(text, letters[bits<<(5-have)&31])
+	}
+	return string(text)
 }
 
 // cubeOf is the scope's cube and at the same time its user: a cube is only a property of nodes, and tasks are kept by user alone. Never empty: an

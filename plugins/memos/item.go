@@ -30,12 +30,12 @@ type item struct {
 	pointer string
 	native  jx.Raw
 
-	kind, userID, sessionID, status          string
-	createdAt, updatedAt, vectorSync, ownKey string
-	relativity                               *float64
-	version                                  int64
-	tags, covered                            []string
-	sources                                  []source
+	kind, userID, sessionID, status  string
+	createdAt, updatedAt, vectorSync string
+	relativity                       *float64
+	version                          int64
+	tags, covered                    []string
+	sources                          []source
 	// labels are the fields that memhost sent: at the top of metadata on Neo4j, under metadata.info elsewhere.
 	labels map[string]jx.Raw
 }
@@ -94,9 +94,8 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 	g := group{name: name, total: -1}
 	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
 		switch {
-		case key == "cube_id" && d.Next() == jx.String:
-			g.cube, err = d.Str()
-			return err
+		case key == "cube_id":
+			return readText(d, &g.cube)
 		case key == "total_nodes" && d.Next() == jx.Number:
 			g.total, err = d.Int64()
 			return err
@@ -106,6 +105,10 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 				raw, err := d.Raw()
 				if err != nil {
 					return err
+				}
+				if raw.Type() != jx.Object {
+					at++
+					return nil
 				}
 				m, err := readItem(raw)
 				m.pointer = pointer + "/memories/" + strconv.Itoa(at)
@@ -122,16 +125,16 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 // readItem decodes one memory. Fields of another type than expected are left out.
 func readItem(raw jx.Raw) (item, error) {
 	m := item{native: raw, labels: map[string]jx.Raw{}}
-	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "id" && d.Next() == jx.String:
-			m.id, err = d.Str()
-			return err
-		case key == "memory" && d.Next() == jx.String:
-			m.memory, err = d.Str()
-			return err
-		case key == "metadata" && d.Next() == jx.Object:
-			return d.Obj(m.readMetadata)
+	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+		switch key {
+		case "id":
+			return readText(d, &m.id)
+		case "memory":
+			return readText(d, &m.memory)
+		case "metadata":
+			if d.Next() == jx.Object {
+				return d.Obj(m.readMetadata)
+			}
 		}
 		return d.Skip()
 	})
@@ -139,34 +142,61 @@ func readItem(raw jx.Raw) (item, error) {
 }
 
 func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
-	texts := map[string]*string{"memory_type": &m.kind, "user_id": &m.userID, "session_id": &m.sessionID, "status": &m.status,
-		"created_at": &m.createdAt, "updated_at": &m.updatedAt, "vector_sync": &m.vectorSync, "key": &m.ownKey}
-	kind := d.Next()
-	switch {
-	case texts[key] != nil && kind == jx.String:
-		*texts[key], err = d.Str()
-		return err
-	case key == "relativity" && kind == jx.Number:
+	switch key {
+	case "memory_type":
+		return readText(d, &m.kind)
+	case "user_id":
+		return readText(d, &m.userID)
+	case "session_id":
+		return readText(d, &m.sessionID)
+	case "status":
+		return readText(d, &m.status)
+	case "created_at":
+		return readText(d, &m.createdAt)
+	case "updated_at":
+		return readText(d, &m.updatedAt)
+	case "vector_sync":
+		return readText(d, &m.vectorSync)
+	case "relativity":
+		if d.Next() != jx.Number {
+			return d.Skip()
+		}
 		value, err := d.Float64()
 		m.relativity = &value
 		return err
-	case key == "version" && kind == jx.Number:
-		m.version, err = d.Int64()
+	case "version":
+		if d.Next() != jx.Number {
+			return d.Skip()
+		}
+		version, err := d.Float64()
+		m.version = int64(version)
 		return err
-	case key == "tags":
+	case "tags":
 		m.tags, err = readTexts(d)
 		return err
-	case key == "covered_history":
+	case "covered_history":
 		m.covered, err = readTexts(d)
 		return err
-	case key == "sources":
+	case "sources":
 		raw, err := d.Raw()
 		m.sources = readSources(raw)
 		return err
-	case key == "info" && kind == jx.Object:
-		return d.Obj(func(d *jx.Decoder, key string) error { return m.readLabel(d, key) })
+	case "info":
+		if d.Next() != jx.Object {
+			return d.Skip()
+		}
+		return d.Obj(m.readLabel)
 	}
 	return m.readLabel(d, key)
+}
+
+// readText reads a string and skips what is none.
+func readText(d *jx.Decoder, into *string) (err error) {
+	if d.Next() != jx.String {
+		return d.Skip()
+	}
+	*into, err = d.Str()
+	return err
 }
 
 // readLabel keeps a field that memhost sent.

@@ -137,11 +137,10 @@ func (p *origin) ofEvent(c *sdk.Call, r *abi.ProvenanceRequest) error {
 func (p *origin) between(c *sdk.Call, r *abi.ProvenanceRequest) error {
 	from, _ := abi.ParseTime(r.From)
 	to, _ := abi.ParseTime(r.To)
-	const zoneless = "2006-01-02T15:04:05.999999"
 	p.out.Trace.TimeBasis = abi.TimeIngest
 	p.out.Trace.Warnings = append(p.out.Trace.Warnings, "ingest_time: MemOS indexes only when it took a memory in, by its own clock, which is UTC only with TZ=UTC")
-	return p.pageOf(c, filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(from.UTC().Format(zoneless))},
-		{key: "created_at", op: "lte", value: sdk.Text(to.UTC().Format(zoneless))}}}, r, "")
+	return p.pageOf(c, filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(utc(from))},
+		{key: "created_at", op: "lte", value: sdk.Text(utc(to))}}}, r, "")
 }
 
 // ofMemory gives a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} knows no cubes, so the owner is asked first.

@@ -311,5 +311,6 @@ func (l *look) conclude(markers int) {
 	if markers > 0 && !l.tracker && len(ids.Unknown) == 0 {
 		l.out.Warnings = append(l.out.Warnings, "no_tracker: the server keeps no task status (it has no Redis queue); readiness goes by the store alone")
 	}
-	l.out.Warnings = slices.Compact(slices.Sorted(slices.Values(l.out.Warnings)))
+	slices.Sort(l.out.Warnings)
+	l.out.Warnings = slices.Compact(l.out.Warnings)
 }

@@ -8,7 +8,7 @@ import (
 
 // source is where a memory came from: one message of an event.
 type source struct {
-	kind, role, chatTime, messageID, content, toolCallID string
+	kind, role, chatTime, messageID, content string
 }
 
 // sourceDepth bounds the unpacking. Three layers are known; a text of a user that looks like one more does no harm.
@@ -70,12 +70,18 @@ func unpackSource(raw jx.Raw, depth int) (source, bool) {
 }
 
 func readSource(d *jx.Decoder) (s source, err error) {
-	fields := map[string]*string{"type": &s.kind, "role": &s.role, "chat_time": &s.chatTime, "message_id": &s.messageID, "content": &s.content,
-		"tool_call_id": &s.toolCallID}
-	err = d.Obj(func(d *jx.Decoder, key string) (err error) {
-		if into := fields[key]; into != nil && d.Next() == jx.String {
-			*into, err = d.Str()
-			return err
+	err = d.Obj(func(d *jx.Decoder, key string) error {
+		switch key {
+		case "type":
+			return readText(d, &s.kind)
+		case "role":
+			return readText(d, &s.role)
+		case "chat_time":
+			return readText(d, &s.chatTime)
+		case "message_id":
+			return readText(d, &s.messageID)
+		case "content":
+			return readText(d, &s.content)
 		}
 		return d.Skip()
 	})
