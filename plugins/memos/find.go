@@ -70,10 +70,6 @@ func since(at string) filter {
 
 // tracked tells whether the server keeps task status for the scope's cube.
 func (s *settings) tracked(c *sdk.Call) bool {
-	a, err := s.get(c, "status", abi.QueryParam{Key: "user_id", Value: s.cubeOf(c)})
-	if err != nil {
-		return false
-	}
-	known, err := statuses(a)
+	known, err := s.known(c)
 	return err == nil && len(known) > 0
 }

@@ -35,12 +35,12 @@ func readMarker(text string) (m marker, ok bool) {
 }
 
 const (
-	// statusCalls bounds how many events one look asks the scheduler about; the others count as pending until their turn comes.
+	// statusCalls is up to how many events are asked about one by one; for more the user's whole list says whether anything is under way.
 	statusCalls = 32
 	// settleMS is how old a write is before nothing found counts as nothing stored: a task is completed a moment before its memories can be listed.
 	settleMS = 3000
-	// lookSize and lookPages bound the list in which an event's memories are looked for. community leaves every vector in it.
-	lookSize, lookPages = 50, 8
+	// lookSize is a page of the list in which events' memories are looked for. community leaves every vector in it.
+	lookSize = 50
 )
 
 // look is one look at what became of a scope's writes.
@@ -97,40 +97,64 @@ func (l *look) probe(c *sdk.Call) error {
 }
 
 // tasks asks for the status of each event's task.
-func (l *look) tasks(c *sdk.Call, markers []string) error {
-	ids := &l.out.EventIDs
-	var absent []marker
-	for i, text := range markers {
-		m, ok := readMarker(text)
-		if !ok {
+func (l *look) tasks(c *sdk.Call, texts []string) error {
+	var markers, absent []marker
+	for _, text := range texts {
+		if m, ok := readMarker(text); ok {
+			markers = append(markers, m)
+		} else {
 			l.out.Warnings = append(l.out.Warnings, "unknown_marker: a marker is none of memos's")
-			continue
 		}
-		if i >= statusCalls {
-			l.pending(m)
-			continue
-		}
+	}
+	if len(markers) > statusCalls {
+		return l.together(c, markers)
+	}
+	for _, m := range markers {
 		status, err := l.task(c, m.event)
 		if err != nil {
 			return err
 		}
+		l.tracker = l.tracker || status != "" && status != "unknown"
 		switch status {
 		case "waiting", "in_progress":
-			l.tracker = true
 			l.pending(m)
 		case "completed":
-			l.tracker = true
 			l.done = append(l.done, m)
 		case "failed", "cancelled":
-			l.tracker = true
-			ids.Failed = append(ids.Failed, m.event)
+			l.out.EventIDs.Failed = append(l.out.EventIDs.Failed, m.event)
 		case "":
 			absent = append(absent, m)
 		default:
-			ids.Unknown = append(ids.Unknown, m.event)
+			l.out.EventIDs.Unknown = append(l.out.EventIDs.Unknown, m.event)
 		}
 	}
 	return l.withoutTask(c, absent)
+}
+
+// together judges many events at once: the list of a user's tasks names none of ours, but it says whether any is under way.
+func (l *look) together(c *sdk.Call, markers []marker) error {
+	known, err := l.known(c)
+	if err != nil {
+		return err
+	}
+	l.tracker = len(known) > 0
+	if l.raw == 0 && !slices.Contains(known, "waiting") && !slices.Contains(known, "in_progress") {
+		l.done = markers
+		return nil
+	}
+	for _, m := range markers {
+		l.pending(m)
+	}
+	return nil
+}
+
+// known are the statuses of all tasks of the scope's cube; none without a tracker.
+func (s *settings) known(c *sdk.Call) ([]string, error) {
+	a, err := s.get(c, "status", abi.QueryParam{Key: "user_id", Value: s.cubeOf(c)})
+	if err != nil {
+		return nil, err
+	}
+	return statuses(a)
 }
 
 // task is the status of an event's task; empty when the server knows none, "unknown" when its tracker does not answer.
@@ -179,11 +203,7 @@ func (l *look) withoutTask(c *sdk.Call, absent []marker) error {
 		return nil
 	}
 	if !l.tracker {
-		a, err := l.get(c, "status", abi.QueryParam{Key: "user_id", Value: l.cube})
-		if err != nil {
-			return err
-		}
-		known, err := statuses(a)
+		known, err := l.known(c)
 		if err != nil {
 			return err
 		}
@@ -259,7 +279,7 @@ func (l *look) stored(c *sdk.Call) error {
 // every memory of one of the events.
 func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
-	for page := int64(1); page <= lookPages; page++ {
+	for page := int64(1); page <= int64(8+len(events)/4); page++ {
 		groups, _, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
 		if err != nil {
 			return nil, false, err
