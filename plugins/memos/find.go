@@ -7,13 +7,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// createdSkew is how far the server's clock may be behind the host's.
-const createdSkew = 10 * time.Minute
+// createdSkew is how far the server's clock may be behind the host's: it writes local time without a zone, which is read as UTC.
+const createdSkew = 12*time.Hour + 10*time.Minute
 
 // findEvent looks for an event whose write was cut off.
 //
 // Sync writes, and raw windows, carry the event's id: absent is absent once the manifest's settle_ms have passed. After async extraction on Neo4j the label is gone:
-// then the task says whether the write arrived, since it is registered before the answer, and else the sources of what was stored since.
+// then the task says whether the write arrived, since it is registered before the answer, and else the sources of what was stored since. A write of which neither
+// is left was lost by its extraction, if it came: sending it again makes no double.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -52,24 +53,17 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 		return nil, err
 	case len(open) == 0:
 		out.Found = "present"
-	case !all || s.async() && !s.tracked(c):
-		// Nothing remains of a write whose extraction failed: without a tracker that looks like one that never came.
+	case !all:
 		out.Found = "unknown"
 	}
 	return out, nil
 }
 
-// since is the memories that the server took in after a time. Its clock has no zone: with TZ other than UTC there the window is off, so it is wide.
+// since is the memories that the server took in after a time.
 func since(at string) filter {
 	t, err := abi.ParseTime(at)
 	if err != nil {
 		return filter{}
 	}
 	return filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(utc(t.Add(-createdSkew)))}}}
-}
-
-// tracked tells whether the server keeps task status for the scope's cube.
-func (s *settings) tracked(c *sdk.Call) bool {
-	known, err := s.known(c)
-	return err == nil && len(known) > 0
 }

@@ -68,5 +68,5 @@ func (s *settings) profile() string {
 	if s.keepsInfo() {
 		return "async: an LLM replaces the raw text later, and the ids of receipts with it"
 	}
-	return "async: an LLM replaces the raw text later, and the ids of receipts with it; labels remain as a hash of the exact triple and one of the scenario" + lost
+	return "async: an LLM replaces the raw text later, and the ids of receipts with it; of the labels the exact triple and the scenario remain" + lost
 }

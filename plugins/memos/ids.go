@@ -73,12 +73,15 @@ func sessionOf(session string) string {
 	return session
 }
 
-// labelTriple is what carries scenario, context and attribute together through an async write, in project_id; the empty string for no labels.
+// labelRules are the ids in which labels outlive an async extraction: legible as far as they are plain.
+var labelRules = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 200}
+
+// labelTriple carries scenario, context and attribute together through an async write, in project_id; the empty string for no labels.
 func labelTriple(scenario, context, attribute string) string {
 	if scenario == "" && context == "" && attribute == "" {
 		return ""
 	}
-	return hashed("cs-", scenario, context, attribute)
+	return "cs-" + sdk.NativeID(labelRules, scenario, context, attribute)
 }
 
 // labelScenario carries the scenario alone, in manager_user_id.
@@ -86,7 +89,7 @@ func labelScenario(scenario string) string {
 	if scenario == "" {
 		return ""
 	}
-	return hashed("sc-", scenario)
+	return "sc-" + sdk.NativeID(labelRules, scenario)
 }
 
 // messageID is what a memory's sources name: the event, and which of its messages.

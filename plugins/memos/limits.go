@@ -7,14 +7,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// limits are the four groups' own limits of a search. There is none over all.
+// limits are the four groups' own limits of a search. There is none over all, and of tool memories up to twice as many come: schemas and trajectories are
+// searched apart.
 type limits struct{ text, pref, tool, skill int64 }
 
 // mostItems bounds what is asked of one search, whatever max_items says.
 const mostItems = 500
-
-// count is how many items a search can return: tool memories twice, since schemas and trajectories are searched apart.
-func (l limits) count() int64 { return l.text + l.pref + 2*l.tool + l.skill }
 
 // within shares n items out, so that the groups' limits keep the proportions of the configuration and never come to more than n. The text group has at least
 // one, the least that the server takes. Without n the configuration's limits hold.
@@ -60,11 +58,11 @@ func (l limits) put(e *jx.Encoder) {
 	putBool(e, "include_skill_memory", l.skill > 0)
 }
 
-// report says in a trace which limits a search had.
+// report says in a trace which limits a search had. What was sent for max_items is top_k; the others stand in effective, and all together stay within it.
 func (l limits) report(t *abi.Trace, budget abi.ContextBudget) {
 	t.Effective["top_k"], t.Effective["pref_top_k"] = sdk.Number(l.text), sdk.Number(l.pref)
 	t.Effective["tool_mem_top_k"], t.Effective["skill_mem_top_k"] = sdk.Number(l.tool), sdk.Number(l.skill)
 	if budget.MaxItems != nil {
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.count())}
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)}
 	}
 }

@@ -41,6 +41,8 @@ const (
 	settleMS = 3000
 	// lookSize is a page of the list in which events' memories are looked for. community leaves every vector in it.
 	lookSize = 50
+	// seekPages is how many of them are read at least before a search for events gives up.
+	seekPages = 40
 )
 
 // look is one look at what became of a scope's writes.
@@ -279,7 +281,7 @@ func (l *look) stored(c *sdk.Call) error {
 // every memory of one of the events.
 func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
-	for page := int64(1); page <= int64(8+len(events)/4); page++ {
+	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
 		groups, _, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
 		if err != nil {
 			return nil, false, err
