@@ -131,7 +131,7 @@ func putInfo(j *jx.Encoder, e *abi.MemoryEvent) {
 	for _, key := range keys {
 		value := jx.Raw(e.Metadata[key])
 		switch kind := value.Type(); {
-		case kind == jx.Null:
+		case len(value) == 0 || kind == jx.Null: // null is the same as absent
 		case plainKey(key) && (kind == jx.String || kind == jx.Number || kind == jx.Bool):
 			j.FieldStart("mh_m_" + key)
 			j.Raw(value)
