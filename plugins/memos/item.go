@@ -28,7 +28,6 @@ type item struct {
 	id, memory string
 	// pointer is where it stands in the answer, from /data on.
 	pointer string
-	native  jx.Raw
 
 	kind, userID, sessionID, status  string
 	createdAt, updatedAt, vectorSync string
@@ -102,17 +101,13 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 		case key == "memories" && d.Next() == jx.Array:
 			at := 0
 			return d.Arr(func(d *jx.Decoder) error {
-				raw, err := d.Raw()
-				if err != nil {
-					return err
-				}
-				if raw.Type() != jx.Object {
-					at++
-					return nil
-				}
-				m, err := readItem(raw)
-				m.pointer = pointer + "/memories/" + strconv.Itoa(at)
+				place := pointer + "/memories/" + strconv.Itoa(at)
 				at++
+				if d.Next() != jx.Object {
+					return d.Skip()
+				}
+				m := item{pointer: place}
+				err := m.read(d)
 				g.items = append(g.items, m)
 				return err
 			})
@@ -122,10 +117,16 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 	return g, err
 }
 
-// readItem decodes one memory. Fields of another type than expected are left out.
+// readItem decodes one memory.
 func readItem(raw jx.Raw) (item, error) {
-	m := item{native: raw, labels: map[string]jx.Raw{}}
-	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+	var m item
+	err := m.read(jx.DecodeBytes(raw))
+	return m, err
+}
+
+// read decodes one memory. Fields of another type than expected are left out.
+func (m *item) read(d *jx.Decoder) error {
+	return d.Obj(func(d *jx.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &m.id)
@@ -138,7 +139,6 @@ func readItem(raw jx.Raw) (item, error) {
 		}
 		return d.Skip()
 	})
-	return m, err
 }
 
 func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
@@ -178,8 +178,7 @@ func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
 		m.covered, err = readTexts(d)
 		return err
 	case "sources":
-		raw, err := d.Raw()
-		m.sources = readSources(raw)
+		m.sources, err = readSources(d)
 		return err
 	case "info":
 		if d.Next() != jx.Object {
@@ -205,6 +204,9 @@ func (m *item) readLabel(d *jx.Decoder, key string) error {
 		return d.Skip()
 	}
 	raw, err := d.Raw()
+	if m.labels == nil {
+		m.labels = map[string]jx.Raw{}
+	}
 	m.labels[key] = raw
 	return err
 }

@@ -121,27 +121,34 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 		"the whole list as a text":                      quote("[" + chat + "]"),
 		"beside what is no source":                      `[null,7,"no json",` + chat + `]`,
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, want, readSources(jx.Raw(shape))) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, want, sourcesOf(t, shape)) })
 	}
 	t.Run("a document's own text stays", func(t *testing.T) {
-		assert.Equal(t, []source{{kind: "doc", content: "plain"}}, readSources(jx.Raw(`[{"type":"doc","content":"plain"}]`)))
+		assert.Equal(t, []source{{kind: "doc", content: "plain"}}, sourcesOf(t, `[{"type":"doc","content":"plain"}]`))
 	})
 	t.Run("no end of layers", func(t *testing.T) {
 		text := chat
 		for range 12 {
 			text = quote(text)
 		}
-		assert.Empty(t, readSources(jx.Raw("["+text+"]")))
+		assert.Empty(t, sourcesOf(t, "["+text+"]"))
 	})
+}
+
+func sourcesOf(t *testing.T, text string) []source {
+	list, err := readSources(jx.DecodeStr(text))
+	require.NoError(t, err)
+	return list
 }
 
 func FuzzReadSources(f *testing.F) {
 	f.Add(`[{"type":"chat","message_id":"e#0"}]`)
 	f.Add(`["\"{\\\"type\\\":\\\"chat\\\"}\""]`)
 	f.Add(`[{"type":"doc","content":"\"{}\""}]`)
-	f.Fuzz(func(_ *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		if abi.ValidJSON([]byte(text)) {
-			readSources(jx.Raw(text))
+			_, err := readSources(jx.DecodeStr(text))
+			require.NoError(t, err)
 		}
 	})
 }

@@ -41,12 +41,40 @@ type origin struct {
 	seen []string
 }
 
-func (p *origin) add(g string, m *item) {
+// add takes a memory and its text in the answer.
+func (p *origin) add(g string, m *item, native jx.Raw) {
 	if slices.Contains(p.seen, m.id) {
 		return // a twin of feedback
 	}
 	p.seen = append(p.seen, m.id)
-	p.out.Items = append(p.out.Items, abi.ProvenanceItem{Evidence: m.evidence(g, len(p.seen), false), Native: abi.Raw(withoutVector(m.native))})
+	p.out.Items = append(p.out.Items, abi.ProvenanceItem{Evidence: m.evidence(g, len(p.seen), false), Native: abi.Raw(withoutVector(native))})
+}
+
+// natives are the memories of an answer as they stand there, by where they stand.
+func natives(a *answer) map[string]jx.Raw {
+	found := map[string]jx.Raw{}
+	_ = jx.DecodeBytes(a.data).Obj(func(d *jx.Decoder, name string) error {
+		if d.Next() != jx.Array {
+			return d.Skip()
+		}
+		at := 0
+		return d.Arr(func(d *jx.Decoder) error {
+			pointer, i := "/data/"+name+"/"+strconv.Itoa(at)+"/memories/", 0
+			at++
+			return d.Obj(func(d *jx.Decoder, key string) error {
+				if key != "memories" || d.Next() != jx.Array {
+					return d.Skip()
+				}
+				return d.Arr(func(d *jx.Decoder) error {
+					raw, err := d.Raw()
+					found[pointer+strconv.Itoa(i)] = raw
+					i++
+					return err
+				})
+			})
+		})
+	})
+	return found
 }
 
 // withoutVector takes metadata.embedding out of a memory: neo4j-community leaves the whole vector there, in POST get_memory alone.
@@ -101,17 +129,18 @@ func (p *origin) pageOf(c *sdk.Call, within filter, r *abi.ProvenanceRequest, ev
 	if err != nil {
 		return err
 	}
-	groups, _, err := p.list(c, listing{cube: p.cube, filter: within, page: number, size: size})
+	groups, a, err := p.list(c, listing{cube: p.cube, filter: within, page: number, size: size})
 	if err != nil {
 		return err
 	}
+	verbatim := natives(a)
 	for i := range groups {
 		if groups[i].total > number*size {
 			p.out.NextCursor = strconv.FormatInt(number+1, 10)
 		}
 		for j := range groups[i].items {
 			if m := &groups[i].items[j]; event == "" || slices.Contains(m.events(), event) {
-				p.add(groups[i].name, m)
+				p.add(groups[i].name, m, verbatim[m.pointer])
 			}
 		}
 	}
@@ -148,11 +177,11 @@ func (p *origin) ofMemory(c *sdk.Call, id string) error {
 	if err := p.own(c, []string{id}); err != nil {
 		return err
 	}
-	m, err := p.byID(c, id)
+	m, native, err := p.byID(c, id)
 	if err != nil {
 		return err
 	}
-	p.add(groupOf(m.kind), m)
+	p.add(groupOf(m.kind), m, native)
 	covered := slices.Clone(m.covered)
 	if len(covered) > 16 {
 		covered = covered[:16]
@@ -161,23 +190,28 @@ func (p *origin) ofMemory(c *sdk.Call, id string) error {
 		if err := p.own(c, []string{old}); err != nil {
 			continue // gone, or never of this scope
 		}
-		before, err := p.byID(c, old)
+		before, native, err := p.byID(c, old)
 		if err != nil {
 			return err
 		}
 		before.status = "archived"
-		p.add(groupOf(before.kind), before)
+		p.add(groupOf(before.kind), before, native)
 	}
 	if m.status != "archived" {
 		return nil
 	}
-	groups, _, err := p.list(c, listing{cube: p.cube, filter: filter{conds: []cond{is("covered_history", id)}}, page: 1, size: provenanceLimit})
+	groups, a, err := p.list(c, listing{cube: p.cube, filter: filter{conds: []cond{is("covered_history", id)}}, page: 1, size: provenanceLimit})
+	if err != nil {
+		return err
+	}
+	verbatim := natives(a)
 	for i := range groups {
 		for j := range groups[i].items {
-			p.add(groups[i].name, &groups[i].items[j])
+			m := &groups[i].items[j]
+			p.add(groups[i].name, m, verbatim[m.pointer])
 		}
 	}
-	return err
+	return nil
 }
 
 // groupOf is the group in which a type of memory is listed.
@@ -194,22 +228,22 @@ func groupOf(kind string) string {
 }
 
 // byID is one memory of the scope.
-func (p *origin) byID(c *sdk.Call, id string) (*item, error) {
+func (p *origin) byID(c *sdk.Call, id string) (*item, jx.Raw, error) {
 	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id}}, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if a.data == nil || a.data.Type() != jx.Object {
-		return nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
+		return nil, nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
 	}
 	m, err := readItem(a.data)
 	if err != nil {
-		return nil, unusable("memory_by_id", a, "the memory cannot be read: "+err.Error())
+		return nil, nil, unusable("memory_by_id", a, "the memory cannot be read: "+err.Error())
 	}
 	if m.userID != "" && m.userID != p.cube {
-		return nil, breach("memory_by_id", a, p.cube, m.userID)
+		return nil, nil, breach("memory_by_id", a, p.cube, m.userID)
 	}
-	return &m, nil
+	return &m, a.data, nil
 }
 
 // own makes sure that every id is a memory of the scope's cube.

@@ -22,51 +22,56 @@ const sourceDepth = 8
 //	neo4j, after async           the same, and inside it a doc once more
 //
 // So a text that parses is parsed, and a doc whose content parses is left for what is in it, until neither holds.
-func readSources(raw jx.Raw) []source {
-	var list []source
-	d := jx.DecodeBytes(raw)
+func readSources(d *jx.Decoder) (list []source, err error) {
 	switch d.Next() {
 	case jx.Array:
-		_ = d.Arr(func(d *jx.Decoder) error {
-			one, err := d.Raw()
-			if err == nil {
-				if s, ok := unpackSource(one, sourceDepth); ok {
-					list = append(list, s)
-				}
+		err = d.Arr(func(d *jx.Decoder) error {
+			s, ok, err := unpackSource(d, sourceDepth)
+			if ok {
+				list = append(list, s)
 			}
 			return err
 		})
+		return list, err
 	case jx.String:
-		if text, err := d.Str(); err == nil && abi.ValidJSON([]byte(text)) && text != "" && text[0] == '[' {
-			return readSources(jx.Raw(text))
+		text, err := d.Str()
+		if inner := []byte(text); err == nil && text != "" && text[0] == '[' && abi.ValidJSON(inner) {
+			return readSources(jx.DecodeBytes(inner))
 		}
+		return nil, err
 	}
-	return list
+	return nil, d.Skip()
 }
 
-// unpackSource is the innermost source of a value; false when there is none.
-func unpackSource(raw jx.Raw, depth int) (source, bool) {
-	d := jx.DecodeBytes(raw)
+// unpackSource is the innermost source of a value; false when there is none. The error is of d alone: a text inside that cannot be read is no source.
+func unpackSource(d *jx.Decoder, depth int) (s source, ok bool, err error) {
 	switch d.Next() {
 	case jx.String:
 		text, err := d.Str()
-		if err != nil || depth == 0 || !abi.ValidJSON([]byte(text)) {
-			return source{}, false
+		if err == nil && depth > 0 {
+			s, ok = unpackText(text, depth-1)
 		}
-		return unpackSource(jx.Raw(text), depth-1)
+		return s, ok, err
 	case jx.Object:
-		s, err := readSource(d)
-		if err != nil {
-			return source{}, false
+		if s, err = readSource(d); err != nil {
+			return s, false, err
 		}
-		if s.kind == "doc" && s.messageID == "" && depth > 0 && abi.ValidJSON([]byte(s.content)) {
-			if inner, ok := unpackSource(jx.Raw(s.content), depth-1); ok {
-				return inner, true
+		if s.kind == "doc" && s.messageID == "" && depth > 0 {
+			if inner, ok := unpackText(s.content, depth-1); ok {
+				return inner, true, nil
 			}
 		}
-		return s, true
+		return s, true, nil
 	}
-	return source{}, false
+	return s, false, d.Skip()
+}
+
+func unpackText(text string, depth int) (source, bool) {
+	if text == "" || text[0] != '{' && text[0] != '"' || !abi.ValidJSON([]byte(text)) {
+		return source{}, false
+	}
+	s, ok, err := unpackSource(jx.DecodeStr(text), depth)
+	return s, ok && err == nil
 }
 
 func readSource(d *jx.Decoder) (s source, err error) {
