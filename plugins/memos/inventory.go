@@ -34,7 +34,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 			more = more || groups[i].total > page*inventorySize && len(groups[i].items) > 0
 			for j := range groups[i].items {
 				m := &groups[i].items[j]
-				out.Quiescent = out.Quiescent && !(s.async() && m.raw())
+				out.Quiescent = out.Quiescent && (!s.async() || !m.raw())
 				count(kinds, of, m)
 			}
 		}

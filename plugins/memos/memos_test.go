@@ -275,7 +275,7 @@ func TestResetOnAStoreWithoutRecordIDs(t *testing.T) {
 		if !strings.Contains(r.URL.Path, "record_id") && !strings.Contains(r.URL.Path, "exist_") {
 			return false
 		}
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte(`{"code":500,"message":"'PostgresGraphDB' object has no attribute","data":null}`))
 		return true
 	})

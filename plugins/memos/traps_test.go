@@ -479,7 +479,7 @@ func TestDeleteThatFailedAndDidDelete(t *testing.T) {
 	b.server.Intercept(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
 		switch {
 		case strings.Contains(r.URL.Path, "record_id"):
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = w.Write([]byte(`{"code":500,"message":"no such method","data":null}`))
 			return true
 		case stay && r.URL.Path == "/product/delete_memory":

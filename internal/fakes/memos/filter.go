@@ -87,17 +87,17 @@ func (c cond) holds(n *node) bool {
 		return have != nil && strings.Contains(fmt.Sprint(have), fmt.Sprint(c.value))
 	}
 	a, b := fmt.Sprint(have), fmt.Sprint(c.value)
-	n1, n2 := min(len(a), len(b)), 0
-	n2 = strings.Compare(a[:n1], b[:n1])
+	shorter := min(len(a), len(b))
+	order := strings.Compare(a[:shorter], b[:shorter])
 	switch c.op {
 	case "gt":
-		return n2 > 0
+		return order > 0
 	case "gte":
-		return n2 >= 0
+		return order >= 0
 	case "lt":
-		return n2 < 0
+		return order < 0
 	}
-	return n2 <= 0
+	return order <= 0
 }
 
 // property is a field of the node by the name under which the graph has it.
