@@ -58,24 +58,19 @@ func (s *settings) send(c *sdk.Call, r abi.HTTPRequest, body []byte) (*answer, e
 // openAnswer reads an envelope; GET /health has none and reads as one of code 200.
 func openAnswer(body []byte) (*answer, bool) {
 	a := &answer{body: body, code: 200}
-	if !abi.ValidJSON(body) {
-		return a, false
-	}
-	d := jx.DecodeBytes(body)
-	if d.Next() != jx.Object {
-		return a, false
-	}
-	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
+	err := abi.Unmarshal(body, a)
+	return a, err == nil
+}
+
+// Decode implements abi.Decodable, whose users look for depth and for what follows the value.
+func (a *answer) Decode(d *jx.Decoder, _ abi.Mode) error {
+	return d.Obj(func(d *jx.Decoder, key string) (err error) {
 		switch key {
 		case "code":
 			a.code, err = d.Int64()
 			return err
 		case "message", "detail":
-			if d.Next() != jx.String {
-				return d.Skip()
-			}
-			a.message, err = d.Str()
-			return err
+			return readText(d, &a.message)
 		case "data":
 			if d.Next() == jx.Null {
 				return d.Null()
@@ -85,7 +80,6 @@ func openAnswer(body []byte) (*answer, bool) {
 		}
 		return d.Skip()
 	})
-	return a, err == nil
 }
 
 // refusal is the error of a status that is not 200 (api/exceptions.py).
