@@ -44,6 +44,7 @@ type serverFacts struct {
 	batchTokens int64
 }
 
+//go:noinline
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
@@ -77,14 +78,14 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 			return err
 		})
 	case "context_tokens":
-		s.contextTokens, err = d.Int64()
+		err = readNumber(d, &s.contextTokens)
 	case "max_conclusions":
-		s.maxConclusions, err = d.Int64()
+		err = readNumber(d, &s.maxConclusions)
 	case "search_top_k":
-		s.searchTopK, err = d.Int64()
+		err = readNumber(d, &s.searchTopK)
 	case "search_max_distance":
-		var n jx.Num
-		n, err = d.Num()
+		var n jx.Raw
+		n, err = d.Raw()
 		s.searchMaxDistance = string(n)
 	case "include_most_frequent":
 		s.includeMostFrequent, err = d.Bool()
@@ -95,11 +96,11 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	case "messages":
 		s.messages, err = d.Bool()
 	case "query_chars":
-		s.queryChars, err = d.Int()
+		err = readInt(d, &s.queryChars)
 	case "observe_assistant":
 		s.observeAssistant, err = d.Bool()
 	case "max_message_chars":
-		s.maxMessageChars, err = d.Int()
+		err = readInt(d, &s.maxMessageChars)
 	case "workspace_configuration":
 		var raw jx.Raw
 		raw, err = d.Raw()
@@ -111,6 +112,13 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	default:
 		err = d.Skip()
 	}
+	return err
+}
+
+func readInt(d *jx.Decoder, into *int) error {
+	var n int64
+	err := readNumber(d, &n)
+	*into = int(n)
 	return err
 }
 
@@ -127,11 +135,12 @@ func (f *serverFacts) parse(d *jx.Decoder, key string) (err error) {
 		known, err = d.Bool()
 		f.sharedCache = &known
 	case "batch_tokens":
-		f.batchTokens, err = d.Int64()
+		err = readNumber(d, &f.batchTokens)
 	default:
 		err = d.Skip()
 	}
 	return err
 }
 
+//go:noinline
 func (s *settings) trace() *abi.Trace { return &abi.Trace{BackendName: s.config.Provider} }

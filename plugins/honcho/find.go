@@ -15,16 +15,19 @@ const maxSessions = 300
 // Source: Honcho POST .../messages/list with {"filters": {"metadata": {"mh_event": ...}}}, a typed containment.
 func (s *settings) messagesOf(c *sdk.Call, n *native, session, event string) ([]message, error) {
 	body := filters(func(e *jx.Encoder) {
-		e.FieldStart("metadata")
-		e.ObjStart()
+		within(e, "metadata")
 		field(e, keyEvent, label(event))
 		e.ObjEnd()
 	})
 	var found []message
 	for number := int64(1); ; number++ {
-		items, head, err := list(s, c, request{route: "messages_list", workspace: n.workspace, session: session, body: body}, number, pageSize, false, readMessage)
+		raw, head, err := s.list(c, request{route: "messages_list", workspace: n.workspace, session: session, body: body}, number, pageSize, false)
 		if err != nil {
 			return nil, err
+		}
+		items, err := readMessages(raw)
+		if err != nil {
+			return nil, unusable("messages_list", 200, nil, "is no list of messages: "+err.Error())
 		}
 		for i := range items {
 			if items[i].event != event || items[i].workspace != n.workspace || items[i].session != session {
@@ -132,6 +135,8 @@ func answerFound(found []message) *abi.FindEventAnswer {
 const maxPieces = 1 << 20
 
 // breach is the error of an item that is another scope's.
+//
+//go:noinline
 func breach(route, what string, item abi.Raw) *abi.Error {
 	e := abi.NewError(abi.CodeIsolationBreach, "Honcho answered "+route+" with "+what)
 	e.Route, e.Native = route, nativeError(200, item)

@@ -45,7 +45,7 @@ func (s *settings) countMessages(c *sdk.Call, n *native, v *abi.Inventory) (comp
 	var sessions []string
 	messages := int64(0)
 	complete, err = s.sessionsOf(c, n, func(session string) (bool, error) {
-		newest, head, err := list(s, c, request{route: "messages_list", workspace: n.workspace, session: session}, 1, 1, true, readID)
+		newest, head, err := s.listIDs(c, request{route: "messages_list", workspace: n.workspace, session: session}, 1, 1, true)
 		messages += head.total
 		sessions = append(sessions, session+" "+strconv.FormatInt(head.total, 10)+" "+first(newest))
 		return false, err
@@ -61,7 +61,7 @@ func (s *settings) listConclusions(c *sdk.Call, n *native, v *abi.Inventory) (co
 	var all []string
 	total := int64(0)
 	for number := int64(1); ; number++ {
-		ids, head, err := list(s, c, request{route: "conclusions_list", workspace: n.workspace, body: body}, number, pageSize, false, readID)
+		ids, head, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: body}, number, pageSize, false)
 		if err != nil {
 			return false, err
 		}

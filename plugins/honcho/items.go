@@ -124,7 +124,11 @@ func summaryItems(d *jx.Decoder, at string) ([]item, error) {
 }
 
 func conclusionItems(body abi.Raw, at string) (items []item, err error) {
-	found, err := readAll(body, readConclusion)
+	raw, err := readList(body)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readConclusions(raw)
 	for i := range found {
 		x := &found[i]
 		items = append(items, item{x.evidence(at + "/" + strconv.Itoa(i)), "Conclusions that Honcho's search found, with the time of derivation",
@@ -134,7 +138,11 @@ func conclusionItems(body abi.Raw, at string) (items []item, err error) {
 }
 
 func messageItems(body abi.Raw, at, heading string) (items []item, err error) {
-	found, err := readAll(body, readMessage)
+	raw, err := readList(body)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readMessages(raw)
 	for i := range found {
 		m := &found[i]
 		items = append(items, item{m.evidence(at + "/" + strconv.Itoa(i)), heading,
@@ -156,6 +164,8 @@ func (m *message) evidence(pointer string) abi.Evidence {
 }
 
 // bracket joins what is known of an item; nothing takes the place of what is not.
+//
+//go:noinline
 func bracket(parts ...string) string {
 	var known []string
 	for _, p := range parts {
@@ -167,6 +177,8 @@ func bracket(parts ...string) string {
 }
 
 // oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own.
+//
+//go:noinline
 func oneParagraph(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
 }

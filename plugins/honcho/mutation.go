@@ -88,12 +88,12 @@ func (m *mutation) createConclusion() error {
 	if err != nil {
 		return err
 	}
-	made, err := readAll(answer.body, readConclusion)
+	made, err := readList(answer.body)
+	if err == nil {
+		m.receipt.NativeIDs, err = readIDs(made)
+	}
 	if err != nil {
 		return unusable("conclusions_create", answer.status, answer.body, "is no list of conclusions: "+err.Error())
-	}
-	for i := range made {
-		m.receipt.NativeIDs = append(m.receipt.NativeIDs, made[i].id)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (m *mutation) deleteConclusion() error {
 	if !isNativeID(id) {
 		return nil
 	}
-	ids, _, err := list(m.settings, m.call, r, 1, 1, false, readID)
+	ids, _, err := m.settings.listIDs(m.call, r, 1, 1, false)
 	if err != nil || !slices.Equal(ids, []string{id}) {
 		return err
 	}

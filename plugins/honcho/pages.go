@@ -13,7 +13,9 @@ import (
 const pageSize = 100
 
 // list fetches one page of a list by a route.
-func list[T any](s *settings, c *sdk.Call, r request, number, size int64, newestFirst bool, read func(*jx.Decoder) (T, error)) ([]T, page, error) {
+//
+//go:noinline
+func (s *settings) list(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]jx.Raw, page, error) {
 	r.query = []abi.QueryParam{{Key: "page", Value: strconv.FormatInt(number, 10)}, {Key: "size", Value: strconv.FormatInt(size, 10)}}
 	if newestFirst {
 		r.query = append(r.query, abi.QueryParam{Key: "reverse", Value: "true"})
@@ -25,16 +27,31 @@ func list[T any](s *settings, c *sdk.Call, r request, number, size int64, newest
 	if err != nil {
 		return nil, page{}, err
 	}
-	items, head, err := readPage(answer.body, read)
+	items, head, err := readPage(answer.body)
 	if err != nil {
 		return nil, page{}, unusable(r.route, answer.status, answer.body, "is no list: "+err.Error())
 	}
 	return items, head, nil
 }
 
+// listIDs is list for ids only.
+func (s *settings) listIDs(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]string, page, error) {
+	items, head, err := s.list(c, r, number, size, newestFirst)
+	if err != nil {
+		return nil, head, err
+	}
+	ids, err := readIDs(items)
+	if err != nil {
+		return nil, head, unusable(r.route, 200, nil, "is no list of things with ids: "+err.Error())
+	}
+	return ids, head, nil
+}
+
 // count asks a list for its total only.
+//
+//go:noinline
 func (s *settings) count(c *sdk.Call, r request) (int64, error) {
-	_, head, err := list(s, c, r, 1, 1, false, readID)
+	_, head, err := s.list(c, r, 1, 1, false)
 	return head.total, err
 }
 
@@ -44,7 +61,7 @@ func (s *settings) sessions(c *sdk.Call, n *native, peer string, number int64) (
 	if s.fixed != "" {
 		r.route, r.peer, r.body = "peer_sessions", peer, filters(func(e *jx.Encoder) { e.Field("is_active", func(e *jx.Encoder) { e.Bool(true) }) })
 	}
-	return list(s, c, r, number, pageSize, false, readID)
+	return s.listIDs(c, r, number, pageSize, false)
 }
 
 // members are the peers whose sessions together are all of the scope's: one stands for all in a workspace of the scope's own.
@@ -56,6 +73,8 @@ func (s *settings) members(n *native) []string {
 }
 
 // filters is the body of a list or search with the filters that write puts in.
+//
+//go:noinline
 func filters(write func(e *jx.Encoder)) []byte {
 	var e jx.Encoder
 	e.ObjStart()
@@ -68,6 +87,8 @@ func filters(write func(e *jx.Encoder)) []byte {
 }
 
 // field writes a text. What is filtered by never comes from outside unescaped: "*" would drop the condition.
+//
+//go:noinline
 func field(e *jx.Encoder, name, value string) {
 	e.FieldStart(name)
 	e.Str(value)
@@ -77,4 +98,20 @@ func field(e *jx.Encoder, name, value string) {
 func (n *native) about(e *jx.Encoder) {
 	field(e, "observer_id", n.user)
 	field(e, "observed_id", n.user)
+}
+
+// within begins a field that is an object.
+//
+//go:noinline
+func within(e *jx.Encoder, name string) {
+	e.FieldStart(name)
+	e.ObjStart()
+}
+
+// flag writes a boolean.
+//
+//go:noinline
+func flag(e *jx.Encoder, name string, value bool) {
+	e.FieldStart(name)
+	e.Bool(value)
 }

@@ -24,6 +24,7 @@ func (p *params) only(known ...string) {
 	}
 }
 
+//go:noinline
 func (p *params) wrong(name, what string) {
 	if p.err == nil {
 		p.err = abi.NewError(abi.CodeInvalidArgument, "params."+name+": "+what)
@@ -31,6 +32,8 @@ func (p *params) wrong(name, what string) {
 }
 
 // is tells whether a parameter is given; one of another type is wrong.
+//
+//go:noinline
 func (p *params) is(name string, t jx.Type, what string) bool {
 	raw, ok := p.given[name]
 	if !ok || len(raw) == 0 || jx.Raw(raw).Type() == jx.Null {
@@ -43,6 +46,7 @@ func (p *params) is(name string, t jx.Type, what string) bool {
 	return true
 }
 
+//go:noinline
 func (p *params) text(name string) string {
 	if !p.is(name, jx.String, "a string") {
 		return ""
@@ -54,6 +58,7 @@ func (p *params) text(name string) string {
 	return text
 }
 
+//go:noinline
 func (p *params) need(name string) string {
 	text := p.text(name)
 	if text == "" {
@@ -78,18 +83,22 @@ func (p *params) texts(name string) (texts []string) {
 }
 
 // whole is an integer, 0 where it is not given.
+//
+//go:noinline
 func (p *params) whole(name string) int64 {
 	if !p.is(name, jx.Number, "an integer") {
 		return 0
 	}
-	n, err := jx.DecodeBytes(p.given[name]).Int64()
-	if err != nil {
+	var n int64
+	if err := readNumber(jx.DecodeBytes(p.given[name]), &n); err != nil {
 		p.wrong(name, "want an integer")
 	}
 	return n
 }
 
 // copy writes given parameters of a type into an object as they are. Honcho checks their range.
+//
+//go:noinline
 func (p *params) copy(e *jx.Encoder, t jx.Type, what string, names ...string) {
 	for _, name := range names {
 		if p.is(name, t, what) {

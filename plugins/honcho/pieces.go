@@ -67,11 +67,10 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 		field(&x, "peer_id", peer)
 		field(&x, "content", p.text)
 		field(&x, "created_at", moment(at, i))
-		x.FieldStart("metadata")
-		x.ObjStart()
+		within(&x, "metadata")
 		field(&x, keyEvent, label(e.EventID))
-		number(&x, keyPiece, i)
-		number(&x, keyPieces, len(parts))
+		number(&x, keyPiece, int64(i))
+		number(&x, keyPieces, int64(len(parts)))
 		field(&x, keyRole, string(p.of.Role))
 		for _, l := range [][2]string{{"mh_session", e.SessionID}, {"mh_turn", e.TurnID}, {"mh_agent", e.AgentID}, {"mh_scenario", e.Scenario},
 			{"mh_context", e.Context}, {"mh_attribute", e.Attribute}} {
@@ -83,8 +82,7 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 			field(&x, keyPart, strconv.Itoa(p.index+1)+"/"+strconv.Itoa(p.last+1))
 		}
 		if p.changed {
-			x.FieldStart(keyClean)
-			x.Bool(true)
+			flag(&x, keyClean, true)
 		}
 		if p.index == 0 {
 			writeExtras(&x, p.of)
@@ -130,7 +128,7 @@ func writeExtras(x *jx.Encoder, m *abi.Message) {
 
 // writeOnce writes what is the whole event's.
 func writeOnce(x *jx.Encoder, e *abi.MemoryEvent, at time.Time) {
-	if e.Timestamp != at.UTC().Format("2006-01-02T15:04:05.999999Z07:00") {
+	if e.Timestamp != moment(at, 0) {
 		field(x, keyTime, e.Timestamp)
 	}
 	if len(e.Metadata) == 0 {
@@ -186,12 +184,56 @@ func plain(value []byte) bool {
 
 // moment is a piece's created_at: Honcho keeps microseconds, and one more for each piece keeps their order visible. Its own order is that of insertion.
 func moment(at time.Time, i int) string {
-	return at.UTC().Truncate(time.Microsecond).Add(time.Duration(i) * time.Microsecond).Format("2006-01-02T15:04:05.999999Z07:00")
+	micros := int64(at.Nanosecond()/1000) + int64(i)
+	seconds := at.Unix() + micros/1e6
+	micros %= 1e6
+	days, rest := seconds/86400, seconds%86400
+	if rest < 0 {
+		days, rest = days-1, rest+86400
+	}
+	year, month, day := civil(days)
+	text := digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) + "T" + digits(rest/3600, 2) + ":" + digits(rest/60%60, 2) + ":" + digits(rest%60, 2)
+	if micros > 0 {
+		text += "." + strings.TrimRight(digits(micros, 6), "0")
+	}
+	return text + "Z"
 }
 
-func number(x *jx.Encoder, name string, value int) {
+// civil is the date of a day since 1970-01-01, by the proleptic Gregorian calendar. It is here because time.Format brings 8 KB into a guest.
+func civil(days int64) (year, month, day int64) {
+	z := days + 719468 // since 0000-03-01
+	era := z / 146097
+	if z < 0 {
+		era = (z - 146096) / 146097
+	}
+	of := z - era*146097
+	y := (of - of/1460 + of/36524 - of/146096) / 365
+	inYear := of - (365*y + y/4 - y/100)
+	m := (5*inYear + 2) / 153
+	day = inYear - (153*m+2)/5 + 1
+	month = m + 3
+	year = y + era*400
+	if month > 12 {
+		month, year = month-12, year+1
+	}
+	return year, month, day
+}
+
+// digits writes a number with zeros before it.
+func digits(n int64, width int) string {
+	text := strconv.FormatInt(n, 10)
+	for len(text) < width {
+		text = "0" + text
+	}
+	return text
+}
+
+// number writes an integer.
+//
+//go:noinline
+func number(x *jx.Encoder, name string, value int64) {
 	x.FieldStart(name)
-	x.Int(value)
+	x.Int64(value)
 }
 
 // messagesBody is the body of a write.

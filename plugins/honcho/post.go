@@ -25,7 +25,7 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 			return nil, failed // the host let nothing out
 		}
 	case head.Status == 200 || head.Status == 201:
-		if stored, err := readStored(body); err == nil && len(stored) == len(pieces) {
+		if stored, err := readMessageList(body); err == nil && len(stored) == len(pieces) {
 			return stored, nil
 		}
 		failed, answered = unusable("messages", head.Status, body, "is not the list of what was stored"), true
@@ -51,11 +51,16 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	return nil, failed
 }
 
-func readStored(body []byte) ([]message, error) {
+// readMessageList reads a bare list of messages.
+func readMessageList(body []byte) ([]message, error) {
 	if !abi.ValidJSON(body) {
 		return nil, abi.NewError(abi.CodeBackend, "not JSON")
 	}
-	return readAll(body, readMessage)
+	items, err := readList(body)
+	if err != nil {
+		return nil, err
+	}
+	return readMessages(items)
 }
 
 // lookUp asks Honcho which of the pieces it has, in their order; asked is false where it did not answer.

@@ -41,8 +41,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 		return answer, s.ofConclusion(c, &n, r.NativeID, number, size, answer)
 	}
 	return answer, s.conclusionsInto(c, &n, answer, number, size, func(e *jx.Encoder) {
-		e.FieldStart("created_at")
-		e.ObjStart()
+		within(e, "created_at")
 		if r.From != "" {
 			field(e, "gte", r.From)
 		}
@@ -82,8 +81,7 @@ func (s *settings) ofConclusion(c *sdk.Call, n *native, id string, number, size 
 		}
 	}
 	return s.conclusionsInto(c, n, into, number, size, func(e *jx.Encoder) {
-		e.FieldStart("source_ids")
-		e.ObjStart()
+		within(e, "source_ids")
 		e.FieldStart("contains")
 		e.ArrStart()
 		e.Str(id)
@@ -98,9 +96,13 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 		n.about(e)
 		condition(e)
 	})}
-	found, head, err := list(s, c, r, number, size, false, readConclusion)
+	items, head, err := s.list(c, r, number, size, false)
 	if err != nil {
 		return err
+	}
+	found, err := readConclusions(items)
+	if err != nil {
+		return unusable(r.route, 200, nil, "is no list of conclusions: "+err.Error())
 	}
 	for i := range found {
 		x := &found[i]

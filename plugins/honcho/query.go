@@ -69,10 +69,8 @@ var queries = []struct {
 				field(e, "level", level)
 			}
 			if least := q.params.whole("times_derived"); least > 0 {
-				e.FieldStart("times_derived")
-				e.ObjStart()
-				e.FieldStart("gte")
-				e.Int64(least)
+				within(e, "times_derived")
+				number(e, "gte", least)
 				e.ObjEnd()
 			}
 		})
@@ -124,6 +122,7 @@ func (q *query) add(name, value string) {
 	q.request.query = append(q.request.query, abi.QueryParam{Key: name, Value: value})
 }
 
+//go:noinline
 func (q *query) number(name string) {
 	if n := q.params.whole(name); n != 0 {
 		q.add(name, strconv.FormatInt(n, 10))
@@ -137,8 +136,7 @@ func (q *query) optionalSession(e *jx.Encoder) {
 }
 
 func (q *query) filters(e *jx.Encoder, write func(*jx.Encoder)) {
-	e.FieldStart("filters")
-	e.ObjStart()
+	within(e, "filters")
 	write(e)
 	e.ObjEnd()
 }

@@ -121,6 +121,7 @@ func (l *look) events(into *[]string) {
 	}
 }
 
+//go:noinline
 func (l *look) warn(code, text string) { l.answer.Warnings = append(l.answer.Warnings, code+": "+text) }
 
 // pending answers for a queue that has rows. It says why they may wait, as far as that can be told from outside.
@@ -241,6 +242,8 @@ func (s *settings) queueOfPeers(c *sdk.Call, n *native) (sum queue, err error) {
 }
 
 // queueStatus asks for counts, of one author where sender is given. The filter observer_id is of no use: it matches dreams only.
+//
+//go:noinline
 func (s *settings) queueStatus(c *sdk.Call, workspace, sender string) (queue, error) {
 	r := request{route: "queue_status", workspace: workspace}
 	if sender != "" {
@@ -262,8 +265,7 @@ func (s *settings) derivedSince(c *sdk.Call, n *native, at string) (int64, error
 	return s.count(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) {
 		n.about(e)
 		if at != "" {
-			e.FieldStart("created_at")
-			e.ObjStart()
+			within(e, "created_at")
 			field(e, "gte", at)
 			e.ObjEnd()
 		}

@@ -97,6 +97,8 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 }
 
 // later is the later of two times; one that cannot be read never is.
+//
+//go:noinline
 func later(a, b string) string {
 	at, err1 := abi.ParseTime(a)
 	bt, err2 := abi.ParseTime(b)

@@ -27,6 +27,8 @@ type reply struct {
 }
 
 // send makes a call. Any status that is no success and not declared as empty is an error, and so is a success whose body is not JSON.
+//
+//go:noinline
 func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 	head, body, err := s.exchange(c, r)
 	if err != nil {
@@ -44,6 +46,8 @@ func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 }
 
 // exchange makes a call and returns whatever Honcho answered.
+//
+//go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
 	params := map[string]string{}
 	for name, value := range map[string]string{"workspace": r.workspace, "session": r.session, "peer": r.peer, "conclusion": r.conclusion} {
@@ -55,6 +59,8 @@ func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, 
 }
 
 // failure is the typed error of an answer that is no success. The body is kept as it came.
+//
+//go:noinline
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	code, hint := abi.CodeBackend, ""
 	said := detail(body)
@@ -102,12 +108,15 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 }
 
 // unusable is the error of an answer that cannot be read.
+//
+//go:noinline
 func unusable(route string, status int64, body []byte, what string) *abi.Error {
 	e := abi.NewError(abi.CodeBackend, "Honcho's answer to "+route+" "+what)
 	e.Route, e.Native = route, nativeError(status, body)
 	return e
 }
 
+//go:noinline
 func nativeError(status int64, body []byte) *abi.NativeError {
 	if len(body) > abi.NativeBodyLimit {
 		body = body[:abi.NativeBodyLimit]
@@ -166,32 +175,15 @@ func detail(body []byte) string {
 	return clip(strings.Join(said, "; "), maxDetail)
 }
 
-// limitIn is the number that the first error of a 422 list gives as its upper limit.
-func limitIn(body []byte) (most string) {
-	if !abi.ValidJSON(body) {
-		return ""
+// limitIn is the number that a 422 list gives as its upper limit: "ctx": {"le": 100000}.
+func limitIn(body []byte) string {
+	_, rest, _ := strings.Cut(string(body), `"le":`)
+	rest = strings.TrimLeft(rest, " ")
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
 	}
-	_ = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) error {
-		if key != "detail" || d.Next() != jx.Array {
-			return d.Skip()
-		}
-		return d.Arr(func(d *jx.Decoder) error {
-			return eachField(d, func(d *jx.Decoder, key string) error {
-				if key != "ctx" {
-					return d.Skip()
-				}
-				return eachField(d, func(d *jx.Decoder, key string) error {
-					if key == "le" && d.Next() == jx.Number && most == "" {
-						raw, err := d.Raw()
-						most = string(raw)
-						return err
-					}
-					return d.Skip()
-				})
-			})
-		})
-	})
-	return most
+	return rest[:end]
 }
 
 // clip is the beginning of a text, up to so many bytes, ending between characters.

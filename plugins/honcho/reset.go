@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/go-faster/jx"
 
@@ -18,30 +19,24 @@ type resetState struct {
 
 const resetKey = "reset"
 
-func readReset(c *sdk.Call) (r resetState) {
+func readReset(c *sdk.Call) resetState {
 	value, _, err := c.Get(resetKey)
 	if err != nil || len(value) == 0 {
-		return r
+		return resetState{}
 	}
-	_ = eachField(jx.DecodeBytes(value), func(d *jx.Decoder, key string) (err error) {
-		switch key {
-		case "sessions":
-			r.sessions, err = d.Int64()
-		case "conclusions":
-			r.conclusions, err = d.Int64()
-		case "deleting":
-			r.deleting, err = d.Bool()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
-	return r
+	var counts [3]int64
+	for i, text := range strings.SplitN(string(value), " ", len(counts)) {
+		counts[i], _ = strconv.ParseInt(text, 10, 64)
+	}
+	return resetState{counts[0], counts[1], counts[2] == 1}
 }
 
 func (r *resetState) write(c *sdk.Call) error {
-	return c.Put(resetKey, []byte(`{"sessions":`+strconv.FormatInt(r.sessions, 10)+`,"conclusions":`+strconv.FormatInt(r.conclusions, 10)+
-		`,"deleting":`+strconv.FormatBool(r.deleting)+`}`), sdk.AnyVersion)
+	deleting := " 0"
+	if r.deleting {
+		deleting = " 1"
+	}
+	return c.Put(resetKey, []byte(strconv.FormatInt(r.sessions, 10)+" "+strconv.FormatInt(r.conclusions, 10)+deleting), sdk.AnyVersion)
 }
 
 // resetMS is what must be left of the call's time to go on deleting; with less the answer is in_progress.
@@ -144,6 +139,8 @@ func (s *settings) deleteSessions(c *sdk.Call, n *native, peer string, at *reset
 }
 
 // remove deletes one thing; gone is false where it was not there.
+//
+//go:noinline
 func (s *settings) remove(c *sdk.Call, r request) (gone bool, err error) {
 	head, body, err := s.exchange(c, r)
 	switch {
@@ -202,8 +199,8 @@ func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *a
 
 func (s *settings) deleteConclusions(c *sdk.Call, n *native, role, peer string, at *resetState) (emptied bool, err error) {
 	for {
-		ids, _, err := list(s, c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, role, peer) })},
-			1, pageSize, false, readID)
+		ids, _, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, role, peer) })},
+			1, pageSize, false)
 		if err != nil || len(ids) == 0 {
 			return err == nil, err
 		}

@@ -173,8 +173,12 @@ func (q *retrieval) checkContext(answer *reply, session string) error {
 			return nil
 		case "messages":
 			return eachItem(d, func(d *jx.Decoder) error {
-				m, err := readMessage(d)
-				if err == nil && (m.workspace != q.native.workspace || m.session != session) {
+				raw, err := d.Raw()
+				if err != nil {
+					return err
+				}
+				var m message
+				if err = m.read(raw); err == nil && (m.workspace != q.native.workspace || m.session != session) {
 					return breach("context", "a message of another workspace or session", m.raw)
 				}
 				return err
@@ -209,13 +213,10 @@ func (q *retrieval) readMessages() error {
 	var e jx.Encoder
 	e.ObjStart()
 	field(&e, "query", q.query)
-	e.FieldStart("limit")
-	e.Int64(limit)
+	number(&e, "limit", limit)
 	if labels := q.labels(); len(labels) > 0 {
-		e.FieldStart("filters")
-		e.ObjStart()
-		e.FieldStart("metadata")
-		e.ObjStart()
+		within(&e, "filters")
+		within(&e, "metadata")
 		for _, l := range labels {
 			field(&e, l[0], label(l[1]))
 		}
@@ -229,7 +230,7 @@ func (q *retrieval) readMessages() error {
 		return err
 	}
 	q.keep(route.route, answer.body)
-	found, err := readAll(answer.body, readMessage)
+	found, err := readMessageList(answer.body)
 	if err != nil {
 		return unusable(route.route, answer.status, answer.body, "is no list of messages: "+err.Error())
 	}
@@ -263,24 +264,19 @@ func (q *retrieval) supplement(name, words string) error {
 	case "peer_context":
 		r.query = q.selection()
 	case "representation":
-		e.FieldStart("max_conclusions")
-		e.Int64(q.conclusions)
+		number(&e, "max_conclusions", q.conclusions)
 		if words != "" {
 			field(&e, "search_query", words)
-			e.FieldStart("search_top_k")
-			e.Int64(q.topK())
+			number(&e, "search_top_k", q.topK())
 			q.distance(&e, "search_max_distance")
 		}
-		e.FieldStart("include_most_frequent")
-		e.Bool(s.includeMostFrequent)
+		flag(&e, "include_most_frequent", s.includeMostFrequent)
 	case "conclusions":
 		r.route, r.peer = "conclusions_query", ""
 		field(&e, "query", words)
-		e.FieldStart("top_k")
-		e.Int64(q.conclusions)
+		number(&e, "top_k", q.conclusions)
 		q.distance(&e, "distance")
-		e.FieldStart("filters")
-		e.ObjStart()
+		within(&e, "filters")
 		n.about(&e)
 		e.ObjEnd()
 	}
@@ -296,7 +292,11 @@ func (q *retrieval) supplement(name, words string) error {
 	if r.route != "conclusions_query" {
 		return nil
 	}
-	found, err := readAll(answer.body, readConclusion)
+	items, err := readList(answer.body)
+	if err != nil {
+		return unusable(r.route, answer.status, answer.body, "is no list: "+err.Error())
+	}
+	found, err := readConclusions(items)
 	if err != nil {
 		return unusable(r.route, answer.status, answer.body, "is no list of conclusions: "+err.Error())
 	}
@@ -315,6 +315,7 @@ func (q *retrieval) distance(e *jx.Encoder, name string) {
 	}
 }
 
+//go:noinline
 func (q *retrieval) keep(route string, body []byte) {
 	q.result.Raw.Calls = append(q.result.Raw.Calls, abi.RawCall{Route: route, Body: body})
 }

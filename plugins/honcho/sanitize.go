@@ -13,6 +13,8 @@ var specialTokens = []string{"<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>
 const broken = "\u200b"
 
 // sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed tells whether there were any.
+//
+//go:noinline
 func sanitize(text string) (clean string, changed bool) {
 	clean = text
 	if strings.Contains(clean, "<|") {

@@ -23,6 +23,8 @@ var (
 )
 
 // label makes a text safe to filter by. Texts without "*", "%" and control characters stay as they are.
+//
+//go:noinline
 func label(text string) string {
 	if text == "" {
 		return ""
@@ -54,6 +56,7 @@ type native struct {
 	parts                     []string // of a fixed workspace: the whole scope
 }
 
+//go:noinline
 func (s *settings) native(c *sdk.Call) native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, strconv.FormatInt(c.Generation, 10)}
 	if s.fixed != "" {
@@ -69,6 +72,8 @@ func (s *settings) native(c *sdk.Call) native {
 }
 
 // session is the native id of a session.
+//
+//go:noinline
 func (n *native) session(id string) string {
 	if n.parts != nil {
 		return "s-" + sdk.NativeID(joined, append(append([]string(nil), n.parts...), id)...)

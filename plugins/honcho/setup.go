@@ -129,10 +129,8 @@ func (s *settings) peerBody(c *sdk.Call, n *native, peer string) []byte {
 		e.FieldStart("metadata")
 		s.writeScope(&e, c)
 	}
-	e.FieldStart("configuration")
-	e.ObjStart()
-	e.FieldStart("observe_me")
-	e.Bool(s.observed(n, peer))
+	within(&e, "configuration")
+	flag(&e, "observe_me", s.observed(n, peer))
 	e.ObjEnd()
 	e.ObjEnd()
 	return e.Bytes()

@@ -28,7 +28,7 @@ type conclusion struct {
 
 // page is the head of every list.
 type page struct {
-	total, number, pages int64
+	total, pages int64
 }
 
 // queue counts rows of the deriver's queue, not work units. A row that failed counts as completed.
@@ -39,6 +39,8 @@ type queue struct {
 func (q queue) outstanding() int64 { return q.inProgress + q.pending }
 
 // eachField calls read for every field of an object. Null has none.
+//
+//go:noinline
 func eachField(d *jx.Decoder, read func(d *jx.Decoder, key string) error) error {
 	if d.Next() == jx.Null {
 		return d.Null()
@@ -47,6 +49,8 @@ func eachField(d *jx.Decoder, read func(d *jx.Decoder, key string) error) error 
 }
 
 // eachItem calls read for every element of a list. Null has none.
+//
+//go:noinline
 func eachItem(d *jx.Decoder, read func(d *jx.Decoder) error) error {
 	if d.Next() == jx.Null {
 		return d.Null()
@@ -54,6 +58,7 @@ func eachItem(d *jx.Decoder, read func(d *jx.Decoder) error) error {
 	return d.Arr(read)
 }
 
+//go:noinline
 func readText(d *jx.Decoder, into *string) (err error) {
 	if d.Next() == jx.Null {
 		return d.Null()
@@ -62,21 +67,22 @@ func readText(d *jx.Decoder, into *string) (err error) {
 	return err
 }
 
+//go:noinline
 func readNumber(d *jx.Decoder, into *int64) (err error) {
 	if d.Next() == jx.Null {
 		return d.Null()
 	}
-	*into, err = d.Int64()
+	raw, err := d.Raw()
+	if err == nil {
+		*into, err = strconv.ParseInt(string(raw), 10, 64)
+	}
 	return err
 }
 
-func readMessage(d *jx.Decoder) (m message, err error) {
-	raw, err := d.Raw()
-	if err != nil {
-		return m, err
-	}
-	m.raw = append(abi.Raw(nil), raw...)
-	err = eachField(jx.DecodeBytes(m.raw), func(d *jx.Decoder, key string) error {
+// read reads a message. The item's bytes stay in use.
+func (m *message) read(item jx.Raw) error {
+	m.raw = abi.Raw(item)
+	return eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &m.id)
@@ -97,7 +103,6 @@ func readMessage(d *jx.Decoder) (m message, err error) {
 		}
 		return d.Skip()
 	})
-	return m, err
 }
 
 // readMark reads what record put into a message's metadata. Others may have written there, too: what is of another type is not ours.
@@ -108,7 +113,7 @@ func (m *message) readMark(d *jx.Decoder, key string) error {
 		m.event = unlabel(text)
 		return err
 	case (key == keyPiece || key == keyPieces) && d.Next() == jx.Number:
-		raw, err := d.Num()
+		raw, err := d.Raw()
 		n, notInt := strconv.Atoi(string(raw))
 		if notInt != nil {
 			n = -1
@@ -123,13 +128,10 @@ func (m *message) readMark(d *jx.Decoder, key string) error {
 	return d.Skip()
 }
 
-func readConclusion(d *jx.Decoder) (x conclusion, err error) {
-	raw, err := d.Raw()
-	if err != nil {
-		return x, err
-	}
-	x.raw = append(abi.Raw(nil), raw...)
-	err = eachField(jx.DecodeBytes(x.raw), func(d *jx.Decoder, key string) error {
+// read reads a conclusion. The item's bytes stay in use.
+func (x *conclusion) read(item jx.Raw) error {
+	x.raw = abi.Raw(item)
+	return eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &x.id)
@@ -148,13 +150,12 @@ func readConclusion(d *jx.Decoder) (x conclusion, err error) {
 		}
 		return d.Skip()
 	})
-	return x, err
 }
 
-// readAll reads a bare list.
-func readAll[T any](body []byte, read func(*jx.Decoder) (T, error)) (items []T, err error) {
+// readList reads a bare list.
+func readList(body []byte) (items []jx.Raw, err error) {
 	err = eachItem(jx.DecodeBytes(body), func(d *jx.Decoder) error {
-		item, err := read(d)
+		item, err := d.Raw()
 		items = append(items, item)
 		return err
 	})
@@ -162,20 +163,18 @@ func readAll[T any](body []byte, read func(*jx.Decoder) (T, error)) (items []T, 
 }
 
 // readPage reads a list with its head: {"items": [...], "total": n, "page": 1, "size": 50, "pages": k}.
-func readPage[T any](body []byte, read func(*jx.Decoder) (T, error)) (items []T, head page, err error) {
+func readPage(body []byte) (items []jx.Raw, head page, err error) {
 	head.total = -1
-	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) error {
+	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) (err error) {
 		switch key {
 		case "items":
-			return eachItem(d, func(d *jx.Decoder) error {
-				item, err := read(d)
-				items = append(items, item)
-				return err
-			})
+			var raw jx.Raw
+			if raw, err = d.Raw(); err == nil {
+				items, err = readList(raw)
+			}
+			return err
 		case "total":
 			return readNumber(d, &head.total)
-		case "page":
-			return readNumber(d, &head.number)
 		case "pages":
 			return readNumber(d, &head.pages)
 		}
@@ -187,15 +186,41 @@ func readPage[T any](body []byte, read func(*jx.Decoder) (T, error)) (items []T,
 	return items, head, err
 }
 
-// readID reads only the id of an item: of a session or a peer.
-func readID(d *jx.Decoder) (id string, err error) {
-	err = eachField(d, func(d *jx.Decoder, key string) error {
-		if key == "id" {
-			return readText(d, &id)
+func readMessages(items []jx.Raw) ([]message, error) {
+	found := make([]message, len(items))
+	for i, item := range items {
+		if err := found[i].read(item); err != nil {
+			return nil, err
 		}
-		return d.Skip()
-	})
-	return id, err
+	}
+	return found, nil
+}
+
+func readConclusions(items []jx.Raw) ([]conclusion, error) {
+	found := make([]conclusion, len(items))
+	for i, item := range items {
+		if err := found[i].read(item); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// readIDs reads only the ids of items: of sessions, peers or conclusions.
+func readIDs(items []jx.Raw) ([]string, error) {
+	ids := make([]string, len(items))
+	for i, item := range items {
+		err := eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
+			if key == "id" {
+				return readText(d, &ids[i])
+			}
+			return d.Skip()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 func readQueue(body []byte) (q queue, err error) {
