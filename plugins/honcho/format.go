@@ -6,7 +6,7 @@ import (
 )
 
 // blocksOf renders items. A heading stands with the first item under it and is never left alone.
-func blocksOf(items []item) []string {
+func blocksOf(items []*item) []string {
 	blocks := make([]string, len(items))
 	for i := range items {
 		text := items[i].line + "\n"
@@ -19,7 +19,7 @@ func blocksOf(items []item) []string {
 }
 
 // format fits items into a budget: the first ones. Of an item that is too large alone the beginning is kept.
-func (s *settings) format(c *sdk.Call, items []item, budget abi.ContextBudget) sdk.Fitted {
+func (s *settings) format(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk.Fitted {
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocksOf(items), budget)
 }
 

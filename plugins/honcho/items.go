@@ -17,11 +17,11 @@ type item struct {
 }
 
 // readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text.
-func readItems(raw *abi.RawResult) (items []item, err error) {
+func readItems(raw *abi.RawResult) (items []*item, err error) {
 	for i := range raw.Calls {
 		call := &raw.Calls[i]
 		at := "/calls/" + strconv.Itoa(i) + "/body"
-		var more []item
+		var more []*item
 		switch call.Route {
 		case "context", "representation", "peer_context":
 			more, err = proseItems(call.Body, at)
@@ -48,8 +48,8 @@ const representationHeading = "Honcho's representation of the user; a time in br
 
 // proseItems reads session context, peer context and representation: what was derived first, then card and summary, then messages, the newest first, since
 // a budget that is short keeps what stands first.
-func proseItems(body abi.Raw, at string) (items []item, err error) {
-	var card, summary, messages []item
+func proseItems(body abi.Raw, at string) (items []*item, err error) {
+	var card, summary, messages []*item
 	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) (err error) {
 		switch {
 		case key == "peer_representation" || key == "representation":
@@ -62,8 +62,7 @@ func proseItems(body abi.Raw, at string) (items []item, err error) {
 			err = eachItem(d, func(d *jx.Decoder) error {
 				var line string
 				err := readText(d, &line)
-				card = append(card, item{abi.Evidence{Pointer: at + "/peer_card/" + strconv.Itoa(n), Group: "card", NativeType: "peer_card", Text: line},
-					"Honcho's card of the user", "- " + oneParagraph(line)})
+				card = append(card, newItem(at+"/peer_card/"+strconv.Itoa(n), "card", "peer_card", line, "Honcho's card of the user", "- "+oneParagraph(line)))
 				n++
 				return err
 			})
@@ -86,24 +85,24 @@ func proseItems(body abi.Raw, at string) (items []item, err error) {
 	return items, err
 }
 
-func factItems(text, at string) (items []item) {
+func factItems(text, at string) (items []*item) {
 	for _, f := range parseRepresentation(text) {
 		line := strings.TrimSpace(text[f.start:f.end])
-		basis := abi.TimeEvent
-		if f.at == "" {
-			basis = ""
-		}
 		heading := representationHeading
 		if f.section != "" {
 			heading += "\n" + f.section + ":"
 		}
-		items = append(items, item{abi.Evidence{Pointer: at, Group: f.section, Span: &abi.Span{Start: int64(f.start), End: int64(f.end)}, NativeType: "conclusion",
-			Text: line, CreatedAt: f.at, TimeBasis: basis}, heading, oneParagraph(line)})
+		it := newItem(at, f.section, "conclusion", line, heading, oneParagraph(line))
+		it.evidence.Span = &abi.Span{Start: int64(f.start), End: int64(f.end)}
+		if it.evidence.CreatedAt = f.at; f.at != "" {
+			it.evidence.TimeBasis = abi.TimeEvent
+		}
+		items = append(items, it)
 	}
 	return items
 }
 
-func summaryItems(d *jx.Decoder, at string) ([]item, error) {
+func summaryItems(d *jx.Decoder, at string) ([]*item, error) {
 	var kind, content, createdAt string
 	err := eachField(d, func(d *jx.Decoder, key string) error {
 		switch key {
@@ -119,11 +118,12 @@ func summaryItems(d *jx.Decoder, at string) ([]item, error) {
 	if err != nil || content == "" {
 		return nil, err
 	}
-	return []item{{abi.Evidence{Pointer: at, Group: "summary", NativeType: kind, Text: content, CreatedAt: createdAt, TimeBasis: abi.TimeDerived},
-		"Honcho's summary of this session", "[" + bracket(createdAt, kind) + "] " + oneParagraph(content)}}, nil
+	it := newItem(at, "summary", kind, content, "Honcho's summary of this session", "["+bracket(createdAt, kind)+"] "+oneParagraph(content))
+	it.evidence.CreatedAt, it.evidence.TimeBasis = createdAt, abi.TimeDerived
+	return []*item{it}, nil
 }
 
-func conclusionItems(body abi.Raw, at string) (items []item, err error) {
+func conclusionItems(body abi.Raw, at string) (items []*item, err error) {
 	raw, err := readList(body)
 	if err != nil {
 		return nil, err
@@ -131,13 +131,15 @@ func conclusionItems(body abi.Raw, at string) (items []item, err error) {
 	found, err := readConclusions(raw)
 	for i := range found {
 		x := &found[i]
-		items = append(items, item{x.evidence(at + "/" + strconv.Itoa(i)), "Conclusions that Honcho's search found, with the time of derivation",
-			"[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content)})
+		it := newItem(at+"/"+strconv.Itoa(i), "", "", "", "Conclusions that Honcho's search found, with the time of derivation",
+			"["+bracket(x.createdAt, x.level, x.id)+"] "+oneParagraph(x.content))
+		x.describe(&it.evidence)
+		items = append(items, it)
 	}
 	return items, err
 }
 
-func messageItems(body abi.Raw, at, heading string) (items []item, err error) {
+func messageItems(body abi.Raw, at, heading string) (items []*item, err error) {
 	raw, err := readList(body)
 	if err != nil {
 		return nil, err
@@ -145,22 +147,33 @@ func messageItems(body abi.Raw, at, heading string) (items []item, err error) {
 	found, err := readMessages(raw)
 	for i := range found {
 		m := &found[i]
-		items = append(items, item{m.evidence(at + "/" + strconv.Itoa(i)), heading,
-			"[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content)})
+		it := newItem(at+"/"+strconv.Itoa(i), "", "", "", heading, "["+bracket(m.createdAt, m.peer, m.id)+"] "+oneParagraph(m.content))
+		m.describe(&it.evidence)
+		items = append(items, it)
 	}
 	return items, err
 }
 
-func (x *conclusion) evidence(pointer string) abi.Evidence {
-	return abi.Evidence{Pointer: pointer, Group: x.level, NativeID: x.id, NativeType: "conclusion", Text: x.content, CreatedAt: x.createdAt, TimeBasis: abi.TimeDerived}
+// newItem is an item at a place in raw.
+//
+//go:noinline
+func newItem(pointer, group, kind, text, heading, line string) *item {
+	it := &item{heading: heading, line: line}
+	it.evidence.Pointer, it.evidence.Group, it.evidence.NativeType, it.evidence.Text = pointer, group, kind, text
+	return it
 }
 
-func (m *message) evidence(pointer string) abi.Evidence {
-	e := abi.Evidence{Pointer: pointer, Group: "messages", NativeID: m.id, NativeType: "message", Text: m.content, CreatedAt: m.createdAt, TimeBasis: abi.TimeEvent}
+// describe fills in what a conclusion is.
+func (x *conclusion) describe(e *abi.Evidence) {
+	e.Group, e.NativeID, e.NativeType, e.Text, e.CreatedAt, e.TimeBasis = x.level, x.id, "conclusion", x.content, x.createdAt, abi.TimeDerived
+}
+
+// describe fills in what a message is.
+func (m *message) describe(e *abi.Evidence) {
+	e.Group, e.NativeID, e.NativeType, e.Text, e.CreatedAt, e.TimeBasis = "messages", m.id, "message", m.content, m.createdAt, abi.TimeEvent
 	if m.event != "" {
 		e.SourceEventIDs = []string{m.event}
 	}
-	return e
 }
 
 // bracket joins what is known of an item; nothing takes the place of what is not.

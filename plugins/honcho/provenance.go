@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/go-faster/jx"
@@ -57,9 +56,7 @@ func (s *settings) ofEvent(c *sdk.Call, n *native, event string, into *abi.Prove
 	complete, err := s.sessionsOf(c, n, func(session string) (bool, error) {
 		found, err := s.messagesOf(c, n, session, event)
 		for i := range found {
-			evidence := found[i].evidence("")
-			evidence.Rank = int64(len(into.Items) + 1)
-			into.Items = append(into.Items, abi.ProvenanceItem{Evidence: evidence, Native: found[i].raw})
+			found[i].describe(added(into, found[i].raw))
 		}
 		return len(found) > 0, err
 	})
@@ -109,12 +106,10 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 		if x.observer != n.user || x.observed != n.user {
 			return breach(r.route, "a conclusion about another peer", x.raw)
 		}
-		if slices.ContainsFunc(into.Items, func(p abi.ProvenanceItem) bool { return p.Evidence.NativeID == x.id }) {
-			continue
+		if len(into.Items) > 0 && into.Items[0].Evidence.NativeID == x.id {
+			continue // the one that was asked for
 		}
-		evidence := x.evidence("")
-		evidence.Rank = int64(len(into.Items) + 1)
-		into.Items = append(into.Items, abi.ProvenanceItem{Evidence: evidence, Native: x.raw})
+		x.describe(added(into, x.raw))
 		into.Trace.LastDerivedAt = later(into.Trace.LastDerivedAt, x.createdAt)
 	}
 	into.NextCursor = ""
@@ -122,6 +117,14 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 		into.NextCursor = strconv.FormatInt(number+1, 10)
 	}
 	return nil
+}
+
+// added is the evidence of a further item.
+func added(into *abi.Provenance, native abi.Raw) *abi.Evidence {
+	into.Items = append(into.Items, abi.ProvenanceItem{Native: native})
+	e := &into.Items[len(into.Items)-1].Evidence
+	e.Rank = int64(len(into.Items))
+	return e
 }
 
 // isNativeID tells whether a text can be an id of Honcho: letters, digits, "_" and "-".

@@ -8,7 +8,7 @@ import (
 )
 
 // report says in the trace what was asked, what came and how the budget took effect.
-func (q *retrieval) report(items []item, fitted sdk.Fitted) {
+func (q *retrieval) report(items []*item, fitted sdk.Fitted) {
 	s, r, t := q.settings, q.request, q.result.Trace
 	routes := make([]string, len(q.result.Raw.Calls))
 	for i := range routes {
