@@ -296,7 +296,7 @@ func (b *bench) oneRoute(s abi.MemoryScope) outcome {
 		}
 	}
 	if len(routes) < 2 {
-		return foundOut("a question takes %d routes", len(routes))
+		return aside("a question takes %d routes", len(routes))
 	}
 	for _, f := range someFaults("500", faultDropped) {
 		for _, route := range routes {

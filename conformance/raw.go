@@ -46,7 +46,7 @@ func checkRaw(b *bench) {
 // verbatim compares raw with the answers of the backend.
 func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	if len(sent) == 0 {
-		return foundOut("no native call was made: raw is the provider's own state")
+		return aside("no native call was made: raw is the provider's own state")
 	}
 	for i, c := range r.Raw.Calls {
 		body, ok := decode(c.Body)
