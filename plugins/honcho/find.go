@@ -88,31 +88,37 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 			if _, err := look(m.session); err != nil {
 				return nil, err
 			}
-			return answerFound(found), nil
+			return s.answerFound(&n, r, found), nil
 		}
 	}
 	complete, err := s.sessionsOf(c, &n, look)
 	if err != nil {
 		return nil, err
 	}
-	answer := answerFound(found)
+	answer := s.answerFound(&n, r, found)
 	if answer.Found == "absent" && !complete {
 		answer.Found = "unknown"
 	}
 	return answer, nil
 }
 
-// answerFound sorts an event's messages by piece and names what is missing.
-func answerFound(found []message) *abi.FindEventAnswer {
+// answerFound sorts an event's messages by piece and names what is missing. The marker is that of a receipt that may have been lost.
+func (s *settings) answerFound(n *native, r *abi.FindEventRequest, found []message) *abi.FindEventAnswer {
 	if len(found) == 0 {
 		return &abi.FindEventAnswer{Found: "absent"}
 	}
 	a := &abi.FindEventAnswer{Found: "present"}
 	all := 0
+	m := marker{sentAt: r.SentAt, session: found[0].session, event: r.EventID}
 	for i := range found {
 		a.NativeIDs = append(a.NativeIDs, found[i].id)
 		all = max(all, found[i].pieces)
+		if s.observed(n, found[i].peer) {
+			m.rows++
+			m.tokens += found[i].tokens
+		}
 	}
+	a.Markers = []string{m.String()}
 	there := make([]bool, min(all, maxPieces))
 	for i := range found {
 		if at := found[i].piece; at >= 0 && at < len(there) {
