@@ -13,6 +13,8 @@ import (
 const (
 	// rowDelay is how long after a write its queue rows may still be missing: they are inserted after the response.
 	rowDelay = 3 * time.Second
+	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have landed late (settle_ms), its rows later.
+	lateDelay = 15 * time.Second
 	// stalledAfter is how long rows may wait with none in progress before that is called stalled.
 	stalledAfter = 60 * time.Second
 	// cleanup is how often Honcho drops rows that are done from its counts, with some room.
@@ -69,16 +71,25 @@ func (l *look) run() error {
 		l.answer.Status = abi.ReadinessReady // nothing was ever posted
 		return nil
 	}
-	if since, known := l.since(l.lastAt()); !known || since < rowDelay {
-		counted, err := l.settings.rowsOf(l.call, l.native)
+	if since, known := l.since(l.lastAt()); !known || since < lateDelay {
+		rows, err := l.settings.queueOfPeers(l.call, l.native)
 		if err != nil {
 			return err
 		}
-		if expected := max(l.posted.rows, l.rows()); counted < expected {
+		if rows.outstanding() > 0 { // they appeared between the two looks
+			l.pending(rows)
+			return nil
+		}
+		counted := rows.total
+		expected := l.rows()
+		if since < rowDelay {
+			expected = max(expected, l.posted.rows)
+		}
+		if counted < expected {
 			l.answer.Status = abi.ReadinessPending
 			l.events(&l.answer.EventIDs.Pending)
 			l.answer.OldestPendingAt = l.oldest()
-			l.warn("rows_expected", "the last write is less than 3 s old, and Honcho counts "+strconv.FormatInt(counted, 10)+" of "+
+			l.warn("rows_expected", "the last write is recent, and Honcho counts "+strconv.FormatInt(counted, 10)+" of "+
 				strconv.FormatInt(expected, 10)+" queue rows: they appear after the response")
 			return nil
 		}
@@ -175,10 +186,11 @@ func (l *look) drained() error {
 	}
 	oldest := l.oldest()
 	if since, known := l.since(oldest); known && since < cleanup && l.rows() > 0 {
-		counted, err := l.settings.rowsOf(l.call, l.native)
+		rows, err := l.settings.queueOfPeers(l.call, l.native)
 		if err != nil {
 			return err
 		}
+		counted := rows.total
 		if counted < l.rows() {
 			a.Status = abi.ReadinessDegraded
 			l.events(&a.EventIDs.Unknown)
@@ -221,12 +233,7 @@ func (s *settings) queueOf(c *sdk.Call, n *native) (queue, error) {
 	return s.queueOfPeers(c, n)
 }
 
-// rowsOf counts the representation rows of the scope: those of its observed authors, which leaves out summaries.
-func (s *settings) rowsOf(c *sdk.Call, n *native) (int64, error) {
-	q, err := s.queueOfPeers(c, n)
-	return q.total, err
-}
-
+// queueOfPeers is the queue of the scope's observed authors: their representation rows, without summaries.
 func (s *settings) queueOfPeers(c *sdk.Call, n *native) (sum queue, err error) {
 	for _, peer := range n.peers() {
 		if !s.observed(n, peer) {
