@@ -13,8 +13,9 @@ import (
 const (
 	// rowDelay is how long after a write its queue rows may still be missing: they are inserted after the response.
 	rowDelay = 3 * time.Second
-	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have landed late (settle_ms), its rows later.
-	lateDelay = 15 * time.Second
+	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have landed late, its rows later, and the host's
+	// clock may be ahead.
+	lateDelay = 2 * time.Minute
 	// stalledAfter is how long rows may wait with none in progress before that is called stalled.
 	stalledAfter = 60 * time.Second
 	// cleanup is how often Honcho drops rows that are done from its counts, with some room.

@@ -113,7 +113,7 @@ func TestReadiness(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true, EnqueueFails: true}, "")
 		b.pass(5 * time.Second)
 		assert.Equal(t, abi.ReadinessPending, b.ready(t, m).Status, "it may have landed late")
-		b.pass(15 * time.Second)
+		b.pass(2 * time.Minute)
 		r := b.ready(t, m)
 		assert.Equal(t, abi.ReadinessDegraded, r.Status)
 		assert.Equal(t, []string{"e1"}, r.EventIDs.Unknown)
