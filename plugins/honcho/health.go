@@ -12,6 +12,8 @@ const probeWorkspace = "mh-health-probe"
 
 // health asks whether the process runs, and by a queue status whether database and key work: GET /health touches neither.
 //
+// Errors: unauthenticated where Honcho refuses the key.
+//
 // What it cannot see: a deriver that is not running, an LLM or an embedding provider that fails (probe_embeddings asks for the latter).
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
@@ -38,7 +40,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	if _, err := s.queueStatus(c, workspace, ""); err != nil {
 		if abi.CodeOf(err) == abi.CodeUnauthenticated {
-			return down("key_refused", err), nil
+			return nil, err // the backend is there; the key is what must be changed
 		}
 		return down("database_down", err), nil
 	}
