@@ -2917,6 +2917,10 @@ func (x *FindEventAnswer) Encode(e *jx.Encoder) {
 		e.FieldStart("retry_after_ms")
 		writePtr(x.RetryAfterMS, e, writeInt)
 	}
+	if len(x.Markers) > 0 {
+		e.FieldStart("markers")
+		writeSlice(x.Markers, e, writeString)
+	}
 	e.ObjEnd()
 }
 
@@ -2934,8 +2938,10 @@ func (x *FindEventAnswer) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Missing, d, m, readString)
 		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
-			o.unknown(d, m, "found native_ids missing retry_after_ms")
+			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
 		}
 	}
 	return o.err

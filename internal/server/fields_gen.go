@@ -139,7 +139,8 @@ func fieldComments() map[string]map[string]string {
 			"time_basis": "time_basis says what the times mean.",
 		},
 		"FindEventAnswer": {
-			"found": "found is present, partial, absent or unknown.",
+			"found":   "found is present, partial, absent or unknown.",
+			"markers": "markers are those that the write's lost receipt would have had, for readiness.",
 		},
 		"FindEventRequest": {
 			"sent_at": "sent_at is RFC 3339: when the write was sent.",
