@@ -103,6 +103,7 @@ func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 	} {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("clause %d: %s", clause, fault), func(t *testing.T) {
+				t.Parallel()
 				backend := &tiny.Backend{}
 				if fault == "committed_early" {
 					backend.QueueLooks = 1

@@ -184,8 +184,13 @@ func checkErrors(b *bench) {
 			return "a complete inventory", nil
 		})
 	}
+	erase := b.scope("erase", "p") // a reset that fails leaves its scope in a new generation
+	if _, err := b.record(b.ctx, b.event(erase, b.kit.target.Probe.Wordings[0](b.kit.names.name()))); err != nil {
+		b.part("reset_scope", "a reset that fails is never done", func() outcome { return refused("record_event", err) })
+		return
+	}
 	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped), func(ctx context.Context, _ injected) (string, error) {
-		r, err := b.slot.ResetScope(ctx, s)
+		r, err := b.slot.ResetScope(ctx, erase)
 		if err != nil || r.Status != abi.ResetDone {
 			return "", err
 		}

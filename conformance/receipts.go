@@ -80,7 +80,7 @@ func coded(warning string) bool {
 
 // announced tells whether a receipt says that its event may be there twice, or not at all.
 func announced(r *abi.WriteReceipt) bool {
-	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "uncertain") })
+	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "delivery_uncertain:") })
 }
 
 // truthful compares a receipt with what can be found before and after the wait.

@@ -65,11 +65,11 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	c.io = append(c.io, seen)
 	if err != nil {
 		if !neverLeft(err) {
-			c.didSend(route.decl.Class, landingOf(status))
+			c.didSend(route.decl.Class, landingOf(answer.Status))
 		}
 		return nil, nil, c.sendError(route, err)
 	}
-	c.didSend(route.decl.Class, landingOf(status))
+	c.didSend(route.decl.Class, landingOf(answer.Status))
 	clean := c.provider.redactor
 	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: map[string]string{}, Empty: route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {

@@ -113,7 +113,9 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny", ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
 	if s.fault == writesInReads {
-		_, _ = s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`))
+		if _, err := s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`)); err != nil {
+			return nil, err
+		}
 	}
 	if answer == nil { // no such scope yet
 		s.tell(result, r, nil)
