@@ -266,7 +266,7 @@ func (r *rig) leave() {
 
 // counted tells whether a turn is there once. writes is how often it was sent and taken.
 func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u usual, writes int) outcome {
-	decides := slices.Contains(b.kit.module.Exports, abi.OpFindEvent)
+	decides := slices.Contains(b.capabilities, abi.OpFindEvent)
 	if o := r.wait(s); o != nil {
 		return *o
 	}
