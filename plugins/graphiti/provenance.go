@@ -37,6 +37,8 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 		return nil, abi.NewError(abi.CodeNotFound, "native_id: Graphiti's ids are UUIDs")
 	case r.NativeID != "" && !s.bolt && s.mcp:
 		err = p.byTool(r.NativeID)
+	case r.EventID != "" && !s.bolt && s.mcp:
+		err = p.byListing(r.EventID)
 	case !s.bolt:
 		err = s.needBolt("provenance of this kind")
 	case r.NativeID != "":
@@ -218,7 +220,7 @@ func (p *origins) byEvent(id string) error {
 		return err
 	}
 	if found[id].copies == 0 {
-		return abi.NewError(abi.CodeNotFound, "event_id: no episode of the scope has this name").WithHint("it may be queued still: ask readiness")
+		return p.noEvent()
 	}
 	for _, uuid := range found[id].uuids {
 		if err := p.byEpisode(uuid); err != nil {
@@ -259,12 +261,49 @@ func (p *origins) byTool(uuid string) error {
 	case abi.CodeOf(err) != abi.CodeNotFound:
 		return err
 	}
-	const entities = "mcp_episode_entities"
-	body, err = p.settings.tool(p.call, entities, "get_episode_entities", append(append([]byte(`{"episode_uuids":`), quoted(uuid)...), '}'))
+	if err = p.byEntities(uuid); err == nil && len(p.items) == 0 {
+		err = absent
+	}
+	return err
+}
+
+// byListing looks for an event's episode among all of the scope: its name is the only handle, and no tool looks one up.
+func (p *origins) byListing(id string) error {
+	most, err := p.settings.episodesSent(p.call, nil)
 	if err != nil {
 		return err
 	}
-	err = fields(entities, body, func(d *jx.Decoder, key string) error {
+	episodes, err := p.settings.mcpEpisodes(p.call, p.gid, most)
+	if err != nil {
+		return err
+	}
+	found := false
+	for i := range episodes {
+		if episodes[i].name == id {
+			found = true
+			if err := p.byEntities(episodes[i].uuid); err != nil {
+				return err
+			}
+		}
+	}
+	if !found {
+		return p.noEvent()
+	}
+	return nil
+}
+
+func (p *origins) noEvent() error {
+	return abi.NewError(abi.CodeNotFound, "event_id: no episode of the scope has this name").WithHint("it may be queued still: ask readiness")
+}
+
+// byEntities asks an MCP server for the facts of an episode. Those of another group are another's.
+func (p *origins) byEntities(uuid string) error {
+	const entities = "mcp_episode_entities"
+	body, err := p.settings.tool(p.call, entities, "get_episode_entities", append(append([]byte(`{"episode_uuids":`), quoted(uuid)...), '}'))
+	if err != nil {
+		return err
+	}
+	return fields(entities, body, func(d *jx.Decoder, key string) error {
 		if key != "edges" {
 			return d.Skip()
 		}
@@ -283,8 +322,4 @@ func (p *origins) byTool(uuid string) error {
 			return nil
 		})
 	})
-	if err == nil && len(p.items) == 0 {
-		err = absent
-	}
-	return err
 }

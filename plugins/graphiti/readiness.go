@@ -212,8 +212,9 @@ func (s *settings) stall(now, since int64, global bool, answer *abi.BackendReadi
 		" s; without bolt nobody can tell a dead worker from one that is busy with other scopes")
 }
 
-// findEvent looks whether a turn has become an episode. Absent counts only when it cannot come any more: a later turn of the scope is there, or the queue
-// has been idle for stall_s. On REST without Bolt nobody sees whether the queue is idle, and the answer stays unknown.
+// findEvent looks whether a turn has become an episode. Absent counts only when it should not come any more: a later turn of the scope is there, or nothing was
+// ingested for stall_s. On REST without Bolt that is judged by the scope's own episodes, since nobody sees the one queue of all scopes: a turn that another
+// scope's backlog holds up so long would be doubled, which adds an episode, but no second fact.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -251,8 +252,6 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 		return &abi.FindEventAnswer{Found: "unknown"}, nil
 	case later:
 		return &abi.FindEventAnswer{Found: "absent"}, nil
-	case !seen.global:
-		return &abi.FindEventAnswer{Found: "unknown", RetryAfterMS: sdk.Ptr(s.stallMS)}, nil
 	case now-since > s.stallMS:
 		return &abi.FindEventAnswer{Found: "absent"}, nil
 	}

@@ -50,7 +50,26 @@ func (s *settings) restMessages(c *sdk.Call, gid string, turns []turn) error {
 	}
 	e.ArrEnd()
 	e.ObjEnd()
-	_, err := s.rest(c, abi.HTTPRequest{Route: "rest_messages"}, e.Bytes())
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_messages"}, e.Bytes())
+}
+
+// restDone sends a request whose answer is a Result: {"message": ..., "success": true}. Anything else was not done.
+func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
+	answer, err := s.rest(c, r, body)
+	if err != nil {
+		return err
+	}
+	done := false
+	err = fields(r.Route, answer, func(d *jx.Decoder, key string) (err error) {
+		if key != "success" {
+			return d.Skip()
+		}
+		done, err = d.Bool()
+		return err
+	})
+	if err == nil && !done {
+		err = unusable(r.Route, "none that says success", answer)
+	}
 	return err
 }
 
@@ -88,6 +107,5 @@ func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, er
 
 // restDeleteGroup removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE /group/{group_id}.
 func (s *settings) restDeleteGroup(c *sdk.Call, gid string) error {
-	_, err := s.rest(c, abi.HTTPRequest{Route: "rest_delete_group", Params: map[string]string{"group": gid}}, nil)
-	return err
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_delete_group", Params: map[string]string{"group": gid}}, nil)
 }
