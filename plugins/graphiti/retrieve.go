@@ -284,7 +284,7 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 	}
 	for i := range f.nodes[:max(0, min(most-len(f.facts), len(f.nodes)))] {
 		e := f.nodes[i].evidence("entity")
-		e.Pointer, e.Rank, e.Group = "/calls/1/body/nodes/"+strconv.Itoa(i), int64(i+1), "entities"
+		e.Pointer, e.Rank, e.Group = "/calls/1/body/nodes/"+strconv.Itoa(i), int64(len(list)+1), "entities"
 		list = append(list, e)
 	}
 	return list
