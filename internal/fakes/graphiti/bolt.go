@@ -25,22 +25,27 @@ func (s *Server) Serve(b *bolt.Server, manifest []byte) error {
 		if route.Statement == "" {
 			continue
 		}
-		query, known := menu[route.Name]
-		if !known {
+		if _, known := menu[route.Name]; !known {
 			return fmt.Errorf("fakes/graphiti: no answer for route %s", route.Name)
 		}
 		b.Handle(route.Statement, bolt.Statement{Writes: route.Class != abi.ClassRead, Answer: func(_ context.Context, q bolt.Query) bolt.Answer {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.work()
-			if s.down {
-				return bolt.Answer{Drop: true}
-			}
-			columns, rows := query(s, params(q.Params))
-			return bolt.Answer{Columns: strings.Fields(columns), Rows: rows}
+			columns, rows, up := s.Query(route.Name, q.Params)
+			return bolt.Answer{Columns: columns, Rows: rows, Drop: !up}
 		}})
 	}
 	return nil
+}
+
+// Query answers a route of the menu; integers are int64. up is false while the database is down.
+func (s *Server) Query(route string, values map[string]any) (columns []string, rows [][]any, up bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work()
+	if s.down {
+		return nil, nil, false
+	}
+	names, rows := menu[route](s, params(values))
+	return strings.Fields(names), rows, true
 }
 
 // params are a statement's, by name.
