@@ -37,7 +37,7 @@ func slot(text string) string { return strings.ToLower(slots.FindString(text)) }
 
 // extract makes a fact of every sentence that a user says, or of every sentence of an episode that is no conversation.
 func extract(content, source string, at time.Time) []extracted {
-	speaker, heard := "speaker", source != "message"
+	speaker, heard := "", source != "message"
 	var found []extracted
 	for _, line := range strings.Split(content, "\n") {
 		if m := spokenLine.FindStringSubmatch(line); m != nil && source != "json" {
@@ -58,7 +58,7 @@ func extract(content, source string, at time.Time) []extracted {
 // about makes a fact of one sentence: "I prefer window seats" by user_a becomes "user_a prefer window seats".
 func about(speaker, sentence string, at time.Time) extracted {
 	x := extracted{subject: speaker, relation: "SAID", text: speaker + ": " + sentence, validAt: at, changes: change.MatchString(sentence)}
-	if rest, first := strings.CutPrefix(sentence, "I "); first {
+	if rest, first := strings.CutPrefix(sentence, "I "); first && speaker != "" {
 		x.text = speaker + " " + rest
 		for i, word := range strings.Fields(rest) {
 			if name := relations[strings.ToLower(word)]; name != "" && i < 2 {
@@ -66,6 +66,9 @@ func about(speaker, sentence string, at time.Time) extracted {
 				break
 			}
 		}
+	}
+	if speaker == "" { // no conversation: the sentence is the fact
+		x.subject, x.text = "somebody", sentence
 	}
 	if undated.MatchString(sentence) {
 		x.validAt = time.Time{}

@@ -249,9 +249,10 @@ func (s *Server) tool(name string, in object) object {
 	}
 	gid := group(in["group_id"]) // add_triplet: no episode, no date
 	subject, object_ := s.node(gid, text("source_node_name")), s.node(gid, text("target_node_name"))
-	f := &fact{uuid: s.uuid(), group: gid, relation: text("edge_name"), text: text("fact"), source: subject.uuid, target: object_.uuid, createdAt: s.options.Now()}
+	f := &fact{uuid: s.uuid(), group: gid, relation: text("edge_name"), text: text("fact"), source: subject.uuid, target: object_.uuid, createdAt: s.options.Now(),
+		validAt: s.options.Now()} // the language model dates it, by the time it is asked
 	s.graph.facts = append(s.graph.facts, f)
-	return object{"message": "Triplet added", "nodes": []any{mcpNode(subject), mcpNode(object_)}, "edges": []any{mcpFact(f)}}
+	return object{"message": "Triplet added", "nodes": []any{mcpNode(subject), mcpNode(object_)}, "edges": []any{mcpEdge(f)}}
 }
 
 func (s *Server) addMemory(in object, text func(string) string) object {
@@ -279,6 +280,12 @@ func mcpFact(f *fact) object {
 	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target, "created_at": zulu(f.createdAt),
 		"name": f.relation, "fact": f.text, "episodes": texts(f.episodes), "expired_at": zulu(f.expiredAt), "valid_at": zulu(f.validAt),
 		"invalid_at": zulu(f.invalidAt), "reference_time": zulu(f.referenceTime), "attributes": object{}}
+}
+
+// mcpEdge is a fact as get_episode_entities and add_triplet give it.
+func mcpEdge(f *fact) object {
+	return object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "source_node_uuid": f.source, "target_node_uuid": f.target,
+		"group_id": f.group, "created_at": stamp(f.createdAt), "valid_at": stamp(f.validAt), "invalid_at": stamp(f.invalidAt)}
 }
 
 func mcpNode(n *entity) object {
@@ -350,8 +357,7 @@ func (s *Server) episodeEntities(args object) object {
 			if f == nil {
 				continue
 			}
-			edges = append(edges, object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "source_node_uuid": f.source, "target_node_uuid": f.target,
-				"group_id": f.group, "created_at": stamp(f.createdAt), "valid_at": stamp(f.validAt), "invalid_at": stamp(f.invalidAt)})
+			edges = append(edges, mcpEdge(f))
 			for _, id := range []string{f.source, f.target} {
 				if n := s.graph.entity(id); n != nil && !seen[id] {
 					seen[id] = true

@@ -260,12 +260,12 @@ func stamp(t time.Time) any {
 	return t.UTC().Format("2006-01-02T15:04:05.999999+00:00")
 }
 
-// zulu is pydantic's own way to write UTC.
+// zulu is pydantic's own way to write a time: in the zone that it was stored with, UTC as Z.
 func zulu(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.999999Z")
+	return t.Format("2006-01-02T15:04:05.999999Z07:00")
 }
 
 func (s *Server) restFactOf(f *fact) object {
