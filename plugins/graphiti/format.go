@@ -14,11 +14,12 @@ import (
 //   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z; recorded 2026-11-21T04:10:56Z; from events ev-1; fact 8be2a280-...]
 func (x *item) factLine(sources []string) string {
 	var b strings.Builder
+	b.Grow(len(x.text) + 256)
 	b.WriteString("- " + oneLine(x.text) + " [")
 	if x.superseded() {
 		b.WriteString("SUPERSEDED: ")
 	}
-	from, to := stamp(x.validAt), stamp(x.invalidAt)
+	from, to := x.validAt.text, x.invalidAt.text
 	switch {
 	case from == "" && to == "":
 		b.WriteString("undated")
@@ -29,10 +30,10 @@ func (x *item) factLine(sources []string) string {
 	default:
 		b.WriteString("valid " + from + " to " + to)
 	}
-	if at := stamp(x.createdAt); at != "" {
+	if at := x.createdAt.text; at != "" {
 		b.WriteString("; recorded " + at)
 	}
-	if at := stamp(x.expiredAt); at != "" {
+	if at := x.expiredAt.text; at != "" {
 		b.WriteString("; closed " + at)
 	}
 	if len(sources) > 0 {

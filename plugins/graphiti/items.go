@@ -1,6 +1,8 @@
 package main
 
 import (
+	"unsafe"
+
 	"github.com/go-faster/jx"
 
 	"github.com/memhost/memhost/abi"
@@ -12,57 +14,65 @@ type item struct {
 	uuid, group, name string
 	// text is a fact's text, an entity's summary.
 	text                                     string
-	validAt, invalidAt, createdAt, expiredAt string
+	validAt, invalidAt, createdAt, expiredAt moment
 	// episodes are the UUIDs of the episodes that asserted a fact.
 	episodes []string
 }
 
 func (x *item) decode(d *jx.Decoder, key string) (err error) {
-	var into *string
 	switch key {
 	case "uuid":
-		into = &x.uuid
+		x.uuid, err = text(d)
 	case "group_id":
-		into = &x.group
+		x.group, err = text(d)
 	case "name":
-		into = &x.name
+		x.name, err = text(d)
 	case "fact", "summary":
-		into = &x.text
+		x.text, err = text(d)
 	case "valid_at":
-		into = &x.validAt
+		x.validAt, err = readMoment(d)
 	case "invalid_at":
-		into = &x.invalidAt
+		x.invalidAt, err = readMoment(d)
 	case "created_at":
-		into = &x.createdAt
+		x.createdAt, err = readMoment(d)
 	case "expired_at":
-		into = &x.expiredAt
+		x.expiredAt, err = readMoment(d)
 	case "episodes":
 		x.episodes, err = texts(d)
-		return err
 	default:
-		return d.Skip()
+		err = d.Skip()
 	}
-	*into, err = text(d)
 	return err
 }
 
 // superseded: Graphiti has closed the fact, by event time or by the clock.
-func (x *item) superseded() bool { return x.invalidAt != "" || x.expiredAt != "" }
+func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
 
 // items reads a list of items.
 func items(d *jx.Decoder) (list []item, err error) {
 	err = d.Arr(func(d *jx.Decoder) error {
 		list = append(list, item{})
-		return d.Obj(list[len(list)-1].decode)
+		x := &list[len(list)-1]
+		fields, err := d.ObjIter()
+		if err != nil {
+			return err
+		}
+		for fields.Next() {
+			key := fields.Key()
+			if err := x.decode(d, unsafe.String(unsafe.SliceData(key), len(key))); err != nil { // Obj would make a string of every key
+				return err
+			}
+		}
+		return fields.Err()
 	})
 	return list, err
 }
 
-// itemsIn reads {"facts": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
+// itemsIn reads, from JSON that is known to be valid, {"facts": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
 func itemsIn(route, name string, body []byte) ([]item, error) {
 	var found []item
 	seen := false
-	err := fields(route, body, func(d *jx.Decoder, key string) (err error) {
+	err := walk(route, body, func(d *jx.Decoder, key string) (err error) {
 		if key != name {
 			return d.Skip()
 		}
@@ -88,8 +98,8 @@ func ours(route, gid string, list []item) error {
 
 // evidence is what an item says of itself, without its place.
 func (x *item) evidence(kind string) abi.Evidence {
-	return abi.Evidence{NativeID: x.uuid, NativeType: kind, Text: x.text, CreatedAt: stamp(x.createdAt), ValidAt: stamp(x.validAt),
-		InvalidAt: stamp(x.invalidAt), ExpiredAt: stamp(x.expiredAt), TimeBasis: abi.TimeIngest}
+	return abi.Evidence{NativeID: x.uuid, NativeType: kind, Text: x.text, CreatedAt: x.createdAt.text, ValidAt: x.validAt.text,
+		InvalidAt: x.invalidAt.text, ExpiredAt: x.expiredAt.text, TimeBasis: abi.TimeIngest}
 }
 
 // factEvidence is evidence with what only facts have.

@@ -33,6 +33,11 @@ func fields(route string, body []byte, each func(d *jx.Decoder, key string) erro
 	if !abi.ValidJSON(body) {
 		return unusable(route, "no JSON that can be read", body)
 	}
+	return walk(route, body, each)
+}
+
+// walk is fields for JSON that is known to be valid.
+func walk(route string, body []byte, each func(d *jx.Decoder, key string) error) error {
 	d := jx.DecodeBytes(body)
 	if d.Next() != jx.Object {
 		return unusable(route, "no JSON object", body)
@@ -67,4 +72,28 @@ func lower(s string) string {
 		}
 	}
 	return string(b)
+}
+
+// shallow tells whether arrays and objects nest no deeper than this guest's stack holds; it is cheap, and no check of anything else.
+func shallow(data []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case inText:
+			if b == '\\' {
+				i++
+			} else if b == '"' {
+				inText = false
+			}
+		case b == '"':
+			inText = true
+		case b == '{' || b == '[':
+			if depth++; depth > abi.MaxDepth {
+				return false
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -18,18 +19,15 @@ type session struct {
 	id, protocol string
 	// sent numbers the requests: an id must not recur within a session.
 	sent int64
+	// headers go with every request of the session.
+	headers map[string]string
 }
 
 // mcp sends a JSON-RPC message and answers what came, whatever its status.
 func (s *settings) mcpPost(c *sdk.Call, route string, message []byte) (*abi.HTTPResponse, []byte, error) {
 	headers := s.headers
 	if s.session.id != "" {
-		headers = make(map[string]string, len(s.headers)+2)
-		for name, value := range s.headers {
-			headers[name] = value
-		}
-		headers["mcp-session-id"] = s.session.id
-		headers["mcp-protocol-version"] = s.session.protocol
+		headers = s.session.headers
 	}
 	return c.HTTP(abi.HTTPRequest{Route: route, Headers: headers}, message)
 }
@@ -73,6 +71,11 @@ func (s *settings) open(c *sdk.Call) error {
 	if opened.id == "" {
 		return unusable(route, "one without a session", body)
 	}
+	opened.headers = make(map[string]string, len(s.headers)+2)
+	for name, value := range s.headers {
+		opened.headers[name] = value
+	}
+	opened.headers["mcp-session-id"], opened.headers["mcp-protocol-version"] = opened.id, opened.protocol
 	s.session = opened
 	const ready = "mcp_initialized"
 	head, body, err = s.mcpPost(c, ready, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
@@ -134,8 +137,9 @@ func (s *settings) tool(c *sdk.Call, route, name string, arguments []byte) ([]by
 
 // toolText takes the JSON out of a tools/call result.
 func toolText(route string, result []byte) ([]byte, error) {
-	content, found, failed := "", false, false
-	err := fields(route, result, func(d *jx.Decoder, key string) (err error) {
+	var content []byte
+	found, failed := false, false
+	err := walk(route, result, func(d *jx.Decoder, key string) (err error) {
 		switch key {
 		case "isError":
 			failed, err = d.Bool()
@@ -149,7 +153,7 @@ func toolText(route string, result []byte) ([]byte, error) {
 					if key != "text" {
 						return d.Skip()
 					}
-					content, err = d.Str()
+					content, err = d.StrAppend(nil)
 					found = err == nil
 					return err
 				})
@@ -160,16 +164,16 @@ func toolText(route string, result []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case failed && strings.HasPrefix(content, "Unknown tool"):
-		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+content).
-			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, []byte(content))
+	case failed && bytes.HasPrefix(content, []byte("Unknown tool")):
+		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+string(content)).
+			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, content)
 	case failed:
-		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil, []byte(content))
+		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil, content)
 	case !found:
 		return nil, unusable(route, "one without text", result)
 	}
 	message, isError := "", false
-	err = fields(route, []byte(content), func(d *jx.Decoder, key string) (err error) {
+	err = fields(route, content, func(d *jx.Decoder, key string) (err error) {
 		if key != "error" || d.Next() != jx.String {
 			return d.Skip()
 		}
@@ -180,7 +184,7 @@ func toolText(route string, result []byte) ([]byte, error) {
 	if err == nil && isError {
 		err = said(route, message)
 	}
-	return []byte(content), err
+	return content, err
 }
 
 // rpcResult finds the response with an id in an answer, which is one JSON object, or a stream of server-sent events that ends with the response.
@@ -211,7 +215,10 @@ func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]b
 
 // readRPC reads one JSON-RPC message. ours tells that it answers the request with the id.
 func readRPC(route string, message []byte, id int64) (result []byte, failure string, ours bool, err error) {
-	err = fields(route, message, func(d *jx.Decoder, key string) (err error) {
+	if !shallow(message) {
+		return nil, "", false, unusable(route, "nested too deep", message)
+	}
+	err = walk(route, message, func(d *jx.Decoder, key string) (err error) {
 		switch key {
 		case "id":
 			var raw jx.Raw
@@ -219,7 +226,7 @@ func readRPC(route string, message []byte, id int64) (result []byte, failure str
 			ours = string(raw) == strconv.FormatInt(id, 10)
 		case "result":
 			var raw jx.Raw
-			raw, err = d.RawAppend(nil)
+			raw, err = d.Raw() // a part of the message
 			result = raw
 		case "error":
 			failure = "JSON-RPC error"
@@ -259,19 +266,21 @@ func events(stream []byte) [][]byte {
 				found = append(found, data)
 			}
 			data, has = nil, false
-		case strings.HasPrefix(string(line), "data:") || string(line) == "data":
+		case bytes.HasPrefix(line, dataField) && (len(line) == 4 || line[4] == ':'):
 			value := line[min(5, len(line)):]
 			if len(value) > 0 && value[0] == ' ' {
 				value = value[1:]
 			}
 			if has {
-				data = append(data, '\n')
+				value = append(append(append([]byte(nil), data...), '\n'), value...)
 			}
-			data, has = append(data, value...), true
+			data, has = value, true // a part of the stream, where the event has one line
 		}
 	}
 	return found
 }
+
+var dataField = []byte("data")
 
 // cutLine takes the first line: it ends with CR LF, LF or CR.
 func cutLine(stream []byte) (line, rest []byte, ended bool) {

@@ -117,7 +117,7 @@ func (s *settings) look(c *sdk.Call, gid string, queued []marker) (sight, error)
 		n := seen.found[e.name]
 		n.copies++
 		n.uuids = append(n.uuids, e.uuid)
-		started := millis(e.createdAt)
+		started := millis(e.createdAt.text)
 		seen.found[e.name] = n
 		seen.newestMS = max(seen.newestMS, started)
 	}

@@ -84,7 +84,11 @@ func (s *settings) restSearch(c *sdk.Call, gid, query string) ([]byte, error) {
 	e.FieldStart("max_facts")
 	e.Int64(s.maxFacts)
 	e.ObjEnd()
-	return s.rest(c, abi.HTTPRequest{Route: "rest_search"}, e.Bytes())
+	body, err := s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, e.Bytes())
+	if err == nil && !abi.ValidJSON(body) {
+		err = unusable(routeRESTSearch, "no JSON that can be read", body)
+	}
+	return body, err
 }
 
 // restEpisodes lists the newest episodes by event time, those of the server's future excepted: GET /episodes/{group_id}.

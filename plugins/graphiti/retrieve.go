@@ -310,24 +310,26 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 		t.ResultState = abi.ResultEmpty
 	}
 	superseded, undated := int64(0), int64(0)
+	var oldest, newest moment
 	for i := range f.facts {
 		x := &f.facts[i]
 		t.NativeIDs = append(t.NativeIDs, x.uuid)
 		if x.superseded() {
 			superseded++
 		}
-		at := stamp(x.validAt)
-		if at == "" {
+		at := x.validAt
+		if at.text == "" {
 			undated++
-			at = stamp(x.createdAt)
+			at = x.createdAt
 		}
-		if at != "" && (t.OldestRetrievedAt == "" || millis(at) < millis(t.OldestRetrievedAt)) {
-			t.OldestRetrievedAt = at
+		if at.text != "" && (oldest.text == "" || at.earlier(oldest)) {
+			oldest = at
 		}
-		if at != "" && (t.NewestRetrievedAt == "" || millis(at) > millis(t.NewestRetrievedAt)) {
-			t.NewestRetrievedAt = at
+		if at.text != "" && (newest.text == "" || newest.earlier(at)) {
+			newest = at
 		}
 	}
+	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest.text, newest.text
 	if len(f.facts) > 0 {
 		t.TimeBasis = abi.TimeEvent
 		if undated == int64(len(f.facts)) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-faster/jx"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -23,17 +25,76 @@ func utc(field, timestamp string) (string, int64, error) {
 	return format(t, 6), t.UnixMilli(), nil
 }
 
-// stamp is a backend's time in RFC 3339, and empty where it has none or one without a zone, which nobody can place.
-// Java prints zoned times as 2025-03-01T09:30:00Z[UTC].
-func stamp(s string) string {
+// moment is a time of the backend's, read once. text is RFC 3339 in UTC, empty where there is none, or one without a zone, which nobody can place;
+// given tells that there was something.
+type moment struct {
+	text  string
+	given bool
+}
+
+func readMoment(d *jx.Decoder) (moment, error) {
+	s, err := text(d)
+	return momentOf(s), err
+}
+
+// momentOf reads what the servers write, and Java: 2025-03-01T09:30:00Z[UTC].
+func momentOf(s string) moment {
+	if s == "" {
+		return moment{}
+	}
 	if i := strings.IndexByte(s, '['); i > 0 {
 		s = s[:i]
 	}
+	if utc, ok := plainUTC(s); ok {
+		return moment{utc, true}
+	}
 	t, err := abi.ParseTime(s)
 	if err != nil {
-		return ""
+		return moment{given: true}
 	}
-	return format(t.UTC(), 9)
+	return moment{format(t.UTC(), 9), true}
+}
+
+// plainUTC reads the form that nearly every time of the servers has, YYYY-MM-DDTHH:MM:SS[.fraction] with Z or +00:00, without a time.Time: calendar arithmetic
+// would be the largest part of reading a fact.
+func plainUTC(s string) (string, bool) {
+	const shape = "dddd-dd-ddTdd:dd:dd"
+	if len(s) <= len(shape) {
+		return "", false
+	}
+	for i := 0; i < len(shape); i++ {
+		if c := s[i]; shape[i] == 'd' && (c < '0' || c > '9') || shape[i] != 'd' && c != shape[i] {
+			return "", false
+		}
+	}
+	if month, day := s[5:7], s[8:10]; month < "01" || month > "12" || day < "01" || day > "28" || s[11:13] > "23" || s[14:16] > "59" || s[17:19] > "59" {
+		return "", false // or the end of a month, which needs the calendar
+	}
+	end := len(shape)
+	if s[end] == '.' {
+		for end++; end < len(s) && s[end] >= '0' && s[end] <= '9'; end++ {
+		}
+		if end == len(shape)+1 || end > len(shape)+10 {
+			return "", false
+		}
+	}
+	switch s[end:] {
+	case "Z":
+		return s, true
+	case "+00:00":
+		return s[:end] + "Z", true
+	}
+	return "", false
+}
+
+// earlier orders two moments that have a text.
+func (m moment) earlier(than moment) bool {
+	const seconds = len("2006-01-02T15:04:05")
+	a, b := m.text, than.text
+	if a[:seconds] != b[:seconds] {
+		return a[:seconds] < b[:seconds]
+	}
+	return a[seconds:len(a)-1] < b[seconds:len(b)-1] // fractions, without the Z
 }
 
 // millis is a backend's time in Unix ms, 0 where it has none.

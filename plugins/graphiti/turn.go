@@ -161,6 +161,14 @@ func first(candidates ...string) string {
 
 // oneLine keeps a label or an id from looking like a line of its own.
 func oneLine(s string) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ { // most text is: Map would go through it rune by rune
+		b := s[i]
+		plain = b >= ' ' && b != 0x7f && b != 0xc2 && b != 0xe2
+	}
+	if plain {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
 			return ' '
