@@ -784,6 +784,10 @@ func (x *ModuleManifest) Encode(e *jx.Encoder) {
 		e.FieldStart("yields_scope")
 		writeSlice(x.YieldsScope, e, writeString)
 	}
+	if len(x.Requires) > 0 {
+		e.FieldStart("requires")
+		writeStructs(x.Requires, e, (*RequireDecl).Encode)
+	}
 	if x.Conformance != nil {
 		e.FieldStart("conformance")
 		writeStructPtr(x.Conformance, e, (*ConformanceDecl).Encode)
@@ -831,10 +835,12 @@ func (x *ModuleManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Background, d, m, (*BackgroundDecl).Decode)
 		case "yields_scope":
 			o.err = readSlice(&x.YieldsScope, d, m, readString)
+		case "requires":
+			o.err = readSlice(&x.Requires, d, m, (*RequireDecl).Decode)
 		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
-			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope conformance")
+			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance")
 		}
 	}
 	return o.err
@@ -1120,6 +1126,43 @@ func (x *BackgroundDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *RequireDecl) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("export")
+	writeString(x.Export, e)
+	e.FieldStart("pointer")
+	writeString(x.Pointer, e)
+	if len(x.Equals) > 0 {
+		e.FieldStart("equals")
+		writeRaw(x.Equals, e)
+	}
+	e.FieldStart("because")
+	writeString(x.Because, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *RequireDecl) Decode(d *jx.Decoder, m Mode) error {
+	*x = RequireDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "export":
+			o.err = readString(&x.Export, d, m)
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		case "because":
+			o.err = readString(&x.Because, d, m)
+		default:
+			o.unknown(d, m, "export pointer equals because")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *ConformanceDecl) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	if len(x.NotApplicable) > 0 {
@@ -1161,6 +1204,10 @@ func (x *NotApplicable) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("because")
 	writeString(x.Because, e)
+	if x.Unless != "" {
+		e.FieldStart("unless")
+		writeString(x.Unless, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1176,8 +1223,10 @@ func (x *NotApplicable) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Part, d, m)
 		case "because":
 			o.err = readString(&x.Because, d, m)
+		case "unless":
+			o.err = readString(&x.Unless, d, m)
 		default:
-			o.unknown(d, m, "clause part because")
+			o.unknown(d, m, "clause part because unless")
 		}
 	}
 	return o.err

@@ -36,6 +36,8 @@ type ModuleManifest struct {
 	SettleMS    int64            `json:"settle_ms,omitempty"`
 	Background  []BackgroundDecl `json:"background,omitempty"`
 	YieldsScope []string         `json:"yields_scope,omitempty"`
+	// Requires names capabilities that the module has in some configurations only.
+	Requires    []RequireDecl    `json:"requires,omitempty"`
 	Conformance *ConformanceDecl `json:"conformance,omitempty"`
 }
 
@@ -118,6 +120,17 @@ type BackgroundDecl struct {
 	Class      Class  `json:"class"`
 }
 
+// RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.
+type RequireDecl struct {
+	// Export is the capability: without what it needs the provider does not have it, although the module exports it.
+	Export string `json:"export"`
+	// Pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.
+	Pointer string `json:"pointer"`
+	Equals  Raw    `json:"equals,omitempty"`
+	// Because is for whoever asks for the capability: what to configure.
+	Because string `json:"because"`
+}
+
 // ConformanceDecl says which clauses of the conformance kit do not apply, and why.
 type ConformanceDecl struct {
 	NotApplicable []NotApplicable `json:"not_applicable,omitempty"`
@@ -129,6 +142,8 @@ type NotApplicable struct {
 	Clause  int64  `json:"clause"`
 	Part    string `json:"part,omitempty"`
 	Because string `json:"because"`
+	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.
+	Unless string `json:"unless,omitempty"`
 }
 
 // RunManifestVersion is the form of RunManifest that this package writes and reads.

@@ -19,7 +19,8 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
   {"name":"facts","origin":"bolt","statement":"MATCH (e) RETURN e","class":"write"}],
  "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
  "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
- "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b"}],"notes":["n"]}}`
+ "requires":[{"export":"provenance","pointer":"/bolt","because":"r"},{"export":"provenance","pointer":"/surface","equals":"mcp","because":"r"}],
+ "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
 	checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{
@@ -81,6 +82,11 @@ func TestValidateManifest(t *testing.T) {
 		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`, `background[0].interval_ms: want more than 0`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`, `background[0].class: "admin" is none of read, write`},
 		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`, `yields_scope[0]: "record_event" is none of wait_until_ready`},
+		{"required for what", `"export":"provenance","pointer":"/bolt"`, `"export":"provenence","pointer":"/bolt"`, `requires[0].export: "provenence" is no capability, did you mean "provenance"?`},
+		{"required operation", `"export":"provenance","pointer":"/bolt"`, `"export":"retrieve","pointer":"/bolt"`, `requires[0].export: "retrieve" is no capability`},
+		{"required where", `"pointer":"/surface"`, `"pointer":"surface"`, `requires[1].pointer: "surface" is no JSON Pointer, such as /url`},
+		{"required why", `"equals":"mcp","because":"r"`, `"equals":"mcp"`, `requires[1].because: missing or empty`},
+		{"unless", `"unless":"/bolt"`, `"unless":"bolt"`, `conformance.not_applicable[0].unless: "bolt" is no JSON Pointer, such as /url`},
 		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
 		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`, `conformance.not_applicable[0].because: missing or empty`},

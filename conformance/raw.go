@@ -66,7 +66,7 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	return passed("%d bodies as they came", len(r.Raw.Calls))
 }
 
-// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, and the inner values of JSON-RPC and MCP.
+// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, the rows of a Bolt answer, and the inner values of JSON-RPC and MCP.
 func views(a host.NativeAnswer) []any {
 	var list []any
 	add := func(v any) {
@@ -95,6 +95,15 @@ func views(a host.NativeAnswer) []any {
 		add(v)
 	} else {
 		list = append(list, string(a.Body))
+	}
+	if a.Bolt != nil { // rows are one JSON array a line: together they are a list
+		rows := []any{}
+		for line := range bytes.Lines(a.Body) {
+			if row, ok := decode(line); ok {
+				rows = append(rows, row)
+			}
+		}
+		list = append(list, rows)
 	}
 	for line := range bytes.Lines(a.Body) {
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +42,8 @@ type Provider struct {
 
 	background backgroundWork
 
+	// lacks are the capabilities that this configuration does not have, with what they require.
+	lacks map[string]string
 	setUp sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
@@ -59,6 +63,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		logger: h.logger.Named(decl.Name), drained: make(chan struct{}), testSessions: sessionPattern(config.TestSessions)}
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
+	}
+	if p.lacks, err = lacking(module.Manifest.Requires, block); err != nil {
+		return nil, err
 	}
 	secrets, err := p.openNetwork()
 	if err != nil {
@@ -167,8 +174,47 @@ func (p *Provider) close(ctx context.Context) error {
 	return p.module.compiled.Close(ctx)
 }
 
-// has tells whether the provider has an operation.
-func (p *Provider) has(op string) bool { return p.module.has(op) }
+// has tells whether the provider has an operation: the module exports it, and the configuration has what it requires.
+func (p *Provider) has(op string) bool {
+	_, lacks := p.lacks[op]
+	return p.module.has(op) && !lacks
+}
+
+// lacking lists the capabilities whose requirements the effective block does not meet, with what is required.
+func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
+	if len(requires) == 0 {
+		return nil, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return nil, err
+	}
+	met, because := map[string]bool{}, map[string]string{}
+	for _, r := range requires {
+		found, there := pointer(value, r.Pointer)
+		there = there && found != nil
+		if there && len(r.Equals) > 0 {
+			var want any
+			if err := json.Unmarshal(r.Equals, &want); err != nil {
+				return nil, err
+			}
+			there = reflect.DeepEqual(found, want)
+		}
+		met[r.Export] = met[r.Export] || there
+		because[r.Export] = joinHints(because[r.Export], r.Because)
+	}
+	for export, ok := range met {
+		if ok {
+			delete(because, export)
+		}
+	}
+	return because, nil
+}
+
+// unsupported is the error of an operation that the provider does not have.
+func (p *Provider) unsupported(op string) *abi.Error {
+	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(p.lacks[op])
+}
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {

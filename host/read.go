@@ -87,7 +87,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 		return err
 	}
 	if !o.provider.has(o.call.op) {
-		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
+		return o.provider.unsupported(o.call.op)
 	}
 	if o.call.readOnly || !o.slot.mode.beginWrite(sc.key) {
 		skipped()

@@ -163,7 +163,7 @@ func (o *operation) commitState(ctx context.Context) error {
 // enter runs the guest's operation with a request body.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
 	if !o.provider.has(o.call.op) {
-		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
+		return o.provider.unsupported(o.call.op)
 	}
 	o.call.readOnly = !o.admitted && (o.call.readOnly || o.slot.mode.isReadOnly(o.scope))
 	return o.provider.enter(ctx, o.call, &abi.Envelope{Op: o.call.op, Scope: o.call.scope, Generation: o.call.generation,

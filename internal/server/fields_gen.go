@@ -63,6 +63,7 @@ func typeComments() map[string]string {
 		"ReadinessMarkers":  "ReadinessMarkers is the body of a guest's readiness operation.",
 		"ReadinessRequest":  "ReadinessRequest asks whether a scope's writes have arrived.",
 		"ReceiptOrError":    "ReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set. On the wire a receipt stands in the list itself, an error as {\"event_id\": ..., \"error\": {...}}.",
+		"RequireDecl":       "RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.",
 		"ResetReceipt":      "ResetReceipt answers reset_scope.",
 		"Resume":            "Resume asks to finish a write that was partial.",
 		"RetrieveRequest":   "RetrieveRequest asks for the memory that helps with Query.",
@@ -191,7 +192,11 @@ func fieldComments() map[string]map[string]string {
 			"config_schema": "config_schema is the JSON Schema (2020-12) of the native config block.",
 			"deadlines_ms":  "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
 			"providers":     "providers are the names under which a configuration can choose this module.",
+			"requires":      "requires names capabilities that the module has in some configurations only.",
 			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
+		},
+		"NotApplicable": {
+			"unless": "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
 		},
 		"OriginDecl": {
 			"database_from": "database_from is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.",
@@ -214,6 +219,11 @@ func fieldComments() map[string]map[string]string {
 		},
 		"ReadinessRequest": {
 			"timeout_ms": "timeout_ms is how long to wait for ready; 0 means one look.",
+		},
+		"RequireDecl": {
+			"because": "because is for whoever asks for the capability: what to configure.",
+			"export":  "export is the capability: without what it needs the provider does not have it, although the module exports it.",
+			"pointer": "pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.",
 		},
 		"ResetReceipt": {
 			"remains": "remains says what is left and why.",
