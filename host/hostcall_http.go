@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -49,6 +50,9 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.willSend(route.decl.Class); err != nil {
+		return nil, nil, err
+	}
 	began := time.Now()
 	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
 	status, header, answer, err := route.origin.exchange(request, c.provider.limits.BodyBytes)
@@ -57,8 +61,12 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	seen.Status, seen.MS, seen.BytesIn = int64(status), ms(took), int64(len(answer))
 	c.io = append(c.io, seen)
 	if err != nil {
+		if !neverLeft(err) {
+			c.didSend(route.decl.Class, landingOf(status))
+		}
 		return nil, nil, c.sendError(route, err)
 	}
+	c.didSend(route.decl.Class, landingOf(status))
 	clean := c.provider.redactor
 	head := &abi.HTTPResponse{Status: int64(status), Headers: map[string]string{}, Empty: route.isEmpty(status, answer)}
 	for name, values := range header {
@@ -186,6 +194,12 @@ func (o *origin) exchange(request *http.Request, limit int64) (status int, heade
 		body, err = nil, errBodyTooLarge
 	}
 	return response.StatusCode, response.Header, body, err
+}
+
+// neverLeft tells whether an exchange failed before there was a connection.
+func neverLeft(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // sendError says why no answer came.
