@@ -62,6 +62,10 @@ func (x *Error) Encode(e *jx.Encoder) {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
 	}
+	if x.NothingStored {
+		e.FieldStart("nothing_stored")
+		writeBool(x.NothingStored, e)
+	}
 	e.ObjEnd()
 }
 
@@ -89,8 +93,10 @@ func (x *Error) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Route, d, m)
 		case "native":
 			o.err = readPtr(&x.Native, d, m, (*NativeError).Decode)
+		case "nothing_stored":
+			o.err = readBool(&x.NothingStored, d, m)
 		default:
-			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native")
+			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native nothing_stored")
 		}
 	}
 	return o.err

@@ -118,8 +118,9 @@ func fieldComments() map[string]map[string]string {
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
 		},
 		"Error": {
-			"hint":   "hint tells the reader what to do next.",
-			"reason": "reason is the provider's finer word.",
+			"hint":           "hint tells the reader what to do next.",
+			"nothing_stored": "nothing_stored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.",
+			"reason":         "reason is the provider's finer word.",
 		},
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
