@@ -226,7 +226,20 @@ func utc(timestamp string) string {
 	if err != nil {
 		return ""
 	}
-	return at.UTC().Format("2006-01-02T15:04:05.999999999-07:00")
+	at = at.UTC()
+	year, month, day := at.Date()
+	hour, minute, second := at.Clock()
+	text := digits(year, 4) + "-" + digits(int(month), 2) + "-" + digits(day, 2) + "T" + digits(hour, 2) + ":" + digits(minute, 2) + ":" + digits(second, 2)
+	if nanos := at.Nanosecond(); nanos > 0 {
+		text += "." + strings.TrimRight(digits(nanos, 9), "0")
+	}
+	return text + "+00:00"
+}
+
+// digits is n with at least width digits. time.Format would cost the module 6 KB.
+func digits(n, width int) string {
+	text := strconv.Itoa(n)
+	return strings.Repeat("0", max(0, width-len(text))) + text
 }
 
 // unixSeconds is a time as the platform takes it.
