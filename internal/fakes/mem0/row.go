@@ -44,7 +44,7 @@ func vector(text string) []float32 {
 		}
 	}
 	for _, w := range words {
-		words = append(words, "x"+w+"x")
+		words = append(words, w+"2")
 	}
 	return embed.Text(strings.Join(words, " "))
 }
