@@ -27,6 +27,9 @@ type Options struct {
 	Observe func(Observation)
 	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
+	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
+	// Default: none. See Interceptor.
+	Intercept Interceptor
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
 }
