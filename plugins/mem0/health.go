@@ -25,7 +25,11 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		calls = []string{"platform_ping"}
 	}
 	for _, route := range calls {
-		if _, err := b.send(request{route: route}); err != nil {
+		body, err := b.send(request{route: route})
+		if err == nil {
+			err = readObject(route, body, func(d *jx.Decoder, _ string) error { return d.Skip() })
+		}
+		if err != nil {
 			return h, unavailable(h, err)
 		}
 	}

@@ -32,10 +32,20 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	out := &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "memory", Count: max(count, int64(len(rows))), Digest: digest.Hex()}}, Quiescent: !b.platform(),
 		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "GET /memories"}}
 	out.Complete = len(rows) < listMax
+	busy := false
 	if b.platform() {
 		out.Trace.NativeOperation = "POST /v3/memories/"
 		out.Complete = count <= int64(len(rows))
-		out.Trace.Warnings = append(out.Trace.Warnings, "jobs_unseen: the platform does not tell an inventory which adds are still under way; ask readiness")
+		out.Quiescent, err = b.eachJob(func(s *jobState) (stop bool) {
+			busy = busy || !s.succeeded() && !s.failed()
+			return busy
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out.Quiescent = out.Quiescent && !busy; !out.Quiescent && !busy {
+			out.Trace.Warnings = append(out.Trace.Warnings, "jobs_unseen: the platform lists more jobs than were read; whether one of this scope is under way is not known")
+		}
 	}
 	if !out.Complete {
 		out.Trace.Warnings = append(out.Trace.Warnings, "inventory_cut: there are more memories than were listed")

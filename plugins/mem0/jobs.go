@@ -145,12 +145,23 @@ func ptr(n int64) *int64 { return &n }
 
 // searchJobs looks through the account's jobs for the event's add; all tells whether every job was seen. Where there are several, one that has not failed counts.
 func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err error) {
+	all, err = b.eachJob(func(s *jobState) (stop bool) {
+		if s.event == eventID && (best == nil || best.failed()) {
+			best = s
+		}
+		return best != nil && !best.failed()
+	})
+	return best, all, err
+}
+
+// eachJob visits the scope's jobs among those of the whole account, until visit says stop. all tells whether every job was seen.
+func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err error) {
 	for page := int64(1); page <= jobPages; page++ {
 		body, err := b.send(request{route: "platform_events", query: pageQuery(page, pageMax)})
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
-		more := false
+		more, stop := false, false
 		err = readObject("platform_events", body, func(d *jx.Decoder, key string) error {
 			switch key {
 			case "next":
@@ -161,17 +172,17 @@ func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err erro
 				return d.Arr(func(d *jx.Decoder) error {
 					s := new(jobState)
 					err := eachIn(d, s.readField)
-					if s.run == b.ids.run && s.event == eventID && (best == nil || best.failed()) {
-						best = s
+					if s.run == b.ids.run && !stop {
+						stop = visit(s)
 					}
 					return err
 				})
 			}
 			return d.Skip()
 		})
-		if err != nil || !more || best != nil && !best.failed() {
-			return best, err == nil && !more, err
+		if err != nil || !more || stop {
+			return err == nil && !more, err
 		}
 	}
-	return best, false, nil
+	return false, nil
 }

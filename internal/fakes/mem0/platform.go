@@ -260,16 +260,22 @@ func (p *Platform) look(id string) (any, error) {
 		if j.id != id || p.LoseJobs {
 			continue
 		}
-		if j.completed == "" && !p.NeverEnd {
-			if j.looks++; j.looks > p.Looks {
-				p.finish(j)
-			} else {
-				j.status = "PROCESSING" // the command line knows it, the documents do not
-			}
-		}
+		p.work(j)
 		return j.item(), nil
 	}
 	return nil, sorry(404, "Event not found")
+}
+
+// work goes on with a job: it has no clock, so it does that when somebody looks.
+func (p *Platform) work(j *platformJob) {
+	switch {
+	case j.completed != "" || p.NeverEnd:
+	case j.looks >= p.Looks:
+		p.finish(j)
+	default:
+		j.looks++
+		j.status = "PROCESSING" // the command line knows it, the documents do not
+	}
 }
 
 func (j *platformJob) item() map[string]any {
@@ -290,6 +296,7 @@ func (j *platformJob) item() map[string]any {
 func (p *Platform) listJobs(q map[string][]string) any {
 	var items []any
 	for _, j := range p.jobs {
+		p.work(j)
 		items = append(items, j.item())
 	}
 	return page(q, items, "/v1/events/")
