@@ -95,7 +95,7 @@ func (b *backend) settledIn(s *jobState) int64 {
 	if err != nil || wrong != nil {
 		return 0
 	}
-	return max(0, b.settings.settleMS-now.Sub(done).Milliseconds())
+	return min(b.settings.settleMS, max(0, b.settings.settleMS-now.Sub(done).Milliseconds()))
 }
 
 // jobPages is how many pages of the platform's jobs are searched for one whose id got lost.

@@ -77,7 +77,7 @@ func readAdded(route string, body []byte) (j job, results []added, err error) {
 		case "status":
 			j.status, err = readText(d)
 		case "results":
-			known = true
+			known = known || d.Next() == jx.Array
 			results, err = readAddedList(d)
 		default:
 			err = d.Skip()
@@ -152,7 +152,7 @@ func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error
 	if len(stored) == 0 {
 		e := abi.NewError(abi.CodeBackend, "mem0 answered that the turn is stored, and has none of the ids that it gave").WithReason("write_not_persisted").
 			WithHint("its database refused the rows; mem0's log says why. Record the turn again; library 2.2.1 and later say so themselves")
-		e.Retryable = true
+		e.Retryable, e.NothingStored = true, true
 		return nil, e
 	}
 	o.warn("write_not_persisted: mem0 answered ids of memories that it did not store; recording the turn again stores only those")
@@ -182,6 +182,7 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 		o.warn("write_in_doubt: " + e.Message)
 		return b.receipt(o, abi.StatusUncertain, nil), nil
 	case infer && strings.HasPrefix(e.Reason, "provider_"):
+		e.NothingStored = true
 		return nil, e
 	}
 	look, err := b.look(o.event.EventID)
@@ -192,6 +193,7 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 		o.warn("write_in_doubt: " + e.Message)
 		return b.receipt(o, abi.StatusUncertain, nil), nil
 	case len(look.rows) == 0:
+		e.NothingStored = true
 		return nil, e
 	}
 	missing := missingParts(o.digests, look.rows)
