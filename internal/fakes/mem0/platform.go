@@ -16,7 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/fakes/embed"
 )
 
-// Platform is the hosted platform, as mem0's documents describe it: adds are jobs, each of which takes some looks to come to its end.
+// Platform is the hosted platform, as mem0's documents describe it: adds are jobs, each of which takes some looks to come to its end. Its fields are set before it
+// serves, or in Change.
 type Platform struct {
 	// Token is the key; "" lets everybody in.
 	Token string
@@ -51,6 +52,13 @@ type platformJob struct {
 	looks                     int
 	created, completed        string
 	run                       func() []map[string]any
+}
+
+// Change changes the fields while the platform serves.
+func (p *Platform) Change(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
 }
 
 // Calls lists the requests so far.
