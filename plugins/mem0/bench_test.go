@@ -129,7 +129,7 @@ func compare(b *testing.B, alone, through func()) {
 	x, y := bare[len(bare)/2], hosted[len(hosted)/2]
 	b.ReportMetric(float64(x.Microseconds()), "direct-us")
 	b.ReportMetric(float64(y.Microseconds()), "hosted-us")
-	b.ReportMetric(float64((y-x).Microseconds()), "added-us")
+	b.ReportMetric(float64((y - x).Microseconds()), "added-us")
 	b.ReportMetric(float64(y)/float64(x), "ratio")
 	b.ReportMetric(0, "ns/op")
 }

@@ -48,7 +48,7 @@ func (b *backend) look(eventID string) (found, error) {
 	}
 	listed := rows[:0:0]
 	for _, m := range all {
-		if m.labels[keyEvent] == eventID {
+		if m.label(keyEvent) == eventID {
 			listed = append(listed, m)
 		}
 	}
@@ -118,7 +118,7 @@ func (b *backend) listPlatform(page, size int64, label [2]string) ([]*memory, in
 // missingParts is what the rows of an event lack of its parts; digests "" takes them from the rows. Rows of an extracting add have no parts.
 func missingParts(digests string, rows []*memory) []string {
 	if digests == "" && len(rows) > 0 {
-		digests = rows[0].labels[keyParts]
+		digests = rows[0].label(keyParts)
 	}
 	have := map[string]int{}
 	for _, m := range rows {

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"errors"
-	"strings"
 
 	"github.com/go-faster/jx"
 
@@ -17,8 +17,21 @@ type memory struct {
 	score, semantic *float64
 	replaced        bool
 	// labels are the texts in the metadata that memhost put there, by key.
-	labels map[string]string
+	labels []label
+	// native is the item itself; only provenance needs it, and reads it for that.
 	native abi.Raw
+}
+
+type label struct{ key, value string }
+
+// label is the text in the metadata under a key of memhost's, "" where there is none.
+func (m *memory) label(key string) string {
+	for _, l := range m.labels {
+		if l.key == key {
+			return l.value
+		}
+	}
+	return ""
 }
 
 // readMemory reads an item. JSON null gives nil.
@@ -26,16 +39,25 @@ func readMemory(d *jx.Decoder) (*memory, error) {
 	if d.Next() == jx.Null {
 		return nil, d.Null()
 	}
+	m := new(memory)
+	return m, d.ObjBytes(m.readField)
+}
+
+// readWhole is readMemory that keeps the item as it came.
+func readWhole(d *jx.Decoder) (*memory, error) {
 	native, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{native: abi.Raw(native)}
-	return m, jx.DecodeBytes(native).Obj(m.readField)
+	m, err := readMemory(jx.DecodeBytes(native))
+	if m != nil {
+		m.native = abi.Raw(native)
+	}
+	return m, err
 }
 
-func (m *memory) readField(d *jx.Decoder, key string) (err error) {
-	switch key {
+func (m *memory) readField(d *jx.Decoder, key []byte) (err error) {
+	switch string(key) {
 	case "id":
 		m.id, err = readText(d)
 	case "memory":
@@ -68,22 +90,23 @@ func (m *memory) readField(d *jx.Decoder, key string) (err error) {
 		by, err = readText(d)
 		m.replaced = by != ""
 	case "metadata":
-		err = eachIn(d, m.readLabel)
+		if d.Next() == jx.Object {
+			return d.ObjBytes(m.readLabel)
+		}
+		err = d.Skip()
 	default:
 		err = d.Skip()
 	}
 	return err
 }
 
-func (m *memory) readLabel(d *jx.Decoder, key string) error {
-	if !strings.HasPrefix(key, prefix) {
+func (m *memory) readLabel(d *jx.Decoder, key []byte) error {
+	if !bytes.HasPrefix(key, []byte(prefix)) || d.Next() != jx.String {
 		return d.Skip()
 	}
-	text, err := readText(d)
-	if m.labels == nil {
-		m.labels = map[string]string{}
-	}
-	m.labels[key] = text
+	name := string(key) // before the next read
+	text, err := d.Str()
+	m.labels = append(m.labels, label{name, text})
 	return err
 }
 
@@ -100,7 +123,11 @@ func readTime(d *jx.Decoder) (string, error) {
 //
 // Errors: isolation_breach where an item is another scope's; backend where the answer is none.
 func (b *backend) readResults(route string, body []byte) (found []*memory, count int64, err error) {
-	if found, count, err = readItems(route, body); err != nil {
+	read := readMemory
+	if b.Op == abi.OpProvenance {
+		read = readWhole
+	}
+	if found, count, err = readItemsBy(route, body, read); err != nil {
 		return nil, 0, err
 	}
 	for _, m := range found {
@@ -112,6 +139,10 @@ func (b *backend) readResults(route string, body []byte) (found []*memory, count
 }
 
 func readItems(route string, body []byte) (found []*memory, count int64, err error) {
+	return readItemsBy(route, body, readMemory)
+}
+
+func readItemsBy(route string, body []byte, read func(*jx.Decoder) (*memory, error)) (found []*memory, count int64, err error) {
 	listed := false
 	err = readObject(route, body, func(d *jx.Decoder, key string) error {
 		switch {
@@ -123,7 +154,7 @@ func readItems(route string, body []byte) (found []*memory, count int64, err err
 		}
 		listed = true
 		return d.Arr(func(d *jx.Decoder) error {
-			m, err := readMemory(d)
+			m, err := read(d)
 			if err == nil && m != nil {
 				found = append(found, m)
 			}
@@ -164,7 +195,11 @@ func (b *backend) getMemory(id string) (*memory, error) {
 		return nil, failure(route, head, body)
 	}
 	d := jx.DecodeBytes(body)
-	m, err := readMemory(d)
+	read := readMemory
+	if b.Op == abi.OpProvenance {
+		read = readWhole
+	}
+	m, err := read(d)
 	if err == nil {
 		err = atEnd(d)
 	}

@@ -132,7 +132,7 @@ func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence
 			e.TimeBasis = abi.TimeEvent
 		}
 	}
-	if id := m.labels[keyEvent]; id != "" {
+	if id := m.label(keyEvent); id != "" {
 		e.SourceEventIDs = []string{id}
 	}
 	return e
@@ -183,7 +183,7 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 	fits := true
 	for _, f := range q.filters {
 		for _, m := range rows {
-			fits = fits && string(sdk.Text(m.labels[f.key])) == string(f.value)
+			fits = fits && string(sdk.Text(m.label(f.key))) == string(f.value)
 		}
 	}
 	if len(rows) > 0 {
