@@ -66,14 +66,19 @@ type OriginDecl struct {
 	From string `json:"from"`
 	// Protocol is http or bolt.
 	Protocol string `json:"protocol"`
+	// DatabaseFrom is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.
+	DatabaseFrom string `json:"database_from,omitempty"`
 }
 
-// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.
+// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt
+// origin is the password with which the host logs on.
 type SecretDecl struct {
 	Name    string   `json:"name"`
 	From    string   `json:"from"`
 	Headers []string `json:"headers,omitempty"`
 	Origin  string   `json:"origin"`
+	// UserFrom is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.
+	UserFrom string `json:"user_from,omitempty"`
 }
 
 // EmptyDecl declares an answer that means "nothing there" instead of an error. Body is a regular expression (RE2).
@@ -113,6 +118,9 @@ type RouteDecl struct {
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
 	Class Class          `json:"class"`
+	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
+	// trace.read_side_effects of every operation that used the route.
+	SideEffects string `json:"side_effects,omitempty"`
 }
 
 // BackgroundDecl asks the host to run an export of its own accord.

@@ -42,6 +42,8 @@ type Provider struct {
 
 	testSessions *regexp.Regexp
 
+	background backgroundWork
+
 	setUp sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
@@ -188,7 +190,7 @@ func (p *Provider) close(ctx context.Context) error {
 	}
 	p.pool.close(ctx)
 	for _, o := range p.origins {
-		o.transport.CloseIdleConnections()
+		o.close(ctx)
 	}
 	return p.module.compiled.Close(ctx)
 }

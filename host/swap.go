@@ -51,12 +51,22 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
+	s.startBackground(next)
 	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
 	if old != nil {
 		s.drain(old.provider)
 	}
 	m := v.manifest
 	return &m, nil
+}
+
+// Try walks the swap flow without a slot: see Slot.Try.
+func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+	s := &Slot{host: h}
+	if err := s.loadMode(ctx); err != nil {
+		return nil, err
+	}
+	return s.Try(ctx, config)
 }
 
 // Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the one that a swap would give.
@@ -67,7 +77,9 @@ func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	p, health, err := s.prepare(ctx, config, steps)
 	if err != nil {
 		steps.fail(err)
-		return nil, inOperation("swap", err)
+		e := *abi.AsError(err)
+		e.Operation, e.Message = "swap", fmt.Sprintf("step %s: %s", steps.current, e.Message)
+		return nil, &e
 	}
 	m := s.host.runManifest(p, p.capabilities(health), health, 0, steps.steps)
 	return &m, p.close(ctx)
@@ -183,7 +195,7 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 		natives = append(natives, name+" "+strconv.Quote(id))
 	}
 	slices.Sort(natives)
-	steps.end(verdictPass, strings.Join(append(natives, r.Warnings...), "; "))
+	steps.end(verdictPass, strings.Join(append(append([]string{"ready"}, natives...), r.Warnings...), "; "))
 	return nil
 }
 
@@ -199,6 +211,7 @@ func (p *Provider) warm(ctx context.Context) error {
 
 // drain closes a provider that no longer serves, once its last call has left.
 func (s *Slot) drain(p *Provider) {
+	p.background.end()
 	began := time.Now()
 	s.drains.Add(1)
 	go func() {
@@ -216,6 +229,7 @@ func (s *Slot) Close(ctx context.Context) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if v := s.current.Swap(nil); v != nil {
+		v.provider.background.end()
 		if err := v.provider.close(ctx); err != nil {
 			return err
 		}
