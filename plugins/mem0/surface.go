@@ -84,7 +84,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 	if _, err := b.send(request{route: "platform_ping"}); err != nil {
 		e := abi.AsError(err)
 		if e.Code == abi.CodeNotFound || e.Code == abi.CodeBackend {
-			e.WithReason("not_mem0").WithHint("nothing there looks like mem0: is url right? It takes no path such as /v1. Or set api")
+			e.Reason, e.Hint = "not_mem0", "nothing there looks like mem0: is url right? It takes no path such as /v1. Or set api"
 		}
 		return nil, e
 	}

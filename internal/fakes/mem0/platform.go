@@ -99,7 +99,7 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case p.Limited != "":
 			w.Header().Set("Retry-After", p.Limited)
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(w, `{"detail":"slow down"}`)
 			return
 		case p.Fails != 0:
@@ -395,13 +395,14 @@ func platformCondition(key string, value any) (func(*row) bool, error) {
 		}, nil
 	}
 	return func(r *row) bool {
-		if own := (map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run})[key]; value == "*" {
+		own := map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run}[key]
+		switch {
+		case value == "*":
 			return own != ""
-		} else if own == "" && key == "user_id" {
-			return true // the platform's filter for the fault DropUser: records without a user are found by their run
-		} else {
-			return own == value
+		case own == "" && key == "user_id":
+			return true // for DropUser: records without a user are found by their run
 		}
+		return own == value
 	}, nil
 }
 
