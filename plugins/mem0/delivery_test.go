@@ -142,6 +142,17 @@ func TestPartialVerbatimWriteSendsOnlyWhatIsMissing(t *testing.T) {
 		assert.Equal(t, "assistant", server.Rows()[3]["role"], "of equal messages the later one was missing")
 		assert.Equal(t, "present", r.look("e1", longAgo).Found)
 	}
+	t.Run("a resumed write that fails is an error: what is stored already does not make it whole", func(t *testing.T) {
+		r, server := ossRig(t, "mem0", "", mem0.Options{})
+		server.Set(mem0.Faults{Ghosts: func(fact string) bool { return strings.Contains(fact, "Flum") }})
+		pets := turn("e1", "My cat is called Zorvex. My dog is called Flum.")
+		markers := r.recorded(pets).Markers
+		server.Set(mem0.Faults{FailMessage: 1})
+		r.Resume = &abi.Resume{Missing: markers, Markers: markers}
+		_, err := r.record(pets)
+		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
+		assert.Equal(t, "partial", r.look("e1", longAgo, markers...).Found)
+	})
 	t.Run("nothing of what is missing is in the event", func(t *testing.T) {
 		r, _ := ossRig(t, "simple_rag", "", mem0.Options{})
 		r.Resume = &abi.Resume{Missing: []string{"part 0123456789ab"}}

@@ -41,7 +41,11 @@ func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt,
 		route = "platform_add"
 	}
 	body, err := b.send(request{route: route, body: b.addBody(o, parts, infer)})
-	if err != nil {
+	switch {
+	case err != nil && b.Resume != nil:
+		// The host keeps what the first attempt said, and looks again.
+		return nil, err
+	case err != nil:
 		return b.afterFailure(o, infer, abi.AsError(err))
 	}
 	job, results, err := readAdded(route, body)
