@@ -209,6 +209,6 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 		return nil
 	}
 	p := a.call.provider
-	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.decl.Kind, Scope: a.call.scope, Generation: a.call.generation, Tokenizer: p.tokens.Name(),
+	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.call.scope, Generation: a.call.generation, Tokenizer: p.tokens.Name(),
 		IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend), PluginMS: ms(max(0, a.inGuest-a.backend)), HostMS: ms(max(0, took-a.inGuest))}
 }

@@ -180,8 +180,13 @@ func (v *verifier) module(m *abi.RunManifest, module *Module) {
 		v.want("provider", m.Provider, "none of that name")
 		return
 	}
-	v.want("condition_kind", m.ConditionKind, decl.Kind)
-	v.want("note", m.Note, decl.Note)
+	kind, note, err := kindOf(decl, m.Config)
+	if err != nil {
+		v.want("config", "not JSON", "the effective block")
+		return
+	}
+	v.want("condition_kind", m.ConditionKind, kind)
+	v.want("note", m.Note, note)
 	has := []string{}
 	for _, op := range abi.OptionalOperations() {
 		if module.has(op) {
