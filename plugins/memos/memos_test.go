@@ -453,7 +453,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 			nobody := ask("Lyon")
 			nobody.Scope = other
 			do([]string{"search_fast", "get_memory"}, func() error { _, err := b.retrieve(nobody); return err })
-			do([]string{"liveness"}, func() error {
+			do([]string{"liveness", "get_memory", "search_fast", "search_fast"}, func() error {
 				_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 				return err
 			})

@@ -23,22 +23,19 @@ type verdict struct {
 	warnings []string
 }
 
-// probe looks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite lets it put the canary there first. A probe that found
-// cubes kept apart is not repeated for the life of an instance.
+// probe looks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite lets it put the canary there first. It is at
+// the same time the look at graph database and embedder.
 //
 // Errors: those of the server; a leak is no error here.
 func (s *settings) probe(c *sdk.Call, mayWrite bool) (*verdict, error) {
-	if s.verified != nil {
-		return s.verified, nil
-	}
 	v := &verdict{isolation: "unverified"}
+	leak, err := s.emptyCube(c)
+	if v.leak = leak; leak != nil || err != nil {
+		return v, err
+	}
 	if !s.isolationProbe {
 		v.warnings = append(v.warnings, "isolation_unverified: isolation_probe is off")
 		return v, nil
-	}
-	if leak, err := s.emptyCube(c); leak != nil || err != nil {
-		v.leak = leak
-		return v, err
 	}
 	seen, err := s.seesCanary(c, v)
 	if err != nil || v.leak != nil {

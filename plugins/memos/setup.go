@@ -25,9 +25,11 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.probe(c, !c.ReadOnly)
-	if err != nil {
-		return nil, err
+	v := s.verified
+	if v == nil {
+		if v, err = s.probe(c, !c.ReadOnly); err != nil {
+			return nil, err
+		}
 	}
 	if v.leak != nil {
 		return nil, v.leak

@@ -31,8 +31,10 @@ func sentBody(t *testing.T, b *bench, route string) string {
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: 200 is no success", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
+		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		require.NoError(t, err)
 		b.server.Break(memos.Faults{DatabaseDown: true})
-		_, err := b.record(said("e-1", "I like jazz."))
+		_, err = b.record(said("e-1", "I like jazz."))
 		e := abi.AsError(err)
 		assert.Equal(t, abi.CodeUnavailable, e.Code, "the add was answered 200 with ids")
 		assert.Contains(t, e.Native.Body, "Connection refused")
@@ -333,6 +335,20 @@ func TestTraps(t *testing.T) {
 			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"], "the host puts it in, there and nowhere else")
 		}
 	})
+}
+
+func TestWithoutTheIsolationProbeTheStoreIsStillLookedAt(t *testing.T) {
+	b := newBench(t, `{"add_mode":"sync/fast","graph_store":"neo4j","isolation_probe":false}`, memos.Options{})
+	look := func() *abi.BackendHealth {
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		require.NoError(t, err)
+		return h
+	}
+	assert.Equal(t, abi.HealthOK, look().Status)
+	assert.Contains(t, codes(look().Warnings), "isolation_unverified")
+	assert.Empty(t, b.server.Cubes(), "no canary is written")
+	b.server.Break(memos.Faults{DatabaseDown: true})
+	assert.Equal(t, abi.HealthUnavailable, look().Status)
 }
 
 func TestEmbedderDown(t *testing.T) {

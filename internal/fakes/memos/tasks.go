@@ -51,7 +51,6 @@ func (s *Server) work() {
 		made := s.extract(b)
 		for _, n := range made {
 			n.nested = 1
-			// Labels of the server's own context are in node already; a window kept because the LLM failed has lost them too.
 		}
 		s.store(b, made)
 		for _, raw := range t.raw {
