@@ -59,7 +59,7 @@ func (s *settings) countMessages(c *sdk.Call, n *native, v *abi.Inventory) (comp
 func (s *settings) listConclusions(c *sdk.Call, n *native, v *abi.Inventory) (complete bool, err error) {
 	body := filters(func(e *jx.Encoder) { field(e, "observed_id", n.user) })
 	var all []string
-	total := int64(0)
+	var total int64
 	for number := int64(1); ; number++ {
 		ids, head, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: body}, number, pageSize, false)
 		if err != nil {

@@ -51,13 +51,13 @@ const representationHeading = "Honcho's representation of the user; a time in br
 func proseItems(body abi.Raw, at string) (items []*item, err error) {
 	var card, summary, messages []*item
 	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "peer_representation" || key == "representation":
+		switch key {
+		case "peer_representation", "representation":
 			var text string
 			if err = readText(d, &text); err == nil {
 				items = append(items, factItems(text, at+"/"+key)...)
 			}
-		case key == "peer_card":
+		case "peer_card":
 			n := 0
 			err = eachItem(d, func(d *jx.Decoder) error {
 				var line string
@@ -66,9 +66,9 @@ func proseItems(body abi.Raw, at string) (items []*item, err error) {
 				n++
 				return err
 			})
-		case key == "summary":
+		case "summary":
 			summary, err = summaryItems(d, at+"/summary")
-		case key == "messages":
+		case "messages":
 			var raw jx.Raw
 			if raw, err = d.Raw(); err == nil {
 				messages, err = messageItems(abi.Raw(raw), at+"/messages", "Messages of this session, the newest first")

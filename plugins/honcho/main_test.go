@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -162,7 +163,7 @@ func (b *bench) messages(t testing.TB, session string) (list []map[string]any) {
 	require.NoError(t, err)
 	n := s.native(b.Call(abi.OpRetrieve, scope))
 	w := httptest.NewRecorder()
-	b.server.ServeHTTP(w, httptest.NewRequest("POST", "/v3/workspaces/"+n.workspace+"/sessions/"+n.session(session)+"/messages/list?size=100", strings.NewReader("{}")))
+	b.server.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+n.workspace+"/sessions/"+n.session(session)+"/messages/list?size=100", strings.NewReader("{}")))
 	var page struct{ Items []map[string]any }
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &page))
 	return page.Items

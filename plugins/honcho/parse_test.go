@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +65,7 @@ func FuzzSplitText(f *testing.F) {
 func FuzzSanitize(f *testing.F) {
 	f.Add("Please explain <|endoftext|> to me.")
 	f.Add("<|endof\x00text|><|fim_\x00prefix|>")
+	f.Add("<|endoftext|>\x00\x00<|endof\x00text|>") // as long after as before
 	f.Fuzz(func(t *testing.T, text string) {
 		clean, changed := sanitize(text)
 		require.Equal(t, changed, clean != text)
@@ -167,5 +167,4 @@ func TestMetadataIsKeptAsTextWhereHonchoWouldChangeIt(t *testing.T) {
 	} {
 		assert.Equal(t, tt.plain, plain([]byte(tt.value)), tt.value)
 	}
-	var _ json.RawMessage
 }

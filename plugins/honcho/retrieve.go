@@ -246,7 +246,7 @@ func (q *retrieval) readMessages() error {
 func (q *retrieval) labels() (labels [][2]string) {
 	r := q.request
 	for _, l := range [][3]string{{"scenario", "mh_scenario", r.Scenario}, {"context", "mh_context", r.Context}, {"attribute", "mh_attribute", r.Attribute}} {
-		if l[2] != "" && !(l[0] == "context" && sdk.CrossContext(r)) {
+		if l[2] != "" && (l[0] != "context" || !sdk.CrossContext(r)) {
 			labels = append(labels, [2]string{l[1], l[2]})
 		}
 	}

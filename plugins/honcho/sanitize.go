@@ -16,15 +16,8 @@ const broken = "\u200b"
 //
 //go:noinline
 func sanitize(text string) (clean string, changed bool) {
-	clean = text
+	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token
 	if strings.Contains(clean, "<|") {
-		for _, token := range specialTokens {
-			clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
-		}
-	}
-	clean = strings.ReplaceAll(clean, "\x00", "")
-	// Dropping a NUL may have joined a token.
-	if len(clean) != len(text) && strings.Contains(clean, "<|") {
 		for _, token := range specialTokens {
 			clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
 		}

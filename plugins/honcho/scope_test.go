@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -19,7 +18,7 @@ func hostileID() *rapid.Generator[string] {
 		strings.Repeat("会", 170), "omni", "card_refresh"}), rapid.StringMatching(`[^\x00]{1,20}`))
 }
 
-func nativeOf(t sdktest.TB, block string, s abi.MemoryScope, agentScoped bool) native {
+func nativeOf(t sdktest.TB, block string, s abi.MemoryScope) native {
 	h := sdktest.New(t, sdktest.Options{Provider: "honcho", Config: block})
 	c := h.Call(abi.OpRetrieve, s)
 	settings, err := settingsOf(c)
@@ -39,7 +38,7 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 				}
 				s1, session1 := draw()
 				s2, session2 := draw()
-				n1, n2 := nativeOf(t, block, s1, true), nativeOf(t, block, s2, true)
+				n1, n2 := nativeOf(t, block, s1), nativeOf(t, block, s2)
 				for _, id := range append(append(n1.peers(), n1.workspace), n1.session(session1)) {
 					require.Regexp(t, `^[a-zA-Z0-9_-]{1,100}$`, id)
 				}
@@ -67,7 +66,7 @@ func TestGenerationsShareNoIds(t *testing.T) {
 }
 
 func TestPeersStayLegible(t *testing.T) {
-	n := nativeOf(t, `{}`, abi.MemoryScope{RunID: "run 1", PersonaID: "alice-b"}, false)
+	n := nativeOf(t, `{}`, abi.MemoryScope{RunID: "run 1", PersonaID: "alice-b"})
 	assert.Equal(t, native{workspace: "mh-honcho--run_201-alice_2db--1", user: "user-alice-b", agent: "agent-default", tool: "tool-default", system: "system-default"}, n)
 	assert.Equal(t, "s-sess_2f01", n.session("sess/01"))
 }
@@ -102,5 +101,3 @@ func TestMarkersOfOthersAreLeftAlone(t *testing.T) {
 	assert.Empty(t, parseMarkers([]string{"", "job-8", "2 a 1 1 s e", "1 a x 1 s e", "1 a 1 -1 s e"}))
 	assert.Equal(t, []marker{{"now", 1, 2, "s", "e e"}}, parseMarkers([]string{"1 now 1 2 s e e"}))
 }
-
-var _ = sdk.AnyVersion

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -290,10 +291,10 @@ func TestTheFakeAnswersAsRecorded(t *testing.T) {
 func (r *replayed) deleteSessions(workspace string) {
 	var list struct{ Items []struct{ ID string } }
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest("POST", "/v3/workspaces/"+workspace+"/sessions/list?size=100", strings.NewReader("{}")))
+	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+workspace+"/sessions/list?size=100", strings.NewReader("{}")))
 	_ = json.Unmarshal(w.Body.Bytes(), &list)
 	for _, x := range list.Items {
-		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/v3/workspaces/"+workspace+"/sessions/"+x.ID, nil))
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/v3/workspaces/"+workspace+"/sessions/"+x.ID, nil))
 	}
 }
 
