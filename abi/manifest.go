@@ -101,6 +101,9 @@ type RouteDecl struct {
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
 	Class Class          `json:"class"`
+	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
+	// trace.read_side_effects of every operation that used the route.
+	SideEffects string `json:"side_effects,omitempty"`
 }
 
 // BackgroundDecl asks the host to run an export of its own accord.
@@ -181,7 +184,7 @@ type ScopeMapping struct {
 	Since       string            `json:"since,omitempty"`
 }
 
-// SmokeVerdict is what came of one smoke test: pass, fail, pending or skipped.
+// SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.
 type SmokeVerdict struct {
 	Name    string  `json:"name"`
 	Verdict string  `json:"verdict"`

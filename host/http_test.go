@@ -182,7 +182,7 @@ func TestReadOnlyRefusesEveryCallThatIsNotARead(t *testing.T) {
 
 func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	server, calls := backend(t)
-	s := netSlot(t, server.URL, Options{})
+	s := netSlot(t, server.URL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
 	require.NoError(t, sc.takeTurn(context.Background(), "test"))
@@ -200,6 +200,14 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
 	assert.EqualValues(t, 1, calls.Load())
 	assert.Equal(t, []string{"1=x "}, retrieved(t, s, "read turns"))
+}
+
+func TestReadWithSideEffectsIsFlagged(t *testing.T) {
+	server, _ := backend(t)
+	s := netSlot(t, server.URL, Options{})
+	r, err := s.Retrieve(context.Background(), ask("http peek; http peek; http get"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"peek: counts as an access"}, r.Trace.ReadSideEffects)
 }
 
 func TestLinkLocalAddressIsRefusedWhateverNamedIt(t *testing.T) {

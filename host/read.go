@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -47,7 +48,7 @@ func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*oper
 // memory-context element.
 func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
-		o.call.readOnly = o.readOnlyIn(r.SessionID)
+		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.RetrieveResult) error {
 		count, err := o.checkContext(result.FormattedContext, r.Budget)
@@ -85,33 +86,47 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err != nil {
 		return err
 	}
-	if !o.provider.module.has(o.call.op) {
+	if !o.provider.has(o.call.op) {
 		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
 	}
-	if o.call.readOnly || !o.slot.mode.beginWrite() {
+	if o.call.readOnly || !o.slot.mode.beginWrite(sc.key) {
 		skipped()
 		return o.at(ctx, sc, nil)
 	}
-	defer o.slot.mode.endWrite()
+	defer o.slot.mode.endWrite(sc.key)
 	o.admitted = true
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
 	}
-	defer sc.endTurn()
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
-		return err
+	err = func() error {
+		if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+			return err
+		}
+		return o.at(ctx, sc, nil)
+	}()
+	if err != nil || !slices.Contains(o.provider.module.Manifest.YieldsScope, o.call.op) {
+		defer sc.endTurn()
+		if err == nil {
+			err = o.enter(ctx, in, out)
+		}
+		if err != nil {
+			return err
+		}
+		return o.commitState(ctx)
 	}
-	if err := o.at(ctx, sc, nil); err != nil {
-		return err
-	}
+	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation is still the same.
+	sc.endTurn()
 	if err := o.enter(ctx, in, out); err != nil {
 		return err
 	}
-	o.call.state.batch.MaxSpaceBytes = o.provider.limits.StateBytes
-	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &o.call.state.batch); err != nil {
-		return stateError(err)
+	if err := sc.takeTurn(context.WithoutCancel(ctx), o.call.op); err != nil {
+		return err
 	}
-	return nil
+	defer sc.endTurn()
+	if now := sc.generation.Load(); now != o.call.generation {
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now, o.call.generation)).WithReason("generation")
+	}
+	return o.commitState(ctx)
 }
 
 // askHealth is Health.
@@ -170,33 +185,6 @@ func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	}
 	defer v.provider.release()
 	return s.manifestOf(ctx, v)
-}
-
-// readinessPause is how long the host waits between two looks.
-const readinessPause = 100 * time.Millisecond
-
-// readiness is Readiness. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending.
-func (s *Slot) readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
-	if err := request.Validate(); err != nil {
-		return nil, inOperation(abi.OpReadiness, err)
-	}
-	patience := s.host.patience(time.Duration(request.TimeoutMS) * time.Millisecond)
-	for {
-		ready, err := s.lookReady(ctx, request)
-		left := patience.left()
-		if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
-			return ready, err
-		}
-		if patience.pause(ctx, min(readinessPause, left)); ctx.Err() != nil {
-			return ready, nil
-		}
-	}
-}
-
-func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
-	return run(s, abi.OpReadiness, r, func(o *operation, ready *abi.BackendReadiness) error {
-		return o.read(ctx, r.Scope, &abi.ReadinessMarkers{Markers: []string{}}, ready)
-	}, nil)
 }
 
 // inventory is Inventory.

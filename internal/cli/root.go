@@ -51,7 +51,7 @@ func (a *app) root() *cobra.Command {
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(), a.retrieveCommand(), a.healthCommand(),
 			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
-		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.packCommand()}},
+		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
 	}
 	for _, g := range groups {
