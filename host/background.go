@@ -33,6 +33,10 @@ func (s *Slot) startBackground(p *Provider) {
 	if len(decls) == 0 || s.host.tape != nil { // a cassette holds what the caller asks, one operation at a time
 		return
 	}
+	if s.host.tape != nil { // one operation at a time, and none that nobody asked for
+		p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
+		return
+	}
 	pause := backgroundTick
 	for _, d := range decls {
 		pause = min(pause, time.Duration(d.IntervalMS)*time.Millisecond)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // describeRun adds to a manifest what is the run's and not the provider's.
@@ -18,6 +19,14 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Clock = "real"
 	if h.tape != nil {
 		m.Clock = "virtual"
+	}
+	if m.Smoke = p.config.Smoke; m.Smoke == "" {
+		m.Smoke = SmokeNever
+	}
+	for _, step := range m.Steps {
+		if step.Name == stepIsolation || step.Name == stepWriteRead || step.Name == stepGate {
+			m.Smokes = append(m.Smokes, abi.SmokeVerdict{Name: step.Name, Verdict: step.Verdict, Detail: step.Detail, MS: step.MS})
+		}
 	}
 	m.FeedbackEnabled = p.config.Feedback && p.module.has(abi.OpApplyFeedback)
 	m.Smoke, m.Smokes = cmp.Or(p.config.Smoke, SmokeNever), []abi.SmokeVerdict{}
@@ -44,27 +53,20 @@ func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, er
 	m := v.manifest
 	m.Scopes = []abi.ScopeMapping{}
 	p := v.provider
-	var after []byte
-	for {
-		page, err := s.host.store.Records(ctx, tableScopes, nil, after, 1000)
-		if err != nil {
-			return nil, stateError(err)
-		}
-		for _, stored := range page {
-			after = stored.Key
-			var r scopeRecord
-			if json.Unmarshal(stored.Value, &r) != nil || r.Provider != p.name || r.Origin != p.originKey || r.Namespace != p.config.Namespace {
-				continue // another provider's, or damaged, which is told of where it is used
-			}
-			if len(m.Scopes) == manifestScopes {
-				m.ScopesLeftOut++
-				continue
-			}
+	err := s.host.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
+		var r scopeRecord
+		switch {
+		case json.Unmarshal(stored.Value, &r) != nil || r.Provider != p.name || r.Origin != p.originKey || r.Namespace != p.config.Namespace:
+			// Another provider's, or damaged, which is told of where it is used.
+		case len(m.Scopes) == manifestScopes:
+			m.ScopesLeftOut++
+		default:
 			m.Scopes = append(m.Scopes, r.mapping())
 		}
-		if len(page) < 1000 {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(m.Scopes, func(a, b abi.ScopeMapping) int {
 		return slices.Compare([]string{a.Scope.RunID, a.Scope.PersonaID, a.Scope.AgentID}, []string{b.Scope.RunID, b.Scope.PersonaID, b.Scope.AgentID})

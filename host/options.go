@@ -27,9 +27,6 @@ type Options struct {
 	Observe func(Observation)
 	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
-	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
-	// Default: none. See Interceptor.
-	Intercept Interceptor
 	// OnExchange is told of every operation of a slot's contract when it ends, with what was asked and answered. It must be quick, safe for concurrent use,
 	// and may keep nothing of an Exchange.
 	OnExchange func(*Exchange)
@@ -41,6 +38,9 @@ type Options struct {
 	OnManifest func()
 	// Cassette has everything recorded, for Replay. Default: nothing.
 	Cassette *CassetteOptions
+	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
+	// Default: none. See Interceptor.
+	Intercept Interceptor
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
 }
@@ -132,6 +132,8 @@ type ProviderConfig struct {
 	AgentScoped bool
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
 	TestSessions []string
+	// Feedback lets apply_feedback through. Default: off.
+	Feedback bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
 	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this module, configuration and backend version,
@@ -139,8 +141,6 @@ type ProviderConfig struct {
 	Smoke string
 	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot serves with that said.
 	SmokeWait time.Duration
-	// Feedback lets apply_feedback through. Default: off.
-	Feedback bool
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.

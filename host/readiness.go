@@ -35,14 +35,14 @@ func (s *Slot) readiness(ctx context.Context, request *abi.ReadinessRequest) (re
 		if worked {
 			continue
 		}
-		if patience.pause(ctx, min(pause, max(0, patience.left()))); ctx.Err() != nil {
+		if patience.pause(ctx, min(pause, left)); ctx.Err() != nil {
 			return ready, nil
 		}
 	}
 }
 
 // workReady lets a provider that works off what is outstanding do so. It tells whether that came to an end before the time was over.
-func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, within time.Duration) (worked bool, err error) {
+func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	o, err := s.begin(abi.OpWaitUntilReady)
 	if err != nil {
 		return false, err
@@ -51,11 +51,11 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, within ti
 	if !o.provider.has(abi.OpWaitUntilReady) {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, left+s.host.tape.slack())
 	defer cancel()
 	skipped := false
 	answer := new(abi.BackendReadiness)
-	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: within.Milliseconds()}, answer, func() { skipped = true })
+	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: left.Milliseconds()}, answer, func() { skipped = true })
 	if code := abi.CodeOf(err); err != nil && (code == abi.CodeTimeout || code == abi.CodeConflict) {
 		return false, nil // pending, as the last look says; after a conflict it runs again
 	}

@@ -254,7 +254,7 @@ func (p *player) open(ctx context.Context) error {
 		return err
 	}
 	config := ProviderConfig{Name: l.Provider, Word: l.Word, Module: wasm, Source: l.Module.Source, Block: l.Config, Namespace: l.Namespace, AgentScoped: l.AgentScoped,
-		TestSessions: l.TestSessions, Tokenizer: l.Tokenizer, Secrets: map[string]Secret{}}
+		TestSessions: l.TestSessions, Tokenizer: l.Tokenizer, Scope: l.Scope, Secrets: map[string]Secret{}}
 	for _, secret := range l.Secrets {
 		// Never sent: no request is. It takes the place of what the module's manifest asks for.
 		config.Secrets[secret.Name] = Secret{Origin: secret.Origin, Value: func() (string, error) { return "\x00 a secret under replay \x00", nil }}
@@ -284,11 +284,14 @@ func (p *player) enterAll(ctx context.Context, k *take) error {
 		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path, k.N)).WithReason(cassette.ReasonForm)
 	}
 	provider := v.provider
-	for i := range k.Entries {
-		e := &k.Entries[i]
-		if e.Op == abi.InitExport || t.play.difference != nil {
-			continue
+	for t.play.difference == nil {
+		for k.entry < len(k.Entries) && k.Entries[k.entry].Op == abi.InitExport {
+			k.entry++
 		}
+		if k.entry == len(k.Entries) {
+			return nil
+		}
+		e, at := &k.Entries[k.entry], k.entry
 		envelope := new(abi.Envelope)
 		if err := abi.Unmarshal(e.Request, envelope); err != nil {
 			return err
@@ -298,9 +301,22 @@ func (p *player) enterAll(ctx context.Context, k *take) error {
 			return nil
 		}
 		// What comes of it is on the tape, and held against it there.
-		_ = provider.enter(ctx, &call{op: e.Op, provider: provider}, envelope, new(anyAnswer))
+		if scope := provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil && sameMemory(envelope.Scope, *scope) {
+			// The configured scope is set up for the host, too, so that no later write does it again.
+			_ = p.slot.setUpConfigured(ctx, provider, new(stepLog))
+		} else {
+			_ = provider.enter(ctx, &call{op: e.Op, provider: provider}, envelope, new(anyAnswer))
+		}
+		if k.entry == at {
+			t.differ(e, 0, "the guest is not entered where it was", e.Request, nil)
+		}
 	}
 	return nil
+}
+
+// sameMemory compares scopes but for the namespace, which a configuration need not repeat.
+func sameMemory(a, b abi.MemoryScope) bool {
+	return a.RunID == b.RunID && a.PersonaID == b.PersonaID && a.AgentID == b.AgentID
 }
 
 // anyAnswer reads any JSON and keeps nothing.

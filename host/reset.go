@@ -63,6 +63,7 @@ func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 		receipt.Warnings = append(receipt.Warnings, warnErasing)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
+	s.manifestChanged(ctx)
 	return receipt, nil
 }
 

@@ -48,9 +48,9 @@ type tape struct {
 type take struct {
 	cassette.Operation
 	random *rand.ChaCha8
-	// entry and elapsed are the next to be played; commits counts.
-	entry, elapsed int
-	commits        int64
+	// entry, elapsed and usage are the next to be played; commits counts.
+	entry, elapsed, usage int
+	commits               int64
 }
 
 // slack is what a replay adds to every deadline: its computer may be slower than the recording's.
@@ -207,11 +207,11 @@ func (e *entryTape) hostCall(c *call, f *hostFunction, m guestMemory, stack []ui
 		f.run(c, m, stack)
 		return
 	}
-	ios, backend := len(c.io), c.backend
+	ios, backend, noted := len(c.io), c.backend, c.noted
 	f.run(c, m, stack)
 	e.tape.mu.Lock()
 	defer e.tape.mu.Unlock()
-	r := cassette.Call{Name: f.name, Args: args}
+	r := cassette.Call{Name: f.name, Args: args, Noted: c.noted && !noted, Landed: int64(c.landed)}
 	for _, text := range in {
 		r.In = append(r.In, e.tape.text(text))
 	}

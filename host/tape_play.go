@@ -164,6 +164,28 @@ var errLeft = abiBreach{"left its cassette"}
 
 // playCall answers a host call as it was answered then.
 func (e *entryTape) playCall(c *call, f *hostFunction, in [][]byte, args []int64, stack []uint64) {
+	want := e.nextCall(f, in, args)
+	// What the call did to the host is done again.
+	if want.Noted {
+		_ = c.willSend(abi.ClassWrite)
+	}
+	c.landed = landing(want.Landed)
+	c.io = append(c.io, want.IO...)
+	c.backend += time.Duration(want.BackendUS) * time.Microsecond
+	switch {
+	case len(f.results) == 0:
+	case want.Result != nil:
+		stack[0] = uint64(*want.Result)
+	default:
+		stack[0] = c.hold(want.Head, want.IsError, [][]byte{want.Body})
+	}
+	if e.entry.Stopped && e.next == len(e.entry.Calls) {
+		e.stop()
+	}
+}
+
+// nextCall is the recorded call that the guest makes now. A guest that makes another one ends here.
+func (e *entryTape) nextCall(f *hostFunction, in [][]byte, args []int64) *cassette.Call {
 	t := e.tape
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,18 +212,7 @@ func (e *entryTape) playCall(c *call, f *hostFunction, in [][]byte, args []int64
 		panic(errLeft)
 	}
 	t.play.calls++
-	c.io = append(c.io, want.IO...)
-	c.backend += time.Duration(want.BackendUS) * time.Microsecond
-	switch {
-	case len(f.results) == 0:
-	case want.Result != nil:
-		stack[0] = uint64(*want.Result)
-	default:
-		stack[0] = c.hold(want.Head, want.IsError, [][]byte{want.Body})
-	}
-	if e.entry.Stopped && e.next == len(e.entry.Calls) {
-		e.stop()
-	}
+	return want
 }
 
 // playLeave holds what the guest answered against what it answered then.

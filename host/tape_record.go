@@ -101,7 +101,7 @@ func (t *tape) load(p *Provider) error {
 	defer t.mu.Unlock()
 	t.record.redactors = append(t.record.redactors, p.redactor)
 	l := &cassette.Load{Module: p.runModule(), ABI: p.module.Manifest.ABI, Provider: p.name, Word: p.word, ConfigHash: p.configHash(), Config: p.shownConfig(),
-		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions, Tokenizer: p.tokens.Name(),
+		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions, Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
 		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes, Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}
 	for name, s := range p.config.Secrets {
 		l.Secrets = append(l.Secrets, cassette.Secret{Name: name, Origin: s.Origin})

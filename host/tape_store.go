@@ -35,6 +35,26 @@ func (s *tapedStore) Records(ctx context.Context, table state.Table, prefix, aft
 	return page, err
 }
 
+// Usage implements state.Store. A replay keeps no state of the guest, so it is told.
+func (s *tapedStore) Usage(ctx context.Context, space state.Space) (int64, error) {
+	n, err := s.Store.Usage(ctx, space)
+	if err != nil || ctx.Value(takeKey{}) == nil {
+		return n, err
+	}
+	t := s.tape
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.take == nil:
+	case t.record != nil:
+		t.take.Usage = append(t.take.Usage, n)
+	case t.take.usage < len(t.take.Usage):
+		t.take.usage++
+		n = t.take.Usage[t.take.usage-1]
+	}
+	return n, nil
+}
+
 // Commit implements state.Store.
 func (s *tapedStore) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	if ctx.Value(takeKey{}) == nil {

@@ -57,6 +57,8 @@ type Load struct {
 	AgentScoped  bool     `json:"agent_scoped,omitempty"`
 	TestSessions []string `json:"test_sessions,omitempty"`
 	Tokenizer    string   `json:"tokenizer"`
+	// Scope is the configured scope, which was set up before the provider served.
+	Scope *abi.MemoryScope `json:"scope,omitempty"`
 	// Secrets are the names of the secrets that the block may refer to.
 	Secrets []Secret `json:"secrets,omitempty"`
 	Limits  Limits   `json:"limits"`
@@ -93,6 +95,8 @@ type Operation struct {
 	Entries []Entry  `json:"entries,omitempty"`
 	// ElapsedUS are the durations that the host measured of the operation as a whole, in the order in which it asked.
 	ElapsedUS []int64 `json:"elapsed_us,omitempty"`
+	// Usage are the sizes of a space that the host asked its store for, in the order in which it asked.
+	Usage []int64 `json:"usage,omitempty"`
 	// Failed are commits that the store refused.
 	Failed []FailedCommit `json:"failed_commits,omitempty"`
 	// Answer or Error is what the caller got: the contract's JSON.
@@ -150,6 +154,10 @@ type Call struct {
 	// IO are the native calls that it made, as traces have them, and BackendUS their time.
 	IO        []abi.IO `json:"io,omitempty"`
 	BackendUS int64    `json:"backend_us,omitempty"`
+	// Noted tells that the ledger was written before the first native call of a write left; Landed is what the host knew then of what was sent: 0 that nothing
+	// can have arrived, 1 that it may have, 2 that it has.
+	Noted  bool  `json:"noted,omitempty"`
+	Landed int64 `json:"landed,omitempty"`
 }
 
 // End closes a cassette.

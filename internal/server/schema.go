@@ -71,7 +71,7 @@ func words() map[string][]string {
 		"RunManifest.clock":               {"real", "virtual"},
 		"RunManifest.smoke":               {"auto", "always", "never"},
 		"RunStep.verdict":                 {"pass", "fail", "pending", "skipped"},
-		"SmokeVerdict.verdict":            {"pass", "fail", "pending", "skipped"},
+		"SmokeVerdict.verdict":            {"pass", "fail", "pending", "inconclusive", "skipped"},
 		"Trace.as_of_mode":                {"native", "ignored"},
 		"Trace.consistency":               {"committed", "queued", "pending"},
 	}
