@@ -1058,6 +1058,10 @@ func (x *RouteDecl) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("class")
 	writeString(string(x.Class), e)
+	if x.SideEffects != "" {
+		e.FieldStart("side_effects")
+		writeString(x.SideEffects, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1081,8 +1085,10 @@ func (x *RouteDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readMap(&x.Match, d, m, readRaw)
 		case "class":
 			o.err = readString((*string)(&x.Class), d, m)
+		case "side_effects":
+			o.err = readString(&x.SideEffects, d, m)
 		default:
-			o.unknown(d, m, "name origin method path statement match class")
+			o.unknown(d, m, "name origin method path statement match class side_effects")
 		}
 	}
 	return o.err
@@ -1267,6 +1273,22 @@ func (x *RunManifest) Encode(e *jx.Encoder) {
 	writeString(x.Tokenizer, e)
 	e.FieldStart("durability")
 	writeString(x.Durability, e)
+	e.FieldStart("clock")
+	writeString(x.Clock, e)
+	e.FieldStart("feedback_enabled")
+	writeBool(x.FeedbackEnabled, e)
+	if x.Seed != "" {
+		e.FieldStart("seed")
+		writeString(x.Seed, e)
+	}
+	if x.Replicate != "" {
+		e.FieldStart("replicate")
+		writeString(x.Replicate, e)
+	}
+	if len(x.Labels) > 0 {
+		e.FieldStart("labels")
+		writeMap(x.Labels, e, writeString)
+	}
 	e.FieldStart("capabilities")
 	x.Capabilities.Encode(e)
 	e.FieldStart("load_generation")
@@ -1283,6 +1305,18 @@ func (x *RunManifest) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("steps")
 	writeStructs(x.Steps, e, (*RunStep).Encode)
+	if x.Smoke != "" {
+		e.FieldStart("smoke")
+		writeString(x.Smoke, e)
+	}
+	e.FieldStart("smokes")
+	writeStructs(x.Smokes, e, (*SmokeVerdict).Encode)
+	e.FieldStart("scopes")
+	writeStructs(x.Scopes, e, (*ScopeMapping).Encode)
+	if x.ScopesLeftOut != 0 {
+		e.FieldStart("scopes_left_out")
+		writeInt(x.ScopesLeftOut, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1322,6 +1356,16 @@ func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Tokenizer, d, m)
 		case "durability":
 			o.err = readString(&x.Durability, d, m)
+		case "clock":
+			o.err = readString(&x.Clock, d, m)
+		case "feedback_enabled":
+			o.err = readBool(&x.FeedbackEnabled, d, m)
+		case "seed":
+			o.err = readString(&x.Seed, d, m)
+		case "replicate":
+			o.err = readString(&x.Replicate, d, m)
+		case "labels":
+			o.err = readMap(&x.Labels, d, m, readString)
 		case "capabilities":
 			o.err = x.Capabilities.Decode(d, m)
 		case "load_generation":
@@ -1336,8 +1380,90 @@ func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.HostCommit, d, m)
 		case "steps":
 			o.err = readSlice(&x.Steps, d, m, (*RunStep).Decode)
+		case "smoke":
+			o.err = readString(&x.Smoke, d, m)
+		case "smokes":
+			o.err = readSlice(&x.Smokes, d, m, (*SmokeVerdict).Decode)
+		case "scopes":
+			o.err = readSlice(&x.Scopes, d, m, (*ScopeMapping).Decode)
+		case "scopes_left_out":
+			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability capabilities load_generation serving_since health host_version host_commit steps")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ScopeMapping) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	e.FieldStart("generation")
+	writeInt(x.Generation, e)
+	e.FieldStart("native_scope")
+	writeMap(x.NativeScope, e, writeString)
+	if x.Since != "" {
+		e.FieldStart("since")
+		writeString(x.Since, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ScopeMapping) Decode(d *jx.Decoder, m Mode) error {
+	*x = ScopeMapping{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "generation":
+			o.err = readInt(&x.Generation, d, m)
+		case "native_scope":
+			o.err = readMap(&x.NativeScope, d, m, readString)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		default:
+			o.unknown(d, m, "scope generation native_scope since")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *SmokeVerdict) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("name")
+	writeString(x.Name, e)
+	e.FieldStart("verdict")
+	writeString(x.Verdict, e)
+	if x.Detail != "" {
+		e.FieldStart("detail")
+		writeString(x.Detail, e)
+	}
+	e.FieldStart("ms")
+	writeFloat(x.MS, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *SmokeVerdict) Decode(d *jx.Decoder, m Mode) error {
+	*x = SmokeVerdict{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "verdict":
+			o.err = readString(&x.Verdict, d, m)
+		case "detail":
+			o.err = readString(&x.Detail, d, m)
+		case "ms":
+			o.err = readFloat(&x.MS, d, m)
+		default:
+			o.unknown(d, m, "name verdict detail ms")
 		}
 	}
 	return o.err
@@ -2840,6 +2966,10 @@ func (x *FindEventAnswer) Encode(e *jx.Encoder) {
 		e.FieldStart("retry_after_ms")
 		writePtr(x.RetryAfterMS, e, writeInt)
 	}
+	if len(x.Markers) > 0 {
+		e.FieldStart("markers")
+		writeSlice(x.Markers, e, writeString)
+	}
 	e.ObjEnd()
 }
 
@@ -2857,8 +2987,10 @@ func (x *FindEventAnswer) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Missing, d, m, readString)
 		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
-			o.unknown(d, m, "found native_ids missing retry_after_ms")
+			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
 		}
 	}
 	return o.err

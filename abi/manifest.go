@@ -108,6 +108,9 @@ type RouteDecl struct {
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
 	Class Class          `json:"class"`
+	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
+	// trace.read_side_effects of every operation that used the route.
+	SideEffects string `json:"side_effects,omitempty"`
 }
 
 // BackgroundDecl asks the host to run an export of its own accord.
@@ -143,8 +146,12 @@ type NotApplicable struct {
 	Unless string `json:"unless,omitempty"`
 }
 
+// RunManifestVersion is the form of RunManifest that this package writes and reads.
+const RunManifestVersion = 1
+
 // RunManifest records what served a run: which module, which configuration, since when.
 type RunManifest struct {
+	// Manifest is RunManifestVersion.
 	Manifest int64  `json:"manifest"`
 	Provider string `json:"provider"`
 	// Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.
@@ -158,11 +165,20 @@ type RunManifest struct {
 	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON.
 	ConfigHash string `json:"config_hash"`
 	// Config is the effective config block; a secret stands as its name only.
-	Config       Raw          `json:"config"`
-	Namespace    string       `json:"namespace,omitempty"`
-	AgentScoped  bool         `json:"agent_scoped"`
-	Tokenizer    string       `json:"tokenizer"`
-	Durability   string       `json:"durability"`
+	Config      Raw    `json:"config"`
+	Namespace   string `json:"namespace,omitempty"`
+	AgentScoped bool   `json:"agent_scoped"`
+	Tokenizer   string `json:"tokenizer"`
+	Durability  string `json:"durability"`
+	// Clock is real, or virtual while a cassette is recorded or replayed.
+	Clock string `json:"clock"`
+	// FeedbackEnabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.
+	FeedbackEnabled bool `json:"feedback_enabled"`
+	// Seed, Replicate and Labels are as the harness gave them; the host does not use them.
+	Seed      string            `json:"seed,omitempty"`
+	Replicate string            `json:"replicate,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// Capabilities hold the native memory types, ingest modes and query modes, too.
 	Capabilities Capabilities `json:"capabilities"`
 	// LoadGeneration counts the providers that this slot has served, from 1.
 	LoadGeneration int64         `json:"load_generation"`
@@ -171,6 +187,29 @@ type RunManifest struct {
 	HostVersion    string        `json:"host_version"`
 	HostCommit     string        `json:"host_commit,omitempty"`
 	Steps          []RunStep     `json:"steps"`
+	// Smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.
+	Smoke  string         `json:"smoke,omitempty"`
+	Smokes []SmokeVerdict `json:"smokes"`
+	// Scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.
+	Scopes        []ScopeMapping `json:"scopes"`
+	ScopesLeftOut int64          `json:"scopes_left_out,omitempty"`
+}
+
+// ScopeMapping is how the backend addresses a scope's memory.
+type ScopeMapping struct {
+	Scope      MemoryScope `json:"scope"`
+	Generation int64       `json:"generation"`
+	// NativeScope is setup_scope's: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.
+	NativeScope map[string]string `json:"native_scope"`
+	Since       string            `json:"since,omitempty"`
+}
+
+// SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.
+type SmokeVerdict struct {
+	Name    string  `json:"name"`
+	Verdict string  `json:"verdict"`
+	Detail  string  `json:"detail,omitempty"`
+	MS      float64 `json:"ms"`
 }
 
 // RunModule identifies a module's bytes.
@@ -184,7 +223,7 @@ type RunModule struct {
 	Source string `json:"source"`
 }
 
-// RunStep is one step of the swap flow with its verdict: pass, fail, pending or skipped.
+// RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.
 type RunStep struct {
 	Name    string  `json:"name"`
 	Verdict string  `json:"verdict"`

@@ -26,7 +26,8 @@ func types() []codable {
 		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(RequireDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall), new(RawResult),
 		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt), new(Resume),
-		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(SecretDecl),
+		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(ScopeMapping), new(SecretDecl),
+		new(SmokeVerdict),
 		new(SetupReceipt), new(Span), new(StateDeleted), new(StateEntries), new(StateEntry), new(StateKey), new(StateList), new(StateListRequest),
 		new(StateReadRequest), new(StateSeq), new(StateVersion), new(ToolCall), new(Trace), new(WaitRequest), new(WriteReceipt),
 	}

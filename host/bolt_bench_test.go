@@ -8,6 +8,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkBoltRows(b *testing.B) {
 	ctx := context.Background()
 	driver := func(liveness bool) func(b *testing.B) {
 		return func(b *testing.B) {
-			d, err := neo4j.NewDriverWithContext(s.URL("bolt"), neo4j.BasicAuth("neo4j", testSecret, ""), func(c *neo4j.Config) {
+			d, err := neo4j.NewDriverWithContext(s.URL("bolt"), neo4j.BasicAuth("neo4j", testSecret, ""), func(c *config.Config) {
 				if liveness {
 					c.ConnectionLivenessCheckTimeout = 0
 				}

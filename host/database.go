@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 )
 
 // boltSchemes are what an address of a database may start with: directly or by the routing table of a cluster; plain, by TLS (+s), by TLS with any
@@ -171,7 +172,7 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 	if d.password != "" {
 		auth = neo4j.BasicAuth(d.user, d.password, "")
 	}
-	driver, err := neo4j.NewDriverWithContext(d.address, auth, func(c *neo4j.Config) {
+	driver, err := neo4j.NewDriverWithContext(d.address, auth, func(c *config.Config) {
 		c.UserAgent = "memhost"
 		c.TelemetryDisabled = true
 		c.SocketConnectTimeout = boltDialTimeout

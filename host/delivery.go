@@ -266,6 +266,9 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *led
 func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs, NativeIDsKind: abi.NativeIDsFinal,
 		Markers: known.markers(), Warnings: []string{warnFound}}
+	if len(r.Markers) == 0 && answer.Markers != nil {
+		r.Markers = answer.Markers // those of the receipt went down with it
+	}
 	if len(r.NativeIDs) == 0 {
 		r.NativeIDs, r.NativeIDsKind = []string{}, abi.NativeIDsNone
 	}

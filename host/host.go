@@ -26,6 +26,7 @@ type Host struct {
 	cache        wazero.CompilationCache
 	interruption interruption
 	store        state.Store
+	tape         *tape // nil: nothing is recorded or played
 
 	mu       sync.Mutex
 	counters map[string]tokens.Counter
@@ -40,7 +41,10 @@ type Host struct {
 // New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
 //
 // Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it cannot be written.
-func New(ctx context.Context, o Options) (*Host, error) {
+func New(ctx context.Context, o Options) (*Host, error) { return newHost(ctx, o, nil) }
+
+// newHost is New with a tape to play.
+func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 	if o.DataDir == "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.DataDir: required")
 	}
@@ -62,12 +66,31 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, stateError(err)
 	}
-	h.store = store
+	h.store, h.tape = store, playing
+	if err := h.useTape(); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
 	if err := h.openRuntime(ctx); err != nil {
 		_ = h.Close(ctx)
 		return nil, err
 	}
 	return h, nil
+}
+
+// useTape begins a recording, where one is asked for, and gives the host the tape's clock, store and single instance.
+func (h *Host) useTape() (err error) {
+	if o := h.options.Cassette; o != nil && h.tape == nil {
+		version, commit := h.version()
+		if h.tape, err = startRecording(o, h.now, h.logger, version, commit); err != nil {
+			return err
+		}
+	}
+	if h.tape != nil {
+		h.now, h.limits.Pool = h.tape.now, 1
+		h.store = &tapedStore{Store: h.store, tape: h.tape}
+	}
+	return nil
 }
 
 func (h *Host) openRuntime(ctx context.Context) error {
@@ -103,11 +126,9 @@ func (h *Host) Close(ctx context.Context) error {
 		keep(h.cache.Close(ctx))
 	}
 	keep(h.store.Close())
+	keep(h.tape.close())
 	if first != nil {
 		return abi.AsError(first)
 	}
 	return nil
 }
-
-// stamp is the host's clock as the contract writes it.
-func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }

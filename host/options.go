@@ -30,8 +30,25 @@ type Options struct {
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
 	// Default: none. See Interceptor.
 	Intercept Interceptor
+	// OnExchange is told of every operation of a slot's contract when it ends, with what was asked and answered. It must be quick, safe for concurrent use,
+	// and may keep nothing of an Exchange.
+	OnExchange func(*Exchange)
+	// HealthWarnings adds warnings of the embedding program to every health answer. Default: none.
+	HealthWarnings func() []string
+	// Run is what the harness says of the run, for the run manifest.
+	Run RunLabels
+	// OnManifest is told that the run manifest has changed: after each load, and when a scope was set up or reset. It must be quick.
+	OnManifest func()
+	// Cassette has everything recorded, for Replay. Default: nothing.
+	Cassette *CassetteOptions
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
+}
+
+// RunLabels name a run among its like. The host writes them into the run manifest and does not use them.
+type RunLabels struct {
+	Seed, Replicate string
+	Labels          map[string]string
 }
 
 // Limits bound what one provider may use. The zero value of a field means its default.
@@ -122,6 +139,8 @@ type ProviderConfig struct {
 	Smoke string
 	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot serves with that said.
 	SmokeWait time.Duration
+	// Feedback lets apply_feedback through. Default: off.
+	Feedback bool
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.

@@ -40,6 +40,8 @@ type Provider struct {
 
 	testSessions *regexp.Regexp
 
+	background backgroundWork
+
 	// lacks are the capabilities that this configuration does not have, with what they require.
 	lacks map[string]string
 	setUp sync.Map // scopeKey -> generation that this provider has set up
@@ -72,7 +74,7 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: decl.Kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
 	p.pool = newPool(p, module.compiled)
-	return p, nil
+	return p, h.tape.load(p)
 }
 
 // chosenAs checks that the word by which a configuration chose a provider fits its declared kind.

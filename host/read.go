@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -43,9 +44,9 @@ func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*oper
 	return answer, nil
 }
 
-// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
+// retrieve is Retrieve. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
 // memory-context element.
-func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.read(ctx, r.Scope, r, result)
@@ -57,8 +58,8 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	})
 }
 
-// FormatContext implements Contract.
-func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
+// formatContext is FormatContext.
+func (s *Slot) formatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return run(s, abi.OpFormatContext, r, func(o *operation, result *abi.FormatResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.FormatResult) (err error) {
@@ -97,21 +98,39 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
 	}
-	defer sc.endTurn()
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
-		return err
+	err = func() error {
+		if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+			return err
+		}
+		return o.at(ctx, sc, nil)
+	}()
+	if err != nil || !slices.Contains(o.provider.module.Manifest.YieldsScope, o.call.op) {
+		defer sc.endTurn()
+		if err == nil {
+			err = o.enter(ctx, in, out)
+		}
+		if err != nil {
+			return err
+		}
+		return o.commitState(ctx)
 	}
-	if err := o.at(ctx, sc, nil); err != nil {
-		return err
-	}
+	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation is still the same.
+	sc.endTurn()
 	if err := o.enter(ctx, in, out); err != nil {
 		return err
+	}
+	if err := sc.takeTurn(context.WithoutCancel(ctx), o.call.op); err != nil {
+		return err
+	}
+	defer sc.endTurn()
+	if now := sc.generation.Load(); now != o.call.generation {
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now, o.call.generation)).WithReason("generation")
 	}
 	return o.commitState(ctx)
 }
 
-// Health implements Contract.
-func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
+// askHealth is Health.
+func (s *Slot) askHealth(ctx context.Context) (*abi.BackendHealth, error) {
 	v, err := s.use(abi.OpHealth)
 	if err != nil {
 		return nil, err
@@ -136,7 +155,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	if health.BackendName == "" {
 		health.BackendName = p.name
 	}
-	health.LatencyMS = ms(time.Since(o.began))
+	health.LatencyMS = ms(s.host.tape.elapsed(time.Since(o.began)))
 	return health, nil
 }
 
@@ -159,18 +178,17 @@ func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
 }
 
 // Manifest implements Contract.
-func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
+func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	v, err := s.use("manifest")
 	if err != nil {
 		return nil, err
 	}
 	defer v.provider.release()
-	m := v.manifest
-	return &m, nil
+	return s.manifestOf(ctx, v)
 }
 
-// Inventory implements Contract.
-func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
+// inventory is Inventory.
+func (s *Slot) inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
 	return run(s, abi.OpInventory, r, func(o *operation, inventory *abi.Inventory) error {
 		return o.read(ctx, r.Scope, new(abi.Empty), inventory)
 	}, func(o *operation, inventory *abi.Inventory) error {
@@ -179,8 +197,8 @@ func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inv
 	})
 }
 
-// Provenance implements Contract.
-func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+// provenance is Provenance.
+func (s *Slot) provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	return run(s, abi.OpProvenance, r, func(o *operation, provenance *abi.Provenance) error {
 		return o.read(ctx, r.Scope, r, provenance)
 	}, func(o *operation, provenance *abi.Provenance) error {
@@ -189,8 +207,8 @@ func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.P
 	})
 }
 
-// NativeQuery implements Contract. Each one is logged: it is for diagnosis.
-func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+// nativeQuery is NativeQuery. Each one is logged: it is for diagnosis.
+func (s *Slot) nativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return run(s, abi.OpNativeQuery, r, func(o *operation, result *abi.NativeQueryResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.NativeQueryResult) error {
@@ -200,8 +218,8 @@ func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 	})
 }
 
-// NativeMutation implements Contract.
-func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// nativeMutation is NativeMutation.
+func (s *Slot) nativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	return run(s, abi.OpNativeMutation, r, func(o *operation, receipt *abi.MutationReceipt) error {
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.MutationReceipt) error {
@@ -210,9 +228,12 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 	})
 }
 
-// ApplyFeedback implements Contract.
-func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+// applyFeedback is ApplyFeedback.
+func (s *Slot) applyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return run(s, abi.OpApplyFeedback, r, func(o *operation, receipt *abi.FeedbackReceipt) error {
+		if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
+			return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
+		}
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.FeedbackReceipt) error {
