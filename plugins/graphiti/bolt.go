@@ -135,8 +135,7 @@ func boltOwned(c *sdk.Call, route, gid, uuid string) (exists, mine bool, err err
 		if i != 0 {
 			return d.Skip()
 		}
-		ours := false
-		ours, err = d.Bool()
+		ours, err := d.Bool()
 		mine = ours && (mine || !exists) // a UUID is not unique in the store: all that carry it must be ours
 		exists = true
 		return err

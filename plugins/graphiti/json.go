@@ -80,9 +80,10 @@ func shallow(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch b := data[i]; {
 		case inText:
-			if b == '\\' {
+			switch b {
+			case '\\':
 				i++
-			} else if b == '"' {
+			case '"':
 				inText = false
 			}
 		case b == '"':

@@ -171,7 +171,9 @@ const (
 // find makes the native calls of a retrieval.
 func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi.Trace) (*found, error) {
 	f := new(found)
-	route, body, err := routeRESTSearch, []byte(nil), error(nil)
+	route := routeRESTSearch
+	var body []byte
+	var err error
 	if s.mcp {
 		route = routeMCPSearch
 		body, err = s.mcpSearch(c, gid, query, filters)

@@ -78,7 +78,7 @@ func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) 
 
 func post(t *testing.T, h http.Handler, path, body string) string {
 	t.Helper()
-	request := httptest.NewRequest("POST", path, strings.NewReader(body))
+	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, request)

@@ -92,10 +92,10 @@ func (s *Server) mcpEndpoint(w http.ResponseWriter, r *http.Request) {
 		rpcError(w, 404, -32600, "Session not found")
 	case r.Method == http.MethodDelete:
 		delete(s.sessions, session)
-		w.WriteHeader(200)
+		w.WriteHeader(http.StatusOK)
 	case m.Method == "notifications/initialized":
 		s.sessions[session] = true
-		w.WriteHeader(202)
+		w.WriteHeader(http.StatusAccepted)
 	case !ready || m.Method != "tools/list" && m.Method != "tools/call" || m.Method == "tools/call" && m.Params.Name == "":
 		s.event(w, object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32602, "message": "Invalid request parameters", "data": ""}})
 	case m.Method == "tools/list":
@@ -118,7 +118,7 @@ func (s *Server) stream(w http.ResponseWriter, id json.RawMessage, result any) {
 func (s *Server) event(w http.ResponseWriter, message any) {
 	data, _ := json.Marshal(message)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(200)
+	w.WriteHeader(http.StatusOK)
 	if s.down {
 		_, _ = io.WriteString(w, ": ping - 2026-11-21 04:21:31.730305+00:00\r\n\r\n")
 	}

@@ -52,7 +52,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 // failed is what FastAPI answers to an exception: no detail.
 func failed(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(500)
+	w.WriteHeader(http.StatusInternalServerError)
 	_, _ = io.WriteString(w, "Internal Server Error")
 }
 
