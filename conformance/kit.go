@@ -59,6 +59,7 @@ type kit struct {
 // error but a verdict.
 func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	k := &kit{target: target.withDefaults(), options: o}
+	k.target.Provider.Feedback = true // off by default, and yet a part of what the provider does
 	chosen, err := chooseClauses(o.Clauses)
 	if err != nil {
 		return nil, err
