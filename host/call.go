@@ -20,6 +20,11 @@ type call struct {
 	began      time.Time
 	deadline   time.Time
 	state      *stateTx // nil: the operation has no scope
+	resume     *abi.Resume
+	// onFirstWrite is called before the first native call of a write leaves; noted says that it was, landed what became of what was sent.
+	onFirstWrite func() error
+	noted        bool
+	landed       landing
 
 	ctx        context.Context
 	pending    [][]byte // result of the last host call, not pulled yet

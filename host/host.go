@@ -30,6 +30,9 @@ type Host struct {
 	mu       sync.Mutex
 	counters map[string]tokens.Counter
 
+	sweepMu sync.Mutex
+	sweptTo []byte // where the next write goes on looking for old receipts
+
 	scopesMu sync.Mutex
 	scopes   map[scopeKey]*scopeState
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -49,22 +50,32 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.willSend(route.decl.Class); err != nil {
+		return nil, nil, err
+	}
 	began := time.Now()
 	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
-	status, header, answer, err := route.origin.exchange(request, c.provider.limits.BodyBytes)
+	answer, err := c.intercepted(NativeCall{Route: route.decl.Name, Class: route.decl.Class, Origin: route.decl.Origin, Protocol: "http",
+		Method: request.Method, URL: request.URL.String(), Body: body}, func(ctx context.Context) (NativeAnswer, error) {
+		return route.origin.exchange(request.WithContext(ctx), c.provider.limits.BodyBytes)
+	})
 	took := time.Since(began)
 	c.backend += took
-	seen.Status, seen.MS, seen.BytesIn = int64(status), ms(took), int64(len(answer))
+	seen.Status, seen.MS, seen.BytesIn = int64(answer.Status), ms(took), int64(len(answer.Body))
 	c.io = append(c.io, seen)
 	if err != nil {
+		if !neverLeft(err) {
+			c.didSend(route.decl.Class, landingOf(answer.Status))
+		}
 		return nil, nil, c.sendError(route, err)
 	}
+	c.didSend(route.decl.Class, landingOf(answer.Status))
 	clean := c.provider.redactor
-	head := &abi.HTTPResponse{Status: int64(status), Headers: map[string]string{}, Empty: route.isEmpty(status, answer)}
-	for name, values := range header {
+	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: map[string]string{}, Empty: route.isEmpty(answer.Status, answer.Body)}
+	for name, values := range answer.Header {
 		head.Headers[strings.ToLower(name)] = clean.text(strings.Join(values, ", "))
 	}
-	return head, clean.bytes(answer), nil
+	return head, clean.bytes(answer.Body), nil
 }
 
 // routeFor finds the route and asks whether this call may use its class now.
@@ -101,7 +112,7 @@ func (r *route) request(ctx context.Context, in *abi.HTTPRequest, body []byte) (
 	request := (&http.Request{Method: r.decl.Method, URL: target, Host: target.Host, Header: http.Header{"User-Agent": {"memhost"}},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if len(body) > 0 {
-		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		request.ContentLength = int64(len(body))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
 	for name, value := range in.Headers {
@@ -174,18 +185,30 @@ func (o *origin) withSecrets(header, value string) (string, error) {
 
 var errBodyTooLarge = errors.New("the answer is larger than the limit")
 
-// exchange sends one request. What comes back is returned as it is, redirects too.
-func (o *origin) exchange(request *http.Request, limit int64) (status int, header http.Header, body []byte, err error) {
+// exchange sends one request, which it may do again with the same one. What comes back is returned as it is, redirects too.
+func (o *origin) exchange(request *http.Request, limit int64) (answer NativeAnswer, err error) {
+	if request.GetBody != nil {
+		if request.Body, err = request.GetBody(); err != nil {
+			return answer, err
+		}
+	}
 	response, err := o.transport.RoundTrip(request)
 	if err != nil {
-		return 0, nil, nil, err
+		return answer, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
-	if err == nil && int64(len(body)) > limit {
-		body, err = nil, errBodyTooLarge
+	answer = NativeAnswer{Status: response.StatusCode, Header: response.Header}
+	answer.Body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(answer.Body)) > limit {
+		answer.Body, err = nil, errBodyTooLarge
 	}
-	return response.StatusCode, response.Header, body, err
+	return answer, err
+}
+
+// neverLeft tells whether an exchange failed before there was a connection.
+func neverLeft(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // sendError says why no answer came.

@@ -182,7 +182,7 @@ func TestReadOnlyRefusesEveryCallThatIsNotARead(t *testing.T) {
 
 func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	server, calls := backend(t)
-	s := netSlot(t, server.URL, Options{})
+	s := netSlot(t, server.URL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
 	require.NoError(t, sc.takeTurn(context.Background(), "test"))

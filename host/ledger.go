@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/schema"
@@ -30,16 +32,92 @@ func hashEvent(e *abi.MemoryEvent) (contentHash, error) {
 	return sha256.Sum256(abi.Marshal(canonical)), nil
 }
 
+// delivery is how far the ledger knows an event to have come.
+type delivery byte
+
+const (
+	// deliverySent: a native write of it has left, and no receipt was kept since. Its outcome is not known.
+	deliverySent delivery = 's'
+	// deliveryReceived: the provider gave a receipt. That may itself say uncertain or partial.
+	deliveryReceived delivery = 'r'
+	// deliveryLost and deliveryFailed: readiness proved that it never arrived. Recorded again, it is sent again.
+	deliveryLost   delivery = 'l'
+	deliveryFailed delivery = 'f'
+)
+
 // ledgerEntry is what the delivery ledger keeps of an event.
 type ledgerEntry struct {
-	hash    contentHash
+	hash   contentHash
+	state  delivery
+	sentAt time.Time
+	// receipt is nil for what was sent only.
 	receipt *abi.WriteReceipt
+	// stored is the record as it stands in the store, the precondition of a change outside the scope's turn.
+	stored []byte
+}
+
+// uncertain tells whether the backend has to be asked before the event may be sent again.
+func (e *ledgerEntry) uncertain() bool {
+	return e.state == deliverySent || e.state == deliveryReceived && (e.receipt.Status == abi.StatusUncertain || e.receipt.Status == abi.StatusPartial)
+}
+
+// unseen tells whether it is not yet known that the event can be retrieved.
+func (e *ledgerEntry) unseen() bool {
+	if e.state != deliveryReceived {
+		return true
+	}
+	switch e.receipt.Status {
+	case abi.StatusQueued, abi.StatusPending, abi.StatusPartial, abi.StatusUncertain:
+		return true
+	}
+	return len(e.receipt.Markers) > 0
+}
+
+func (e *ledgerEntry) markers() []string {
+	if e.receipt == nil {
+		return []string{}
+	}
+	return e.receipt.Markers
+}
+
+const ledgerHead = len(contentHash{}) + 1 + 8 // hash, delivery, ms since 1970
+
+// encode is the stored form: hash, delivery, time of sending, receipt in JSON without its trace.
+func (e *ledgerEntry) encode() []byte {
+	b := make([]byte, 0, 256)
+	b = append(append(b, e.hash[:]...), byte(e.state))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.sentAt.UnixMilli()))
+	if e.receipt == nil {
+		return b
+	}
+	kept := *e.receipt
+	kept.Trace, kept.Duplicate = nil, false
+	return abi.AppendJSON(b, &kept)
+}
+
+func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
+	damaged := abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state").
+		WithHint("nothing was sent; restore the data folder, or reset the scope")
+	if len(stored) < ledgerHead {
+		return nil, damaged
+	}
+	e := &ledgerEntry{hash: contentHash(stored), state: delivery(stored[32]), sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(stored[33:]))), stored: stored}
+	if text := stored[ledgerHead:]; len(text) > 0 {
+		e.receipt = new(abi.WriteReceipt)
+		if abi.Unmarshal(text, e.receipt) != nil {
+			return nil, damaged
+		}
+	}
+	if e.receipt == nil && e.state != deliverySent {
+		return nil, damaged
+	}
+	return e, nil
 }
 
 // ledgerKey is where an event of a scope's generation stands: a new generation knows nothing of the old one's deliveries.
 func ledgerKey(space state.Space, eventID string) []byte { return append(space[:], eventID...) }
 
-// ledgerRecord looks an event up; nil when it was never delivered.
+// ledgerRecord looks an event up; nil when the ledger does not know it.
 func (h *Host) ledgerRecord(ctx context.Context, space state.Space, eventID string) (*ledgerEntry, error) {
 	stored, err := h.store.Record(ctx, tableLedger, ledgerKey(space, eventID))
 	if err != nil {
@@ -48,35 +126,99 @@ func (h *Host) ledgerRecord(ctx context.Context, space state.Space, eventID stri
 	if stored == nil {
 		return nil, nil
 	}
-	entry := &ledgerEntry{receipt: new(abi.WriteReceipt)}
-	if len(stored) <= len(entry.hash) || abi.Unmarshal(stored[len(entry.hash):], entry.receipt) != nil {
-		return nil, abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state")
-	}
-	copy(entry.hash[:], stored)
-	return entry, nil
+	return decodeLedgerEntry(stored)
 }
 
-// putLedger adds a receipt to the batch that holds the operation's state: both are there after a crash, or neither. The trace is not kept.
-func putLedger(b *state.Batch, space state.Space, w pendingWrite, r *abi.WriteReceipt) {
-	kept := *r
-	kept.Trace = nil
-	b.PutRecord(tableLedger, ledgerKey(space, w.event.EventID), abi.AppendJSON(append([]byte(nil), w.hash[:]...), &kept))
+// putLedger adds an event's record to a batch, and to the list of what is not seen yet, or takes it off that list.
+func putLedger(b *state.Batch, sc *scopeState, space state.Space, eventID string, e *ledgerEntry) {
+	key := ledgerKey(space, eventID)
+	b.PutRecord(tableLedger, key, e.encode())
+	if e.unseen() {
+		b.PutRecord(tableUnseen, key, sc.key[:])
+	} else {
+		b.DeleteRecord(tableUnseen, key)
+	}
+}
+
+// dropLedger adds the removal of an event's record.
+func dropLedger(b *state.Batch, space state.Space, eventID string) {
+	key := ledgerKey(space, eventID)
+	b.DeleteRecord(tableLedger, key)
+	b.DeleteRecord(tableUnseen, key)
 }
 
 // forgetLedger adds the removal of every record of a space to a batch.
 func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Space) error {
-	var after []byte
-	for {
-		page, err := h.store.Records(ctx, tableLedger, space[:], after, 1000)
+	b.DeleteRecord(tableTrimmed, space[:])
+	for _, table := range []state.Table{tableLedger, tableUnseen} {
+		err := h.eachRecord(ctx, table, space[:], func(r state.KeyValue) error {
+			b.DeleteRecord(table, r.Key)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRecord walks the records of a table whose key begins with prefix.
+func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte, visit func(state.KeyValue) error) error {
+	const page = 1000
+	for after := []byte(nil); ; {
+		records, err := h.store.Records(ctx, table, prefix, after, page)
 		if err != nil {
 			return stateError(err)
 		}
-		for _, r := range page {
-			b.DeleteRecord(tableLedger, r.Key)
+		for _, r := range records {
+			if err := visit(r); err != nil {
+				return err
+			}
 			after = r.Key
 		}
-		if len(page) < 1000 {
+		if len(records) < page {
 			return nil
 		}
 	}
+}
+
+// sweepStep is how many records of the ledger one write looks at when a retention is set: what is old goes a little at a time.
+const sweepStep = 32
+
+// sweepLedger adds to a batch the removal of receipts that are older than the retention. What is not seen yet stays, however old. A scope of which something
+// was dropped is noted, so that an event it no longer knows is looked up in the backend before it is taken for new.
+func (h *Host) sweepLedger(ctx context.Context, b *state.Batch) error {
+	keep := h.options.LedgerRetention
+	if keep <= 0 {
+		return nil
+	}
+	h.sweepMu.Lock()
+	defer h.sweepMu.Unlock()
+	records, err := h.store.Records(ctx, tableLedger, nil, h.sweptTo, sweepStep)
+	if err != nil {
+		return stateError(err)
+	}
+	before := h.now().Add(-keep)
+	for _, r := range records {
+		e, err := decodeLedgerEntry(r.Value)
+		if err != nil || e.unseen() || !e.sentAt.Before(before) {
+			continue
+		}
+		space := state.Space(r.Key)
+		b.DeleteRecord(tableLedger, r.Key)
+		b.PutRecord(tableTrimmed, space[:], []byte{1})
+	}
+	if h.sweptTo = nil; len(records) == sweepStep {
+		h.sweptTo = records[len(records)-1].Key
+	}
+	return nil
+}
+
+// trimmed tells whether retention has dropped receipts of a space.
+func (h *Host) trimmed(ctx context.Context, space state.Space) (bool, error) {
+	stored, err := h.store.Record(ctx, tableTrimmed, space[:])
+	if err != nil {
+		return false, stateError(err)
+	}
+	return stored != nil, nil
 }

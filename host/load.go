@@ -45,20 +45,25 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m, h.compile(ctx, m, wasm)
+}
+
+// compile makes an inspected module ready to be instantiated.
+func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) error {
 	prepared, err := h.interruption.prepare(wasm)
 	if err != nil {
-		return nil, badModule(m.name(), "cannot be prepared for interruption: %v", err)
+		return badModule(m.name(), "cannot be prepared for interruption: %v", err)
 	}
 	m.Engine = h.interruption.name()
 	if m.compiled, err = h.runtime.CompileModule(ctx, prepared); err != nil {
 		var disk *fs.PathError
 		if errors.As(err, &disk) {
-			return nil, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", h.options.CacheDir, err), err).
+			return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", h.options.CacheDir, err), err).
 				WithHint("make room there, or name another folder")
 		}
-		return nil, badModule(m.name(), "does not compile: %v", err)
+		return badModule(m.name(), "does not compile: %v", err)
 	}
-	return m, nil
+	return nil
 }
 
 // Inspect is Load without compiling: what can be told of a module by reading it. limits' zero value means the defaults.

@@ -106,10 +106,10 @@ func TestRedirectIsReturnedNotFollowed(t *testing.T) {
 	r := &route{decl: abi.RouteDecl{Method: http.MethodGet, Path: "/from"}, origin: testOrigin(t, server.URL)}
 	request, err := r.request(context.Background(), &abi.HTTPRequest{}, nil)
 	require.NoError(t, err)
-	status, header, _, err := r.origin.exchange(request, 1<<20)
+	answer, err := r.origin.exchange(request, 1<<20)
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusFound, status)
-	assert.Equal(t, "/to", header.Get("Location"))
+	assert.Equal(t, http.StatusFound, answer.Status)
+	assert.Equal(t, "/to", answer.Header.Get("Location"))
 	assert.False(t, followed)
 }
 

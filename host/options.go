@@ -18,12 +18,18 @@ type Options struct {
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger
 	Limits Limits
+	// LedgerRetention is how long the delivery ledger keeps the receipt of an event that has arrived; 0, the default, means for ever. An event that it no longer
+	// knows is looked up in the backend where the provider can do that, else it counts as new.
+	LedgerRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Observe is told of every operation when it ends, for metrics. It must be quick and safe for concurrent use.
 	Observe func(Observation)
 	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
+	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
+	// Default: none. See Interceptor.
+	Intercept Interceptor
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
 }
@@ -50,6 +56,8 @@ type Limits struct {
 	CallsInFlight int
 	// Deadline is for an operation whose manifest names none; default 30 s.
 	Deadline time.Duration
+	// ModeWait bounds how long SetMode waits for writes under way when it goes read-only; default 10 s.
+	ModeWait time.Duration
 	// StartDeadline bounds the start of an instance; default 10 s.
 	StartDeadline time.Duration
 }
@@ -78,6 +86,9 @@ func (l Limits) withDefaults() Limits {
 	if l.Deadline == 0 {
 		l.Deadline = 30 * time.Second
 	}
+	if l.ModeWait == 0 {
+		l.ModeWait = 10 * time.Second
+	}
 	if l.StartDeadline == 0 {
 		l.StartDeadline = 10 * time.Second
 	}
@@ -101,6 +112,13 @@ type ProviderConfig struct {
 	AgentScoped bool
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
 	TestSessions []string
+	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
+	Scope *abi.MemoryScope
+	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this module, configuration and backend version,
+	// SmokeAlways, or SmokeNever, the default. A smoke writes into two throw-away scopes and erases them; a backend that works with an LLM calls it for that.
+	Smoke string
+	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot serves with that said.
+	SmokeWait time.Duration
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.

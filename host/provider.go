@@ -38,11 +38,13 @@ type Provider struct {
 
 	testSessions *regexp.Regexp
 
-	setUp    sync.Map // scopeKey -> generation that this provider has set up
-	inFlight atomic.Int64
-	retired  atomic.Bool
-	drained  chan struct{}
-	drain    sync.Once // closes drained
+	setUp sync.Map // scopeKey -> generation that this provider has set up
+	// consistency is the consistency model that its health named when it was loaded.
+	consistency string
+	inFlight    atomic.Int64
+	retired     atomic.Bool
+	drained     chan struct{}
+	drain       sync.Once // closes drained
 }
 
 // configure joins a loaded module with its configuration.
@@ -163,11 +165,14 @@ func (p *Provider) close(ctx context.Context) error {
 	return p.module.compiled.Close(ctx)
 }
 
+// has tells whether the provider has an operation.
+func (p *Provider) has(op string) bool { return p.module.has(op) }
+
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	c := abi.Capabilities{Provider: p.name, ConditionKind: p.decl.Kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
-		if p.module.has(op) {
+		if p.has(op) {
 			c.Capabilities = append(c.Capabilities, op)
 		}
 	}

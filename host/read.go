@@ -47,7 +47,7 @@ func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*oper
 // memory-context element.
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
-		o.call.readOnly = o.readOnlyIn(r.SessionID)
+		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.RetrieveResult) error {
 		count, err := o.checkContext(result.FormattedContext, r.Budget)
@@ -85,14 +85,14 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err != nil {
 		return err
 	}
-	if !o.provider.module.has(o.call.op) {
+	if !o.provider.has(o.call.op) {
 		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
 	}
-	if o.call.readOnly || !o.slot.mode.beginWrite() {
+	if o.call.readOnly || !o.slot.mode.beginWrite(sc.key) {
 		skipped()
 		return o.at(ctx, sc, nil)
 	}
-	defer o.slot.mode.endWrite()
+	defer o.slot.mode.endWrite(sc.key)
 	o.admitted = true
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
@@ -107,11 +107,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err := o.enter(ctx, in, out); err != nil {
 		return err
 	}
-	o.call.state.batch.MaxSpaceBytes = o.provider.limits.StateBytes
-	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &o.call.state.batch); err != nil {
-		return stateError(err)
-	}
-	return nil
+	return o.commitState(ctx)
 }
 
 // Health implements Contract.
@@ -171,34 +167,6 @@ func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
 	defer v.provider.release()
 	m := v.manifest
 	return &m, nil
-}
-
-// readinessPause is how long the host waits between two looks.
-const readinessPause = 100 * time.Millisecond
-
-// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending.
-func (s *Slot) Readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
-	if err := request.Validate(); err != nil {
-		return nil, inOperation(abi.OpReadiness, err)
-	}
-	until := time.Now().Add(time.Duration(request.TimeoutMS) * time.Millisecond)
-	for {
-		ready, err := s.lookReady(ctx, request)
-		if err != nil || ready.Status != abi.ReadinessPending || time.Until(until) <= 0 {
-			return ready, err
-		}
-		select {
-		case <-time.After(min(readinessPause, time.Until(until))):
-		case <-ctx.Done():
-			return ready, nil
-		}
-	}
-}
-
-func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
-	return run(s, abi.OpReadiness, r, func(o *operation, ready *abi.BackendReadiness) error {
-		return o.read(ctx, r.Scope, &abi.ReadinessMarkers{Markers: []string{}}, ready)
-	}, nil)
 }
 
 // Inventory implements Contract.

@@ -19,22 +19,47 @@ type scopeKey [16]byte
 
 // Tables of host records.
 const (
-	tableScopes state.Table = "scopes" // scopeKey -> scopeRecord
-	tableLedger state.Table = "ledger" // space, event id -> ledgerRecord
-	tableModes  state.Table = "modes"  // slot -> modeRecord
+	tableScopes  state.Table = "scopes"  // scopeKey -> scopeRecord
+	tableLedger  state.Table = "ledger"  // space, event id -> ledgerEntry
+	tableUnseen  state.Table = "unseen"  // space, event id -> scopeKey: what is not known to be retrievable yet
+	tableTrimmed state.Table = "trimmed" // space -> 1: retention has dropped receipts
+	tableSmokes  state.Table = "smokes"  // smokeKey -> smokeRecord
+	tableModes   state.Table = "modes"   // slot, or scope and scopeKey -> modeRecord
 )
 
 // scopeRecord is what the store keeps of a scope.
 type scopeRecord struct {
-	Provider    string          `json:"provider"`
-	Origin      string          `json:"origin,omitempty"`
-	Namespace   string          `json:"namespace,omitempty"`
-	RunID       string          `json:"run_id"`
-	PersonaID   string          `json:"persona_id"`
-	AgentID     string          `json:"agent_id,omitempty"`
-	Generation  int64           `json:"generation"`
+	Provider   string `json:"provider"`
+	Origin     string `json:"origin,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	RunID      string `json:"run_id"`
+	PersonaID  string `json:"persona_id"`
+	AgentID    string `json:"agent_id,omitempty"`
+	Generation int64  `json:"generation"`
+	// Erasing are earlier generations that a reset has not yet removed from the backend.
+	Erasing     []int64         `json:"erasing,omitempty"`
 	NativeScope json.RawMessage `json:"native_scope,omitempty"`
 	Since       string          `json:"since"`
+}
+
+func (r *scopeRecord) memoryScope() abi.MemoryScope {
+	return abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace, AgentID: r.AgentID}
+}
+
+// scopeRecordOf reads a scope's record; nil when the scope was never written.
+func (h *Host) scopeRecordOf(ctx context.Context, key scopeKey) (*scopeRecord, error) {
+	stored, err := h.store.Record(ctx, tableScopes, key[:])
+	if err != nil {
+		return nil, stateError(err)
+	}
+	if stored == nil {
+		return nil, nil
+	}
+	r := new(scopeRecord)
+	if err := json.Unmarshal(stored, r); err != nil || r.Generation < 1 {
+		return nil, abi.NewError(abi.CodeUnavailable, "state: the record of the scope is damaged").WithReason("state")
+	}
+	return r, nil
 }
 
 // scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their order.
@@ -88,9 +113,7 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 }
 
 // memoryScope is the scope as guests and traces see it.
-func (s *scopeState) memoryScope() abi.MemoryScope {
-	return abi.MemoryScope{RunID: s.record.RunID, PersonaID: s.record.PersonaID, BackendNamespace: s.record.Namespace, AgentID: s.record.AgentID}
-}
+func (s *scopeState) memoryScope() abi.MemoryScope { return s.record.memoryScope() }
 
 // currentGeneration reads the scope's generation, from the store at first use. A scope that was never set up is in generation 1.
 func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, error) {
@@ -102,17 +125,13 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	if g := s.generation.Load(); g > 0 {
 		return g, nil
 	}
-	stored, err := h.store.Record(ctx, tableScopes, s.key[:])
+	stored, err := h.scopeRecordOf(ctx, s.key)
 	if err != nil {
-		return 0, stateError(err)
+		return 0, err
 	}
 	g := int64(1)
 	if stored != nil {
-		var r scopeRecord
-		if err := json.Unmarshal(stored, &r); err != nil || r.Generation < 1 {
-			return 0, abi.NewError(abi.CodeUnavailable, "state: the record of the scope is damaged").WithReason("state")
-		}
-		g, s.record.NativeScope, s.record.Since = r.Generation, r.NativeScope, r.Since
+		g, s.record.NativeScope, s.record.Since, s.record.Erasing = stored.Generation, stored.NativeScope, stored.Since, stored.Erasing
 	}
 	s.generation.Store(g)
 	return g, nil

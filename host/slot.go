@@ -94,6 +94,8 @@ type operation struct {
 	began    time.Time
 	// admitted: the wall let this write in, and what it does until its end goes on when the mode changes meanwhile.
 	admitted bool
+	// scope is nil for an operation that has none.
+	scope *scopeState
 }
 
 // begin takes the provider and opens the operation. op.end must follow.
@@ -132,19 +134,39 @@ func (o *operation) at(ctx context.Context, sc *scopeState, refusal *abi.Error) 
 	if err != nil {
 		return err
 	}
-	o.call.scope, o.call.generation = sc.memoryScope(), generation
-	o.call.state = newStateTx(o.slot.host.store, sc.space(generation), refusal)
+	o.atGeneration(sc, generation)
+	o.call.state.refusal = refusal
+	return nil
+}
+
+// atGeneration is at for one of the scope's generations, whose state may be written.
+func (o *operation) atGeneration(sc *scopeState, generation int64) {
+	o.scope, o.call.scope, o.call.generation = sc, sc.memoryScope(), generation
+	o.call.state = newStateTx(o.slot.host.store, sc.space(generation), nil)
+}
+
+// commitState commits what the guest wrote so far; its later writes begin a new transaction. What the guest did in the backend is done: the commit is not the
+// caller's to cancel.
+func (o *operation) commitState(ctx context.Context) error {
+	t := o.call.state
+	t.batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	if t.batch.Len() > 0 {
+		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &t.batch); err != nil {
+			return stateError(err)
+		}
+	}
+	o.call.state = newStateTx(t.store, t.space, t.refusal)
 	return nil
 }
 
 // enter runs the guest's operation with a request body.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
-	if !o.provider.module.has(o.call.op) {
+	if !o.provider.has(o.call.op) {
 		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
 	}
-	o.call.readOnly = !o.admitted && (o.call.readOnly || o.slot.mode.isReadOnly())
+	o.call.readOnly = !o.admitted && (o.call.readOnly || o.slot.mode.isReadOnly(o.scope))
 	return o.provider.enter(ctx, o.call, &abi.Envelope{Op: o.call.op, Scope: o.call.scope, Generation: o.call.generation,
-		Mode: abi.EnvelopeMode{ReadOnly: o.call.readOnly}, Now: o.slot.host.stamp(), Body: abi.Marshal(body)}, out)
+		Mode: abi.EnvelopeMode{ReadOnly: o.call.readOnly}, Now: o.slot.host.stamp(), Resume: o.call.resume, Body: abi.Marshal(body)}, out)
 }
 
 // trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's own.

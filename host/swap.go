@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -24,7 +26,7 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (*Slot, error) {
 	return s, nil
 }
 
-// Swap exchanges the provider: verify, load, instantiate, health, then one atomic switch. Calls under way end on the old provider, which is closed once
+// Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once
 // the last of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint says so.
 func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s.swapMu.Lock()
@@ -38,18 +40,15 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 		steps.fail(&e)
 		if old := s.current.Load(); old != nil {
 			e.Message = fmt.Sprintf("step %s: %s", steps.current, e.Message)
-			if e.Hint != "" {
-				e.Hint += "; "
-			}
-			e.Hint += "the slot still serves " + old.provider.name
+			e.Hint = joinHints(e.Hint, "the slot still serves "+old.provider.name)
 		}
 		return nil, &e
 	}
 	v := &serving{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
-	steps.begin("switch")
+	steps.begin("serve")
 	old := s.current.Load()
-	steps.pass("load generation " + strconv.FormatInt(s.loads, 10))
+	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
 	s.host.logger.Info("serving", "provider", next.name, "kind", next.decl.Kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
@@ -60,39 +59,132 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	return &m, nil
 }
 
-// prepare walks the steps before the switch. A provider that does not get through is closed.
-func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (*Provider, *abi.BackendHealth, error) {
+// Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the one that a swap would give.
+func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	steps := &stepLog{tell: s.host.options.OnStep}
+	p, health, err := s.prepare(ctx, config, steps)
+	if err != nil {
+		steps.fail(err)
+		return nil, inOperation("swap", err)
+	}
+	m := s.host.runManifest(p, p.capabilities(health), health, 0, steps.steps)
+	return &m, p.close(ctx)
+}
+
+// prepare walks the steps before the switch, in their order. A provider that does not get through is closed.
+func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (p *Provider, health *abi.BackendHealth, err error) {
 	h := s.host
-	steps.begin("load")
-	module, err := h.Load(ctx, config.Module)
+	steps.begin("identity")
+	if err := config.checkIdentity(); err != nil {
+		return nil, nil, err
+	}
+	steps.end(verdictPass, config.identity())
+	steps.begin("configure")
+	module, err := inspect(config.Module, h.limits)
 	if err != nil {
 		return nil, nil, err
 	}
-	steps.pass(fmt.Sprintf("%s %s, %d bytes", module.Manifest.Name, module.Manifest.Version, module.Bytes))
-	steps.begin("configure")
-	p, err := h.configure(module, config)
-	if err != nil {
+	if _, err := module.Check(config.Name, config.Word, config.Block); err != nil {
+		return nil, nil, err
+	}
+	steps.end(verdictPass, "the block holds against the module's schema")
+	steps.begin("load")
+	if err := h.compile(ctx, module, config.Module); err != nil {
+		return nil, nil, err
+	}
+	if p, err = h.configure(module, config); err != nil {
 		_ = module.compiled.Close(ctx)
 		return nil, nil, err
 	}
-	steps.pass("config " + p.configHash()[:12])
-	steps.begin("instantiate")
-	if err := p.warm(ctx); err != nil {
-		_ = p.close(ctx)
-		return nil, nil, err
+	defer func() {
+		if err != nil {
+			_ = p.close(ctx)
+			p = nil
+		}
+	}()
+	if err = p.warm(ctx); err != nil {
+		return p, nil, err
 	}
-	steps.pass(module.Engine)
+	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version, module.Bytes, module.Engine, p.configHash()[:12]))
 	steps.begin("health")
-	health, err := s.health(ctx, p)
+	health, err = s.health(ctx, p)
 	if err == nil && health.Status == abi.HealthUnavailable {
 		err = abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %v", p.name, health.Warnings))
 	}
 	if err != nil {
-		_ = p.close(ctx)
-		return nil, nil, err
+		return p, nil, err
 	}
-	steps.pass(string(health.Status))
-	return p, health, nil
+	p.consistency = health.ConsistencyModel
+	steps.end(verdictPass, healthText(health))
+	steps.begin("setup_scope")
+	if err = s.setUpConfigured(ctx, p, steps); err != nil {
+		return p, nil, err
+	}
+	steps.begin("capabilities")
+	steps.end(verdictPass, strings.Join(p.capabilities(health).Capabilities, ", "))
+	err = s.tryOut(ctx, p, health, steps)
+	return p, health, err
+}
+
+// identity is what stays as it is while the provider serves.
+func (c *ProviderConfig) identity() string {
+	text := "provider " + c.Name + ", namespace " + strconv.Quote(c.Namespace)
+	if c.Scope != nil {
+		text += ", scope " + strconv.Quote(c.Scope.RunID) + " / " + strconv.Quote(c.Scope.PersonaID)
+	}
+	return text
+}
+
+// checkIdentity wants exactly one provider, and a scope that can be one.
+func (c *ProviderConfig) checkIdentity() error {
+	if c.Name == "" {
+		return abi.NewError(abi.CodeInvalidArgument, "no provider is named: exactly one must be active")
+	}
+	switch c.Smoke {
+	case "", SmokeAuto, SmokeAlways, SmokeNever:
+	default:
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("smoke: %q is none of auto, always, never", c.Smoke))
+	}
+	if c.Scope != nil {
+		return c.Scope.Validate()
+	}
+	return nil
+}
+
+func healthText(h *abi.BackendHealth) string {
+	text := string(h.Status)
+	if h.BackendVersion != "" {
+		text += ", version " + h.BackendVersion
+	}
+	if len(h.Warnings) > 0 {
+		text += ": " + strings.Join(h.Warnings, "; ")
+	}
+	return text
+}
+
+// setUpConfigured makes the configured scope ready; while it is read-only it only checks.
+func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog) error {
+	if p.config.Scope == nil {
+		steps.end(verdictSkipped, "each scope is made ready at its first use")
+		return nil
+	}
+	trial, err := s.trial(ctx, p)
+	if err != nil {
+		return err
+	}
+	r, err := trial.SetupScope(ctx, *p.config.Scope)
+	if err != nil {
+		return err
+	}
+	natives := make([]string, 0, len(r.NativeScope))
+	for name, id := range r.NativeScope {
+		natives = append(natives, name+" "+strconv.Quote(id))
+	}
+	slices.Sort(natives)
+	steps.end(verdictPass, strings.Join(append(natives, r.Warnings...), "; "))
+	return nil
 }
 
 // warm makes the first instance, so that a module that cannot start is found before it serves.
@@ -144,9 +236,7 @@ func (l *stepLog) begin(name string) {
 	l.current, l.began = name, time.Now()
 }
 
-func (l *stepLog) pass(detail string) { l.end("pass", detail) }
-
-func (l *stepLog) fail(err error) { l.end("fail", abi.AsError(err).Message) }
+func (l *stepLog) fail(err error) { l.end(verdictFail, abi.AsError(err).Message) }
 
 func (l *stepLog) end(verdict, detail string) {
 	step := abi.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}

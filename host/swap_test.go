@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,21 +15,29 @@ import (
 )
 
 func TestSwapUnderLoadFailsNoCall(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := openSlot(t, open(t, Options{}), smoked("full_history", SmokeNever))
 	ctx, stop := context.WithCancel(context.Background())
+	const callers = 200
+	swaps := 50
+	if raceEnabled {
+		swaps = 10
+	}
+	items := int64(1)
 	var calls atomic.Int64
 	var wg sync.WaitGroup
-	for i := range 8 {
+	for i := range callers {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			persona := fmt.Sprint("p", i/2)
 			for n := 0; ctx.Err() == nil; n++ {
 				if i%2 == 0 {
-					_, err := s.Retrieve(context.Background(), ask("echo fine"))
+					_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", Scope: abi.MemoryScope{RunID: "run", PersonaID: persona}, SessionID: "s2",
+						Budget: abi.ContextBudget{MaxItems: &items}})
 					assert.NoError(t, err)
 				} else {
-					e := event(fmt.Sprintf("%d-%d", i, n), "append turns x")
-					e.UserID = fmt.Sprint("p", i)
+					e := event(fmt.Sprintf("%d-%d", i, n), "a turn")
+					e.UserID = persona
 					_, err := s.RecordEvent(context.Background(), e)
 					assert.NoError(t, err)
 				}
@@ -36,12 +45,15 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 			}
 		}()
 	}
-	for i := range 10 {
-		for seen := calls.Load(); calls.Load() < seen+20; {
-			_, err := s.Retrieve(context.Background(), ask("echo fine"))
-			require.NoError(t, err)
+	for i := range swaps {
+		for seen := calls.Load(); calls.Load() < seen+callers; {
+			runtime.Gosched()
 		}
-		m, err := s.Swap(context.Background(), probeConfig(fmt.Sprintf(`{"note":"%d"}`, i)))
+		c := smoked("full_history", SmokeNever)
+		if i%2 == 0 {
+			c = smoked("no_memory", SmokeNever)
+		}
+		m, err := s.Swap(context.Background(), c)
 		require.NoError(t, err)
 		assert.EqualValues(t, i+2, m.LoadGeneration)
 	}
@@ -133,6 +145,6 @@ func TestManifestTellsWhatServes(t *testing.T) {
 	for _, step := range m.Steps {
 		names = append(names, step.Name)
 	}
-	assert.Equal(t, []string{"load", "configure", "instantiate", "health", "switch"}, names)
+	assert.Equal(t, []string{"identity", "configure", "load", "health", "setup_scope", "capabilities", stepIsolation, stepWriteRead, stepGate, "serve"}, names)
 	assert.Contains(t, m.Capabilities.Capabilities, abi.OpInventory)
 }

@@ -97,7 +97,7 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 		return err
 	}
 	defer o.end(&err)
-	if len(events) > 1 && !o.provider.module.has(abi.OpRecordEvents) {
+	if len(events) > 1 && !o.provider.has(abi.OpRecordEvents) {
 		for i := range events {
 			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
 		}
@@ -107,38 +107,51 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	if err != nil {
 		return err
 	}
-	if !s.mode.beginWrite() {
+	if !s.mode.beginWrite(sc.key) {
 		return o.skipAll(ctx, sc, events, answers)
 	}
-	defer s.mode.endWrite()
+	defer s.mode.endWrite(sc.key)
 	o.admitted = true
-	if err := sc.takeTurn(ctx, opName); err != nil {
-		return err
+	alone, err := o.deliverInTurn(ctx, sc, events, answers)
+	if alone { // the scope's turn is free again, and each event takes its own
+		for i := range events {
+			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
+		}
+	}
+	return err
+}
+
+// deliverInTurn delivers while no other write of the scope runs. Alone asks to give the events one at a time, because one of them has to be looked up first;
+// nothing has been done then.
+func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (alone bool, err error) {
+	if err := sc.takeTurn(ctx, o.call.op); err != nil {
+		return false, err
 	}
 	defer sc.endTurn()
 	if err := o.at(ctx, sc, nil); err != nil {
-		return err
+		return false, err
 	}
-	fresh, err := o.sortKnown(ctx, events, answers)
-	if err != nil || len(fresh) == 0 {
-		return err
+	fresh, alone, err := o.sortKnown(ctx, events, answers)
+	if alone || err != nil || len(fresh) == 0 {
+		return alone, err
 	}
-	if err := s.ensureSetUp(ctx, o.provider, sc); err != nil {
-		return err
+	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+		return false, err
 	}
-	return o.write(ctx, fresh, answers)
+	return false, o.write(ctx, fresh, answers)
 }
 
-// pendingWrite is an event that the ledger does not know yet. at is its place in the answers.
+// pendingWrite is an event that is to be sent. at is its place in the answers.
 type pendingWrite struct {
 	event *abi.MemoryEvent
 	hash  contentHash
 	at    int
+	// resume is set when a part of it has arrived already.
+	resume *abi.Resume
 }
 
-// sortKnown answers the events that were delivered before and returns the others.
-func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) ([]pendingWrite, error) {
-	var fresh []pendingWrite
+// sortKnown answers the events whose outcome is known and returns those to send.
+func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (fresh []pendingWrite, alone bool, err error) {
 	for i, e := range events {
 		if o.provider.testSession(e.SessionID) {
 			answers[i].Receipt = o.skipped(e, warnTest)
@@ -146,28 +159,58 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, an
 		}
 		hash, err := hashEvent(e)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		known, err := o.slot.host.ledgerRecord(ctx, o.call.state.space, e.EventID)
+		if err != nil {
+			return nil, false, err
+		}
+		w := pendingWrite{event: e, hash: hash, at: i}
+		if known == nil {
+			trimmed, err := o.slot.host.trimmed(ctx, o.call.state.space)
+			if err != nil {
+				return nil, false, err
+			}
+			if !trimmed || !o.provider.has(abi.OpFindEvent) {
+				fresh = append(fresh, w)
+				continue
+			}
+			known = &ledgerEntry{hash: hash, state: deliverySent} // perhaps, and long ago
+		}
 		switch {
-		case err != nil:
-			return nil, err
-		case known == nil:
-			fresh = append(fresh, pendingWrite{e, hash, i})
 		case known.hash != hash:
 			conflict := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %q was recorded before with other content", short(e.EventID))).WithReason("event_content")
 			conflict.Operation = o.call.op
 			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: conflict}
+		case known.state == deliveryLost || known.state == deliveryFailed:
+			fresh = append(fresh, w)
+		case !known.uncertain():
+			answers[i].Receipt = o.repeated(known.receipt)
+		case len(events) > 1:
+			return nil, true, nil
 		default:
-			r := known.receipt
-			r.Duplicate = true
-			r.Warnings = append(r.Warnings, warnDuplicate)
-			r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
-			r.LatencyMS = r.Trace.LatencyMS
-			answers[i].Receipt = r
+			receipt, resend, err := o.settle(ctx, known, &w)
+			if err != nil {
+				return nil, false, err
+			}
+			if resend {
+				fresh = append(fresh, w)
+				continue
+			}
+			answers[i].Receipt = o.repeated(receipt)
 		}
 	}
-	return fresh, nil
+	return fresh, false, nil
+}
+
+// repeated is the answer to an event that was recorded before: its first receipt at its present status.
+func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
+	r := *receipt
+	r.Duplicate = true
+	r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
+	r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
+	r.LatencyMS = r.Trace.LatencyMS
+	return &r
 }
 
 // Warnings of the host, each with its stable code.
@@ -179,22 +222,27 @@ const (
 
 // write gives events to the guest and commits its state together with their receipts.
 func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError) error {
+	o.call.onFirstWrite = func() error { return o.noteSending(ctx, fresh) }
 	received, err := o.callRecord(ctx, fresh)
 	if err != nil {
-		return err
+		return o.undecided(ctx, fresh, answers, err)
 	}
 	batch := &o.call.state.batch
 	batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	now := o.slot.host.now()
 	for i, w := range fresh {
 		r := received[i]
 		if r.Error != nil {
-			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.call.failed(r.Error)}
+			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.notDelivered(batch, w, r.Error)}
 			continue
 		}
 		if err := o.checkReceipt(r.Receipt, w.event); err != nil {
-			return err
+			return o.undecided(ctx, fresh, answers, err)
 		}
-		putLedger(batch, o.call.state.space, w, r.Receipt)
+		putLedger(batch, o.scope, o.call.state.space, w.event.EventID, &ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
+	}
+	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
+		return err
 	}
 	// What the guest did in the backend is done: the commit is not the caller's to cancel.
 	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), batch); err != nil {
@@ -218,6 +266,7 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi.ReceiptOrError, error) {
 	if len(fresh) == 1 {
 		o.call.op = abi.OpRecordEvent
+		o.call.resume = fresh[0].resume
 		receipt := new(abi.WriteReceipt)
 		err := o.enter(ctx, fresh[0].event, receipt)
 		return []abi.ReceiptOrError{{Receipt: receipt}}, err
@@ -245,6 +294,9 @@ func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error 
 	}
 	if r.NativeIDsKind == "" {
 		r.NativeIDsKind = abi.NativeIDsNone
+	}
+	if (r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial) && !o.provider.has(abi.OpFindEvent) {
+		r.Warnings = append(r.Warnings, warnNoFind)
 	}
 	return nil
 }
@@ -342,9 +394,9 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 	if err != nil {
 		return nil, inOperation(abi.OpSetupScope, err)
 	}
-	admitted := s.mode.beginWrite()
+	admitted := s.mode.beginWrite(sc.key)
 	if admitted {
-		defer s.mode.endWrite()
+		defer s.mode.endWrite(sc.key)
 	}
 	if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
-// Package testguest holds guests for the host's own tests and benchmarks. Probe does what the text that it gets tells it, good or bad; Echo does next to nothing.
+// Package testguest holds guests for the host's own tests and benchmarks. Probe does what the text that it gets tells it, good or bad; Echo does next to nothing. Wrong is
+// what the conformance kit is tested with.
 package testguest
 
-import _ "embed"
+import "embed"
 
 //go:embed probe/probe.wasm
 var probe []byte
@@ -14,3 +15,15 @@ func Probe() []byte { return probe }
 
 // Echo is the module of provider "echo": native_query gives back its params as they came, without reading them; retrieve decodes and encodes the contract.
 func Echo() []byte { return echo }
+
+//go:embed */*.wasm
+var all embed.FS
+
+// Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it has not been built.
+func Wrong() []byte {
+	wasm, err := all.ReadFile("wrong/wrong.wasm")
+	if err != nil {
+		return nil
+	}
+	return wasm
+}

@@ -43,6 +43,12 @@ func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 			receipt.Status = abi.WriteStatus(status)
 			continue
 		}
+		if parts, ok := strings.CutPrefix(command, "deliver "); ok {
+			if err := deliver(c, e.EventID, strings.Fields(parts)); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		said, err := do(c, command)
 		if err != nil {
 			return nil, err
@@ -50,6 +56,43 @@ func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		receipt.Markers = append(receipt.Markers, said)
 	}
 	return receipt, nil
+}
+
+// deliver posts the parts of an event one after another; of a write that is resumed, the missing ones.
+func deliver(c *sdk.Call, eventID string, parts []string) error {
+	if c.Resume != nil {
+		parts = c.Resume.Missing
+	}
+	for _, part := range parts {
+		body := `{"event":` + string(quote(eventID)) + `,"part":` + string(quote(part)) + `}`
+		head, answer, err := c.HTTP(abi.HTTPRequest{Route: "post", Headers: map[string]string{"content-type": "application/json"}}, []byte(body))
+		if err != nil {
+			return err
+		}
+		if head.Status >= 300 {
+			e := abi.NewError(abi.CodeBackend, "the backend refused part "+part)
+			e.Native = &abi.NativeError{Status: &head.Status, Body: string(answer)}
+			return e
+		}
+	}
+	return nil
+}
+
+// find asks the backend, which answers with a word of find_event and the missing parts.
+func find(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+	head, answer, err := c.HTTP(abi.HTTPRequest{Route: "find", Query: []abi.QueryParam{{Key: "event", Value: r.EventID}}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if head.Status != 200 {
+		return nil, abi.NewError(abi.CodeBackend, "the backend cannot look it up")
+	}
+	words := strings.Fields(string(answer))
+	found := &abi.FindEventAnswer{Found: words[0], NativeIDs: []string{}, Missing: words[1:]}
+	if found.Found == "present" {
+		found.NativeIDs = []string{"native-" + r.EventID}
+	}
+	return found, nil
 }
 
 func recordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
@@ -98,7 +141,16 @@ func format(_ *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return &abi.FormatResult{FormattedContext: r.Result.FormattedContext}, nil
 }
 
+// reset does what the value of key reset says.
 func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	switch how, _, err := c.Get("reset"); {
+	case err != nil:
+		return nil, err
+	case string(how) == "incomplete":
+		return &abi.ResetReceipt{Status: abi.ResetIncomplete, Remains: []string{"as told"}}, nil
+	case string(how) == "fail":
+		return nil, abi.NewError(abi.CodeBackend, "reset was told to fail")
+	}
 	n, err := c.Delete("")
 	if err != nil {
 		return nil, err
@@ -128,7 +180,19 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-func ready(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+// ready asks the backend when a marker says so.
+func ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	for _, marker := range r.Markers {
+		if !strings.HasPrefix(marker, "ask") {
+			continue
+		}
+		_, answer, err := c.HTTP(abi.HTTPRequest{Route: "ready", Query: []abi.QueryParam{{Key: "markers", Value: strings.Join(r.Markers, " ")}}}, nil)
+		if err != nil {
+			return nil, err
+		}
+		said := new(abi.BackendReadiness)
+		return said, abi.Unmarshal(answer, said)
+	}
 	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "told"}, nil
 }
 

@@ -1,0 +1,345 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// injected is a fault between host and backend.
+type injected struct {
+	name string
+	// status is of the answer; 0 for one that has none of its own.
+	status     int
+	retryAfter string
+	// codes are what the fault may become.
+	codes []abi.Code
+	// unknown: whether a write was done cannot be told, so that its receipt may say uncertain.
+	unknown bool
+	// within is the time that the operation has.
+	within time.Duration
+}
+
+// faults are those of the contract.
+func faults() []injected {
+	const call = 20 * time.Second
+	codes := func(list ...abi.Code) []abi.Code { return list }
+	return []injected{
+		{"400", 400, "", codes(abi.CodeBackend, abi.CodeInvalidArgument), false, call},
+		{"401", 401, "", codes(abi.CodeUnauthenticated, abi.CodeDenied), false, call},
+		{"404", 404, "", codes(abi.CodeNotFound, abi.CodeBackend), false, call},
+		{"409", 409, "", codes(abi.CodeConflict, abi.CodeBackend), false, call},
+		{"422", 422, "", codes(abi.CodeBackend, abi.CodeInvalidArgument), false, call},
+		{"429", 429, "7", codes(abi.CodeRateLimited), false, call},
+		{"500", 500, "", codes(abi.CodeBackend, abi.CodeUnavailable), true, call},
+		{"502", 502, "", codes(abi.CodeUnavailable, abi.CodeBackend), true, call},
+		{faultInside, 200, "", codes(abi.CodeBackend, abi.CodeUnavailable, abi.CodeInvalidArgument, abi.CodeNotFound), true, call},
+		{faultTruncated, 200, "", codes(abi.CodeBackend), true, call},
+		{faultSlow, 0, "", codes(abi.CodeTimeout), true, 400 * time.Millisecond},
+		{faultDropped, 0, "", codes(abi.CodeUnavailable), true, call},
+	}
+}
+
+const (
+	faultInside    = "error inside a 200"
+	faultTruncated = "truncated JSON"
+	faultSlow      = "slow"
+	faultDropped   = "dropped connection"
+)
+
+// marker stands in every injected answer, so that it can be recognised in the error.
+const marker = "kit-injected-fault"
+
+var errDropped = errors.New("conformance kit: connection reset by peer")
+
+// struck is a fault at work. It tells whether it met a call that it applies to.
+type struck struct {
+	injected
+	kit   *kit
+	route string // only this one; "" for all
+	hits  int
+}
+
+// intercept implements host.Interceptor.
+func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
+	if f.route != "" && call.Route != f.route {
+		return send(ctx)
+	}
+	switch {
+	case f.name == faultSlow:
+		f.hits++
+		<-ctx.Done()
+		return host.NativeAnswer{}, ctx.Err()
+	case f.name == faultDropped:
+		f.hits++
+		return host.NativeAnswer{}, errDropped
+	case call.Protocol == "bolt" && f.status == 200:
+		return send(ctx) // Bolt has failures and no such thing
+	case call.Protocol == "bolt":
+		f.hits++
+		return host.NativeAnswer{}, &host.NativeFailure{Code: boltCode(f.status), Message: marker}
+	}
+	f.hits++
+	answer := host.NativeAnswer{Status: f.status, Header: http.Header{"Content-Type": {"application/json"}}}
+	if f.retryAfter != "" {
+		answer.Header.Set("Retry-After", f.retryAfter)
+	}
+	switch f.name {
+	case faultInside:
+		answer.Body = f.errorInside(call)
+	case faultTruncated:
+		answer.Body = truncated(ctx, call, send)
+	default:
+		answer.Body = []byte(`{"error": "` + marker + `", "detail": "` + marker + `", "message": "` + marker + `"}`)
+	}
+	return answer, nil
+}
+
+// errorInside is an error in a body whose status says that all is well.
+func (f *struck) errorInside(call host.NativeCall) []byte {
+	if body, ok := f.kit.target.ErrorBodies[call.Route]; ok {
+		return []byte(body)
+	}
+	if request, ok := decode(call.Body); ok {
+		if id, ok := at(request, "/id"); ok {
+			if _, rpc := at(request, "/jsonrpc"); rpc {
+				same, _ := json.Marshal(id)
+				return fmt.Appendf(nil, `{"jsonrpc": "2.0", "id": %s, "result": {"isError": true, "content": [{"type": "text", "text": %q}]}}`, same, marker)
+			}
+		}
+	}
+	return []byte(`{"error": {"code": "kit", "message": "` + marker + `"}, "detail": "` + marker + `"}`)
+}
+
+// truncated is half of what the backend answers to a read; a write is not sent, and gets half an answer all the same.
+func truncated(ctx context.Context, call host.NativeCall, send next) []byte {
+	if call.Class == abi.ClassRead {
+		if answer, err := send(ctx); err == nil {
+			if v, ok := decode(answer.Body); ok && v != nil {
+				if body := strings.TrimSpace(string(answer.Body)); len(body) > 3 {
+					return []byte(body[:len(body)/2])
+				}
+			}
+		}
+	}
+	return []byte(`{"results": [{"id": "` + marker + `", "mem`)
+}
+
+// boltCode is the failure of a Bolt server that corresponds to a status.
+func boltCode(status int) string {
+	switch status {
+	case 401:
+		return "Neo.ClientError.Security.Unauthorized"
+	case 429, 502:
+		return "Neo.TransientError.General.DatabaseUnavailable"
+	case 500:
+		return "Neo.DatabaseError.General.UnknownError"
+	default:
+		return "Neo.ClientError.Statement.SyntaxError"
+	}
+}
+
+// checkErrors is clause 7.
+func checkErrors(b *bench) {
+	s := b.scope("errors", "p")
+	mark := b.wire.mark()
+	p := b.plant(s)
+	b.struckAll("record_event", "a turn that cannot be recorded is an error, never accepted", faults(), b.strikeRecord(s))
+	b.struckAll("retrieve", "a question that cannot be asked is an error, never an empty result", faults(), func(ctx context.Context, _ injected) (string, error) {
+		r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, SessionID: b.session()})
+		if err != nil {
+			return "", err
+		}
+		state := abi.ResultUnknown
+		if r.Trace != nil {
+			state = r.Trace.ResultState
+		}
+		return fmt.Sprintf("a result (%s, %d items)", state, len(r.Evidence)), nil
+	})
+	b.part("one_route", "when one of several calls of a question fails, the answer is an error or says that it is degraded", func() outcome { return b.oneRoute(s) })
+	b.struckAll("health", "health does not say ok while the backend fails", someFaults("401", "500", "502", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
+		h, err := b.slot.Health(ctx)
+		if err != nil {
+			return "", err
+		}
+		if h.Status != abi.HealthOK {
+			return "", nil
+		}
+		return "ok", nil
+	})
+	if slices.Contains(b.kit.module.Exports, abi.OpInventory) {
+		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one", someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
+			i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
+			if err != nil || !i.Complete {
+				return "", err
+			}
+			return "a complete inventory", nil
+		})
+	}
+	erase := b.scope("erase", "p") // a reset that fails leaves its scope in a new generation
+	if _, err := b.record(b.ctx, b.event(erase, b.kit.target.Probe.Wordings[0](b.kit.names.name()))); err != nil {
+		b.part("reset_scope", "a reset that fails is never done", func() outcome { return refused("record_event", err) })
+		return
+	}
+	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped), func(ctx context.Context, _ injected) (string, error) {
+		r, err := b.slot.ResetScope(ctx, erase)
+		if err != nil || r.Status != abi.ResetDone {
+			return "", err
+		}
+		return "done", nil
+	})
+	b.part("usable", "when the backend is well again, all is as it was", func() outcome { return b.usable(p, mark) })
+}
+
+func someFaults(names ...string) []injected {
+	return slices.DeleteFunc(faults(), func(f injected) bool { return !slices.Contains(names, f.name) })
+}
+
+// struckAll runs an operation under each fault, all of its native calls struck. do tells what it came to where that is no error: the empty text is as good
+// as one.
+func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, injected) (string, error)) {
+	b.part(op, words, func() outcome {
+		struckOnes := 0
+		for _, f := range list {
+			hit := &struck{injected: f, kit: b.kit}
+			ctx, cancel := context.WithTimeout(b.ctx, f.within)
+			var came string
+			var err error
+			b.wire.during(hit.intercept, func() { came, err = do(ctx, f) })
+			cancel()
+			if hit.hits == 0 {
+				continue
+			}
+			struckOnes++
+			switch {
+			case err != nil:
+				if o := typed(op, f, hit, abi.AsError(err)); o != nil {
+					return *o
+				}
+			case came != "":
+				return failed("%s under %s came to %s", op, f.name, came)
+			}
+		}
+		if struckOnes == 0 {
+			return lacking("%s makes no native call: there is no backend that could fail", op)
+		}
+		return passed("%d faults, each a typed error", struckOnes)
+	})
+}
+
+// typed holds an error to what its fault allows; nil when it is right.
+func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
+	bad := func(format string, args ...any) *outcome {
+		o := failed("%s under %s: %s (got %v)", op, f.name, fmt.Sprintf(format, args...), e)
+		return &o
+	}
+	allowed := f.codes
+	bolt := e.Native != nil && e.Native.Status == nil
+	if bolt && f.status >= 400 { // a failure of Bolt is what its code says, which has fewer kinds
+		allowed = append(slices.Clone(f.codes), abi.CodeBackend, abi.CodeUnavailable)
+	}
+	switch {
+	case e.Code == abi.CodeInternal:
+		return bad("internal, want one of %v", allowed)
+	case !slices.Contains(allowed, e.Code):
+		return bad("want one of %v", allowed)
+	case f.name == faultSlow || f.name == faultDropped:
+		return nil
+	case e.Native == nil:
+		return bad("native is missing: what the backend said is lost")
+	case f.name == faultTruncated:
+		if e.Native.Body == "" {
+			return bad("native.body is empty")
+		}
+	case len(hit.kit.target.ErrorBodies) == 0 && !strings.Contains(e.Native.Body, marker):
+		return bad("native.body is not what the backend said: %q", short(e.Native.Body, 200))
+	case f.status >= 400 && !bolt && *e.Native.Status != int64(f.status):
+		return bad("native.status is %d, the backend said %d", *e.Native.Status, f.status)
+	case f.retryAfter != "" && !bolt && (e.RetryAfterMS == nil || *e.RetryAfterMS != 7000):
+		return bad("the backend said Retry-After: %s, and retry_after_ms is not 7000", f.retryAfter)
+	}
+	return nil
+}
+
+// strikeRecord records a new turn. Where it cannot be told whether a write was done, a receipt may say so.
+func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, injected) (string, error) {
+	return func(ctx context.Context, f injected) (string, error) {
+		r, err := b.record(ctx, b.event(s, b.kit.target.Probe.Wordings[0](b.kit.names.name())))
+		if err != nil {
+			return "", err
+		}
+		if f.unknown && (r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial) {
+			return "", nil
+		}
+		return "the receipt " + string(r.Status), nil
+	}
+}
+
+// oneRoute strikes one route of a question at a time.
+func (b *bench) oneRoute(s abi.MemoryScope) outcome {
+	mark := b.wire.mark()
+	if _, err := b.ask(s); err != nil {
+		return refused("retrieve", err)
+	}
+	var routes []string
+	for _, x := range b.wire.since(mark) {
+		if !slices.Contains(routes, x.call.Route) {
+			routes = append(routes, x.call.Route)
+		}
+	}
+	if len(routes) < 2 {
+		return foundOut("a question takes %d routes", len(routes))
+	}
+	for _, f := range someFaults("500", faultDropped) {
+		for _, route := range routes {
+			hit := &struck{injected: f, kit: b.kit, route: route}
+			var r *abi.RetrieveResult
+			var err error
+			b.wire.during(hit.intercept, func() { r, err = b.ask(s) })
+			switch {
+			case hit.hits == 0:
+			case abi.CodeOf(err) == abi.CodeInternal:
+				return failed("%s at %s: %v", f.name, route, err)
+			case err == nil && (r.Trace.ResultState != abi.ResultDegraded || len(r.Trace.Warnings) == 0):
+				return failed("%s at %s: the answer is %s with %d warnings; want an error, or degraded and a warning", f.name, route, r.Trace.ResultState, len(r.Trace.Warnings))
+			}
+		}
+	}
+	return passed("struck one at a time: %v", routes)
+}
+
+// usable looks whether the faults left anything behind.
+func (b *bench) usable(p *planted, mark int) outcome {
+	result, err := b.ask(p.scope)
+	switch {
+	case err != nil:
+		return refused("retrieve", err)
+	case p.found != nil && !holds(result, p.name):
+		return failed("%s was told before, and is gone", p.name)
+	}
+	e := b.event(p.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
+	hit := &struck{injected: someFaults("400")[0], kit: b.kit}
+	b.wire.during(hit.intercept, func() { _, err = b.record(b.ctx, e) })
+	if hit.hits > 0 && err == nil {
+		return failed("record_event under 400 is accepted")
+	}
+	again, err := b.record(b.ctx, e)
+	switch {
+	case err != nil:
+		return refused("record_event, once the backend takes it", err)
+	case hit.hits > 0 && again.Duplicate:
+		return failed("a turn that was refused with 400 is called a duplicate when it is recorded again")
+	}
+	if o := control(p); o != nil && o.verdict != NotApplicable {
+		return *o
+	}
+	return passed("%d native calls in all", len(b.wire.since(mark)))
+}

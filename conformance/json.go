@@ -1,0 +1,121 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// decode reads one JSON value, numbers as they are written.
+func decode(text []byte) (any, bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.More() {
+		return nil, false
+	}
+	return v, true
+}
+
+// sameJSON tells whether two texts are the same JSON value.
+func sameJSON(a, b []byte) bool {
+	x, ok := decode(a)
+	y, also := decode(b)
+	return ok && also && sameValue(x, y)
+}
+
+// sameValue compares decoded values; numbers by what they are worth.
+func sameValue(a, b any) bool {
+	switch x := a.(type) {
+	case json.Number:
+		y, ok := b.(json.Number)
+		return ok && sameNumber(x, y)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !sameValue(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for key := range x {
+			other, ok := y[key]
+			if !ok || !sameValue(x[key], other) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	x, err := a.Float64()
+	y, err2 := b.Float64()
+	return err == nil && err2 == nil && x == y
+}
+
+// at resolves an RFC 6901 JSON Pointer.
+func at(value any, pointer string) (any, bool) {
+	if pointer == "" {
+		return value, true
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, false
+	}
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch v := value.(type) {
+		case map[string]any:
+			inner, ok := v[token]
+			if !ok {
+				return nil, false
+			}
+			value = inner
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// anywhere tells whether ok holds of a value or of any value inside it.
+func anywhere(value any, ok func(any) bool) bool {
+	if ok(value) {
+		return true
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if anywhere(inner, ok) {
+				return true
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if anywhere(inner, ok) {
+				return true
+			}
+		}
+	}
+	return false
+}

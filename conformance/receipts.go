@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// checkReceipt is clause 1.
+func checkReceipt(b *bench) {
+	s := b.scope("receipt", "p")
+	mark := b.wire.mark()
+	p := &planted{scope: s, name: b.kit.names.name()}
+	e := b.event(s, b.kit.target.Probe.Wordings[0](p.name))
+	receipt, err := b.record(b.ctx, e)
+	sent := b.wire.since(mark)
+	b.part("accepted", "a turn of a user and an assistant message is accepted", func() outcome {
+		switch {
+		case err != nil:
+			return refused("record_event", err)
+		case receipt.EventID != e.EventID:
+			return failed("the receipt is of event %q, recorded was %q", receipt.EventID, e.EventID)
+		case receipt.Status == abi.StatusSkippedReadOnly || receipt.Duplicate:
+			return failed("a new event got the receipt %s, duplicate %v", receipt.Status, receipt.Duplicate)
+		}
+		return passed("%s", receipt.Status)
+	})
+	if err != nil {
+		return
+	}
+	b.part("consistent", "the receipt does not contradict itself", func() outcome { return consistentReceipt(receipt) })
+	b.part("sent", "what the receipt says is what the host saw sent", func() outcome {
+		wrote := len(changes(sent)) > 0
+		switch {
+		case receipt.Status == abi.StatusNotRetained && writesOf(sent, p.name) > 0:
+			return failed("not_retained, and the host saw the turn go to the backend (%s)", routesOf(changes(sent)))
+		case receipt.Status != abi.StatusNotRetained && len(sent) > 0 && !wrote:
+			return failed("%s, and the host saw reads only (%s)", receipt.Status, routesOf(sent))
+		}
+		return passed("%d native calls, %d of them no reads", len(sent), len(changes(sent)))
+	})
+	p.events, p.receipts = []*abi.MemoryEvent{e}, []*abi.WriteReceipt{receipt}
+	b.part("retained", "what a receipt calls committed can be retrieved at once, and what it calls not retained never", func() outcome { return b.truthful(p) })
+	b.part("capabilities", "what the module exports it can do", b.capabilities)
+}
+
+// consistentReceipt compares the parts of a receipt.
+func consistentReceipt(r *abi.WriteReceipt) outcome {
+	consistency := map[abi.WriteStatus]string{abi.StatusCommitted: "committed", abi.StatusQueued: "queued", abi.StatusNotRetained: ""}
+	want, ok := consistency[r.Status]
+	if !ok {
+		want = "pending"
+	}
+	switch {
+	case r.Trace == nil || r.Trace.Consistency != want:
+		return failed("status %s, and the trace's consistency is not %q", r.Status, want)
+	case r.NativeIDsKind != abi.NativeIDsNone && len(r.NativeIDs) == 0 && r.Status == abi.StatusCommitted && (r.StoredCount == nil || *r.StoredCount > 0):
+		return failed("native_ids_kind %s without a native id", r.NativeIDsKind)
+	case r.NativeIDsKind == abi.NativeIDsNone && len(r.NativeIDs) > 0:
+		return failed("native_ids_kind none with %d native ids", len(r.NativeIDs))
+	case r.Status == abi.StatusNotRetained && r.StoredCount != nil && *r.StoredCount > 0:
+		return failed("not_retained, and stored_count is %d", *r.StoredCount)
+	case r.Status == abi.StatusUncertain && !announced(r):
+		return failed("uncertain without a warning that says so")
+	}
+	for _, w := range r.Warnings {
+		if !coded(w) {
+			return failed("the warning %q does not begin with a code and a colon", short(w, 80))
+		}
+	}
+	return passed("%s, %d native ids (%s), %d markers", r.Status, len(r.NativeIDs), r.NativeIDsKind, len(r.Markers))
+}
+
+// coded tells whether a warning begins with a code and a colon.
+func coded(warning string) bool {
+	code, _, ok := strings.Cut(warning, ":")
+	return ok && code != "" && !strings.ContainsAny(code, " \t\n")
+}
+
+// announced tells whether a receipt says that its event may be there twice, or not at all.
+func announced(r *abi.WriteReceipt) bool {
+	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "delivery_uncertain:") })
+}
+
+// truthful compares a receipt with what can be found before and after the wait.
+func (b *bench) truthful(p *planted) outcome {
+	receipt := p.receipts[0]
+	atOnce, err := b.ask(p.scope)
+	if err != nil {
+		return refused("retrieve", err)
+	}
+	early := holds(atOnce, p.name)
+	if o := b.look(p); o != nil {
+		return *o
+	}
+	switch {
+	case receipt.Status == abi.StatusNotRetained && (early || p.found != nil):
+		return failed("not_retained, and %s was found", p.name)
+	case receipt.Status == abi.StatusNotRetained:
+		return foundOut("nothing is retained: the receipt says so, and nothing was found")
+	case receipt.Status == abi.StatusCommitted && !early && p.found != nil:
+		return failed("committed, but %s was found only after the readiness wait: that is queued or pending", p.name)
+	case p.found == nil:
+		return passed("%s; whether it is found is clause 2", receipt.Status)
+	}
+	return passed("%s, found at once: %v", receipt.Status, early)
+}
+
+// capabilities calls the exports that only look, once each.
+func (b *bench) capabilities() outcome {
+	s := b.scope("receipt", "p")
+	tries := map[string]func() error{
+		abi.OpReadiness: func() error {
+			_, err := b.slot.Readiness(b.ctx, &abi.ReadinessRequest{Scope: s})
+			return err
+		},
+		abi.OpInventory: func() error {
+			_, err := b.slot.Inventory(b.ctx, &abi.InventoryRequest{Scope: s})
+			return err
+		},
+		abi.OpProvenance: func() error {
+			_, err := b.slot.Provenance(b.ctx, &abi.ProvenanceRequest{Scope: s, EventID: "kit-none", Limit: 1})
+			return err
+		},
+	}
+	var done []string
+	for op, try := range tries {
+		if !slices.Contains(b.kit.module.Exports, op) {
+			continue
+		}
+		err := try()
+		if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeInternal {
+			return failed("the module exports %s, and it says %v", op, err)
+		}
+		done = append(done, op)
+	}
+	slices.Sort(done)
+	return passed("tried: %v", done)
+}
+
+// checkFinds is clause 2.
+func checkFinds(b *bench) {
+	p := b.plant(b.scope("finds", "p"))
+	b.part("finds", "a fact is found in its scope, from a new session, after the readiness wait", func() outcome {
+		if p.trouble != nil {
+			return *p.trouble
+		}
+		switch {
+		case p.found != nil:
+			return passed("%s after %d wordings", p.name, len(p.events))
+		case !p.retained():
+			return foundOut("every receipt says not_retained, and a provider that retains nothing passes by returning nothing")
+		case b.stored(p) && b.silent(p):
+			return failed("receipts say that %s was stored, readiness that it can be retrieved, and retrieve is empty", p.name)
+		}
+		return inconclusive("%s was told in %d wordings and not found: the backend may have extracted nothing", p.name, len(p.events))
+	})
+	b.part("new", "a scope that nobody wrote to holds nothing of it", func() outcome {
+		result, err := b.ask(b.scope("finds", "somebody else"))
+		switch {
+		case err != nil:
+			return refused("retrieve", err)
+		case holds(result, p.name):
+			return failed("%s was found in a scope where nothing was recorded", p.name)
+		}
+		return passed("nothing found")
+	})
+}
+
+// stored tells whether every receipt claims that something was stored.
+func (b *bench) stored(p *planted) bool {
+	for _, r := range p.receipts {
+		if r.StoredCount == nil && r.NativeIDsKind != abi.NativeIDsFinal || r.StoredCount != nil && *r.StoredCount == 0 {
+			return false
+		}
+	}
+	return len(p.receipts) > 0
+}
+
+// silent tells whether the scope answers with nothing at all.
+func (b *bench) silent(p *planted) bool {
+	result, err := b.ask(p.scope)
+	return err == nil && len(result.Evidence) == 0 && result.FormattedContext == ""
+}

@@ -1,0 +1,77 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// Target is a provider with everything that it needs to work.
+type Target struct {
+	// Provider chooses and configures it: name, module, block, secrets. Required. TestSessions are the kit's own.
+	Provider host.ProviderConfig
+	// Probe is how facts are told and asked for. Zero: first-person facts about a cat.
+	Probe Probe
+	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. Time over is the verdict pending.
+	ReadyWithin time.Duration
+	// Known is where the provider answers something although nothing was recorded, such as the persona of a configured profile. A provider that retains
+	// nothing needs it for the clauses about answers.
+	Known *Known
+	// ErrorBodies are the backend's own way to put an error inside a 200, by route. Default: {"error": ...}.
+	ErrorBodies map[string]string
+	// LLMCalls counts the calls that the backend's language models have had so far, where that can be told. Nil: unknown, unless traces tell
+	// (details.llm_calls).
+	LLMCalls func(context.Context) (int64, error)
+}
+
+// Known is a question that has an answer from the beginning.
+type Known struct {
+	Scope abi.MemoryScope
+	Query string
+}
+
+// Probe tells a fact and asks for it.
+type Probe struct {
+	// Wordings give the user's words for a made-up proper name, the plainest first. A fact that is not found is told again in the next wording.
+	Wordings []func(name string) string
+	// Question asks for the name.
+	Question string
+}
+
+// Options say how the kit works.
+type Options struct {
+	// Clauses are the numbers of those to check; empty means all.
+	Clauses []int
+	// RunID begins the run_id of every scope that is used. Default: random, so that two runs at one backend never meet.
+	RunID string
+	// CacheDir keeps compiled modules between runs. Default: one for this run.
+	CacheDir string
+	// Logger receives the log of the hosts. Default: none.
+	Logger hclog.Logger
+	// Limits are the hosts' limits; Pool is the kit's own.
+	Limits host.Limits
+	// Progress is told of every clause as it ends.
+	Progress func(ClauseReport)
+}
+
+func (t Target) withDefaults() Target {
+	if t.ReadyWithin == 0 {
+		t.ReadyWithin = 30 * time.Second
+	}
+	if len(t.Probe.Wordings) == 0 {
+		t.Probe = Probe{Question: "What is my cat called?", Wordings: []func(string) string{
+			func(name string) string { return "My cat is called " + name + "." },
+			func(name string) string {
+				return "I have a cat. The name of my cat is " + name + ", please remember that."
+			},
+			func(name string) string {
+				return "By the way, " + name + " is what my cat is called, and I love my cat."
+			},
+		}}
+	}
+	return t
+}

@@ -1,0 +1,48 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+)
+
+// Test runs the kit as a Go test: one subtest per clause, named by its number and words. A clause that is not green fails its subtest: pending and
+// inconclusive too, since they prove nothing. One that does not apply is skipped.
+//
+// `go test -run 'TestConformance/clause_7:'` checks one clause.
+func Test(t *testing.T, target Target) {
+	t.Helper()
+	TestWith(t, target, Options{})
+}
+
+// TestWith is Test with options.
+func TestWith(t *testing.T, target Target, o Options) {
+	t.Helper()
+	if o.CacheDir == "" {
+		o.CacheDir = t.TempDir()
+	}
+	for _, c := range clauses() {
+		if len(o.Clauses) > 0 && !slices.Contains(o.Clauses, c.number) {
+			continue
+		}
+		title := ClauseReport{Number: c.number, Words: c.words}
+		t.Run(title.Title(), func(t *testing.T) {
+			one := o
+			one.Clauses = []int{c.number}
+			report, err := Run(t.Context(), target, one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := report.Clauses[0]
+			for _, p := range result.Parts {
+				t.Logf("%s: %s (%s)", p.Verdict, p.Words, p.Reason)
+			}
+			t.Logf("%d ms, %d native calls", result.MS, result.Cost.NativeCalls)
+			switch {
+			case !result.Verdict.Green():
+				t.Errorf("%s: %v", result.Verdict, result.Bad())
+			case result.Verdict == NotApplicable:
+				t.Skip("not applicable: " + result.Declared)
+			}
+		})
+	}
+}

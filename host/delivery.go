@@ -1,0 +1,279 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the ledger before its first native call
+// that is not a read leaves; so whatever happens afterwards, a crash too, the ledger knows that something may have arrived.
+
+// landing is what is known of a native call's effect.
+type landing int
+
+const (
+	// landedNot: the call did not leave, or the backend refused it as a whole.
+	landedNot landing = iota
+	// landedPerhaps: no answer came, or one that tells nothing. landedYes: the backend took it.
+	landedPerhaps
+	landedYes
+)
+
+// landingOf judges an HTTP answer. A refusal of the request (4xx) stores nothing; after a time-out, a server error or a lost answer nobody knows.
+func landingOf(status int) landing {
+	switch {
+	case status >= 200 && status < 300:
+		return landedYes
+	case status == 408 || status == 0 || status >= 500:
+		return landedPerhaps
+	default:
+		return landedNot
+	}
+}
+
+// willSend is asked before a native call leaves: a write of events is noted first.
+func (c *call) willSend(class abi.Class) error {
+	if class == abi.ClassRead || c.onFirstWrite == nil {
+		return nil
+	}
+	note := c.onFirstWrite
+	c.onFirstWrite = nil
+	if err := note(); err != nil {
+		c.onFirstWrite = note
+		return err
+	}
+	c.noted = true
+	return nil
+}
+
+// didSend notes what became of a native call that left, or could not.
+func (c *call) didSend(class abi.Class, l landing) {
+	if class != abi.ClassRead {
+		c.landed = max(c.landed, l)
+	}
+}
+
+// noteSending writes down that events are about to be sent.
+func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error {
+	var b state.Batch
+	now := o.slot.host.now()
+	for _, w := range fresh {
+		entry := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: now}
+		if w.resume != nil {
+			// The markers of the first attempt stay known.
+			entry.state, entry.receipt = deliveryReceived, &abi.WriteReceipt{EventID: w.event.EventID, Status: abi.StatusUncertain,
+				NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: w.resume.Markers, Warnings: []string{}}
+		}
+		putLedger(&b, o.scope, o.call.state.space, w.event.EventID, entry)
+	}
+	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+		return stateError(err)
+	}
+	return nil
+}
+
+// Warnings about deliveries.
+const (
+	warnUncertain = "delivery_uncertain: "
+	warnNoFind    = warnUncertain + "it may have reached the backend or not, and the provider cannot look it up (no find_event): the host does not send it again"
+	warnFound     = "delivery_found: the backend has it, though its first receipt was lost"
+	hintUncertain = "it is not known whether the event was stored; record it again: the host asks the backend before it sends anything twice"
+)
+
+// undecided answers for events whose write ended with an error. When nothing can have arrived the ledger forgets them and the error stands. Otherwise they are
+// uncertain: a time-out gets a receipt that says so, another error its own words.
+func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError, failure error) error {
+	if !o.call.noted {
+		return failure
+	}
+	e := *abi.AsError(failure)
+	if o.call.landed == landedNot {
+		var b state.Batch
+		for _, w := range fresh {
+			if w.resume == nil {
+				dropLedger(&b, o.call.state.space, w.event.EventID)
+			}
+		}
+		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+			o.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)
+		}
+		return &e
+	}
+	if e.Code != abi.CodeTimeout {
+		e.Hint = joinHints(e.Hint, hintUncertain)
+		return &e
+	}
+	for _, w := range fresh {
+		answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, &e)
+	}
+	return nil
+}
+
+// notDelivered judges one event of a batch that the guest answered with an error.
+func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Error) *abi.Error {
+	e := o.call.failed(failure)
+	switch {
+	case !o.call.noted:
+	case o.call.landed == landedNot:
+		dropLedger(b, o.call.state.space, w.event.EventID)
+	default:
+		e.Hint = joinHints(e.Hint, hintUncertain)
+	}
+	return e
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// uncertainReceipt tells that the outcome of a write is not known, with what is known of why.
+func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.Error) *abi.WriteReceipt {
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
+	if r.Markers == nil {
+		r.Markers = []string{}
+	}
+	if !o.provider.has(abi.OpFindEvent) {
+		r.Warnings = append(r.Warnings, warnNoFind)
+	} else {
+		r.Warnings = append(r.Warnings, warnUncertain+hintUncertain)
+	}
+	t := &abi.Trace{Consistency: consistencyOf(r.Status)}
+	if why != nil {
+		r.Warnings[0] += fmt.Sprintf(" (%s: %s)", why.Code, why.Message)
+		t.Details = map[string]abi.Raw{"error": abi.Marshal(why)}
+	}
+	r.Trace = o.trace(t)
+	r.LatencyMS = r.Trace.LatencyMS
+	return r
+}
+
+// defaultSettle is how long after sending a request can still land, for a module that does not say.
+const defaultSettle = 30 * time.Second
+
+func (p *Provider) settle() time.Duration {
+	if ms := p.module.Manifest.SettleMS; ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return defaultSettle
+}
+
+// settle asks the backend what became of a write whose outcome is unknown. It returns the receipt to repeat, or resend: then nothing of the event has arrived,
+// or w.resume says what. Only once no earlier request can still land is absence believed, and partial too.
+func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt, resend bool, err error) {
+	open := func(why *abi.Error) *abi.WriteReceipt {
+		if known.receipt == nil {
+			return o.uncertainReceipt(w.event.EventID, nil, why)
+		}
+		r := *known.receipt
+		if !slices.Contains(r.Warnings, warnNoFind) {
+			r.Warnings = append(slices.Clone(r.Warnings), warnUncertain+"the backend does not say yet whether it has all of it")
+		}
+		return &r
+	}
+	if !o.provider.has(abi.OpFindEvent) {
+		return open(nil), false, nil
+	}
+	found, failure := o.findEvent(ctx, w.event.EventID, known)
+	if failure != nil {
+		return open(abi.AsError(failure)), false, nil
+	}
+	wait := o.untilSettled(ctx, w.event.EventID, known)
+	switch {
+	case found.Found == foundPresent:
+		entry := o.provider.found(w.event.EventID, known, found)
+		var b state.Batch
+		putLedger(&b, o.scope, o.call.state.space, w.event.EventID, entry)
+		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+			return nil, false, stateError(err)
+		}
+		return entry.receipt, false, nil
+	case found.Found == foundUnknown:
+		return open(later(found.RetryAfterMS, "the backend cannot tell yet")), false, nil
+	case wait > 0:
+		ms := max(wait.Milliseconds(), 1)
+		return open(later(&ms, fmt.Sprintf("the backend has %s of it, and an earlier request may still land", map[string]string{foundAbsent: "nothing", foundPartial: "a part"}[found.Found]))), false, nil
+	case found.Found == foundPartial:
+		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.markers()}
+	}
+	return nil, true, nil
+}
+
+// later is why a look-up did not decide, and when to ask again.
+func later(retryAfterMS *int64, message string) *abi.Error {
+	e := abi.NewError(abi.CodeUnavailable, message)
+	if e.RetryAfterMS = retryAfterMS; retryAfterMS != nil {
+		e.Message += fmt.Sprintf("; ask again in %d ms", *retryAfterMS)
+	}
+	return e
+}
+
+// What find_event may answer.
+const (
+	foundPresent = "present"
+	foundPartial = "partial"
+	foundAbsent  = "absent"
+	foundUnknown = "unknown"
+)
+
+// findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
+func (o *operation) findEvent(ctx context.Context, eventID string, known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
+	if known.sentAt.IsZero() { // retention dropped it, if it was ever there
+		known.sentAt = o.slot.host.now().Add(-o.provider.settle())
+	}
+	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
+	defer child.end(&err)
+	if err = child.at(ctx, o.scope, errReadState(abi.OpFindEvent)); err != nil {
+		return nil, err
+	}
+	found = new(abi.FindEventAnswer)
+	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, Markers: known.markers(), SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
+	o.call.io = append(o.call.io, child.call.io...)
+	o.call.backend += child.call.backend
+	o.call.guest += child.call.guest
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{foundPresent, foundPartial, foundAbsent, foundUnknown}, found.Found) {
+		return nil, o.provider.breach(abi.OpFindEvent, fmt.Sprintf("found %q is none of present, partial, absent, unknown", short(found.Found)))
+	}
+	return found, nil
+}
+
+// untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has gone back behind the time of
+// sending, that time becomes the present one, so that the wait has an end.
+func (o *operation) untilSettled(ctx context.Context, eventID string, known *ledgerEntry) time.Duration {
+	now := o.slot.host.now()
+	if known.sentAt.After(now.Add(time.Second)) {
+		known.sentAt = now
+		var b state.Batch
+		putLedger(&b, o.scope, o.call.state.space, eventID, known)
+		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+			o.provider.logger.Warn("the clock went back, and the ledger cannot be corrected", "error", err)
+		}
+	}
+	return max(0, o.provider.settle()-now.Sub(known.sentAt))
+}
+
+// found is the record of an event that the backend turned out to have. Behind an immediate backend that is the end of it; elsewhere readiness has to see it.
+func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs, NativeIDsKind: abi.NativeIDsFinal,
+		Markers: known.markers(), Warnings: []string{warnFound}}
+	if len(r.NativeIDs) == 0 {
+		r.NativeIDs, r.NativeIDsKind = []string{}, abi.NativeIDsNone
+	}
+	if p.consistency == consistencyImmediate || !p.has(abi.OpReadiness) {
+		r.Status, r.Markers = abi.StatusCommitted, []string{}
+	}
+	return &ledgerEntry{hash: known.hash, state: deliveryReceived, sentAt: known.sentAt, receipt: r}
+}
+
+// consistencyImmediate is the model of a backend in which a write can be read as soon as it is acknowledged.
+const consistencyImmediate = "immediate"

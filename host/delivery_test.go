@@ -1,0 +1,448 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// scripted is a backend that answers each route as the test says; what it does not say is 200 "ok".
+type scripted struct {
+	mu     sync.Mutex
+	post   func(part string) int // status; 0 drops the connection
+	find   string
+	ready  string
+	posted []string
+	asked  []string // markers of the looks
+}
+
+func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.URL.Path {
+	case "/find":
+		_, _ = w.Write([]byte(s.find))
+	case "/ready":
+		s.asked = append(s.asked, r.URL.Query().Get("markers"))
+		_, _ = w.Write([]byte(s.ready))
+	default:
+		var body struct{ Event, Part string }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		s.posted = append(s.posted, body.Event+"/"+body.Part)
+		status := 200
+		if s.post != nil {
+			status = s.post(body.Part)
+		}
+		if status == 0 {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			_ = c.Close()
+			return
+		}
+		w.WriteHeader(status)
+	}
+}
+
+// clock is a clock that a test moves.
+type clock struct{ ms atomic.Int64 }
+
+func (c *clock) now() time.Time {
+	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.ms.Load()) * time.Millisecond)
+}
+
+func (c *clock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+func scriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *clock) {
+	t.Helper()
+	b, c := &scripted{}, &clock{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	o.Now = c.now
+	return netSlot(t, server.URL, o), b, c
+}
+
+func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 409, 413, 422, 429} {
+		s, b, _ := scriptedSlot(t, Options{})
+		b.post = func(string) int { return status }
+		_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+		e := requireCode(t, err, abi.CodeBackend)
+		assert.NotContains(t, e.Hint, "not known whether")
+		b.post, b.find = nil, "panic: it is not asked"
+		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+		require.NoError(t, err)
+		assert.Equal(t, abi.StatusCommitted, r.Status, "status %d: sent again without asking", status)
+		assert.False(t, r.Duplicate)
+	}
+}
+
+func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	s := netSlot(t, server.URL, Options{})
+	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	requireCode(t, err, abi.CodeUnavailable, "is the backend running")
+	known, err := s.host.ledgerRecord(context.Background(), spaceOf(t, s), "e")
+	require.NoError(t, err)
+	assert.Nil(t, known)
+}
+
+// spaceOf is where the test scope's state stands.
+func spaceOf(t *testing.T, s *Slot) state.Space {
+	t.Helper()
+	sc, err := s.current.Load().provider.scopeOf(testScope)
+	require.NoError(t, err)
+	g, err := s.host.currentGeneration(context.Background(), sc)
+	require.NoError(t, err)
+	return sc.space(g)
+}
+
+func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  int
+		code    abi.Code
+		receipt bool
+	}{
+		"server error":       {status: 500, code: abi.CodeBackend},
+		"dropped connection": {status: 0, code: abi.CodeUnavailable},
+		"late refusal":       {status: 400, code: abi.CodeBackend},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, b, clock := scriptedSlot(t, Options{})
+			b.post = func(part string) int {
+				if name == "late refusal" && part == "a" {
+					return 200
+				}
+				return c.status
+			}
+			_, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
+			requireCode(t, err, c.code, "record it again: the host asks the backend")
+			sent := len(b.posted)
+			for _, doubt := range []string{foundUnknown, foundAbsent, "partial b"} {
+				b.find = doubt
+				r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
+				require.NoError(t, err)
+				assert.Equal(t, abi.StatusUncertain, r.Status, doubt)
+				assert.True(t, r.Duplicate)
+				assert.True(t, strings.HasPrefix(r.Warnings[0], warnUncertain), r.Warnings[0])
+				assert.Len(t, r.Trace.IO, 1, "the look-up is a native call like others")
+			}
+			assert.Len(t, b.posted, sent, "nothing is sent while an earlier request can still land")
+			clock.add(3001 * time.Millisecond)
+			b.post, b.find = nil, "partial b"
+			r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
+			require.NoError(t, err)
+			assert.Equal(t, abi.StatusCommitted, r.Status)
+			assert.Equal(t, []string{"e/b"}, b.posted[sent:], "only what is missing is sent")
+		})
+	}
+}
+
+func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
+	b := &scripted{find: foundPresent}
+	hang := make(chan struct{})
+	var first atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/post" && first.CompareAndSwap(false, true) {
+			<-hang
+		}
+		b.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hang) })
+	s := netSlot(t, server.URL, Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	r, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Equal(t, abi.StatusUncertain, r.Status)
+	assert.Contains(t, r.Warnings[0], "timeout")
+	assert.Contains(t, string(r.Trace.Details["error"]), `"code":"timeout"`)
+	assert.Equal(t, "pending", r.Trace.Consistency)
+	again, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Equal(t, abi.StatusCommitted, again.Status)
+	assert.Equal(t, []string{"native-e"}, again.NativeIDs)
+	assert.Contains(t, strings.Join(again.Warnings, " "), "delivery_found: ")
+	third, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Empty(t, third.Trace.IO, "once found it is known")
+	assert.Empty(t, b.posted)
+}
+
+func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{})
+	withoutCapability(s, abi.OpFindEvent)
+	b.post = func(string) int { return 502 }
+	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	clock.add(time.Hour)
+	b.post = nil
+	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Equal(t, abi.StatusUncertain, r.Status)
+	assert.Equal(t, warnNoFind, r.Warnings[0])
+	assert.Len(t, b.posted, 1)
+	r, err = s.RecordEvent(context.Background(), event("f", "deliver a; status partial"))
+	require.NoError(t, err)
+	assert.Contains(t, r.Warnings, warnNoFind)
+}
+
+// withoutCapability takes an export off the served module.
+func withoutCapability(s *Slot, op string) {
+	m := s.current.Load().provider.module
+	var rest []string
+	for _, export := range m.Exports {
+		if export != op {
+			rest = append(rest, export)
+		}
+	}
+	m.Exports = rest
+}
+
+func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{})
+	b.post = func(string) int { return 500 }
+	_, err := s.RecordEvent(context.Background(), event("2", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	b.post, b.find = nil, foundAbsent
+	clock.add(4 * time.Second)
+	out, err := s.RecordEvents(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"), *event("3", "deliver a")}})
+	require.NoError(t, err)
+	for _, r := range out.Receipts {
+		require.NotNil(t, r.Receipt)
+		assert.Equal(t, abi.StatusCommitted, r.Receipt.Status)
+	}
+	assert.Equal(t, []string{"2/a", "1/a", "2/a", "3/a"}, b.posted, "in their order")
+}
+
+func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{})
+	b.post = func(string) int { return 500 }
+	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	clock.add(-24 * time.Hour)
+	b.post, b.find = nil, foundAbsent
+	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Equal(t, abi.StatusUncertain, r.Status)
+	clock.add(3001 * time.Millisecond)
+	r, err = s.RecordEvent(context.Background(), event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.Equal(t, abi.StatusCommitted, r.Status, "the wait counts from the clock as it is now")
+}
+
+func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
+	s, _, _ := scriptedSlot(t, Options{})
+	told(t, s, "e", "echo x")
+	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, ledgerHead), "{not a receipt"...), make([]byte, ledgerHead)} {
+		var b state.Batch
+		b.PutRecord(tableLedger, ledgerKey(spaceOf(t, s), "e"), damage)
+		_, err := s.host.store.Commit(context.Background(), &b)
+		require.NoError(t, err)
+		_, err = s.RecordEvent(context.Background(), event("e", "echo x"))
+		requireCode(t, err, abi.CodeUnavailable, "damaged", "reset the scope")
+	}
+	requireUsable(t, s, "f")
+}
+
+func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{LedgerRetention: time.Hour})
+	ctx := context.Background()
+	for i := range 50 {
+		told(t, s, fmt.Sprint("old ", i), "deliver a")
+	}
+	b.post = func(string) int { return 500 }
+	_, err := s.RecordEvent(ctx, event("doubtful", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	b.post, b.find = nil, foundAbsent
+	clock.add(2 * time.Hour)
+	for i := range 6 {
+		told(t, s, fmt.Sprint("new ", i), "deliver a")
+	}
+	kept := 0
+	require.NoError(t, s.host.eachRecord(ctx, tableLedger, nil, func(state.KeyValue) error { kept++; return nil }))
+	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
+	sent := len(b.posted)
+	b.find = foundPresent
+	r, err := s.RecordEvent(ctx, event("old 7", "deliver a"))
+	require.NoError(t, err)
+	assert.True(t, r.Duplicate)
+	assert.Len(t, b.posted, sent)
+	b.find = foundAbsent
+	r, err = s.RecordEvent(ctx, event("really new", "deliver a"))
+	require.NoError(t, err)
+	assert.False(t, r.Duplicate)
+	assert.Len(t, b.posted, sent+1)
+}
+
+func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{})
+	ctx := context.Background()
+	look := func() *abi.BackendReadiness {
+		t.Helper()
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		require.NoError(t, err)
+		return r
+	}
+	status := func(id string) (abi.WriteStatus, bool) {
+		t.Helper()
+		r, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		require.NoError(t, err)
+		return r.Status, r.Duplicate
+	}
+	for _, id := range []string{"1", "2", "3", "4"} {
+		_, duplicate := status(id)
+		require.False(t, duplicate)
+	}
+	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	assert.Equal(t, []abi.MemoryScope{testScope}, m.NotReady)
+	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
+	require.NoError(t, err)
+
+	b.ready = `{"status":"pending","event_ids":{"pending":["1","2","3","4"]},"method":"script"}`
+	assert.Equal(t, abi.ReadinessPending, look().Status)
+	b.ready = `{"status":"failed","event_ids":{"lost":["2"],"failed":["3"],"empty":["4"],"pending":["1"]},"method":"script"}`
+	assert.Equal(t, abi.ReadinessFailed, look().Status)
+	b.ready = `{"status":"ready","event_ids":{},"method":"script"}`
+	r := look()
+	assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again")
+	assert.Equal(t, abi.ReadinessFailed, r.Status, "what was lost stays so until it is recorded again")
+	assert.Equal(t, []string{"2"}, r.EventIDs.Lost)
+	assert.Equal(t, []string{"3"}, r.EventIDs.Failed)
+	for id, want := range map[string]struct {
+		status    abi.WriteStatus
+		duplicate bool
+	}{"1": {abi.StatusCommitted, true}, "2": {abi.StatusQueued, false}, "3": {abi.StatusQueued, false}, "4": {abi.StatusCommitted, true}} {
+		got, duplicate := status(id)
+		assert.Equal(t, want.status, got, id)
+		assert.Equal(t, want.duplicate, duplicate, id)
+	}
+	assert.Equal(t, abi.ReadinessReady, look().Status)
+	m, err = s.Mode(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, m.NotReady)
+}
+
+func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{})
+	ctx := context.Background()
+	b.post = func(string) int { return 500 }
+	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	look := func() *abi.BackendReadiness {
+		t.Helper()
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		require.NoError(t, err)
+		return r
+	}
+	b.find = foundAbsent
+	r := look()
+	assert.Equal(t, abi.ReadinessPending, r.Status)
+	assert.Equal(t, []string{"e"}, r.EventIDs.Unknown)
+	clock.add(4 * time.Second)
+	r = look()
+	assert.Equal(t, abi.ReadinessFailed, r.Status)
+	assert.Equal(t, []string{"e"}, r.EventIDs.Lost)
+	b.post = nil
+	w, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	require.NoError(t, err)
+	assert.False(t, w.Duplicate, "what is lost is sent again")
+	assert.Equal(t, abi.ReadinessReady, look().Status)
+}
+
+func TestScopeIsReadOnlyByItself(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: compiled})
+	require.NoError(t, err)
+	s, err := h.Open(ctx, probeConfig(`{}`))
+	require.NoError(t, err)
+	told(t, s, "e1", "append turns one")
+	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test", Scope: &testScope})
+	require.NoError(t, err)
+	assert.True(t, m.ReadOnly)
+	assert.Equal(t, testScope, *m.Scope)
+	check := func(s *Slot) {
+		t.Helper()
+		r, err := s.RecordEvent(ctx, event("e2", "append turns two"))
+		require.NoError(t, err)
+		assert.Equal(t, abi.StatusSkippedReadOnly, r.Status)
+		_, err = s.ResetScope(ctx, testScope)
+		requireCode(t, err, abi.CodeReadOnly)
+		other := event("e2", "append turns two")
+		other.UserID = "other"
+		r, err = s.RecordEvent(ctx, other)
+		require.NoError(t, err)
+		assert.Equal(t, abi.StatusCommitted, r.Status, "other scopes go on")
+		slot, err := s.Mode(ctx)
+		require.NoError(t, err)
+		assert.False(t, slot.ReadOnly)
+	}
+	check(s)
+	require.NoError(t, s.Close(ctx))
+	require.NoError(t, h.Close(ctx))
+	s = openSlot(t, open(t, Options{DataDir: dir}), probeConfig(`{}`))
+	check(s)
+	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "over", Scope: &testScope})
+	require.NoError(t, err)
+	told(t, s, "e2", "append turns two")
+}
+
+func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{})
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	b.post = func(string) int { close(arrived); <-goOn; return 200 }
+	done := make(chan *abi.WriteReceipt)
+	go func() {
+		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+		assert.NoError(t, err)
+		done <- r
+	}()
+	<-arrived
+	set := make(chan *abi.ModeReceipt)
+	go func() {
+		m, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+		assert.NoError(t, err)
+		set <- m
+	}()
+	require.Eventually(t, func() bool { return s.mode.isReadOnly(nil) }, 10*time.Second, time.Millisecond)
+	select {
+	case <-set:
+		t.Fatal("the mode was answered while a write was under way")
+	default:
+	}
+	close(goOn)
+	assert.Zero(t, (<-set).InFlight)
+	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
+}
+
+func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
+	s, _, _ := scriptedSlot(t, Options{})
+	ctx := context.Background()
+	told(t, s, "e1", "append turns one; put reset incomplete")
+	r, err := s.ResetScope(ctx, testScope)
+	require.NoError(t, err)
+	assert.Equal(t, abi.ResetIncomplete, r.Status)
+	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration})
+	assert.Contains(t, strings.Join(r.Warnings, " "), "reset_unfinished: ")
+	assert.Equal(t, []string{"", "run/persona//2"}, retrieved(t, s, "read turns; scope"), "the old generation is not served any more")
+	r, err = s.ResetScope(ctx, testScope)
+	require.NoError(t, err)
+	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration}, "nothing was written since: the new generation is kept")
+	told(t, s, "e1", "append turns again; put reset fail")
+	_, err = s.ResetScope(ctx, testScope)
+	requireCode(t, err, abi.CodeBackend, "goes on in its new generation")
+	assert.Equal(t, []string{"run/persona//3"}, retrieved(t, s, "scope"))
+}

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// NativeCall is one call to a backend as it leaves the host: route table, mode and policy have let it through. Credentials are not in it, since the host
+// adds headers behind it.
+type NativeCall struct {
+	// Provider and Operation say for whom and in which operation of the contract the guest makes the call.
+	Provider, Operation string
+	// Scope is whose memory is meant, the zero value for an operation without a scope; Generation counts its resets.
+	Scope      abi.MemoryScope
+	Generation int64
+	// ReadOnly tells that the wall is up for this call.
+	ReadOnly bool
+
+	// Route and Class are of the manifest, Origin is the origin's name there, Protocol is http or bolt.
+	Route, Origin, Protocol string
+	Class                   abi.Class
+	// Method and URL are of HTTP calls.
+	Method, URL string
+	// Statement is of Bolt calls.
+	Statement string
+	// Body is the body of an HTTP request, or the parameters of a Bolt call as JSON. It is not to be changed.
+	Body []byte
+}
+
+// NativeAnswer is what came back.
+type NativeAnswer struct {
+	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
+	Status int
+	Header http.Header
+	// Body is the body of an HTTP answer, or the records of a Bolt answer as JSON.
+	Body []byte
+}
+
+// NativeFailure is the error of a Bolt server that answered with a failure.
+type NativeFailure struct {
+	// Code is the server's, such as Neo.ClientError.Statement.SyntaxError.
+	Code, Message string
+}
+
+// Error implements error.
+func (f *NativeFailure) Error() string { return f.Code + ": " + f.Message }
+
+// Interceptor sees a native call and decides what the guest gets. next makes the call; it may be called not at all, once, again, or later than the
+// interceptor returns, with a context of its own. An error means that no answer came: the guest gets timeout when ctx has ended, else unavailable. A
+// NativeFailure is what a Bolt server answered.
+//
+// It is how a test injects faults that a real backend does not produce on demand, and how calls are recorded. It cannot widen what a guest may do: what
+// the host refuses never gets here.
+type Interceptor func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
+
+// intercepted makes a native call, past the interceptor where there is one. Of n the caller fills what belongs to its protocol.
+func (c *call) intercepted(n NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	intercept := c.provider.host.options.Intercept
+	if intercept == nil {
+		return next(c.ctx)
+	}
+	n.Provider, n.Operation, n.Scope, n.Generation, n.ReadOnly = c.provider.name, c.op, c.scope, c.generation, c.readOnly
+	return intercept(c.ctx, n, next)
+}

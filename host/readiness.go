@@ -1,0 +1,290 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Pauses between two looks: the first, and the longest, to which they grow.
+const (
+	readinessPause    = 50 * time.Millisecond
+	readinessPauseMax = 2 * time.Second
+)
+
+// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider that
+// does outstanding work itself (wait_until_ready) is let do it meanwhile, unless the scope is read-only.
+func (s *Slot) Readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
+	if err := request.Validate(); err != nil {
+		return nil, inOperation(abi.OpReadiness, err)
+	}
+	until := time.Now().Add(time.Duration(request.TimeoutMS) * time.Millisecond)
+	for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
+		ready, err := s.lookReady(ctx, request)
+		if err != nil || ready.Status != abi.ReadinessPending || time.Until(until) <= 0 {
+			return ready, err
+		}
+		worked, err := s.workReady(ctx, request, until)
+		if err != nil {
+			return nil, err
+		}
+		if worked {
+			continue
+		}
+		select {
+		case <-time.After(min(pause, time.Until(until))):
+		case <-ctx.Done():
+			return ready, nil
+		}
+	}
+}
+
+// workReady lets a provider that works off what is outstanding do so. It tells whether that came to an end before the time was over.
+func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, until time.Time) (worked bool, err error) {
+	o, err := s.begin(abi.OpWaitUntilReady)
+	if err != nil {
+		return false, err
+	}
+	defer o.end(&err)
+	if !o.provider.has(abi.OpWaitUntilReady) {
+		return false, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	skipped := false
+	answer := new(abi.BackendReadiness)
+	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: max(0, time.Until(until).Milliseconds())}, answer, func() { skipped = true })
+	if err != nil && abi.CodeOf(err) == abi.CodeTimeout {
+		return false, nil // pending, as the last look says
+	}
+	return err == nil && !skipped && answer.Status != abi.ReadinessPending, err
+}
+
+// unseenMost is how many events one look passes to the guest; those behind them wait.
+const unseenMost = 5000
+
+// lookUps is how many events of unknown outcome one look asks the backend about.
+const lookUps = 32
+
+// lookReady takes one look: the guest judges what was delivered and not seen yet, the backend is asked about what is uncertain, and the ledger learns from both.
+func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
+	o, err := s.begin(abi.OpReadiness)
+	if err != nil {
+		return nil, err
+	}
+	defer o.end(&err)
+	sc, err := o.provider.scopeOf(r.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.at(ctx, sc, errReadState(abi.OpReadiness)); err != nil {
+		return nil, err
+	}
+	u, err := o.readUnseen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ready = new(abi.BackendReadiness)
+	if err = o.enter(ctx, &abi.ReadinessMarkers{Markers: u.markers()}, ready); err != nil {
+		return nil, err
+	}
+	if err = o.checkReadiness(ready); err != nil {
+		return nil, err
+	}
+	o.askUncertain(ctx, u)
+	o.learn(ctx, u, ready)
+	u.report(ready, o.provider.has(abi.OpFindEvent))
+	return ready, nil
+}
+
+func (o *operation) checkReadiness(r *abi.BackendReadiness) error {
+	statuses := []abi.ReadinessStatus{abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded, abi.ReadinessFailed, abi.ReadinessUnknown}
+	if !slices.Contains(statuses, r.Status) {
+		return o.provider.breach(o.call.op, "status "+short(string(r.Status))+" is none of ready, pending, degraded, failed, unknown")
+	}
+	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty, &r.EventIDs.Unknown, &r.Warnings} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	return nil
+}
+
+// unseen are the events of a generation that are not known to have arrived, oldest first by id.
+type unseen struct {
+	ids     []string
+	entries map[string]*ledgerEntry
+	// more: there are others behind these.
+	more bool
+}
+
+func (o *operation) readUnseen(ctx context.Context) (*unseen, error) {
+	u := &unseen{entries: map[string]*ledgerEntry{}}
+	space := o.call.state.space
+	records, err := o.slot.host.store.Records(ctx, tableUnseen, space[:], nil, unseenMost+1)
+	if err != nil {
+		return nil, stateError(err)
+	}
+	if len(records) > unseenMost {
+		records, u.more = records[:unseenMost], true
+	}
+	for _, r := range records {
+		id := string(r.Key[len(space):])
+		entry, err := o.slot.host.ledgerRecord(ctx, space, id)
+		if err != nil {
+			return nil, err
+		}
+		if entry == nil {
+			continue
+		}
+		u.ids, u.entries[id] = append(u.ids, id), entry
+	}
+	return u, nil
+}
+
+// markers are those of the events that the guest can still judge.
+func (u *unseen) markers() []string {
+	list := []string{}
+	for _, id := range u.ids {
+		if e := u.entries[id]; e.state == deliveryReceived {
+			list = append(list, e.receipt.Markers...)
+		}
+	}
+	return list
+}
+
+// askUncertain asks the backend about events whose outcome is unknown. Absence that is certain is a loss.
+func (o *operation) askUncertain(ctx context.Context, u *unseen) {
+	if !o.provider.has(abi.OpFindEvent) {
+		return
+	}
+	asked := 0
+	for _, id := range u.ids {
+		known := u.entries[id]
+		if !known.uncertain() {
+			continue
+		}
+		if asked++; asked > lookUps {
+			return
+		}
+		answer, err := o.findEvent(ctx, id, known)
+		if err != nil {
+			return // the backend is not there to be asked; the events stay as they are
+		}
+		switch {
+		case answer.Found == foundPresent:
+			o.amend(ctx, u, id, o.provider.found(id, known, answer))
+		case answer.Found == foundAbsent && o.untilSettled(ctx, id, known) == 0:
+			lost := *known
+			lost.state = deliveryLost
+			if lost.receipt == nil {
+				lost.receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusUncertain, NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
+			}
+			o.amend(ctx, u, id, &lost)
+		}
+	}
+}
+
+// learn takes over what the guest said: what it calls lost or failed may be sent again, what is empty or, once all is ready, not named at all has arrived.
+func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendReadiness) {
+	named := map[string]bool{}
+	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed, ready.EventIDs.Unknown} {
+		for _, id := range list {
+			named[id] = true
+		}
+	}
+	for _, id := range u.ids {
+		known := u.entries[id]
+		if known.state != deliveryReceived {
+			continue
+		}
+		next := *known
+		switch {
+		case slices.Contains(ready.EventIDs.Lost, id):
+			next.state = deliveryLost
+		case slices.Contains(ready.EventIDs.Failed, id):
+			next.state = deliveryFailed
+		case known.uncertain() || named[id]:
+			continue
+		case slices.Contains(ready.EventIDs.Empty, id):
+			none := int64(0)
+			next.receipt = seenReceipt(known.receipt)
+			next.receipt.StoredCount = &none
+			next.receipt.Warnings = append(next.receipt.Warnings, warnEmptied)
+		case ready.Status == abi.ReadinessReady:
+			next.receipt = seenReceipt(known.receipt)
+		default:
+			continue
+		}
+		o.amend(ctx, u, id, &next)
+	}
+}
+
+const warnEmptied = "nothing_extracted: the backend worked the event off and made no memory of it"
+
+// seenReceipt is a receipt whose event has arrived.
+func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
+	seen := *r
+	seen.Markers, seen.Warnings = []string{}, slices.Clone(r.Warnings)
+	if seen.Status != abi.StatusNotRetained {
+		seen.Status = abi.StatusCommitted
+	}
+	return &seen
+}
+
+// amend changes one record of the ledger, unless a writer of the scope changed it meanwhile: a look does not take the scope's turn.
+func (o *operation) amend(ctx context.Context, u *unseen, id string, next *ledgerEntry) {
+	var b state.Batch
+	space := o.call.state.space
+	b.ExpectRecord(tableLedger, ledgerKey(space, id), u.entries[id].stored)
+	putLedger(&b, o.scope, space, id, next)
+	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+		o.provider.logger.Debug("the ledger was changed by a write meanwhile", "event_id", id, "error", err)
+		return
+	}
+	next.stored = next.encode()
+	u.entries[id] = next
+}
+
+// report completes a guest's answer with what the ledger knows: what was lost or failed stays so until it is recorded again, and nothing is ready while an
+// outcome is unknown: pending where the backend can still be asked, unknown where it cannot.
+func (u *unseen) report(ready *abi.BackendReadiness, canAsk bool) {
+	add := func(list *[]string, id string) {
+		if !slices.Contains(*list, id) {
+			*list = append(*list, id)
+		}
+	}
+	failed, unknown := false, false
+	for _, id := range u.ids {
+		switch e := u.entries[id]; {
+		case e.state == deliveryLost:
+			add(&ready.EventIDs.Lost, id)
+			failed = true
+		case e.state == deliveryFailed:
+			add(&ready.EventIDs.Failed, id)
+			failed = true
+		case e.uncertain():
+			add(&ready.EventIDs.Unknown, id)
+			unknown = true
+		}
+	}
+	if u.more {
+		ready.Warnings = append(ready.Warnings, warnUnseenMore)
+	}
+	if ready.Status != abi.ReadinessReady {
+		return
+	}
+	switch {
+	case failed:
+		ready.Status = abi.ReadinessFailed
+	case unknown && !canAsk:
+		ready.Status = abi.ReadinessUnknown
+	case unknown || u.more:
+		ready.Status = abi.ReadinessPending
+	}
+}
+
+const warnUnseenMore = "readiness_partial: more events wait than one look judges; look again"

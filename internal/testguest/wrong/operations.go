@@ -1,0 +1,405 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+func setUp(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	receipt := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"scope": s.scopeID(c)}}
+	if c.ReadOnly {
+		if s.fault == setupErases {
+			_, err = s.call(c, "remove_called_read", nil, nil)
+		}
+		return receipt, err
+	}
+	answer, err := s.call(c, "create", nil, nil)
+	receipt.Existed = sdk.Ptr(strings.Contains(string(answer), "true"))
+	return receipt, err
+}
+
+func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.call(c, "add", nil, eventBody(e))
+	if err != nil {
+		return nil, err
+	}
+	id, status := field(answer, "id"), field(answer, "status")
+	if id == "" {
+		return nil, s.unusable("add", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{id}, NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(1))}
+	if status == "queued" && s.fault != committedEarly {
+		receipt.Status, receipt.StoredCount, receipt.Markers = abi.StatusQueued, nil, []string{id}
+	}
+	return receipt, nil
+}
+
+// eventBody is a turn as the backend takes it: one text.
+func eventBody(e *abi.MemoryEvent) []byte {
+	var lines []string
+	for _, m := range e.Messages {
+		if m.Content != nil {
+			lines = append(lines, *m.Content)
+		}
+	}
+	var j jx.Encoder
+	j.ObjStart()
+	for _, f := range [][2]string{{"event_id", e.EventID}, {"text", strings.Join(lines, "\n")}, {"created_at", e.Timestamp}, {"session", e.SessionID}} {
+		j.FieldStart(f[0])
+		j.Str(f[1])
+	}
+	j.FieldStart("labels")
+	labels(&j, e.Scenario, e.Context, e.Attribute)
+	j.ObjEnd()
+	return j.Bytes()
+}
+
+func labels(j *jx.Encoder, scenario, context, attribute string) {
+	j.ObjStart()
+	for _, f := range [][2]string{{"scenario", scenario}, {"context", context}, {"attribute", attribute}} {
+		if f[1] != "" {
+			j.FieldStart(f[0])
+			j.Str(f[1])
+		}
+	}
+	j.ObjEnd()
+}
+
+func recordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	out := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(b.Events))}
+	for n := range b.Events {
+		i := n
+		if s.fault == reorders {
+			i = len(b.Events) - 1 - n
+		}
+		receipt, err := record(c, &b.Events[i])
+		if err != nil {
+			out.Receipts[i] = abi.ReceiptOrError{EventID: b.Events[i].EventID, Error: abi.AsError(err)}
+			continue
+		}
+		out.Receipts[i] = abi.ReceiptOrError{Receipt: receipt}
+	}
+	return out, nil
+}
+
+// cached is the fault sharedCache: the last answer by session and query.
+var cached = map[string][]byte{}
+
+func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, sent, err := s.search(c, r)
+	if err != nil {
+		return nil, err
+	}
+	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny", ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
+	if s.fault == writesInReads {
+		if _, err := s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`)); err != nil {
+			return nil, err
+		}
+	}
+	if answer == nil { // no such scope yet
+		s.tell(result, r, nil)
+		return result, nil
+	}
+	items, err := parseItems(answer)
+	if err != nil && s.fault != swallowsErrors {
+		return nil, s.unusable("search", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	if s.fault == rewritesRaw {
+		answer = append(append([]byte(`{"items":`), tidied(items)...), '}')
+	}
+	result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: "search", Body: answer})
+	for i, it := range items {
+		e := abi.Evidence{Pointer: "/calls/0/body/items/" + string(sdk.Number(int64(i))), Rank: int64(i + 1), NativeID: it.id, NativeType: it.kind, Text: it.text,
+			Score: it.score, CreatedAt: it.createdAt, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{it.eventID}}
+		switch s.fault {
+		case inventsScores:
+			e.Score = sdk.Ptr(0.987654)
+		case badPointers:
+			e.Pointer = "/calls/0/body/results/" + string(sdk.Number(int64(i)))
+		}
+		result.Evidence = append(result.Evidence, e)
+		result.Trace.ResultState = abi.ResultResults
+	}
+	fitted := s.format(c, items, r.Budget)
+	result.FormattedContext = fitted.Text
+	fitted.Report(result.Trace, r.Budget)
+	s.tell(result, r, sent)
+	return result, nil
+}
+
+// search asks the backend. sent is the limit that it got, or was said to get.
+func (s *settings) search(c *sdk.Call, r *abi.RetrieveRequest) (answer []byte, sent *int64, err error) {
+	key := r.SessionID + "\x00" + r.Query
+	if s.fault == sharedCache && cached[key] != nil {
+		return cached[key], nil, nil
+	}
+	var j jx.Encoder
+	j.ObjStart()
+	j.FieldStart("query")
+	j.Str(r.Query)
+	if sent = r.Budget.MaxItems; sent != nil {
+		j.FieldStart("limit")
+		if s.fault == ignoresBudget {
+			j.Int64(20)
+		} else {
+			j.Int64(*sent)
+		}
+	}
+	if s.fault == sessionBound {
+		j.FieldStart("session")
+		j.Str(r.SessionID)
+	}
+	if s.fault != dropsLabels {
+		context := r.Context
+		if sdk.CrossContext(r) {
+			context = ""
+		}
+		j.FieldStart("labels")
+		labels(&j, r.Scenario, context, r.Attribute)
+	}
+	j.ObjEnd()
+	answer, err = s.call(c, "search", nil, j.Bytes())
+	if err != nil && s.fault == swallowsErrors {
+		return nil, sent, nil
+	}
+	if s.fault == sharedCache {
+		cached[key] = answer
+	}
+	return answer, sent, err
+}
+
+// tell completes the trace: what became of budget and labels.
+func (s *settings) tell(result *abi.RetrieveResult, r *abi.RetrieveRequest, sent *int64) {
+	t := result.Trace
+	if t.BudgetApplied == nil {
+		sdk.Fitted{}.Report(t, r.Budget)
+	}
+	if sent != nil {
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sent}
+	}
+	if s.fault == silentLabels {
+		return
+	}
+	asked := sdk.Labels(r)
+	t.FilterMode, t.FiltersApplied = abi.FilterNone, sdk.Filters(asked, abi.FilterHard)
+	for name := range r.Filters {
+		if name != "cross_context" {
+			t.FiltersApplied[name] = string(abi.FilterNone)
+		}
+	}
+	if len(asked) > 0 {
+		t.FilterMode = abi.FilterHard
+	}
+}
+
+// tidied is the items with what seemed to matter.
+func tidied(items []item) []byte {
+	var j jx.Encoder
+	j.ArrStart()
+	for _, it := range items {
+		j.ObjStart()
+		for _, f := range [][2]string{{"id", it.id}, {"event_id", it.eventID}, {"text", it.text}, {"type", it.kind}, {"created_at", it.createdAt}} {
+			j.FieldStart(f[0])
+			j.Str(f[1])
+		}
+		if it.score != nil {
+			j.FieldStart("score")
+			j.Float64(*it.score)
+		}
+		j.ObjEnd()
+	}
+	j.ArrEnd()
+	return j.Bytes()
+}
+
+// formats counts, for the fault unstableFormat.
+var formats int64
+
+// format fits the items into the budget. No item gives no text.
+func (s *settings) format(c *sdk.Call, items []item, budget abi.ContextBudget) sdk.Fitted {
+	if len(items) == 0 {
+		return sdk.Fitted{}
+	}
+	lines := make([]string, len(items))
+	for i, it := range items {
+		text := sdk.EscapeText(it.text)
+		if s.fault == unescaped {
+			text = it.text
+		}
+		lines[i] = "- " + text + "\n"
+	}
+	if formats++; s.fault == unstableFormat {
+		lines[0] = string(sdk.Number(formats)) + " " + lines[0]
+	}
+	x := sdk.Context{Backend: "tiny", Scope: c.Scope, Kind: s.kind}
+	switch s.fault {
+	case nameless:
+		x.Backend = "memory"
+	case overflows:
+		budget = abi.ContextBudget{}
+	}
+	return x.FitFirst(c, lines, budget)
+}
+
+func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	var items []item
+	for _, call := range r.Result.Raw.Calls {
+		some, err := parseItems(call.Body)
+		if err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+err.Error())
+		}
+		items = append(items, some...)
+	}
+	fitted := s.format(c, items, r.Budget)
+	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+}
+
+func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	switch s.fault {
+	case resetTooLittle:
+		_, err = s.call(c, "status", nil, nil)
+	case resetTooMuch:
+		_, err = s.call(c, "remove_prefix", []abi.QueryParam{{Key: "prefix", Value: s.native(c.Scope.RunID) + "-"}}, nil)
+	default:
+		_, err = s.call(c, "remove", nil, nil)
+	}
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"note": nil}}, err
+}
+
+func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.call(c, "health", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if field(answer, "status") == "" {
+		return nil, s.unusable("health", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	return &abi.BackendHealth{Status: abi.HealthStatus(field(answer, "status")), BackendName: "tiny", BackendVersion: field(answer, "version"),
+		ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "strong"}, nil
+}
+
+func readiness(c *sdk.Call, _ *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.call(c, "status", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	ready := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "status"}
+	if answer != nil && !strings.Contains(string(answer), `"pending":0`) {
+		ready.Status = abi.ReadinessPending
+	}
+	return ready, nil
+}
+
+func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := readiness(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := &abi.FindEventAnswer{Found: "absent"}
+	if waiting.Status == abi.ReadinessPending { // it may be in the queue, where nobody can look
+		found.Found, found.RetryAfterMS = "unknown", sdk.Ptr(int64(100))
+	}
+	answer, err := s.call(c, "list", []abi.QueryParam{{Key: "event_id", Value: r.EventID}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil || s.fault == deniesEvents {
+		return found, nil
+	}
+	items, err := parseItems(answer)
+	if err != nil {
+		return nil, s.unusable("list", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	for _, it := range items {
+		found.Found = "present"
+		found.NativeIDs = append(found.NativeIDs, it.id)
+	}
+	return found, nil
+}
+
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.call(c, "list", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	if answer != nil {
+		items, err := parseItems(answer)
+		if err != nil {
+			return nil, s.unusable("list", &abi.HTTPResponse{Status: 200}, answer)
+		}
+		for _, it := range items {
+			ids = append(ids, it.id)
+		}
+	}
+	slices.Sort(ids)
+	var digest sdk.Digest
+	for _, id := range ids {
+		digest.Add(id + "\n")
+	}
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "note", Count: int64(len(ids)), Digest: digest.Hex()}}, Complete: true, Quiescent: true}, nil
+}
+
+// query knows one query: status.
+func query(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if s.fault == queryWrites {
+		_, _ = s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`))
+	}
+	if r.Name != "status" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "name: the one query is status")
+	}
+	answer, err := s.call(c, "status", nil, nil)
+	if answer == nil {
+		answer = []byte("null")
+	}
+	return &abi.NativeQueryResult{Name: r.Name, Result: answer}, err
+}
