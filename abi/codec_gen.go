@@ -391,6 +391,76 @@ func (x *HTTPResponse) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *BoltRequest) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("route")
+	writeString(x.Route, e)
+	if len(x.Params) > 0 {
+		e.FieldStart("params")
+		writeRaw(x.Params, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BoltRequest) Decode(d *jx.Decoder, m Mode) error {
+	*x = BoltRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "route":
+			o.err = readString(&x.Route, d, m)
+		case "params":
+			o.err = readRaw(&x.Params, d, m)
+		default:
+			o.unknown(d, m, "route params")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BoltResult) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("columns")
+	writeSlice(x.Columns, e, writeString)
+	e.FieldStart("rows")
+	writeInt(x.Rows, e)
+	e.FieldStart("more")
+	writeBool(x.More, e)
+	e.FieldStart("counters")
+	writeMap(x.Counters, e, writeInt)
+	if x.Server != "" {
+		e.FieldStart("server")
+		writeString(x.Server, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BoltResult) Decode(d *jx.Decoder, m Mode) error {
+	*x = BoltResult{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "columns":
+			o.err = readSlice(&x.Columns, d, m, readString)
+		case "rows":
+			o.err = readInt(&x.Rows, d, m)
+		case "more":
+			o.err = readBool(&x.More, d, m)
+		case "counters":
+			o.err = readMap(&x.Counters, d, m, readInt)
+		case "server":
+			o.err = readString(&x.Server, d, m)
+		default:
+			o.unknown(d, m, "columns rows more counters server")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *StateVersion) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	e.FieldStart("version")
@@ -818,6 +888,10 @@ func (x *OriginDecl) Encode(e *jx.Encoder) {
 	writeString(x.From, e)
 	e.FieldStart("protocol")
 	writeString(x.Protocol, e)
+	if x.DatabaseFrom != "" {
+		e.FieldStart("database_from")
+		writeString(x.DatabaseFrom, e)
+	}
 	e.ObjEnd()
 }
 
@@ -833,8 +907,10 @@ func (x *OriginDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.From, d, m)
 		case "protocol":
 			o.err = readString(&x.Protocol, d, m)
+		case "database_from":
+			o.err = readString(&x.DatabaseFrom, d, m)
 		default:
-			o.unknown(d, m, "name from protocol")
+			o.unknown(d, m, "name from protocol database_from")
 		}
 	}
 	return o.err
@@ -853,6 +929,10 @@ func (x *SecretDecl) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("origin")
 	writeString(x.Origin, e)
+	if x.UserFrom != "" {
+		e.FieldStart("user_from")
+		writeString(x.UserFrom, e)
+	}
 	e.ObjEnd()
 }
 
@@ -870,8 +950,10 @@ func (x *SecretDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Headers, d, m, readString)
 		case "origin":
 			o.err = readString(&x.Origin, d, m)
+		case "user_from":
+			o.err = readString(&x.UserFrom, d, m)
 		default:
-			o.unknown(d, m, "name from headers origin")
+			o.unknown(d, m, "name from headers origin user_from")
 		}
 	}
 	return o.err

@@ -65,6 +65,27 @@ type HTTPResponse struct {
 	Empty bool `json:"empty,omitempty"`
 }
 
+// BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.
+type BoltRequest struct {
+	Route string `json:"route"`
+	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher
+	// INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.
+	Params Raw `json:"params,omitempty"`
+}
+
+// BoltResult is the head of a bolt_run result. The rows follow it, each one a JSON array in the order of Columns and ended by a newline;
+// ABI.md says how the types of Cypher are spelled there.
+type BoltResult struct {
+	Columns []string `json:"columns"`
+	Rows    int64    `json:"rows"`
+	// More is true when the rows were cut at a limit of the host. The statement has run to its end all the same.
+	More bool `json:"more"`
+	// Counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.
+	Counters map[string]int64 `json:"counters"`
+	// Server is what the database calls itself, such as Neo4j/5.26.2.
+	Server string `json:"server,omitempty"`
+}
+
 // StateVersion is the head of state_get (the value follows) and state_put. Version 0 means that the key is absent.
 type StateVersion struct {
 	Version int64 `json:"version"`

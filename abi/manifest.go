@@ -54,14 +54,19 @@ type OriginDecl struct {
 	From string `json:"from"`
 	// Protocol is http or bolt.
 	Protocol string `json:"protocol"`
+	// DatabaseFrom is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.
+	DatabaseFrom string `json:"database_from,omitempty"`
 }
 
-// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.
+// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt
+// origin is the password with which the host logs on.
 type SecretDecl struct {
 	Name    string   `json:"name"`
 	From    string   `json:"from"`
 	Headers []string `json:"headers,omitempty"`
 	Origin  string   `json:"origin"`
+	// UserFrom is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.
+	UserFrom string `json:"user_from,omitempty"`
 }
 
 // EmptyDecl declares an answer that means "nothing there" instead of an error. Body is a regular expression (RE2).

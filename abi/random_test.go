@@ -18,7 +18,7 @@ type codable interface {
 // types holds one value of every struct that has codecs; TestEveryCodecIsTested watches over it.
 func types() []codable {
 	return []codable{
-		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BudgetUse), new(Capabilities),
+		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult), new(BudgetUse), new(Capabilities),
 		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error), new(EventBatch), new(Evidence),
 		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(AdapterMode),

@@ -49,7 +49,7 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 		return regexp.MustCompile("[`\"{,( ]" + regexp.QuoteMeta(word) + "[`\"?:,() ]").MatchString(text)
 	}
 	names := append(append(append(RequiredOperations(), OptionalOperations()...), WASIImports()...), Marker, BufferExport, MemoryExport, InitExport, HostModule,
-		WASIModule, ManifestSection, ImportHTTPSend, ImportStateGet, ImportStatePut, ImportStateDelete, ImportStateList, ImportStateAppend, ImportStateRead,
+		WASIModule, ManifestSection, ImportHTTPSend, ImportBoltRun, ImportStateGet, ImportStatePut, ImportStateDelete, ImportStateList, ImportStateAppend, ImportStateRead,
 		ImportTokensCount, ImportTokensFit, ImportLog, ImportConfig, ImportDeadline, ImportPull)
 	for _, code := range Codes() {
 		names = append(names, string(code))

@@ -90,6 +90,9 @@ func (x *ModuleManifest) checkOrigins() *Error {
 		if e := checkOneOf(at+".protocol", o.Protocol, ProtocolHTTP, ProtocolBolt); e != nil {
 			return e
 		}
+		if e := checkBoltPointer(at+".database_from", o.DatabaseFrom, o.Protocol); e != nil {
+			return e
+		}
 	}
 	return nil
 }
@@ -111,11 +114,35 @@ func (x *ModuleManifest) checkSecrets() *Error {
 				return invalid(at+".headers"+indexPath(j), strconv.Quote(shortenString(h))+" is no header name")
 			}
 		}
-		if _, e := x.origin(at+".origin", s.Origin); e != nil {
+		protocol, e := x.origin(at+".origin", s.Origin)
+		if e != nil {
 			return e
+		}
+		if e := checkBoltPointer(at+".user_from", s.UserFrom, protocol); e != nil {
+			return e
+		}
+		if protocol != ProtocolBolt {
+			continue
+		}
+		if len(s.Headers) > 0 {
+			return invalid(at+".headers", "not of a bolt origin, which has none")
+		}
+		if slices.ContainsFunc(x.Secrets[:i], func(o SecretDecl) bool { return o.Origin == s.Origin }) {
+			return invalid(at+".origin", "bolt origin "+strconv.Quote(s.Origin)+" has a secret already")
 		}
 	}
 	return nil
+}
+
+// checkBoltPointer checks an optional JSON Pointer that only a bolt origin has.
+func checkBoltPointer(path, pointer, protocol string) *Error {
+	switch {
+	case pointer == "":
+		return nil
+	case protocol != ProtocolBolt:
+		return invalid(path, "only of a bolt origin")
+	}
+	return checkPointer(path, pointer)
 }
 
 func (x *ModuleManifest) checkEmpty() *Error {

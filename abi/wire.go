@@ -51,6 +51,7 @@ func OptionalOperations() []string {
 // Imports of HostModule. Each power is its own import.
 const (
 	ImportHTTPSend    = "http_send"
+	ImportBoltRun     = "bolt_run"
 	ImportStateGet    = "state_get"
 	ImportStatePut    = "state_put"
 	ImportStateDelete = "state_delete"

@@ -37,6 +37,7 @@ var hostFunctions = sync.OnceValue(func() []hostFunction {
 		{abi.ImportStateAppend, in(i32, i32, i32, i32), packed, hostStateAppend},
 		{abi.ImportStateRead, in(i32, i32), packed, hostStateRead},
 		{abi.ImportHTTPSend, in(i32, i32, i32, i32), packed, hostHTTPSend},
+		{abi.ImportBoltRun, in(i32, i32), packed, hostBoltRun},
 	}
 })
 

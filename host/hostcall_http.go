@@ -39,7 +39,7 @@ func hostHTTPSend(c *call, m guestMemory, stack []uint64) {
 
 // send checks a request against policy and mode, sends it and accounts for it.
 func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
-	route, err := c.routeFor(r.Route)
+	route, err := c.routeFor(r.Route, abi.ProtocolHTTP)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,8 +78,8 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	return head, clean.bytes(answer.Body), nil
 }
 
-// routeFor finds the route and asks whether this call may use its class now.
-func (c *call) routeFor(name string) (*route, error) {
+// routeFor finds the route, of one protocol, and asks whether this call may use its class now.
+func (c *call) routeFor(name, protocol string) (*route, error) {
 	route, ok := c.provider.routes[name]
 	if !ok {
 		e := abi.NewError(abi.CodeDenied, fmt.Sprintf("route %q is not in the manifest of %s", short(name), c.provider.name))
@@ -88,8 +88,8 @@ func (c *call) routeFor(name string) (*route, error) {
 		}
 		return nil, e
 	}
-	if route.decl.Method == "" {
-		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is no HTTP route", name))
+	if of := route.protocol(); of != protocol {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of protocol %s, not %s", name, of, protocol))
 	}
 	if route.origin == nil {
 		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s: its origin %s is not configured", name, route.decl.Origin))
@@ -101,6 +101,13 @@ func (c *call) routeFor(name string) (*route, error) {
 		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of class admin, which %s may not use", name, c.op))
 	}
 	return route, nil
+}
+
+func (r *route) protocol() string {
+	if r.decl.Statement != "" {
+		return abi.ProtocolBolt
+	}
+	return abi.ProtocolHTTP
 }
 
 // request builds the request: the guest gives parameters, the host the URL.

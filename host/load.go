@@ -293,14 +293,27 @@ func (m *Module) checkManifestHolds() error {
 			return badModule(m.name(), "has no export %s, which its manifest names in yields_scope[%d]", op, i)
 		}
 	}
-	sends := slices.Contains(m.Powers, abi.ImportHTTPSend)
-	for i, r := range m.Manifest.Routes {
-		if r.Method != "" && !sends {
-			return badModule(m.name(), "does not import %s, but its manifest has the HTTP route routes[%d] %s", abi.ImportHTTPSend, i, r.Name)
+	if err := m.checkPower(abi.ImportHTTPSend, abi.ProtocolHTTP); err != nil {
+		return err
+	}
+	return m.checkPower(abi.ImportBoltRun, abi.ProtocolBolt)
+}
+
+// checkPower wants a module to have routes of a protocol if and only if it imports what sends them.
+func (m *Module) checkPower(power, protocol string) error {
+	sends, routes := slices.Contains(m.Powers, power), 0
+	for i := range m.Manifest.Routes {
+		r := &route{decl: m.Manifest.Routes[i]}
+		if r.protocol() != protocol {
+			continue
+		}
+		routes++
+		if !sends {
+			return badModule(m.name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s", power, i, r.decl.Name, protocol)
 		}
 	}
-	if sends && len(m.Manifest.Routes) == 0 {
-		return badModule(m.name(), "imports %s, but its manifest has no route: it could send nothing", abi.ImportHTTPSend)
+	if sends && routes == 0 {
+		return badModule(m.name(), "imports %s, but its manifest has no route of protocol %s: it could send nothing", power, protocol)
 	}
 	return nil
 }

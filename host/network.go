@@ -23,8 +23,10 @@ import (
 type origin struct {
 	name string
 	// base is scheme, host, port and path prefix; nothing else of a URL.
-	base      *url.URL
+	base *url.URL
+	// transport is of an http origin, database of a bolt origin.
 	transport *http.Transport
+	database  *database
 	// secrets are what the host may put into headers of requests to this origin: by lower-case header name, then by secret name.
 	secrets map[string]map[string]string
 }
@@ -44,18 +46,16 @@ func (p *Provider) openNetwork() (secrets []string, err error) {
 		return nil, err
 	}
 	p.origins, p.routes = map[string]*origin{}, map[string]*route{}
-	var keys []string
 	for _, decl := range p.module.Manifest.Origins {
-		o, err := openOrigin(decl, block)
+		o, err := openOrigin(decl, block, p.host.now)
 		if err != nil {
 			return nil, err
 		}
 		if o != nil {
 			p.origins[decl.Name] = o
-			keys = append(keys, decl.Name+"="+o.base.String())
 		}
 	}
-	p.originKey = strings.Join(keys, " ")
+	p.originKey = p.keyOfOrigins()
 	if secrets, err = p.openSecrets(block); err != nil {
 		return nil, err
 	}
@@ -78,15 +78,43 @@ func (p *Provider) openNetwork() (secrets []string, err error) {
 	return secrets, nil
 }
 
+// keyOfOrigins names the backend. A database is a part of it only where it is the whole backend: beside a server it is a second door to the same
+// memory, and opening it must not make the scopes new.
+func (p *Provider) keyOfOrigins() string {
+	var servers, databases []string
+	for _, decl := range p.module.Manifest.Origins {
+		o := p.origins[decl.Name]
+		switch {
+		case o == nil:
+		case o.database == nil:
+			servers = append(servers, decl.Name+"="+o.base.String())
+		default:
+			databases = append(databases, decl.Name+"="+o.base.String()+"/"+o.database.name)
+		}
+	}
+	if len(servers) == 0 {
+		servers = databases
+	}
+	return strings.Join(servers, " ")
+}
+
+// inBlockAt is a pointer into a block, as messages write it.
+func inBlockAt(pointer string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
+}
+
 // openOrigin resolves an origin's URL; nil when the block does not name it.
-func openOrigin(decl abi.OriginDecl, block any) (*origin, error) {
+func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, error) {
 	value, ok := pointer(block, decl.From)
-	if !ok || value == nil || decl.Protocol != "http" {
+	if !ok || value == nil {
 		return nil, nil
 	}
-	path := strings.ReplaceAll(strings.TrimPrefix(decl.From, "/"), "/", ".")
+	schemes, example := []string{"http", "https"}, "http://127.0.0.1:8000"
+	if decl.Protocol == abi.ProtocolBolt {
+		schemes, example = boltSchemes, "bolt://127.0.0.1:7687"
+	}
 	wrong := func(what string) error {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s", path, what)).WithHint("write a URL such as http://127.0.0.1:8000")
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s", inBlockAt(decl.From), what)).WithHint("write a URL such as " + example)
 	}
 	text, ok := value.(string)
 	if !ok {
@@ -96,8 +124,8 @@ func openOrigin(decl abi.OriginDecl, block any) (*origin, error) {
 	switch {
 	case err != nil:
 		return nil, wrong("is no URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, wrong(fmt.Sprintf("scheme %q is neither http nor https", u.Scheme))
+	case !slices.Contains(schemes, u.Scheme):
+		return nil, wrong(fmt.Sprintf("scheme %q is none of %s", u.Scheme, strings.Join(schemes, ", ")))
 	case u.Hostname() == "":
 		return nil, wrong("names no host")
 	case u.User != nil:
@@ -107,7 +135,45 @@ func openOrigin(decl abi.OriginDecl, block any) (*origin, error) {
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	u.RawPath = ""
-	return &origin{name: decl.Name, base: u, transport: newTransport(), secrets: map[string]map[string]string{}}, nil
+	o := &origin{name: decl.Name, base: u, secrets: map[string]map[string]string{}}
+	if decl.Protocol == abi.ProtocolHTTP {
+		o.transport = newTransport()
+		return o, nil
+	}
+	if u.Path != "" {
+		return nil, wrong("has a path; the database's name has a key of its own")
+	}
+	name, err := optionalText(block, decl.DatabaseFrom)
+	if err != nil {
+		return nil, err
+	}
+	o.database = newDatabase(u, name, now)
+	return o, nil
+}
+
+// optionalText reads the string that a pointer leads to; empty where there is no pointer, or nothing at its end.
+func optionalText(block any, from string) (string, error) {
+	if from == "" {
+		return "", nil
+	}
+	value, ok := pointer(block, from)
+	if !ok || value == nil {
+		return "", nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return "", abi.NewError(abi.CodeInvalidArgument, inBlockAt(from)+": want a string")
+	}
+	return text, nil
+}
+
+// close gives up the connections.
+func (o *origin) close(ctx context.Context) {
+	if o.database != nil {
+		o.database.close(ctx)
+		return
+	}
+	o.transport.CloseIdleConnections()
 }
 
 // openSecrets reads the values of the secrets that the block refers to and binds each to its origin and headers.
@@ -115,7 +181,7 @@ func (p *Provider) openSecrets(block any) ([]string, error) {
 	set := []string{}
 	var values []string
 	for _, decl := range p.module.Manifest.Secrets {
-		path := strings.ReplaceAll(strings.TrimPrefix(decl.From, "/"), "/", ".")
+		path := inBlockAt(decl.From)
 		wrong := func(format string, args ...any) error {
 			return abi.NewError(abi.CodeInvalidArgument, path+": "+fmt.Sprintf(format, args...))
 		}
@@ -152,6 +218,13 @@ func (p *Provider) openSecrets(block any) ([]string, error) {
 			return nil, wrong("secret %s has %d bytes; one that short cannot be kept out of logs", name, len(text))
 		}
 		values = append(values, text)
+		if o.database != nil {
+			user, err := optionalText(block, decl.UserFrom)
+			if err != nil {
+				return nil, err
+			}
+			o.database.logOnAs(user, text)
+		}
 		for _, header := range decl.Headers {
 			header = strings.ToLower(header)
 			if o.secrets[header] == nil {
@@ -175,8 +248,11 @@ func port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}
-	if strings.EqualFold(u.Scheme, "https") {
+	switch scheme := strings.ToLower(u.Scheme); {
+	case scheme == "https":
 		return "443"
+	case slices.Contains(boltSchemes, scheme):
+		return "7687"
 	}
 	return "80"
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/stretchr/testify/assert"
@@ -18,14 +19,14 @@ import (
 
 func testOrigin(t testing.TB, raw string) *origin {
 	t.Helper()
-	o, err := openOrigin(abi.OriginDecl{Name: "api", From: "/url", Protocol: "http"}, map[string]any{"url": raw})
+	o, err := openOrigin(abi.OriginDecl{Name: "api", From: "/url", Protocol: "http"}, map[string]any{"url": raw}, time.Now)
 	require.NoError(t, err)
 	return o
 }
 
 func TestOriginIsSchemeHostPortAndPathAndNothingElse(t *testing.T) {
 	wrong := map[string]string{
-		"ftp://h/":               "neither http nor https",
+		"ftp://h/":               "none of http, https",
 		"http:///x":              "names no host",
 		"http://user:pw@host/":   "holds credentials",
 		"http://host/?q=1":       "has a query or a fragment",
@@ -34,7 +35,7 @@ func TestOriginIsSchemeHostPortAndPathAndNothingElse(t *testing.T) {
 		"http://host:port:90000": "no URL",
 	}
 	for raw, want := range wrong {
-		_, err := openOrigin(abi.OriginDecl{From: "/url", Protocol: "http"}, map[string]any{"url": raw})
+		_, err := openOrigin(abi.OriginDecl{From: "/url", Protocol: "http"}, map[string]any{"url": raw}, time.Now)
 		if assert.Error(t, err, raw) {
 			assert.Contains(t, err.Error(), want, raw)
 			assert.True(t, strings.HasPrefix(abi.AsError(err).Message, "url: "), "names the key: %v", err)
@@ -42,7 +43,7 @@ func TestOriginIsSchemeHostPortAndPathAndNothingElse(t *testing.T) {
 	}
 	o := testOrigin(t, "https://host:8443/base/")
 	assert.Equal(t, "https://host:8443/base", o.base.String())
-	absent, err := openOrigin(abi.OriginDecl{From: "/url", Protocol: "http"}, map[string]any{})
+	absent, err := openOrigin(abi.OriginDecl{From: "/url", Protocol: "http"}, map[string]any{}, time.Now)
 	require.NoError(t, err)
 	assert.Nil(t, absent, "an origin that the block does not name cannot be reached")
 }

@@ -46,6 +46,8 @@ type Limits struct {
 	RequestBytes, ResponseBytes int64
 	// BodyBytes bounds the body of one backend answer; default 16 MiB.
 	BodyBytes int64
+	// Rows bounds the rows of one Bolt answer, whose JSON BodyBytes bounds too; default 10,000. What is beyond is cut, and the guest is told.
+	Rows int64
 	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope; default 1 GiB.
 	StateValueBytes, StateBytes int64
 	// LogBytes bounds what a guest may log in one call; default 64 KiB. The rest is dropped, and a line says so.
@@ -74,6 +76,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.RequestBytes, 16<<20)
 	or(&l.ResponseBytes, 16<<20)
 	or(&l.BodyBytes, 16<<20)
+	or(&l.Rows, 10_000)
 	or(&l.StateValueBytes, 16<<20)
 	or(&l.StateBytes, 1<<30)
 	or(&l.LogBytes, 64<<10)
@@ -125,7 +128,7 @@ type ProviderConfig struct {
 	Secrets map[string]Secret
 }
 
-// Secret is a credential that the host puts into headers; a guest never sees it.
+// Secret is a credential that the host puts into headers, or logs on to a database with; a guest never sees it.
 type Secret struct {
 	// Value reads it. It is called once, when the provider is opened.
 	Value func() (string, error)

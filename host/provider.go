@@ -160,7 +160,7 @@ func (p *Provider) close(ctx context.Context) error {
 	}
 	p.pool.close(ctx)
 	for _, o := range p.origins {
-		o.transport.CloseIdleConnections()
+		o.close(ctx)
 	}
 	return p.module.compiled.Close(ctx)
 }

@@ -19,6 +19,7 @@ type Host interface {
 	StateAppend(log, value []byte) uint64
 	StateRead(request []byte) uint64
 	HTTPSend(head, body []byte) uint64
+	BoltRun(head []byte) uint64
 	// Memo is no import: it is the memory of the instance behind which this host stands.
 	Memo() *Memo
 }

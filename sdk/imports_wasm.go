@@ -43,6 +43,9 @@ func importStateRead(request unsafe.Pointer, n uint32) uint64
 //go:wasmimport memhost http_send
 func importHTTPSend(head unsafe.Pointer, headLen uint32, body unsafe.Pointer, bodyLen uint32) uint64
 
+//go:wasmimport memhost bolt_run
+func importBoltRun(head unsafe.Pointer, headLen uint32) uint64
+
 // wasmHost is the host that the module's imports lead to. A power that a plugin does not use is not linked, so it is absent from the module's import section.
 type wasmHost struct{}
 
@@ -86,3 +89,5 @@ func (wasmHost) StateRead(request []byte) uint64 {
 func (wasmHost) HTTPSend(head, body []byte) uint64 {
 	return importHTTPSend(base(head), uint32(len(head)), base(body), uint32(len(body)))
 }
+
+func (wasmHost) BoltRun(head []byte) uint64 { return importBoltRun(base(head), uint32(len(head))) }

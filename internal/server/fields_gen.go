@@ -10,6 +10,8 @@ func typeComments() map[string]string {
 		"BackendReadiness":  "BackendReadiness answers readiness and wait_until_ready.",
 		"BackgroundDecl":    "BackgroundDecl asks the host to run an export of its own accord.",
 		"BatchReceipts":     "BatchReceipts answers an EventBatch, item by item in its order.",
+		"BoltRequest":       "BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.",
+		"BoltResult":        "BoltResult is the head of a bolt_run result. The rows follow it, each one a JSON array in the order of Columns and ended by a newline; ABI.md says how the types of Cypher are spelled there.",
 		"BudgetUse":         "BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.",
 		"Capabilities":      "Capabilities lists what the provider behind the slot can do.",
 		"ConformanceDecl":   "ConformanceDecl says which clauses of the conformance kit do not apply, and why.",
@@ -69,7 +71,7 @@ func typeComments() map[string]string {
 		"RunManifest":       "RunManifest records what served a run: which module, which configuration, since when.",
 		"RunModule":         "RunModule identifies a module's bytes.",
 		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending or skipped.",
-		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.",
+		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt origin is the password with which the host logs on.",
 		"SetupReceipt":      "SetupReceipt answers setup_scope.",
 		"Span":              "Span is a half-open range of bytes in the text at an Evidence's pointer.",
 		"StateDeleted":      "StateDeleted is the head of state_delete.",
@@ -102,6 +104,14 @@ func fieldComments() map[string]map[string]string {
 		},
 		"BackendReadiness": {
 			"method": "method names the signal that said so.",
+		},
+		"BoltRequest": {
+			"params": "params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.",
+		},
+		"BoltResult": {
+			"counters": "counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.",
+			"more":     "more is true when the rows were cut at a limit of the host. The statement has run to its end all the same.",
+			"server":   "server is what the database calls itself, such as Neo4j/5.26.2.",
 		},
 		"Capabilities": {
 			"operations": "operations are exports that every provider has; Capabilities those it may have.",
@@ -181,7 +191,8 @@ func fieldComments() map[string]map[string]string {
 			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
 		},
 		"OriginDecl": {
-			"protocol": "protocol is http or bolt.",
+			"database_from": "database_from is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.",
+			"protocol":      "protocol is http or bolt.",
 		},
 		"Problem": {
 			"detail": "detail is the message.",
@@ -226,6 +237,9 @@ func fieldComments() map[string]map[string]string {
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
 			"source": "source is builtin or the path as the operator gave it.",
+		},
+		"SecretDecl": {
+			"user_from": "user_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.",
 		},
 		"SetupReceipt": {
 			"existed":      "existed tells whether the backend already knew the scope; nil when it does not say.",

@@ -68,16 +68,10 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		return c.refuse(abi.CodeInvalidArgument, "http_send: "+err.Error())
 	}
 	r.Body = string(bytes.Clone(body))
-	if c.routes != nil {
-		route, known := c.routes[r.Route]
-		switch {
-		case !known:
-			return c.refuse(abi.CodeDenied, "http_send: the manifest has no route "+r.Route)
-		case c.ReadOnly && route.Class != abi.ClassRead:
-			return c.refuse(abi.CodeReadOnly, "http_send: route "+r.Route+" is of class "+string(route.Class))
-		case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope && c.op != abi.OpNativeMutation:
-			return c.refuse(abi.CodeDenied, "http_send: "+c.op+" may not use route "+r.Route+" of class admin")
-		}
+	if route, refusal := c.admit(abi.ImportHTTPSend, r.Route); refusal != nil {
+		return c.refuse(refusal.Code, refusal.Message)
+	} else if route.Statement != "" {
+		return c.refuse(abi.CodeDenied, "http_send: route "+r.Route+" is no HTTP route")
 	}
 	if c.HTTP == nil {
 		return c.refuse(abi.CodeUnavailable, "http_send: this test has no backend")
@@ -89,4 +83,21 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		return abi.Pack(0, uint32(len(c.pending)), true)
 	}
 	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.Headers, Empty: reply.Empty}, []byte(reply.Body))
+}
+
+// admit finds a route and refuses what this operation may not use now. Without a manifest every name is a route.
+func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
+	if c.routes == nil {
+		return abi.RouteDecl{}, nil
+	}
+	route, known := c.routes[name]
+	switch {
+	case !known:
+		return route, abi.NewError(abi.CodeDenied, power+": the manifest has no route "+name)
+	case c.ReadOnly && route.Class != abi.ClassRead:
+		return route, abi.NewError(abi.CodeReadOnly, power+": route "+name+" is of class "+string(route.Class))
+	case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope && c.op != abi.OpNativeMutation:
+		return route, abi.NewError(abi.CodeDenied, power+": "+c.op+" may not use route "+name+" of class admin")
+	}
+	return route, nil
 }

@@ -52,6 +52,8 @@ type Options struct {
 	Manifest []byte
 	// HTTP is the backend. Nil means that every request is refused.
 	HTTP func(Request) Reply
+	// Bolt is the database behind the bolt routes. Nil means that every statement is refused.
+	Bolt func(Query) Rows
 }
 
 // Host is a host in memory. Its calls run one at a time.
@@ -61,6 +63,8 @@ type Host struct {
 	Logs []Line
 	// Sent is every HTTP request that reached the backend.
 	Sent []Request
+	// Ran is every statement that reached the database.
+	Ran []Query
 	// ValueBytes counts the bytes of values and entries that the state gave out.
 	ValueBytes int64
 

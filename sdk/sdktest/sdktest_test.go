@@ -296,3 +296,51 @@ func TestSettingsAreParsedOnceForAnInstance(t *testing.T) {
 	}
 	assert.Equal(t, 2, parsed)
 }
+
+const boltManifest = `{"manifest":1,"name":"graph","version":"1","abi":"mh1","providers":[{"name":"graph","kind":"architecture"}],"config_schema":{},
+ "origins":[{"name":"api","from":"/url","protocol":"http"},{"name":"bolt","from":"/bolt","protocol":"bolt"}],
+ "routes":[{"name":"search","origin":"api","method":"GET","path":"/search","class":"read"},
+  {"name":"facts","origin":"bolt","statement":"MATCH (n {group_id: $gid}) RETURN n.name AS name","class":"read"},
+  {"name":"wipe","origin":"bolt","statement":"MATCH (n {group_id: $gid}) DETACH DELETE n","class":"admin"}]}`
+
+func TestBoltRunsTheManifestsStatements(t *testing.T) {
+	h := sdktest.New(t, sdktest.Options{Manifest: []byte(boltManifest), Bolt: func(q sdktest.Query) sdktest.Rows {
+		return sdktest.Rows{Columns: []string{"name"}, Rows: []string{`["Oslo"]`, `[null]`}, Counters: map[string]int64{"nodes_deleted": 1}, Server: "Neo4j/5.26.2"}
+	}})
+	head, rows, err := h.Call(abi.OpRetrieve, scope).Bolt("facts", []byte(`{"gid":"g"}`))
+	require.NoError(t, err)
+	assert.Equal(t, &abi.BoltResult{Columns: []string{"name"}, Rows: 2, Counters: map[string]int64{"nodes_deleted": 1}, Server: "Neo4j/5.26.2"}, head)
+	assert.Equal(t, "[\"Oslo\"]\n[null]\n", string(rows))
+	assert.Equal(t, []sdktest.Query{{Route: "facts", Statement: "MATCH (n {group_id: $gid}) RETURN n.name AS name", Params: `{"gid":"g"}`}}, h.Ran)
+	_, _, err = h.Call(abi.OpResetScope, scope).Bolt("wipe", nil)
+	require.NoError(t, err)
+	assert.Equal(t, "{}", h.Ran[1].Params)
+}
+
+func TestBoltRefusals(t *testing.T) {
+	locked := abi.NewError(abi.CodeUnauthenticated, "no").WithReason("Neo.ClientError.Security.Unauthorized")
+	h := sdktest.New(t, sdktest.Options{Manifest: []byte(boltManifest), Bolt: func(sdktest.Query) sdktest.Rows { return sdktest.Rows{Err: locked} }})
+	for name, tt := range map[string]struct {
+		route, params string
+		readOnly      bool
+		code          abi.Code
+	}{
+		"a route that is not there":        {"fact", "", false, abi.CodeDenied},
+		"a route of http":                  {"search", "", false, abi.CodeDenied},
+		"admin in a retrieval":             {"wipe", "", false, abi.CodeDenied},
+		"anything but read when read-only": {"wipe", "", true, abi.CodeReadOnly},
+		"parameters that are no object":    {"facts", "[1]", false, abi.CodeInvalidArgument},
+		"what the database says":           {"facts", "{}", false, abi.CodeUnauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.ReadOnly = tt.readOnly
+			_, _, err := h.Call(abi.OpRetrieve, scope).Bolt(tt.route, []byte(tt.params))
+			assert.Equal(t, tt.code, abi.CodeOf(err))
+		})
+	}
+	assert.Len(t, h.Ran, 1, "only the last one reached the database")
+	_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "facts"}, nil)
+	assert.Equal(t, abi.CodeDenied, abi.CodeOf(err), "a bolt route is no HTTP route")
+	_, _, err = sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope).Bolt("any", nil)
+	assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err), "no database")
+}
