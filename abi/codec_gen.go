@@ -62,6 +62,10 @@ func (x *Error) Encode(e *jx.Encoder) {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
 	}
+	if x.NothingStored {
+		e.FieldStart("nothing_stored")
+		writeBool(x.NothingStored, e)
+	}
 	e.ObjEnd()
 }
 
@@ -89,8 +93,10 @@ func (x *Error) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Route, d, m)
 		case "native":
 			o.err = readPtr(&x.Native, d, m, (*NativeError).Decode)
+		case "nothing_stored":
+			o.err = readBool(&x.NothingStored, d, m)
 		default:
-			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native")
+			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native nothing_stored")
 		}
 	}
 	return o.err
@@ -855,6 +861,10 @@ func (x *ProviderDecl) Encode(e *jx.Encoder) {
 		e.FieldStart("preset")
 		writeRaw(x.Preset, e)
 	}
+	if len(x.KindWhen) > 0 {
+		e.FieldStart("kind_when")
+		writeStructs(x.KindWhen, e, (*KindRule).Encode)
+	}
 	e.ObjEnd()
 }
 
@@ -872,8 +882,47 @@ func (x *ProviderDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Note, d, m)
 		case "preset":
 			o.err = readRaw(&x.Preset, d, m)
+		case "kind_when":
+			o.err = readSlice(&x.KindWhen, d, m, (*KindRule).Decode)
 		default:
-			o.unknown(d, m, "name kind note preset")
+			o.unknown(d, m, "name kind note preset kind_when")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *KindRule) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("pointer")
+	writeString(x.Pointer, e)
+	e.FieldStart("equals")
+	writeRaw(x.Equals, e)
+	e.FieldStart("kind")
+	writeString(string(x.Kind), e)
+	if x.Note != "" {
+		e.FieldStart("note")
+		writeString(x.Note, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *KindRule) Decode(d *jx.Decoder, m Mode) error {
+	*x = KindRule{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		case "kind":
+			o.err = readString((*string)(&x.Kind), d, m)
+		case "note":
+			o.err = readString(&x.Note, d, m)
+		default:
+			o.unknown(d, m, "pointer equals kind note")
 		}
 	}
 	return o.err

@@ -46,6 +46,18 @@ type ProviderDecl struct {
 	Note string        `json:"note,omitempty"`
 	// Preset is laid under the operator's config block.
 	Preset Raw `json:"preset,omitempty"`
+	// KindWhen lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.
+	KindWhen []KindRule `json:"kind_when,omitempty"`
+}
+
+// KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays
+// that of its declared kind.
+type KindRule struct {
+	// Pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.
+	Pointer string        `json:"pointer"`
+	Equals  Raw           `json:"equals"`
+	Kind    ConditionKind `json:"kind"`
+	Note    string        `json:"note,omitempty"`
 }
 
 // OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.

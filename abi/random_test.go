@@ -21,7 +21,7 @@ func types() []codable {
 		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult), new(BudgetUse), new(Capabilities),
 		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error), new(EventBatch), new(Evidence),
 		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
-		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(AdapterMode),
+		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest), new(MutationReceipt),
 		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall), new(RawResult),

@@ -64,8 +64,26 @@ func (x *ModuleManifest) checkProviders() *Error {
 		if len(p.Preset) > 0 && !isObject(p.Preset) {
 			return invalid(at+".preset", "want an object")
 		}
+		for j := range p.KindWhen {
+			if e := p.KindWhen[j].check(); e != nil {
+				return under(at+".kind_when"+indexPath(j), e)
+			}
+		}
 	}
 	return nil
+}
+
+func (r *KindRule) check() *Error {
+	if e := checkPointer("pointer", r.Pointer); e != nil {
+		return e
+	}
+	if len(r.Equals) == 0 {
+		return invalid("equals", "missing")
+	}
+	if e := checkRaw("equals", r.Equals); e != nil {
+		return e
+	}
+	return checkOneOf("kind", string(r.Kind), string(KindArchitecture), string(KindControl))
 }
 
 func (x *ModuleManifest) checkSchema() *Error {

@@ -8,7 +8,7 @@ import (
 )
 
 const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1","description":"d","homepage":"h",
- "providers":[{"name":"mem0","kind":"architecture"},{"name":"simple_rag","kind":"control","note":"n","preset":{"infer":false}}],
+ "providers":[{"name":"mem0","kind":"architecture","kind_when":[{"pointer":"/infer","equals":false,"kind":"control","note":"n"}]},{"name":"simple_rag","kind":"control","note":"n","preset":{"infer":false}}],
  "config_schema":{},"origins":[{"name":"api","from":"/url","protocol":"http"},{"name":"bolt","from":"/bolt","protocol":"bolt","database_from":"/database"}],
  "secrets":[{"name":"api_key","from":"/api_key","headers":["x-api-key","authorization"],"origin":"api"},
   {"name":"password","from":"/password","origin":"bolt","user_from":"/user"}],
@@ -32,7 +32,10 @@ func TestValidateManifest(t *testing.T) {
 		{"no name", `"name":"mem0","version"`, `"version"`, `name: missing or empty`},
 		{"module version", `"version":"0.1.0"`, `"version":""`, `version: missing or empty`},
 		{"abi", `"mh1"`, `"mh2"`, `abi: "mh2" is none of mh1, mh1-extism`},
-		{"kind", `"control"`, `"Control"`, `providers[1].kind: "Control" is none of architecture, control`},
+		{"kind", `"kind":"control","note":"n","preset"`, `"kind":"Control","note":"n","preset"`, `providers[1].kind: "Control" is none of architecture, control`},
+		{"rule's pointer", `"/infer"`, `"infer"`, `providers[0].kind_when[0].pointer: "infer" is no JSON Pointer, such as /url`},
+		{"rule's value", `"equals":false,`, ``, `providers[0].kind_when[0].equals: missing`},
+		{"rule's kind", `"kind":"control","note":"n"}]`, `"kind":""}]`, `providers[0].kind_when[0].kind: "" is none of architecture, control`},
 		{"provider twice", `"simple_rag"`, `"mem0"`, `providers[1].name: "mem0" is declared twice`},
 		{"preset", `{"infer":false}`, `[1]`, `providers[1].preset: want an object`},
 		{"schema", `"config_schema":{}`, `"config_schema":true`, `config_schema: want an object`},

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,8 @@ type Provider struct {
 	name   string
 	word   string
 	decl   *abi.ProviderDecl
+	kind   abi.ConditionKind // as the configuration makes it: decl's, or that of a rule in kind_when
+	note   string
 	config ProviderConfig
 	block  abi.Raw // effective: preset and defaults laid under the operator's block
 	limits Limits
@@ -58,14 +62,38 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
+	if p.kind, p.note, err = kindOf(decl, block); err != nil {
+		return nil, err
+	}
 	secrets, err := p.openNetwork()
 	if err != nil {
 		return nil, inBlock(decl.Name, err)
 	}
-	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: decl.Kind, Namespace: config.Namespace,
+	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
 	p.pool = newPool(p, module.compiled)
 	return p, nil
+}
+
+// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
+func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
+	if len(decl.KindWhen) == 0 {
+		return decl.Kind, decl.Note, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return "", "", err
+	}
+	for _, rule := range decl.KindWhen {
+		var want any
+		if err := json.Unmarshal(rule.Equals, &want); err != nil {
+			return "", "", err
+		}
+		if found, ok := pointer(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
+			return rule.Kind, rule.Note, nil
+		}
+	}
+	return decl.Kind, decl.Note, nil
 }
 
 // chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
@@ -170,7 +198,7 @@ func (p *Provider) has(op string) bool { return p.module.has(op) }
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
-	c := abi.Capabilities{Provider: p.name, ConditionKind: p.decl.Kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
+	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
 		if p.has(op) {
 			c.Capabilities = append(c.Capabilities, op)

@@ -178,7 +178,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 		t.BackendName = o.provider.name
 	}
 	c, total := o.call, time.Since(o.began)
-	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.decl.Kind, o.provider.tokens.Name()
+	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = c.scope, c.generation, c.io
 	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(c.backend), ms(o.pluginTime()), ms(max(0, total-c.guest))
 	return t

@@ -51,7 +51,7 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
-	s.host.logger.Info("serving", "provider", next.name, "kind", next.decl.Kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
 	if old != nil {
 		s.drain(old.provider)
 	}
@@ -248,7 +248,7 @@ func (l *stepLog) end(verdict, detail string) {
 
 // runManifest records what serves from now on.
 func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64, steps []abi.RunStep) abi.RunManifest {
-	m := abi.RunManifest{Manifest: 1, Provider: p.name, ConditionKind: p.decl.Kind, Note: p.decl.Note,
+	m := abi.RunManifest{Manifest: 1, Provider: p.name, ConditionKind: p.kind, Note: p.note,
 		Module: abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256, Bytes: p.module.Bytes, Source: p.config.Source},
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(), Namespace: p.config.Namespace,
 		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability, Capabilities: c, LoadGeneration: load,

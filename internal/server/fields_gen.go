@@ -35,6 +35,7 @@ func typeComments() map[string]string {
 		"Inventory":         "Inventory counts what a scope holds, so that two moments can be compared.",
 		"InventoryKind":     "InventoryKind is one native type's count.",
 		"InventoryRequest":  "InventoryRequest asks what a scope holds.",
+		"KindRule":          "KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays that of its declared kind.",
 		"Liveness":          "Liveness answers GET /healthz and /readyz.",
 		"MemoryEvent":       "MemoryEvent is a turn of conversation: the unit that every provider records.",
 		"MemoryFeedback":    "MemoryFeedback is a user's correction of what memory holds.",
@@ -127,8 +128,9 @@ func fieldComments() map[string]map[string]string {
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
 		},
 		"Error": {
-			"hint":   "hint tells the reader what to do next.",
-			"reason": "reason is the provider's finer word.",
+			"hint":           "hint tells the reader what to do next.",
+			"nothing_stored": "nothing_stored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.",
+			"reason":         "reason is the provider's finer word.",
 		},
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
@@ -166,6 +168,9 @@ func fieldComments() map[string]map[string]string {
 		"InventoryKind": {
 			"digest": "digest is the SHA-256 (hex) over the sorted native ids with their versions.",
 		},
+		"KindRule": {
+			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.",
+		},
 		"Liveness": {
 			"status": "status is ok at /healthz and ready at /readyz.",
 		},
@@ -201,7 +206,8 @@ func fieldComments() map[string]map[string]string {
 			"type":   "type is urn:memhost:error: and the code.",
 		},
 		"ProviderDecl": {
-			"preset": "preset is laid under the operator's config block.",
+			"kind_when": "kind_when lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.",
+			"preset":    "preset is laid under the operator's config block.",
 		},
 		"RawCall": {
 			"body": "body equals the JSON value that the host saw from the backend.",
