@@ -77,6 +77,14 @@ func (m *modeState) isReadOnly(sc *scopeState) bool {
 	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
 }
 
+// whatIsReadOnly names what refused a write, for a message.
+func (m *modeState) whatIsReadOnly() string {
+	if m.isReadOnly(nil) {
+		return "the slot"
+	}
+	return "the scope"
+}
+
 // sessionPattern turns patterns with * and ? into one expression; nil when there are none.
 func sessionPattern(patterns []string) *regexp.Regexp {
 	if len(patterns) == 0 {

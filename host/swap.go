@@ -59,6 +59,15 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	return &m, nil
 }
 
+// Try walks the swap flow without a slot: see Slot.Try.
+func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+	s := &Slot{host: h}
+	if err := s.loadMode(ctx); err != nil {
+		return nil, err
+	}
+	return s.Try(ctx, config)
+}
+
 // Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the one that a swap would give.
 func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s.swapMu.Lock()
@@ -67,7 +76,9 @@ func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	p, health, err := s.prepare(ctx, config, steps)
 	if err != nil {
 		steps.fail(err)
-		return nil, inOperation("swap", err)
+		e := *abi.AsError(err)
+		e.Operation, e.Message = "swap", fmt.Sprintf("step %s: %s", steps.current, e.Message)
+		return nil, &e
 	}
 	m := s.host.runManifest(p, p.capabilities(health), health, 0, steps.steps)
 	return &m, p.close(ctx)
@@ -183,7 +194,7 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 		natives = append(natives, name+" "+strconv.Quote(id))
 	}
 	slices.Sort(natives)
-	steps.end(verdictPass, strings.Join(append(natives, r.Warnings...), "; "))
+	steps.end(verdictPass, strings.Join(append(append([]string{"ready"}, natives...), r.Warnings...), "; "))
 	return nil
 }
 

@@ -143,8 +143,11 @@ func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now, Version: version.Version, Commit: version.Commit,
 		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
 			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
-			StateBytes: c.Data.StateBytesPerScope, Deadline: time.Duration(c.Limits.DeadlineMS) * time.Millisecond}}
+			StateBytes: c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS), ModeWait: milliseconds(c.Limits.ModeWaitMS)},
+		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS)}
 }
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // cacheDir is where compiled modules are kept, for all data folders; "" (each has its own) where the user has no cache folder that can be written.
 func (a *app) cacheDir() string {

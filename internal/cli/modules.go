@@ -203,4 +203,15 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	return p
 }
 
+// servedConfig is providerConfig for a provider that will serve: its scope is made ready and it is tried out first.
+func servedConfig(c *config.Config, m *module) host.ProviderConfig {
+	p := providerConfig(c, m)
+	p.Smoke, p.SmokeWait = c.Memory.Smoke, milliseconds(c.Memory.SmokeWaitMS)
+	if c.Source("memory.scope.run_id").Kind != config.KindDefault || c.Source("memory.scope.persona_id").Kind != config.KindDefault {
+		scope := c.Scope()
+		p.Scope = &scope
+	}
+	return p
+}
+
 func quote(s string) string { return strconv.Quote(s) }

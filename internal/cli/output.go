@@ -75,6 +75,7 @@ func (o *output) mark(sign, plain string) string {
 }
 
 func (o *output) passed() string { return o.mark("✓", "ok") }
+func (o *output) open() string   { return o.mark("–", "-") }
 func (o *output) broken() string { return o.mark("✗", "failed") }
 
 // print writes a result.

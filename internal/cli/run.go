@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/config"
 )
 
@@ -15,19 +17,24 @@ second signal stops at once.
 
 With no configuration at all full_history serves, on this disk. A listener off loopback wants a bearer token in MEMHOST_TOKEN.
 
+Before it serves a provider is tried out: one event under each of two throw-away scopes, which are erased afterwards (--smoke auto, always, never). A
+backend that is slow to derive memory makes that pending, and the slot serves with this said. --dry-run walks all of it and ends.
+
 POST /v1/swap exchanges the provider while the slot serves. Its "plugin" is the name of a built-in module, or a wasm file of this computer by its
 absolute path; without "config" the block counts that the configuration has for the provider.`
 
 func (a *app) runCommand() *cobra.Command {
+	dry := false
 	cmd := &cobra.Command{
 		Use: "run", Short: "Serve a slot", Long: runHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), dry) },
 	}
 	addConfigFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
 	return cmd
 }
 
-func (a *app) run(ctx context.Context) error {
+func (a *app) run(ctx context.Context, dry bool) error {
 	o, err := a.configOptions()
 	if err != nil {
 		return err
@@ -46,6 +53,10 @@ func (a *app) run(ctx context.Context) error {
 	}
 	s.pass("config", what)
 	starting, stop := a.untilInterrupted(ctx)
+	if dry {
+		defer stop()
+		return a.dryRun(starting, c, s)
+	}
 	slot, err := a.start(starting, c, o, a.getenv("MEMHOST_TOKEN"), s)
 	stop()
 	if err != nil {
@@ -63,6 +74,42 @@ func (a *app) run(ctx context.Context) error {
 	return slot.serveUntilSignal(a)
 }
 
+// dryRun walks the swap flow and serves nothing. It takes the data folder like a slot that serves, and tells its steps the same way.
+func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error) {
+	m, err := a.resolveChecked(c)
+	if err != nil {
+		s.fail("module")
+		return err
+	}
+	o := a.hostOptions(c, a.logger(hclog.Warn))
+	last := "data"
+	o.OnStep = func(walked abi.RunStep) {
+		last = walked.Name
+		s.walked(walked, m)
+	}
+	h, err := host.New(ctx, o)
+	if err != nil {
+		s.fail(last)
+		return err
+	}
+	defer func() {
+		if closed := h.Close(context.WithoutCancel(ctx)); err == nil {
+			err = closed
+		}
+	}()
+	s.pass("data", c.Data.Dir)
+	manifest, err := h.Try(ctx, servedConfig(c, m))
+	if err != nil {
+		s.fail(last)
+		return err
+	}
+	if a.out.json {
+		return a.out.value(manifest)
+	}
+	a.out.note("\nThe dry run ends here: %s would serve.", manifest.Provider)
+	return nil
+}
+
 // steps shows the start of a slot as it goes: to people on standard error, or as log lines.
 type steps struct {
 	out *output
@@ -71,12 +118,19 @@ type steps struct {
 	quiet bool
 }
 
-func (s *steps) pass(name, detail string) {
+func (s *steps) pass(name, detail string) { s.tell("pass", name, detail) }
+
+// tell shows a step with its verdict; what is no pass says so.
+func (s *steps) tell(verdict, name, detail string) {
 	if s.log != nil {
-		s.log.Info("step passed", "step", name, "detail", detail)
+		s.log.Info("step", "step", name, "verdict", verdict, "detail", detail)
 		return
 	}
-	s.out.note("%s %-11s %s", s.out.passed(), name, printable(detail))
+	mark := s.out.passed()
+	if verdict != "pass" {
+		mark, detail = s.out.open(), verdict+": "+detail
+	}
+	s.out.note("%s %-16s %s", mark, name, printable(detail))
 }
 
 func (s *steps) fail(name string) {

@@ -90,7 +90,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	s.pass("listen", v.url)
 	// 4. the provider
 	step = "load"
-	if v.slot, err = v.host.Open(ctx, providerConfig(c, m)); err != nil {
+	if v.slot, err = v.host.Open(ctx, servedConfig(c, m)); err != nil {
 		return nil, err
 	}
 	starting = false
@@ -121,19 +121,16 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	return v, nil
 }
 
-// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows as serve.
+// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows when the door is open.
 func (s *steps) walked(step abi.RunStep, m *module) {
-	if step.Verdict == "fail" || step.Name == "switch" {
+	if step.Verdict == "fail" || step.Name == "serve" {
 		return
 	}
 	detail := step.Detail
 	if step.Name == "load" {
 		detail = fmt.Sprintf("%s %s, %s, sha256 %s, %s", m.name, m.info.Manifest.Version, size(m.info.Bytes), m.info.SHA256[:12], sourceText(m.source))
 	}
-	if step.Verdict != "pass" {
-		detail += ": " + step.Verdict
-	}
-	s.pass(step.Name, fmt.Sprintf("%s (%.0f ms)", detail, step.MS))
+	s.tell(step.Verdict, step.Name, fmt.Sprintf("%s (%.0f ms)", detail, step.MS))
 }
 
 func sourceText(source string) string {

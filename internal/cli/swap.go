@@ -50,7 +50,7 @@ func (a *app) swapConfig(running *config.Config, options config.Options, r serve
 			return host.ProviderConfig{}, err
 		}
 	}
-	p := providerConfig(c, m)
+	p := servedConfig(c, m)
 	p.Name, p.Word = name, word
 	if len(r.Config) > 0 {
 		p.Block = r.Config

@@ -59,8 +59,12 @@ type Memory struct {
 	// Scopes is any or configured: whether requests may name other scopes than Scope.
 	Scopes string `koanf:"scopes"`
 	// Tokenizer is bytes4, cl100k_base or o200k_base.
-	Tokenizer            string `koanf:"tokenizer"`
-	ReadOnlyTestSessions bool   `koanf:"read_only_test_sessions"`
+	Tokenizer string `koanf:"tokenizer"`
+	// Smoke is auto, always or never.
+	Smoke       string `koanf:"smoke"`
+	SmokeWaitMS int64  `koanf:"smoke_wait_ms"`
+
+	ReadOnlyTestSessions bool `koanf:"read_only_test_sessions"`
 	// TestSessions are globs in the syntax of path.Match.
 	TestSessions []string `koanf:"test_sessions"`
 }
@@ -87,6 +91,7 @@ type Data struct {
 	// Durability is power (acknowledged writes survive a power loss) or process (they survive the process).
 	Durability         string `koanf:"durability"`
 	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
+	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
 }
 
 // Log is how the process logs.
@@ -105,6 +110,7 @@ type Limits struct {
 	ResponseBytes int64 `koanf:"response_bytes"`
 	RequestBytes  int64 `koanf:"request_bytes"`
 	DeadlineMS    int64 `koanf:"deadline_ms"`
+	ModeWaitMS    int64 `koanf:"mode_wait_ms"`
 }
 
 // Provider is a name under which a configuration can choose a module.

@@ -69,6 +69,8 @@ func keys() []key {
 		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it travels as a label."},
 		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"}, doc: "Whether requests may name other scopes than the configured one."},
 		{path: "memory.tokenizer", kind: aChoice, flag: "tokenizer", def: "bytes4", choices: []string{"bytes4", "cl100k_base", "o200k_base"}, doc: "How tokens are counted: bytes4 estimates, the others count exactly and take longer."},
+		{path: "memory.smoke", kind: aChoice, flag: "smoke", def: "auto", choices: []string{"auto", "always", "never"}, doc: "Whether a provider is tried out before it serves: auto does when no verdict is stored for module, configuration and backend version."},
+		{path: "memory.smoke_wait_ms", kind: anInteger, def: 30000, min: 0, max: day, doc: "How long a smoke waits for a slow backend before its verdict is pending."},
 		{path: "memory.read_only_test_sessions", kind: aTruth, def: false, doc: "Makes sessions that match test_sessions read-only."},
 		{path: "memory.test_sessions", kind: aList, def: []string{}, doc: "Globs of session ids."},
 		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
@@ -80,6 +82,7 @@ func keys() []key {
 		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data folder."},
 		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"}, doc: "What an acknowledged write survives: a power loss, or only the end of the process."},
 		{path: "data.state_bytes_per_scope", kind: anInteger, def: gib, min: mib, max: 1024 * gib, doc: "How much a module may keep for one scope."},
+		{path: "data.ledger_retention_ms", kind: anInteger, def: 0, min: 0, max: 3650 * day, doc: "How long receipts of delivered events are kept; 0 means for ever."},
 		{path: "log.level", kind: aChoice, flag: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, doc: "What is logged."},
 		{path: "log.format", kind: aChoice, flag: "log-format", def: "text", choices: []string{"text", "json"}, doc: "How it is logged."},
 		{path: "limits.memory_bytes", kind: anInteger, def: 128 * mib, min: mib, max: 4 * gib, doc: "The memory of one module instance."},
@@ -87,6 +90,7 @@ func keys() []key {
 		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20, doc: "The most calls under way or waiting; more are refused."},
 		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest answer of a backend to one native call, and of the module to one operation."},
 		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
+		{path: "limits.mode_wait_ms", kind: anInteger, def: 10000, min: 1, max: day, doc: "How long going read-only waits for writes under way."},
 		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day, doc: "How long an operation may take where the module's manifest does not say."},
 	}
 }
