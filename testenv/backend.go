@@ -34,6 +34,33 @@ var starters = map[string]func(context.Context, *Env) (*Backend, error){
 		}
 		return m.Backend(), nil
 	},
+	"memos":           startMemOS("neo4j"),
+	"memos:community": startMemOS("neo4j-community"),
+
+	"graphiti":          startGraphiti("rest", true),
+	"graphiti:rest":     startGraphiti("rest", false),
+	"graphiti:mcp":      startGraphiti("mcp", false),
+	"graphiti:mcp+bolt": startGraphiti("mcp", true),
+}
+
+func startGraphiti(surface string, bolt bool) func(context.Context, *Env) (*Backend, error) {
+	return func(ctx context.Context, e *Env) (*Backend, error) {
+		g, err := e.StartGraphiti(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return g.Backend(surface, bolt), nil
+	}
+}
+
+func startMemOS(graph string) func(context.Context, *Env) (*Backend, error) {
+	return func(ctx context.Context, e *Env) (*Backend, error) {
+		m, err := e.StartMemOS(ctx, graph)
+		if err != nil {
+			return nil, err
+		}
+		return m.Backend(), nil
+	}
 }
 
 // Names of what Start starts: a provider's name, or "provider:variant".

@@ -11,9 +11,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMem0GatewayAgainstRecordings runs the gateway's own tests: mem0's recorded server, request by request.
-func TestMem0GatewayAgainstRecordings(t *testing.T) {
+// TestLive_mem0 is `make test-live BACKEND=mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server instead; the gateway's own recordings and
+// the parity with the library need the one that is started here.
+func TestLive_mem0(t *testing.T) {
+	if url := os.Getenv("MEM0_URL"); url != "" {
+		b := &Backend{Name: "mem0", Provider: "mem0", Config: map[string]any{"url": url}, Secrets: map[string]Secret{}}
+		if key := os.Getenv("MEM0_KEY"); key != "" {
+			b.Config["api_key"] = map[string]any{"secret": "mem0"}
+			b.Secrets["mem0"] = Secret{Value: key, Origin: url}
+		}
+		t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", nil) })
+		t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", nil) })
+		return
+	}
 	m := Mem0Server(t)
+	b := m.Backend()
+	b.Env = m.Env
+	t.Run("gateway/recordings", func(t *testing.T) { mem0Recordings(t, m) })
+	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", nil) })
+	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", nil) })
+}
+
+// mem0Recordings runs the gateway's own tests: mem0's recorded server, request by request.
+func mem0Recordings(t *testing.T, m *Mem0) {
 	root, err := repository()
 	require.NoError(t, err)
 	cmd := exec.Command(m.Python, "-m", "pytest", "-p", "no:cacheprovider", filepath.Join(root, "gateways", "mem0", "tests"))

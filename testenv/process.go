@@ -22,6 +22,7 @@ type process struct {
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when it has ended
 	err     error         // how it ended; read after done
+	ended   bool          // by end
 }
 
 // command says what to start.
@@ -73,6 +74,13 @@ func (e *Env) start(c command) (*process, error) {
 
 // end asks the process to end, and kills its group when it does not, or what it left behind.
 func (p *process) end(signal syscall.Signal, patience time.Duration) error {
+	if p.ended {
+		return nil
+	}
+	p.ended = true
+	if signal == 0 {
+		signal = syscall.SIGTERM
+	}
 	pid := p.cmd.Process.Pid
 	select {
 	case <-p.done:

@@ -21,6 +21,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	log    []Entry
+	counts Counts
 	number int
 }
 
@@ -51,7 +52,7 @@ type Entry struct {
 	Answer           string `json:"answer,omitempty"`
 }
 
-// Counts of requests since the start or the last Clear: by kind, and by purpose.
+// Counts of requests since the start or the last ClearLog: of chats, of embedding requests, and by purpose.
 type Counts struct {
 	LLM        int            `json:"llm"`
 	Embeddings int            `json:"embeddings"`
@@ -99,17 +100,14 @@ func (s *Server) Log() []Entry {
 	return append([]Entry{}, s.log...)
 }
 
-// Counts of the log's requests.
+// Counts since the start or the last ClearLog.
 func (s *Server) Counts() Counts {
-	c := Counts{ByPurpose: map[string]int{}}
-	for _, e := range s.Log() {
-		c.ByPurpose[e.Purpose]++
-		switch e.Kind {
-		case "chat", "responses":
-			c.LLM++
-		case "embeddings":
-			c.Embeddings++
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counts
+	c.ByPurpose = map[string]int{}
+	for purpose, n := range s.counts.ByPurpose {
+		c.ByPurpose[purpose] = n
 	}
 	return c
 }
@@ -118,7 +116,7 @@ func (s *Server) Counts() Counts {
 func (s *Server) ClearLog() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log = nil
+	s.log, s.counts = nil, Counts{}
 }
 
 func (s *Server) record(e Entry) {
@@ -127,6 +125,16 @@ func (s *Server) record(e Entry) {
 	s.number++
 	e.Number, e.At = s.number, s.options.Now().UTC()
 	s.log = append(s.log, e)
+	if s.counts.ByPurpose == nil {
+		s.counts.ByPurpose = map[string]int{}
+	}
+	s.counts.ByPurpose[e.Purpose]++
+	switch e.Kind {
+	case "chat", "responses":
+		s.counts.LLM++
+	case "embeddings":
+		s.counts.Embeddings++
+	}
 	if over := len(s.log) - s.options.Keep; over > 0 {
 		s.log = append(s.log[:0:0], s.log[over:]...)
 	}

@@ -1,0 +1,56 @@
+//go:build live
+
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/plugins"
+)
+
+// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's block.
+func conform(t *testing.T, b *Backend, provider string, extra map[string]any) {
+	t.Helper()
+	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: 90 * time.Second}
+	if b.Env != nil && b.Env.Stub != nil {
+		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
+	}
+	conformance.TestWith(t, target, conformance.Options{CacheDir: compiled(t)})
+}
+
+// providerConfig is the host's configuration of a provider on this backend.
+func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string]any) host.ProviderConfig {
+	t.Helper()
+	name := map[string]string{"simple_rag": "mem0"}[provider]
+	if name == "" {
+		name = provider
+	}
+	module, ok := plugins.Find(name)
+	require.True(t, ok, "the module %s is not built: go run ./internal/toolchain/cmd/plugins build %s", name, name)
+	block := maps.Clone(b.Config)
+	maps.Copy(block, extra)
+	text, err := json.Marshal(block)
+	require.NoError(t, err)
+	secrets := map[string]host.Secret{}
+	for name, s := range b.Secrets {
+		secrets[name] = host.Secret{Origin: s.Origin, Value: func() (string, error) { return s.Value, nil }}
+	}
+	return host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(text), Secrets: secrets}
+}
+
+// compiled is a folder for compiled modules that all tests of this run share.
+func compiled(t *testing.T) string {
+	dir := os.TempDir() + "/memhost-live-compiled"
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	return dir
+}
