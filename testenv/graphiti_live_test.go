@@ -3,9 +3,13 @@
 package testenv
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
 )
 
 // TestLive_graphiti is `make test-live BACKEND=graphiti`: both servers, each with Bolt and without.
@@ -18,4 +22,40 @@ func TestLive_graphiti(t *testing.T) {
 	}{{"rest+bolt", "rest", true}, {"mcp+bolt", "mcp", true}, {"mcp", "mcp", false}, {"rest", "rest", false}} {
 		t.Run("kit/"+c.name, func(t *testing.T) { conform(t, g.Backend(c.surface, c.bolt), "graphiti", nil) })
 	}
+	for _, surface := range []string{"mcp", "rest"} {
+		t.Run("parity/"+surface, func(t *testing.T) { graphitiParity(t, g, surface) })
+	}
+}
+
+// graphitiParity compares with graphiti-core's own search over the same graph: the same facts in the same order, in every field that the surface has.
+func graphitiParity(t *testing.T, g *Graphiti, surface string) {
+	// The REST service tells seven fields of a fact, the MCP server all but the embedding.
+	fields := []string{"uuid", "name", "fact", "valid_at", "invalid_at", "created_at", "expired_at"}
+	config := g.Backend(surface, true).providerConfig(t, "graphiti", nil)
+	config.Namespace = "parity-" + surface
+	parity(t, config, func(raw abi.RawResult) (any, error) {
+		body, err := firstCall(raw)
+		if err != nil {
+			return nil, err
+		}
+		answer, _ := body.(map[string]any)
+		if result, ok := answer["result"].(map[string]any); ok {
+			answer = result
+		}
+		return answer["facts"], nil
+	}, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
+		var lines []any
+		for _, q := range asked {
+			lines = append(lines, map[string]any{"query": q.text, "group_id": scopes[q.scope]["group_id"], "limit": 20})
+		}
+		answers := askPython(t, g.Python, "graphiti_search.py", g.Environment, lines)
+		if surface == "rest" {
+			for _, answer := range answers {
+				for _, fact := range answer.([]any) {
+					maps.DeleteFunc(fact.(map[string]any), func(name string, _ any) bool { return !slices.Contains(fields, name) })
+				}
+			}
+		}
+		return answers
+	}, nil)
 }

@@ -21,7 +21,7 @@ import (
 // conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's block.
 func conform(t *testing.T, b *Backend, provider string, extra map[string]any) {
 	t.Helper()
-	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: 90 * time.Second}
+	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: 30 * time.Second}
 	if b.Env != nil && b.Env.Stub != nil {
 		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
 )
 
 // TestLive_mem0 is `make test-live BACKEND=mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server instead; the gateway's own recordings and
@@ -30,6 +32,22 @@ func TestLive_mem0(t *testing.T) {
 	t.Run("gateway/recordings", func(t *testing.T) { mem0Recordings(t, m) })
 	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", nil) })
 	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", nil) })
+	t.Run("parity/mem0", func(t *testing.T) { mem0Parity(t, m, b, "mem0") })
+	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag") })
+}
+
+// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain.
+func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string) {
+	parity(t, b.providerConfig(t, provider, nil), firstCall, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
+		var lines []any
+		for _, q := range asked {
+			lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20, "threshold": 0.1, "explain": true})
+		}
+		return askPython(t, m.Python, "mem0_search.py", m.Environment, lines)
+	}, func(row any) any {
+		item, _ := row.(map[string]any)
+		return item["score"]
+	})
 }
 
 // mem0Recordings runs the gateway's own tests: mem0's recorded server, request by request.
