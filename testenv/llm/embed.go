@@ -11,7 +11,8 @@ import (
 //
 // Latin words are lower-cased and stemmed, function words are dropped (unless there is nothing else), Chinese, Japanese and Korean text gives its
 // characters and pairs, other symbols stand for themselves. Two texts that share a word have a cosine well above zero, unrelated ones are near zero,
-// and no vector is zero: a text without any token gets a fixed one.
+// and no vector is zero: a text without any token gets a fixed one. As with OpenAI's models, a longer vector may be shortened: everything stands in its
+// first 1024 numbers (Graphiti cuts to its own dimension, and a zero vector kills the worker of its REST service).
 func Embed(text string, dimensions int) []float32 {
 	vector := make([]float32, dimensions)
 	tokens := Tokens(text)
@@ -26,7 +27,7 @@ func Embed(text string, dimensions int) []float32 {
 		if sum>>63 == 1 {
 			sign = -1
 		}
-		vector[sum%uint64(dimensions)] += sign
+		vector[sum%uint64(min(dimensions, shortened))] += sign
 	}
 	if normalise(vector) {
 		return vector
@@ -35,6 +36,9 @@ func Embed(text string, dimensions int) []float32 {
 	vector[0] = 1
 	return vector
 }
+
+// shortened is how far a vector may be cut.
+const shortened = 1024
 
 // Cosine of two unit vectors of one length.
 func Cosine(a, b []float32) float64 {

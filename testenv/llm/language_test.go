@@ -80,6 +80,8 @@ func TestEmbeddingsAreUnitVectorsWhateverTheText(t *testing.T) {
 		require.Len(t, v, n)
 		require.InDelta(t, 1, Cosine(v, v), 1e-4)
 		require.Equal(t, v, Embed(text, n), "deterministic")
+		cut := v[:min(n, 1024)]
+		require.InDelta(t, 1, Cosine(cut, cut), 1e-4, "nothing is lost when it is shortened")
 	})
 }
 
