@@ -40,7 +40,7 @@ var starters = map[string]func(context.Context, *Env) (*Backend, error){
 	"graphiti":          startGraphiti("rest", true),
 	"graphiti:rest":     startGraphiti("rest", false),
 	"graphiti:mcp":      startGraphiti("mcp", false),
-	"graphiti:mcp+bolt": startGraphiti("mcp", true),
+	"graphiti:mcp-bolt": startGraphiti("mcp", true),
 }
 
 func startGraphiti(surface string, bolt bool) func(context.Context, *Env) (*Backend, error) {

@@ -19,7 +19,7 @@ func TestLive_graphiti(t *testing.T) {
 	for _, c := range []struct {
 		name, surface string
 		bolt          bool
-	}{{"rest+bolt", "rest", true}, {"mcp+bolt", "mcp", true}, {"mcp", "mcp", false}, {"rest", "rest", false}} {
+	}{{"rest-bolt", "rest", true}, {"mcp-bolt", "mcp", true}, {"mcp", "mcp", false}, {"rest", "rest", false}} {
 		t.Run("kit/"+c.name, func(t *testing.T) { conform(t, g.Backend(c.surface, c.bolt), "graphiti", nil) })
 	}
 	for _, surface := range []string{"mcp", "rest"} {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -80,17 +79,15 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 
 // memosEnvironment are MemOS's settings: one general model, one memory reader, one embedder, all at one endpoint.
 func memosEnvironment(home string, db *Neo4j, redis int, endpoint Endpoint, dimensions int) []string {
-	model := endpoint.Model
-	if strings.HasPrefix(model, "qwen") { // MemOS takes such a name for a service of its own choice
-		model = "openai/" + model
-	}
 	return []string{
 		"NEO4J_URI=" + db.URL, "NEO4J_USER=neo4j", "NEO4J_PASSWORD=unused", "NEO4J_DB_NAME=neo4j", "MOS_NEO4J_SHARED_DB=true",
 		"EMBEDDING_DIMENSION=" + strconv.Itoa(dimensions),
 		"MOS_EMBEDDER_BACKEND=universal_api", "MOS_EMBEDDER_PROVIDER=openai", "MOS_EMBEDDER_API_BASE=" + endpoint.BaseURL, "MOS_EMBEDDER_API_KEY=" + endpoint.APIKey,
 		"MOS_EMBEDDER_MODEL=" + endpoint.EmbeddingModel,
-		"OPENAI_API_BASE=" + endpoint.BaseURL, "OPENAI_BASE_URL=" + endpoint.BaseURL, "OPENAI_API_KEY=" + endpoint.APIKey, "MOS_CHAT_MODEL=" + model,
-		"MEMRADER_API_BASE=" + endpoint.BaseURL, "MEMRADER_API_KEY=" + endpoint.APIKey, "MEMRADER_MODEL=" + model,
+		// A model whose name begins with qwen is taken to these.
+		"QWEN_API_BASE=" + endpoint.BaseURL, "QWEN_API_KEY=" + endpoint.APIKey,
+		"OPENAI_API_BASE=" + endpoint.BaseURL, "OPENAI_BASE_URL=" + endpoint.BaseURL, "OPENAI_API_KEY=" + endpoint.APIKey, "MOS_CHAT_MODEL=" + endpoint.Model,
+		"MEMRADER_API_BASE=" + endpoint.BaseURL, "MEMRADER_API_KEY=" + endpoint.APIKey, "MEMRADER_MODEL=" + endpoint.Model,
 		"MOS_RERANKER_BACKEND=cosine_local", "MOS_FEEDBACK_RERANKER_BACKEND=cosine_local",
 		"MEMSCHEDULER_USE_REDIS_QUEUE=true", "MEMSCHEDULER_REDIS_HOST=127.0.0.1", "MEMSCHEDULER_REDIS_PORT=" + strconv.Itoa(redis), "MEMSCHEDULER_REDIS_DB=0",
 		"API_SCHEDULER_ON=true", "ENABLE_PREFERENCE_MEMORY=true", "ENABLE_INTERNET=false", "ENABLE_CHAT_API=false", "MOS_ENABLE_REORGANIZE=false", "MEM_READER_BACKEND=multimodal_struct",
