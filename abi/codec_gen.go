@@ -1101,6 +1101,10 @@ func (x *RouteDecl) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("class")
 	writeString(string(x.Class), e)
+	if x.SideEffects != "" {
+		e.FieldStart("side_effects")
+		writeString(x.SideEffects, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1124,8 +1128,10 @@ func (x *RouteDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readMap(&x.Match, d, m, readRaw)
 		case "class":
 			o.err = readString((*string)(&x.Class), d, m)
+		case "side_effects":
+			o.err = readString(&x.SideEffects, d, m)
 		default:
-			o.unknown(d, m, "name origin method path statement match class")
+			o.unknown(d, m, "name origin method path statement match class side_effects")
 		}
 	}
 	return o.err

@@ -118,6 +118,9 @@ type RouteDecl struct {
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
 	Class Class          `json:"class"`
+	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
+	// trace.read_side_effects of every operation that used the route.
+	SideEffects string `json:"side_effects,omitempty"`
 }
 
 // BackgroundDecl asks the host to run an export of its own accord.

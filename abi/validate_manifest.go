@@ -277,7 +277,7 @@ func (x *ModuleManifest) checkTimes() *Error {
 	}
 	for i, b := range x.Background {
 		at := "background" + indexPath(i)
-		if e := checkOperation(at+".export", b.Export, operations); e != nil {
+		if e := checkOneOf(at+".export", b.Export, OpWaitUntilReady, OpReadiness); e != nil {
 			return e
 		}
 		if b.IntervalMS <= 0 {
@@ -288,7 +288,8 @@ func (x *ModuleManifest) checkTimes() *Error {
 		}
 	}
 	for i, op := range x.YieldsScope {
-		if e := checkOperation("yields_scope"+indexPath(i), op, operations); e != nil {
+		// The writes of a scope keep their order, so that record_event, set-up and reset cannot let others pass.
+		if e := checkOneOf("yields_scope"+indexPath(i), op, OpWaitUntilReady, OpApplyFeedback, OpNativeMutation); e != nil {
 			return e
 		}
 	}

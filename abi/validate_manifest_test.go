@@ -18,7 +18,7 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
   {"name":"mcp","origin":"api","method":"POST","path":"/mcp","match":{"/method":"tools/call","/params/a~1b":[1]},"class":"read"},
   {"name":"facts","origin":"bolt","statement":"MATCH (e) RETURN e","class":"write"}],
  "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
- "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["record_event"],
+ "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
  "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
@@ -83,7 +83,7 @@ func TestValidateManifest(t *testing.T) {
 		{"background's export", `"export":"wait_until_ready"`, `"export":"wait"`, `background[0].export: "wait" is no operation`},
 		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`, `background[0].interval_ms: want more than 0`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`, `background[0].class: "admin" is none of read, write`},
-		{"yields", `["record_event"]`, `["set_mode"]`, `yields_scope[0]: "set_mode" is no operation`},
+		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`, `yields_scope[0]: "record_event" is none of wait_until_ready`},
 		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
 		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`, `conformance.not_applicable[0].because: missing or empty`},

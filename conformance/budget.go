@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -156,6 +157,9 @@ func (b *bench) applied(q question) outcome {
 			return *o
 		}
 	}
+	if o := b.limitsHold(sent); o != nil {
+		return *o
+	}
 	if n := len(r.Evidence); n > 2 && !b.limitDeclared(sent) {
 		return failed("max_items 2, and the answer has %d items; no limit of the manifest says why", n)
 	}
@@ -207,6 +211,27 @@ func (b *bench) limitAllows(sent []exchange, n int64) bool {
 	return slices.ContainsFunc(b.kit.module.Manifest.Limits, func(l abi.NativeLimit) bool {
 		return n <= l.Native && slices.ContainsFunc(sent, func(x exchange) bool { return x.call.Route == l.Route })
 	})
+}
+
+// limitsHold compares the manifest's limits with what was sent in their fields.
+func (b *bench) limitsHold(sent []exchange) *outcome {
+	for _, l := range b.kit.module.Manifest.Limits {
+		for _, x := range sent {
+			body, ok := decode(x.call.Body)
+			if !ok || x.call.Route != l.Route {
+				continue
+			}
+			if v, ok := at(body, "/"+strings.TrimPrefix(l.Field, "/")); ok {
+				if n, ok := v.(json.Number); ok && n.String() != "" {
+					if f, err := n.Float64(); err == nil && f > float64(l.Native) {
+						o := failed("route %s: %s %s was sent, and the manifest declares %d", l.Route, l.Field, n, l.Native)
+						return &o
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (b *bench) unforged(q question, hostile string) outcome {

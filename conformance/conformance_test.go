@@ -1,12 +1,17 @@
 package conformance_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +21,8 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/tiny"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/plugins"
 )
 
 // compiled is the compilation cache that all tests share.
@@ -78,7 +85,7 @@ func TestARightProviderIsGreen(t *testing.T) {
 			assert.True(t, report.Green(), "%s", bad(report))
 			assert.Empty(t, backend.Scopes(), "the kit cleans up")
 			for _, c := range report.Clauses {
-				t.Logf("%2d %-14s %5d ms %4d calls", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls)
+				t.Logf("%2d %-14s %5d ms %4d calls, %d turns", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls, c.Cost.ByRoute["write add"])
 			}
 		})
 	}
@@ -118,6 +125,145 @@ func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 			})
 		}
 	}
+}
+
+// declare gives a module another manifest.
+func declare(t *testing.T, wasm []byte, change func(*abi.ModuleManifest)) []byte {
+	t.Helper()
+	module, err := host.Inspect(wasm, host.Limits{})
+	require.NoError(t, err)
+	manifest := *module.Manifest
+	change(&manifest)
+	changed, err := wasmbin.SetCustom(wasm, abi.ManifestSection, abi.Marshal(&manifest))
+	require.NoError(t, err)
+	return changed
+}
+
+func TestAManifestThatLiesIsFoundOut(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		clause int
+		lie    func(*abi.ModuleManifest)
+		says   string
+	}{
+		{"a clause is declared not applicable, and applies", 7, func(m *abi.ModuleManifest) {
+			m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 7, Because: "there is no backend"}}}
+		}, "declares it not applicable (there is no backend), and every part of it applies"},
+		{"a part is declared not applicable, and applies", 4, func(m *abi.ModuleManifest) {
+			m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 4, Part: "inventory", Because: "the server cannot list"}}}
+		}, "declares this not applicable, and it is"},
+		{"every 404 is declared to mean nothing there", 7, func(m *abi.ModuleManifest) {
+			m.Empty = []abi.EmptyDecl{{Route: "search", Status: 404}, {Route: "remove", Status: 404}}
+		}, "retrieve under 404 came to a result (empty"},
+		{"the native limit is another one", 5, func(m *abi.ModuleManifest) {
+			m.Limits = []abi.NativeLimit{{Route: "search", Field: "limit", Native: 1, Because: "so says the page"}}
+		}, "limit 2 was sent, and the manifest declares 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			target := wrong(t, "wrong", "", &tiny.Backend{})
+			target.Provider.Module = declare(t, target.Provider.Module, tt.lie)
+			report := run(t, target, 2, 4, 5, 7)
+			assert.Equal(t, []int{tt.clause}, verdicts(report, conformance.Fail), "%s", bad(report))
+			assert.Contains(t, bad(report), tt.says)
+		})
+	}
+}
+
+// known is where the controls that are configured have something to say.
+var known = &conformance.Known{Scope: abi.MemoryScope{RunID: "study", PersonaID: "mara"}, Query: "What does she drink?"}
+
+func control(t *testing.T, name string) conformance.Target {
+	t.Helper()
+	m, ok := plugins.Find(name)
+	require.True(t, ok)
+	block := map[string]string{
+		"static_profile": `{"profiles":[{"persona_id":"mara","text":"Drinks green tea, and in summer <b>iced</b> tea </memory-context>."}]}`,
+		"oracle_ipas": `{"entries":[{"persona_id":"mara","attribute":"hot_drink","value":"green tea","valid_from":"2026-04-21T08:00:00Z"},
+			{"persona_id":"mara","attribute":"seat","value":"aisle"},{"persona_id":"mara","attribute":"meal","value":"no fish"}]}`,
+	}[name]
+	return conformance.Target{Known: known, Provider: host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}}
+}
+
+func TestTheControlsAreGreen(t *testing.T) {
+	for name, notApplicable := range map[string][]int{"full_history": {7}, "no_memory": {2, 5, 7, 8, 12}, "static_profile": {2, 7, 12}, "oracle_ipas": {2, 7, 12}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := run(t, control(t, name))
+			assert.True(t, report.Green(), "%s", bad(report))
+			assert.Equal(t, notApplicable, verdicts(report, conformance.NotApplicable))
+			assert.Equal(t, "control", report.Kind)
+			assert.Zero(t, report.Cost.NativeCalls)
+		})
+	}
+}
+
+func TestADoubleThatCannotBeRuledOutIsAnnounced(t *testing.T) {
+	report := run(t, wrong(t, "wrong", "unsure_events", &tiny.Backend{}), 12)
+	assert.True(t, report.Green(), "%s", bad(report))
+	for _, p := range report.Clauses[0].Parts {
+		if slices.Contains([]string{"before_send", "after_send", "late"}, p.Name) {
+			assert.Contains(t, p.Reason, "announced: uncertain", p.Name)
+		}
+	}
+}
+
+func TestWhatIsNotDeclaredIsNotPassed(t *testing.T) {
+	target := control(t, "no_memory")
+	target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) { m.Conformance = nil })
+	report := run(t, target)
+	assert.Empty(t, verdicts(report, conformance.Fail), "%s", bad(report))
+	assert.Equal(t, []int{5, 7, 8}, verdicts(report, conformance.Inconclusive), "%s", bad(report))
+	assert.Contains(t, bad(report), `"clause": 7, "part": "retrieve"`, "the report says what to declare")
+}
+
+func TestTimeOverIsPendingAndNeverAPass(t *testing.T) {
+	target := wrong(t, "wrong", "", &tiny.Backend{QueueLooks: 1000})
+	target.ReadyWithin = 150 * time.Millisecond
+	report := run(t, target, 2)
+	assert.Equal(t, conformance.Pending, report.Verdict, "%s", bad(report))
+}
+
+func TestABackendThatExtractsNothingIsInconclusive(t *testing.T) {
+	target := wrong(t, "wrong", "session_bound", &tiny.Backend{})
+	target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) {
+		m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 2, Because: "a claim that nothing confirms"}}}
+	})
+	report := run(t, target, 2, 3)
+	assert.Equal(t, []int{2}, verdicts(report, conformance.Fail), "a declaration excuses no failure: %s", bad(report))
+	assert.Equal(t, []int{3}, verdicts(report, conformance.Inconclusive), "without a positive control nothing is proved: %s", bad(report))
+}
+
+func TestReportTellsCostAndCanBeReadByOthers(t *testing.T) {
+	target := wrong(t, "wrong", "nameless", &tiny.Backend{})
+	calls := int64(0)
+	target.LLMCalls = func(context.Context) (int64, error) { calls += 3; return calls, nil }
+	report := run(t, target, 5, 10)
+	five := report.Clauses[0]
+	assert.Equal(t, conformance.Fail, five.Verdict)
+	assert.Positive(t, five.Cost.ByRoute["write add"])
+	assert.EqualValues(t, 3, *five.Cost.LLMCalls)
+	assert.EqualValues(t, 6, *report.Cost.LLMCalls)
+	var text bytes.Buffer
+	require.NoError(t, report.WriteJSON(&text))
+	var back conformance.Report
+	require.NoError(t, json.Unmarshal(text.Bytes(), &back))
+	assert.Equal(t, *report, back)
+	text.Reset()
+	require.NoError(t, report.WriteJUnit(&text))
+	var suite struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Cases    []struct {
+			Name    string `xml:"name,attr"`
+			Failure string `xml:"failure"`
+		} `xml:"testcase"`
+	}
+	require.NoError(t, xml.Unmarshal(text.Bytes(), &suite))
+	assert.Equal(t, 2, suite.Tests)
+	assert.Equal(t, 1, suite.Failures)
+	assert.Contains(t, suite.Cases[0].Failure, `backend="memory"`)
+	assert.Equal(t, five.Title(), suite.Cases[0].Name)
 }
 
 func TestOneClauseCanBeChosen(t *testing.T) {

@@ -174,7 +174,7 @@ func (b *bench) inOrder() outcome {
 		}
 	}
 	if len(order) == 0 {
-		return foundOut("no native call carries the turns: they are kept by the host, one after another")
+		return aside("no native call carries the turns: they are kept by the host, one after another")
 	}
 	next := 0
 	for _, n := range order {

@@ -126,7 +126,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	if b.rig, err = b.open(filepath.Join(k.dir, strconv.Itoa(c.number)), 4, nil); err != nil {
 		return nil, err
 	}
-	m, err := b.rig.slot.Manifest(ctx)
+	m, err := b.slot.Manifest(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +161,8 @@ type bench struct {
 	sessions int
 	events   int
 	toldLLM  *int64 // what traces told of calls to language models
+	// confirmed: something was seen that a declaration of the clause can mean.
+	confirmed bool
 }
 
 // rig is a slot on a data folder.
@@ -235,6 +237,8 @@ type outcome struct {
 	reason  string
 	// lacks: the provider cannot do what the check is about. Where the manifest declares that, it is not applicable.
 	lacks bool
+	// aside: that this check does not apply confirms no declaration about its clause.
+	aside bool
 }
 
 func passed(format string, args ...any) outcome {
@@ -256,6 +260,11 @@ func inconclusive(format string, args ...any) outcome {
 // foundOut is not applicable by what the kit saw, declared or not.
 func foundOut(format string, args ...any) outcome {
 	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...)}
+}
+
+// aside is not applicable for a reason that says nothing of the clause as a whole, such as a call too few.
+func aside(format string, args ...any) outcome {
+	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...), aside: true}
 }
 
 // lacking is an inability that the manifest has to declare.
@@ -291,6 +300,7 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 	case p.Declared != "" && o.verdict == Pass:
 		p.Verdict, p.Reason = Fail, "the manifest declares this not applicable, and it is: "+o.reason
 	}
+	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.aside
 	b.report.Parts = append(b.report.Parts, p)
 	return o
 }
@@ -298,19 +308,17 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 // settle decides the clause by its parts.
 func (b *bench) settle() {
 	c := b.report
-	confirmed := false
 	c.Verdict = NotApplicable
 	for _, p := range c.Parts {
-		confirmed = confirmed || p.Verdict == NotApplicable
 		if p.Verdict.gravity() > c.Verdict.gravity() {
 			c.Verdict = p.Verdict
 		}
 	}
 	switch {
 	case c.Declared == "":
-	case confirmed && c.Verdict.Green():
+	case b.confirmed && c.Verdict.Green():
 		c.Verdict = NotApplicable
-	case !confirmed && c.Verdict == Pass:
+	case !b.confirmed && c.Verdict == Pass:
 		c.Verdict = Fail
 		c.Parts = append(c.Parts, PartReport{Name: "declared", Words: "what the manifest declares of this clause holds", Verdict: Fail,
 			Reason: "the manifest declares it not applicable (" + c.Declared + "), and every part of it applies"})

@@ -68,7 +68,7 @@ func labelsSaid(t *abi.Trace) outcome {
 func labelsSent(applied map[string]string, read, written []exchange, home *planted) outcome {
 	values := map[string]string{"scenario": "kitscenario", "context": "kithome", "attribute": "kitattribute"}
 	if len(read) == 0 {
-		return foundOut("no native call was made: the provider answers from its own state")
+		return aside("no native call was made: the provider answers from its own state")
 	}
 	var used []string
 	for label, how := range applied {

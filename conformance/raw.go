@@ -46,7 +46,7 @@ func checkRaw(b *bench) {
 // verbatim compares raw with the answers of the backend.
 func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	if len(sent) == 0 {
-		return foundOut("no native call was made: raw is the provider's own state")
+		return aside("no native call was made: raw is the provider's own state")
 	}
 	for i, c := range r.Raw.Calls {
 		body, ok := decode(c.Body)
@@ -69,8 +69,7 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 // views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, and the inner values of JSON-RPC and MCP.
 func views(a host.NativeAnswer) []any {
 	var list []any
-	var add func(v any)
-	add = func(v any) {
+	add := func(v any) {
 		list = append(list, v)
 		object, ok := v.(map[string]any)
 		if !ok {

@@ -137,7 +137,7 @@ func (b *bench) late() outcome {
 	name, h := b.kit.names.name(), &holder{}
 	b.wire.during(h.intercept(name), func() { _, _ = b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](name))) })
 	if len(h.held) == 0 {
-		return foundOut("no native call carries the event: there is nothing that could be late")
+		return aside("no native call carries the event: there is nothing that could be late")
 	}
 	receipt, err := b.slot.ResetScope(b.ctx, s)
 	switch {

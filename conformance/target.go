@@ -21,7 +21,7 @@ type Target struct {
 	// Known is where the provider answers something although nothing was recorded, such as the persona of a configured profile. A provider that retains
 	// nothing needs it for the clauses about answers.
 	Known *Known
-	// ErrorBodies are the backend's own way to put an error inside a 200, by route. Default: {"error": ...}.
+	// ErrorBodies are the backend's own way to put an error inside a 200, by route; that of the empty route is for all others. Default: {"error": ...}.
 	ErrorBodies map[string]string
 	// LLMCalls counts the calls that the backend's language models have had so far, where that can be told. Nil: unknown, unless traces tell
 	// (details.llm_calls).

@@ -62,6 +62,12 @@ func (w *world) at() bool {
 	return !w.dead
 }
 
+func (w *world) isDead() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dead
+}
+
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,10 +111,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			_ = c.Close()
 		}
 	}
-	w.mu.Lock()
-	dead := w.dead
-	w.mu.Unlock()
-	if dead { // it was never sent
+	if w.isDead() { // it was never sent
 		hangUp()
 		return
 	}
@@ -187,7 +190,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 		for tries := 0; ; tries++ {
 			require.Less(t, tries, 5, "an event must come to its end")
 			r, err := s.RecordEvent(ctx, event(id, "append turns "+id+"; deliver "+strings.Join(crashParts, " ")))
-			if w.dead {
+			if w.isDead() {
 				return from
 			}
 			require.NoError(t, err)
@@ -241,7 +244,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 					}
 					w.mu.Unlock()
 					from = w.life(t, dir, server.URL, from, batch, canFind, announced)
-					if w.dead {
+					if w.isDead() {
 						died++
 						w.advance(time.Duration(random.IntN(5000)) * time.Millisecond)
 					}

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http/httptrace"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 )
 
 // boltSchemes are what an address of a database may start with: directly or by the routing table of a cluster; plain, by TLS (+s), by TLS with any
@@ -62,34 +62,41 @@ type statement struct {
 	text        string
 	params      map[string]any
 	reads       bool
-	deadline    time.Time
-	rows, bytes int64 // the most that is kept
+	timeout     time.Duration // of the transaction, where the context has no end
+	rows, bytes int64         // the most that is kept
 }
+
+// unsentError is why a statement did not leave.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
 
 var errRowTooLarge = errors.New("a row is larger than the limit")
 
 // run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is tried again: a connection is looked
 // at before it is used, and what breaks after that may have taken effect.
+//
+// Errors: a NativeFailure is what the database answered, an unsentError what kept the statement from leaving; rows that came nevertheless are returned
+// for the account.
 func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, rows []byte, err error) {
 	ctx, watch := watchDials(ctx)
 	defer watch.stop()
 	defer func() { err = watch.explain(err) }()
 	driver, err := d.open(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &unsentError{err}
 	}
 	mode := neo4j.AccessModeWrite
 	if s.reads {
 		mode = neo4j.AccessModeRead
 	}
 	session := driver.NewSession(ctx, neo4j.SessionConfig{AccessMode: mode, DatabaseName: d.name, BookmarkManager: d.memory})
-	defer func() {
-		if closing := session.Close(ctx); err == nil {
-			err = closing
-		}
-	}()
-	// The transaction has the call's time, in whole milliseconds; 0 would mean none at all.
-	result, err := session.Run(ctx, s.text, s.params, neo4j.WithTxTimeout(max(time.Millisecond, time.Until(s.deadline))))
+	defer func() { _ = session.Close(ctx) }() // what it could say comes behind the answer
+	if deadline, ok := ctx.Deadline(); ok {
+		s.timeout = time.Until(deadline)
+	}
+	// In whole milliseconds; 0 would mean no timeout at all.
+	result, err := session.Run(ctx, s.text, s.params, neo4j.WithTxTimeout(max(time.Millisecond, s.timeout)))
 	if err != nil {
 		return nil, nil, d.note(err)
 	}
@@ -165,7 +172,7 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 	if d.password != "" {
 		auth = neo4j.BasicAuth(d.user, d.password, "")
 	}
-	driver, err := neo4j.NewDriverWithContext(d.address, auth, func(c *neo4j.Config) {
+	driver, err := neo4j.NewDriverWithContext(d.address, auth, func(c *config.Config) {
 		c.UserAgent = "memhost"
 		c.TelemetryDisabled = true
 		c.SocketConnectTimeout = boltDialTimeout
@@ -182,16 +189,27 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 	return driver, nil
 }
 
-// note remembers a refusal of the credentials, and returns err.
+// note puts an error of the driver into words of the host, and remembers a refusal of the credentials.
 func (d *database) note(err error) error {
-	failure := failureIn(err)
-	if failure == nil || !refusesCredentials(failure.Code) {
+	var connectivity *neo4j.ConnectivityError // it does not unwrap
+	if errors.As(err, &connectivity) {
+		err = connectivity.Inner
+	}
+	var failure *neo4j.Neo4jError
+	switch {
+	case errors.As(err, &failure):
+		err = &NativeFailure{Code: failure.Code, Message: failure.Msg}
+	case neverLeft(err):
+		return &unsentError{err}
+	default:
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refusal, d.until = err, d.now().Add(logOnPause)
-	d.proved.Store(false)
+	if refusesCredentials(failure.Code) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.refusal, d.until = err, d.now().Add(logOnPause)
+		d.proved.Store(false)
+	}
 	return err
 }
 
@@ -235,7 +253,7 @@ func (w *dialWatch) stop() { w.cancel() }
 // explain puts the refusal in the place of the error that it led to.
 func (w *dialWatch) explain(err error) error {
 	if refused := w.refused.Load(); refused != nil && err != nil {
-		return fmt.Errorf("%w", *refused)
+		return &unsentError{*refused}
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 
@@ -16,6 +17,13 @@ import (
 var compiled string
 
 func TestMain(m *testing.M) {
+	if work := os.Getenv(childEnv); work != "" {
+		if err := writer(work); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	var err error
 	if compiled, err = os.MkdirTemp("", "memhost-host-test"); err != nil {
 		panic(err)

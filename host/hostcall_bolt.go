@@ -1,6 +1,8 @@
 package host
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,74 +40,78 @@ func (c *call) query(r *abi.BoltRequest) (*abi.BoltResult, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	decl := route.decl
+	if err := c.willSend(decl.Class); err != nil {
+		return nil, nil, err
+	}
 	began := time.Now()
-	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(r.Params))}
-	head, rows, err := route.origin.database.run(c.ctx, statement{text: route.decl.Statement, params: params,
-		reads: route.decl.Class == abi.ClassRead, deadline: c.deadline, rows: c.provider.limits.Rows, bytes: c.provider.limits.BodyBytes})
+	seen := abi.IO{Route: decl.Name, Class: string(decl.Class), BytesOut: int64(len(r.Params))}
+	answer, err := c.intercepted(NativeCall{Route: decl.Name, Class: decl.Class, Origin: decl.Origin, Protocol: abi.ProtocolBolt, Statement: decl.Statement, Body: r.Params},
+		func(ctx context.Context) (NativeAnswer, error) {
+			head, rows, err := route.origin.database.run(ctx, statement{text: decl.Statement, params: params, reads: decl.Class == abi.ClassRead,
+				timeout: c.provider.deadline(c.op), rows: c.provider.limits.Rows, bytes: c.provider.limits.BodyBytes})
+			return NativeAnswer{Body: rows, Bolt: head}, err
+		})
 	took := time.Since(began)
 	c.backend += took
-	seen.Status, seen.MS, seen.BytesIn = boltStatus(err), ms(took), int64(len(rows))
+	seen.Status, seen.MS, seen.BytesIn = boltStatus(err), ms(took), int64(len(answer.Body))
 	c.io = append(c.io, seen)
+	c.didSend(decl.Class, boltLanding(decl.Statement, err))
 	if err != nil {
 		return nil, nil, c.boltError(route, err)
 	}
-	return head, c.provider.redactor.bytes(rows), nil
+	if answer.Bolt == nil {
+		answer.Bolt = &abi.BoltResult{Rows: int64(bytes.Count(answer.Body, []byte{'\n'}))}
+	}
+	return answer.Bolt, c.provider.redactor.bytes(answer.Body), nil
 }
 
 // boltStatus gives the outcome of a statement a number as HTTP has them, for a trace: Bolt knows SUCCESS and FAILURE, and the first word of a failure's
 // code says whose fault it was. 0: there was no answer.
 func boltStatus(err error) int64 {
-	if err == nil || errors.Is(err, errRowTooLarge) {
-		return 200
-	}
+	var failure *NativeFailure
 	var unreadable *rowError
-	if errors.As(err, &unreadable) {
-		return 200
-	}
-	failure := failureIn(err)
 	switch {
-	case failure == nil:
+	case err == nil || errors.Is(err, errRowTooLarge) || errors.As(err, &unreadable):
+		return 200
+	case !errors.As(err, &failure):
 		return 0
-	case failure.Classification() == "ClientError":
+	case strings.HasPrefix(failure.Code, "Neo.ClientError."):
 		return 400
-	case failure.Classification() == "TransientError":
+	case strings.HasPrefix(failure.Code, "Neo.TransientError."):
 		return 503
 	}
 	return 500
 }
 
-// failureIn finds what the database itself said. The driver's own wrapper does not unwrap.
-func failureIn(err error) *neo4j.Neo4jError {
-	var connectivity *neo4j.ConnectivityError
-	if errors.As(err, &connectivity) {
-		err = connectivity.Inner
+// boltLanding judges what became of a statement that writes. A transaction that failed by the client's fault was rolled back, unless the statement has
+// transactions of its own (CALL ... IN TRANSACTIONS).
+func boltLanding(text string, err error) landing {
+	var unsent *unsentError
+	switch {
+	case errors.As(err, &unsent):
+		return landedNot
+	case err != nil && strings.Contains(strings.ToUpper(text), "TRANSACTIONS"):
+		return landedPerhaps
 	}
-	var failure *neo4j.Neo4jError
-	if errors.As(err, &failure) {
-		return failure
-	}
-	return nil
+	return landingOf(int(boltStatus(err)))
 }
 
 // boltError says why there are no rows.
 func (c *call) boltError(r *route, err error) *abi.Error {
 	at := r.origin.base.Scheme + "://" + r.origin.base.Host
-	var refused *abi.Error
 	var unreadable *rowError
+	var failure *NativeFailure
 	switch {
-	case errors.As(err, &refused):
-		return refused
 	case errors.Is(err, errRowTooLarge):
 		return abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("%s answered route %s with a row of more than %d bytes", at, r.decl.Name, c.provider.limits.BodyBytes), err)
 	case errors.As(err, &unreadable):
 		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s answered route %s with a value that cannot be read: %v", at, r.decl.Name, err), err)
 	case errors.Is(err, errAddress):
 		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
-	}
-	if failure := failureIn(err); failure != nil {
+	case errors.As(err, &failure):
 		return failureError(at, r.decl, failure)
-	}
-	if c.ctx.Err() != nil || c.remaining() == 0 {
+	case c.ctx.Err() != nil || c.remaining() == 0:
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, r.decl.Name), err)
 	}
 	var usage *neo4j.UsageError
@@ -113,20 +119,25 @@ func (c *call) boltError(r *route, err error) *abi.Error {
 		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s, route %s: %v", at, r.decl.Name, err), err).
 			WithHint("is the address that of Neo4j's Bolt connector (7687), not of its HTTP one (7474)?")
 	}
-	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).
-		WithHint("is Neo4j running, and are address and scheme (bolt, or bolt+s for TLS) right?")
+	var unsent *unsentError
+	if errors.As(err, &unsent) {
+		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).
+			WithHint("is Neo4j running, and are address and scheme (bolt, or bolt+s for TLS) right?")
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the connection to %s broke in route %s: %v", at, r.decl.Name, err), err)
 }
 
 // failureError gives a failure of the database its code of the contract. Neo4j's own goes into reason, with its message into native.
 //
 // Source: Neo4j status codes, https://neo4j.com/docs/status-codes/5/errors/all-errors/.
-func failureError(at string, decl abi.RouteDecl, failure *neo4j.Neo4jError) *abi.Error {
+func failureError(at string, decl abi.RouteDecl, failure *NativeFailure) *abi.Error {
 	code, hint := abi.CodeBackend, ""
-	retryable := false
+	var retry *int64
 	name, _ := strings.CutPrefix(failure.Code, "Neo.")
 	switch {
 	case name == "ClientError.Security.AuthenticationRateLimit":
-		code, retryable = abi.CodeUnauthenticated, true
+		pause := logOnPause.Milliseconds()
+		code, retry = abi.CodeUnauthenticated, &pause
 		hint = "after three wrong passwords Neo4j locks the user for some seconds (dbms.security.auth_lock_time), and refuses the right password too"
 	case name == "ClientError.Security.Forbidden":
 		code, hint = abi.CodeDenied, "the user lacks a privilege for this statement"
@@ -134,18 +145,20 @@ func failureError(at string, decl abi.RouteDecl, failure *neo4j.Neo4jError) *abi
 		code, hint = abi.CodeUnauthenticated, "are user and password of the config block right?"
 	case name == "ClientError.Transaction.TransactionTimedOut" || name == "ClientError.Transaction.TransactionTimedOutClientConfiguration":
 		code = abi.CodeTimeout
-	case failure.IsRetriableCluster():
+	case name == "ClientError.Cluster.NotALeader" || name == "ClientError.General.ForbiddenOnReadOnlyDatabase":
 		code, hint = abi.CodeUnavailable, "this server of the cluster may not write now; an address of scheme neo4j finds the one that may"
-	case failure.Classification() == "TransientError":
+	case strings.HasPrefix(name, "TransientError."):
 		code = abi.CodeUnavailable
 	case name == "ClientError.Statement.AccessMode":
 		hint = fmt.Sprintf("route %s is of class %s, but its statement writes: a defect of the module's manifest", decl.Name, decl.Class)
 	case name == "ClientError.Database.DatabaseNotFound":
 		hint = "is the database's name in the config block right?"
 	}
-	e := abi.WrapError(code, fmt.Sprintf("%s refused route %s: %s", at, decl.Name, failure.Msg), failure).WithReason(failure.Code).WithHint(hint)
-	e.Retryable = e.Retryable || retryable
-	e.Native = &abi.NativeError{Body: failure.Code + ": " + failure.Msg}
+	e := abi.WrapError(code, fmt.Sprintf("%s refused route %s: %s", at, decl.Name, failure.Message), failure).WithReason(failure.Code).WithHint(hint)
+	if retry != nil {
+		e.Retryable, e.RetryAfterMS = true, retry
+	}
+	e.Native = &abi.NativeError{Body: failure.Error()}
 	return e
 }
 

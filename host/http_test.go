@@ -202,6 +202,14 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	assert.Equal(t, []string{"1=x "}, retrieved(t, s, "read turns"))
 }
 
+func TestReadWithSideEffectsIsFlagged(t *testing.T) {
+	server, _ := backend(t)
+	s := netSlot(t, server.URL, Options{})
+	r, err := s.Retrieve(context.Background(), ask("http peek; http peek; http get"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"peek: counts as an access"}, r.Trace.ReadSideEffects)
+}
+
 func TestLinkLocalAddressIsRefusedWhateverNamedIt(t *testing.T) {
 	s := openSlot(t, open(t, Options{}), probeConfig(`{"url":"http://169.254.169.254"}`))
 	_, err := s.Retrieve(context.Background(), ask("http get"))

@@ -34,8 +34,10 @@ type NativeAnswer struct {
 	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
 	Status int
 	Header http.Header
-	// Body is the body of an HTTP answer, or the records of a Bolt answer as JSON.
+	// Body is the body of an HTTP answer, or the rows of a Bolt answer: a JSON array each, with a newline behind it.
 	Body []byte
+	// Bolt is the head of a Bolt answer. An interceptor that answers by itself may leave it out: then the rows have no columns' names.
+	Bolt *abi.BoltResult
 }
 
 // NativeFailure is the error of a Bolt server that answered with a failure.

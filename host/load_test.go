@@ -153,6 +153,10 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"manifest of another ABI", goodModule().says(`"abi":"mh1"`, `"abi":"mh1-extism"`).bytes(t), []string{`its manifest says abi "mh1-extism"`}},
 		{"routes without the power to send", goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"http"}],"routes":[{"name":"r","origin":"o","method":"GET","path":"/","class":"read"}],"config_schema"`).bytes(t),
 			[]string{"does not import http_send", "routes[0]"}},
+		{"statements without the power to run them", goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"bolt"}],"routes":[{"name":"r","origin":"o","statement":"RETURN 1","class":"read"}],"config_schema"`).bytes(t),
+			[]string{"does not import bolt_run", "routes[0]"}},
+		{"the power to run statements without any", goodModule().with(wasmFunc{abi.HostModule, abi.ImportBoltRun, []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, i64}).bytes(t),
+			[]string{"imports bolt_run", "no route of protocol bolt"}},
 		{"background without its export", goodModule().says(`"config_schema"`, `"background":[{"export":"readiness","interval_ms":1000,"class":"read"}],"config_schema"`).bytes(t), []string{"no export readiness", "background[0]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,6 +42,8 @@ type Provider struct {
 
 	testSessions *regexp.Regexp
 
+	background backgroundWork
+
 	setUp sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string

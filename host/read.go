@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -97,15 +98,33 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
 	}
-	defer sc.endTurn()
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
-		return err
+	err = func() error {
+		if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+			return err
+		}
+		return o.at(ctx, sc, nil)
+	}()
+	if err != nil || !slices.Contains(o.provider.module.Manifest.YieldsScope, o.call.op) {
+		defer sc.endTurn()
+		if err == nil {
+			err = o.enter(ctx, in, out)
+		}
+		if err != nil {
+			return err
+		}
+		return o.commitState(ctx)
 	}
-	if err := o.at(ctx, sc, nil); err != nil {
-		return err
-	}
+	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation is still the same.
+	sc.endTurn()
 	if err := o.enter(ctx, in, out); err != nil {
 		return err
+	}
+	if err := sc.takeTurn(context.WithoutCancel(ctx), o.call.op); err != nil {
+		return err
+	}
+	defer sc.endTurn()
+	if now := sc.generation.Load(); now != o.call.generation {
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now, o.call.generation)).WithReason("generation")
 	}
 	return o.commitState(ctx)
 }

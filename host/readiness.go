@@ -57,8 +57,8 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, until tim
 	skipped := false
 	answer := new(abi.BackendReadiness)
 	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: max(0, time.Until(until).Milliseconds())}, answer, func() { skipped = true })
-	if err != nil && abi.CodeOf(err) == abi.CodeTimeout {
-		return false, nil // pending, as the last look says
+	if code := abi.CodeOf(err); err != nil && (code == abi.CodeTimeout || code == abi.CodeConflict) {
+		return false, nil // pending, as the last look says; after a conflict it runs again
 	}
 	return err == nil && !skipped && answer.Status != abi.ReadinessPending, err
 }

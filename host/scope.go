@@ -19,12 +19,13 @@ type scopeKey [16]byte
 
 // Tables of host records.
 const (
-	tableScopes  state.Table = "scopes"  // scopeKey -> scopeRecord
-	tableLedger  state.Table = "ledger"  // space, event id -> ledgerEntry
-	tableUnseen  state.Table = "unseen"  // space, event id -> scopeKey: what is not known to be retrievable yet
-	tableTrimmed state.Table = "trimmed" // space -> 1: retention has dropped receipts
-	tableSmokes  state.Table = "smokes"  // smokeKey -> smokeRecord
-	tableModes   state.Table = "modes"   // slot, or scope and scopeKey -> modeRecord
+	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
+	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
+	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey: what is not known to be retrievable yet
+	tableTrimmed    state.Table = "trimmed"    // space -> 1: retention has dropped receipts
+	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
+	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
+	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
 )
 
 // scopeRecord is what the store keeps of a scope.

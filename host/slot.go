@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,8 +181,21 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	c, total := o.call, time.Since(o.began)
 	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = c.scope, c.generation, c.io
+	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
 	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(c.backend), ms(o.pluginTime()), ms(max(0, total-c.guest))
 	return t
+}
+
+// sideEffects adds what the manifest says of the routes that were used to what the plugin said.
+func (o *operation) sideEffects(said []string) []string {
+	for _, io := range o.call.io {
+		if r := o.provider.routes[io.Route]; r != nil && r.decl.SideEffects != "" {
+			if effect := io.Route + ": " + r.decl.SideEffects; !slices.Contains(said, effect) {
+				said = append(said, effect)
+			}
+		}
+	}
+	return said
 }
 
 // errReadState is the refusal of state writes in an operation that only reads.

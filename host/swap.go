@@ -51,6 +51,7 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
+	s.startBackground(next)
 	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
 	if old != nil {
 		s.drain(old.provider)
@@ -210,6 +211,7 @@ func (p *Provider) warm(ctx context.Context) error {
 
 // drain closes a provider that no longer serves, once its last call has left.
 func (s *Slot) drain(p *Provider) {
+	p.background.end()
 	began := time.Now()
 	s.drains.Add(1)
 	go func() {
@@ -227,6 +229,7 @@ func (s *Slot) Close(ctx context.Context) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if v := s.current.Swap(nil); v != nil {
+		v.provider.background.end()
 		if err := v.provider.close(ctx); err != nil {
 			return err
 		}

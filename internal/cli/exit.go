@@ -22,13 +22,14 @@ const (
 )
 
 const exitHelp = `0    done
-1    failed: the backend answered with an error, state cannot be used, or a defect (backend, isolation_breach, internal, unavailable for good)
+1    failed: the backend answered with an error, state cannot be used, or a defect (backend, isolation_breach, internal, unavailable for good);
+     conformance: a clause fails
 2    the command line, the configuration or the input is wrong (invalid_argument, too_large)
-3    failed for now, the same command may work later (unavailable, timeout, rate_limited)
+3    failed for now, the same command may work later (unavailable, timeout, rate_limited); conformance: a clause is pending
 4    refused (denied, unauthenticated, read_only)
 5    conflict or not_found
 6    unsupported: the provider lacks the capability
-7    partly done: record could not record some of the events
+7    partly done: record could not record some of the events; conformance: a clause is inconclusive
 130  interrupted
 
 With --json an error is one object on standard output: {"error": {"code": ..., "message": ..., "hint": ..., "retryable": ..., ...}}.

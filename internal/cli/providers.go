@@ -65,7 +65,7 @@ func powers(imports []string) []string {
 	for _, p := range []struct {
 		name      string
 		functions []string
-	}{{"http", []string{abi.ImportHTTPSend}},
+	}{{"http", []string{abi.ImportHTTPSend}}, {"bolt", []string{abi.ImportBoltRun}},
 		{"state", []string{abi.ImportStateGet, abi.ImportStatePut, abi.ImportStateDelete, abi.ImportStateList, abi.ImportStateAppend, abi.ImportStateRead}},
 		{"tokens", []string{abi.ImportTokensCount, abi.ImportTokensFit}}, {"log", []string{abi.ImportLog}}} {
 		if slices.ContainsFunc(p.functions, func(f string) bool { return slices.Contains(imports, f) }) {

@@ -50,7 +50,7 @@ func (a *app) root() *cobra.Command {
 		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand()}},
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(), a.retrieveCommand(), a.healthCommand(),
 			a.setupCommand(), a.resetCommand(), a.modeCommand()}},
-		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.packCommand()}},
+		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
 	}
 	for _, g := range groups {

@@ -230,9 +230,10 @@ func fieldComments() map[string]map[string]string {
 			"formatted_context": "formatted_context is one memory-context element, or the empty string when there is no memory.",
 		},
 		"RouteDecl": {
-			"match":     "match holds JSON Pointers into the request body with the values they must have.",
-			"method":    "method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.",
-			"statement": "statement is of Bolt routes: the whole text, parameters by $name.",
+			"match":        "match holds JSON Pointers into the request body with the values they must have.",
+			"method":       "method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.",
+			"side_effects": "side_effects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
+			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
 		},
 		"RunManifest": {
 			"backend":         "Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.",

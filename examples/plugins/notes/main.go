@@ -57,7 +57,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	fitted, err := format(c, found, r.Budget)
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Raw: abi.RawResult{Calls: found[fitted.First:fitted.End]},
-		Trace: &abi.Trace{BackendName: "notes", ResultState: abi.ResultEmpty, FilterMode: abi.FilterNone, AsOfMode: "ignored"}}
+		Trace: &abi.Trace{BackendName: "notes", ResultState: abi.ResultEmpty, FilterMode: abi.FilterNone,
+			FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone), AsOfMode: "ignored"}}
 	fitted.Report(result.Trace, r.Budget)
 	for i := range result.Raw.Calls {
 		result.Trace.ResultState = abi.ResultResults

@@ -14,10 +14,13 @@ type Struct struct {
 	Fields []any
 }
 
+// Packed is a value that is packed already: what Pack takes as it is.
+type Packed []byte
+
 // maxDepth bounds how deep values nest in what Unpack reads.
 const maxDepth = 64
 
-// Pack appends a value: nil, bool, int, int64, float64, string, []byte, []any, []string, map[string]any or Struct. It panics on any other type, and on
+// Pack appends a value: nil, bool, int, int64, float64, string, []byte, []any, []string, map[string]any, Struct or Packed. It panics on any other type, and on
 // more than 15 fields: a fake's own mistake.
 //
 // Source: PackStream, https://neo4j.com/docs/bolt/current/packstream/.
@@ -63,6 +66,8 @@ func Pack(dst []byte, value any) []byte {
 			dst = Pack(Pack(dst, k), v[k])
 		}
 		return dst
+	case Packed:
+		return append(dst, v...)
 	case Struct:
 		if len(v.Fields) > 15 {
 			panic(fmt.Sprintf("bolt: a structure of %d fields", len(v.Fields)))

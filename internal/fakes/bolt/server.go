@@ -41,6 +41,8 @@ type Query struct {
 	Timeout time.Duration
 	// User is who logged on; empty for nobody.
 	User string
+	// Bookmarks are the transactions that the client wants to see.
+	Bookmarks []string
 }
 
 // Statement is something that the server can be asked.
@@ -55,6 +57,8 @@ type Statement struct {
 type Answer struct {
 	Columns []string
 	Rows    [][]any
+	// PackedRows are whole rows, packed, in place of Rows: a benchmark does not want to measure Pack.
+	PackedRows []Packed
 	// Counters are named as in nodes-created.
 	Counters map[string]int64
 	// Failure, when set, is the answer in place of rows.

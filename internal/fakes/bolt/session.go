@@ -286,6 +286,11 @@ func (s *session) transaction(d map[string]any) Query {
 	if text(d, "mode") == "r" {
 		q.Mode = "r"
 	}
+	bookmarks, _ := d["bookmarks"].([]any)
+	for _, b := range bookmarks {
+		name, _ := b.(string)
+		q.Bookmarks = append(q.Bookmarks, name)
+	}
 	return q
 }
 
@@ -328,17 +333,22 @@ func (s *session) run(ctx context.Context, resets <-chan struct{}, m Struct) err
 // pull sends or discards the next n rows, all that are left for -1.
 func (s *session) pull(d map[string]any, discard bool) error {
 	n := number(d, "n")
-	for left := len(s.answer.Rows) - s.sent; left > 0 && n != 0; left, n = left-1, n-1 {
+	total := max(len(s.answer.Rows), len(s.answer.PackedRows))
+	for left := total - s.sent; left > 0 && n != 0; left, n = left-1, n-1 {
 		if s.answer.DropAfter > 0 && s.sent >= s.answer.DropAfter {
 			_ = s.out.Flush()
 			return errBye
 		}
-		if !discard {
+		switch {
+		case discard:
+		case s.answer.PackedRows != nil:
+			s.send(msgRecord, s.answer.PackedRows[s.sent])
+		default:
 			s.send(msgRecord, s.answer.Rows[s.sent])
 		}
 		s.sent++
 	}
-	if s.sent < len(s.answer.Rows) {
+	if s.sent < total {
 		return s.succeed(map[string]any{"has_more": true})
 	}
 	s.state = ready

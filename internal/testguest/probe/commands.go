@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-faster/jx"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -84,6 +86,14 @@ func do(c *sdk.Call, command string) (string, error) {
 		outside()
 	case "http":
 		return call(c, words)
+	case "bolt":
+		return query(c, words)
+	case "bolt_pull":
+		words = append(words, "", "")
+		_, rows, err := c.Bolt(words[0], []byte(words[1]))
+		return strconv.Itoa(len(rows)), err
+	case "bolt_count":
+		return countRows(c, words)
 	case "write_in_read":
 		return "", c.Put("k", []byte("v"), sdk.AnyVersion)
 	case "put", "get", "del", "list", "append", "read":
@@ -176,6 +186,34 @@ func call(c *sdk.Call, words []string) (string, error) {
 		return "", err
 	}
 	return string(abi.Marshal(head)) + " " + string(answer), nil
+}
+
+// query runs a statement.
+func query(c *sdk.Call, words []string) (string, error) {
+	words = append(words, "")
+	head, rows, err := c.Bolt(words[0], []byte(words[1]))
+	if err != nil {
+		return "", err
+	}
+	return string(abi.Marshal(head)) + " " + string(rows), nil
+}
+
+// countRows runs a statement and walks its rows.
+func countRows(c *sdk.Call, words []string) (string, error) {
+	words = append(words, "")
+	_, rows, err := c.Bolt(words[0], []byte(words[1]))
+	if err != nil {
+		return "", err
+	}
+	n, values := 0, 0
+	err = sdk.EachRow(rows, func(row []byte) error {
+		n++
+		return sdk.EachColumn(row, func(_ int, d *jx.Decoder) error {
+			values++
+			return d.Skip()
+		})
+	})
+	return strconv.Itoa(n) + " rows, " + strconv.Itoa(values) + " values", err
 }
 
 // quote makes a JSON string.

@@ -32,6 +32,9 @@ func healthOf(n uint32) uint64 { return sdk.Serve(n, health) }
 //go:wasmexport readiness
 func readiness(n uint32) uint64 { return sdk.Serve(n, ready) }
 
+//go:wasmexport wait_until_ready
+func waitUntilReady(n uint32) uint64 { return sdk.Serve(n, work) }
+
 //go:wasmexport find_event
 func findEvent(n uint32) uint64 { return sdk.Serve(n, find) }
 

@@ -196,6 +196,21 @@ func ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) 
 	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "told"}, nil
 }
 
+// work does what key "work" says, and notes that it was there.
+func work(c *sdk.Call, _ *abi.WaitRequest) (*abi.BackendReadiness, error) {
+	commands, _, err := c.Get("work")
+	if err != nil {
+		return nil, err
+	}
+	for _, command := range strings.Split(string(commands), "|") {
+		if _, err := do(c, strings.ReplaceAll(command, ",", " ")); err != nil {
+			return nil, err
+		}
+	}
+	_, err = c.Append("worked", []byte(c.Now))
+	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "worked"}, err
+}
+
 func count(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	_, last, err := c.Read(abi.StateReadRequest{Log: "events", Limit: 1})
 	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "event", Count: last}}, Complete: true, Quiescent: true}, err

@@ -50,6 +50,7 @@ const (
 	queryWrites fault = "query_writes" // 11: a native query writes, by a route that the manifest calls read
 
 	deniesEvents fault = "denies_events" // 12: find_event never finds
+	unsureEvents fault = "unsure_events" // none: find_event never knows, and says so
 
 	sharedCache fault = "shared_cache" // 13: answers are cached in a global without the scope
 	reorders    fault = "reorders"     // 13: sends a batch backwards

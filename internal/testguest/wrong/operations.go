@@ -112,14 +112,14 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny", ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
+	if answer == nil { // no such scope yet
+		s.tell(result, r, nil)
+		return result, nil
+	}
 	if s.fault == writesInReads {
 		if _, err := s.call(c, "add_called_read", nil, []byte(`{"event_id":"log","text":"somebody asked"}`)); err != nil {
 			return nil, err
 		}
-	}
-	if answer == nil { // no such scope yet
-		s.tell(result, r, nil)
-		return result, nil
 	}
 	items, err := parseItems(answer)
 	if err != nil && s.fault != swallowsErrors {
@@ -337,14 +337,14 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 		return nil, err
 	}
 	found := &abi.FindEventAnswer{Found: "absent"}
-	if waiting.Status == abi.ReadinessPending { // it may be in the queue, where nobody can look
+	if waiting.Status == abi.ReadinessPending || s.fault == unsureEvents { // it may be in the queue, where nobody can look
 		found.Found, found.RetryAfterMS = "unknown", sdk.Ptr(int64(100))
 	}
 	answer, err := s.call(c, "list", []abi.QueryParam{{Key: "event_id", Value: r.EventID}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if answer == nil || s.fault == deniesEvents {
+	if answer == nil || s.fault == deniesEvents || s.fault == unsureEvents {
 		return found, nil
 	}
 	items, err := parseItems(answer)

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// backgroundWork is what the host does of its own accord while a provider serves. The zero value does nothing.
+type backgroundWork struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// end stops the work and waits for a run that is under way to be stopped.
+func (b *backgroundWork) end() {
+	if b.stop != nil {
+		b.stop()
+		<-b.done
+	}
+}
+
+// backgroundTick is the longest time between two looks at what is due.
+const backgroundTick = 10 * time.Second
+
+// startBackground begins the work that a provider's manifest asks for.
+func (s *Slot) startBackground(p *Provider) {
+	decls := p.module.Manifest.Background
+	if len(decls) == 0 {
+		return
+	}
+	pause := backgroundTick
+	for _, d := range decls {
+		pause = min(pause, time.Duration(d.IntervalMS)*time.Millisecond)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.background = backgroundWork{stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(p.background.done)
+		tick := time.NewTicker(max(pause, 10*time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.runDue(ctx, p)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// runDue runs, one after another, what is due by the host's clock. A run that fails is logged and observed like any operation, and is due again after its interval.
+func (s *Slot) runDue(ctx context.Context, p *Provider) {
+	h := s.host
+	var scopes []scopeRecord
+	err := h.eachRecord(ctx, tableScopes, nil, func(r state.KeyValue) error {
+		var record scopeRecord
+		if err := json.Unmarshal(r.Value, &record); err == nil && record.Provider == p.name && record.Origin == p.originKey && record.Namespace == p.config.Namespace {
+			scopes = append(scopes, record)
+		}
+		return nil
+	})
+	if err != nil {
+		p.logger.Error("background work: the scopes cannot be read", "error", err)
+		return
+	}
+	for _, d := range p.module.Manifest.Background {
+		for i := range scopes {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := s.runIfDue(ctx, p, d, scopes[i].memoryScope()); err != nil && ctx.Err() == nil {
+				p.logger.Warn("background work", "export", d.Export, "run_id", scopes[i].RunID, "persona_id", scopes[i].PersonaID, "error", err)
+			}
+		}
+	}
+}
+
+// runIfDue runs one export for one scope. While the scope is read-only what writes stays due.
+func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, scope abi.MemoryScope) error {
+	sc, err := p.scopeOf(scope)
+	if err != nil {
+		return err
+	}
+	key := append(sc.key[:], d.Export...)
+	stored, err := s.host.store.Record(ctx, tableBackground, key)
+	if err != nil {
+		return stateError(err)
+	}
+	now := s.host.now()
+	if len(stored) == 8 {
+		last := time.UnixMilli(int64(binary.BigEndian.Uint64(stored)))
+		if since := now.Sub(last); since >= 0 && since < time.Duration(d.IntervalMS)*time.Millisecond {
+			return nil
+		}
+	}
+	if d.Class != abi.ClassRead && s.mode.isReadOnly(sc) {
+		return nil
+	}
+	var b state.Batch
+	b.PutRecord(tableBackground, key, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())))
+	if _, err := s.host.store.Commit(ctx, &b); err != nil {
+		return stateError(err)
+	}
+	if d.Export == abi.OpReadiness {
+		_, err := s.lookReady(ctx, &abi.ReadinessRequest{Scope: scope})
+		return err
+	}
+	return s.work(ctx, p, scope)
+}
+
+// work lets the guest do its outstanding work for a scope.
+func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
+	o := s.beginOn(p, abi.OpWaitUntilReady)
+	defer o.end(&err)
+	return o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds()}, new(abi.BackendReadiness), func() {})
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBackgroundWorkRunsWhenItIsDue(t *testing.T) {
+	s, _, clock := scriptedSlot(t, Options{})
+	ctx := context.Background()
+	p := s.current.Load().provider
+	told(t, s, "e1", "put work append,did,it")
+	due := func() string {
+		t.Helper()
+		s.runDue(ctx, p)
+		return retrieved(t, s, "read did")[0]
+	}
+	assert.Equal(t, "1=it ", due())
+	assert.Equal(t, "1=it ", due(), "not due again")
+	clock.add(time.Minute)
+	assert.Equal(t, "1=it 2=it ", due())
+	_, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	clock.add(time.Minute)
+	assert.Equal(t, "1=it 2=it ", due(), "nothing is worked off while read-only")
+	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
+	require.NoError(t, err)
+	assert.Equal(t, "1=it 2=it 3=it ", due(), "it stayed due")
+	clock.add(-24 * time.Hour)
+	assert.Equal(t, "1=it 2=it 3=it 4=it ", due(), "a clock that goes back stops nothing")
+}
+
+func TestBackgroundWorkOfOtherProvidersScopesIsNotTouched(t *testing.T) {
+	s, _, _ := scriptedSlot(t, Options{})
+	told(t, s, "e1", "put work append,did,it")
+	c := s.current.Load().provider.config
+	c.Name = "probe_backend"
+	_, err := s.Swap(context.Background(), c)
+	require.NoError(t, err)
+	s.runDue(context.Background(), s.current.Load().provider)
+	c.Name = "probe"
+	_, err = s.Swap(context.Background(), c)
+	require.NoError(t, err)
+	assert.Equal(t, []string{""}, retrieved(t, s, "read did"))
+}
+
+// yielding is a slot whose background work hangs in a native call until the test lets it go on.
+func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
+	t.Helper()
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-goOn
+	}))
+	t.Cleanup(server.Close)
+	s = netSlot(t, server.URL, Options{})
+	told(t, s, "e1", "put work http,get|"+work+"; put k 1")
+	return s, func(meanwhile func()) error {
+		done := make(chan error, 1)
+		go func() { done <- s.work(context.Background(), s.current.Load().provider, testScope) }()
+		select {
+		case <-arrived:
+		case err := <-done:
+			require.NoError(t, err)
+			t.Fatal("the work ended before its native call")
+		}
+		meanwhile()
+		close(goOn)
+		return <-done
+	}
+}
+
+func TestWorkThatYieldsLetsOtherWritesPass(t *testing.T) {
+	s, during := yielding(t, "append,did,it")
+	require.NoError(t, during(func() { told(t, s, "e2", "append turns meanwhile") }))
+	assert.Equal(t, []string{"1=it ", "1=meanwhile "}, retrieved(t, s, "read did; read turns"))
+}
+
+func TestWorkThatYieldsCommitsByVersion(t *testing.T) {
+	s, during := yielding(t, "put,k,mine,1")
+	err := during(func() { told(t, s, "e2", "put k theirs") })
+	requireCode(t, err, abi.CodeConflict)
+	assert.Equal(t, []string{"theirs", ""}, retrieved(t, s, "get k; read worked"), "all of it or nothing")
+}
+
+func TestWorkThatYieldsDoesNotReachIntoTheNextGeneration(t *testing.T) {
+	s, during := yielding(t, "append,did,it")
+	err := during(func() {
+		_, err := s.ResetScope(context.Background(), testScope)
+		require.NoError(t, err)
+	})
+	requireCode(t, err, abi.CodeConflict, "reset meanwhile")
+	assert.Equal(t, []string{""}, retrieved(t, s, "read did"))
+}
+
+func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{})
+	b.ready = `{"status":"pending","event_ids":{},"method":"script"}`
+	told(t, s, "e1", "echo ask; put work append,did,it")
+	look := func(ms int64) {
+		t.Helper()
+		r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: testScope, TimeoutMS: ms})
+		require.NoError(t, err)
+		assert.Equal(t, abi.ReadinessPending, r.Status, "time over is pending")
+	}
+	look(0)
+	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "one look does no work")
+	look(5)
+	assert.NotEqual(t, []string{""}, retrieved(t, s, "read did"))
+	told(t, s, "e2", "echo ask; del did")
+	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	look(5)
+	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "nothing is worked off while read-only")
+}
