@@ -25,7 +25,7 @@ func (e *Env) installed(name, recipe string, fill func(dir string) error) (strin
 	if err != nil {
 		return "", err
 	}
-	defer gate.Close() //nolint:errcheck // closing gives the lock back
+	defer gate.Close()
 	if err := lock(gate); err != nil {
 		return "", err
 	}

@@ -111,7 +111,7 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer driver.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is under way
+	defer driver.Close(context.WithoutCancel(ctx))
 	return n, e.ready(ctx, n.process, 120*time.Second, driver.VerifyConnectivity)
 }
 

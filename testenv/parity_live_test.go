@@ -50,10 +50,10 @@ func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResul
 	talk := loadConversation(t)
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
 	require.NoError(t, err)
-	defer h.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the end of a test
+	defer h.Close(context.WithoutCancel(ctx))
 	slot, err := h.Open(ctx, config)
 	require.NoError(t, err)
-	defer slot.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the end of a test
+	defer slot.Close(context.WithoutCancel(ctx))
 
 	scopes := map[abi.MemoryScope]map[string]string{}
 	for _, e := range talk.events {

@@ -21,7 +21,6 @@ type process struct {
 	logFile string
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when it has ended
-	err     error         // how it ended; read after done
 	ended   bool          // by end
 }
 
@@ -109,7 +108,7 @@ func (e *Env) run(ctx context.Context, c command) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // a log
+	defer out.Close()
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, out, out
 	cmd.Env = append(os.Environ(), c.env...) // installers need the machine's proxies and mirrors
@@ -138,7 +137,7 @@ func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v; log %s\n%s", p.name, p.err, p.logFile, tail(p.logFile, 25))
+			return fmt.Errorf("%s ended before it was ready (%s); log %s\n%s", p.name, p.cmd.ProcessState, p.logFile, tail(p.logFile, 25))
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready within %s: %w; log %s\n%s", p.name, within, last, p.logFile, tail(p.logFile, 25))
 		case <-tick.C:
@@ -162,7 +161,7 @@ func answers(url string, header ...string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer res.Body.Close() //nolint:errcheck // read to its end below
+		defer res.Body.Close()
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
 		if res.StatusCode >= 500 {
 			return fmt.Errorf("%s: %s %s", url, res.Status, body)

@@ -44,7 +44,7 @@ func (p *process) run(out *os.File, started chan<- error) {
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {
-		p.err = p.cmd.Wait()
+		_ = p.cmd.Wait() // how it ended stands in ProcessState
 	}
 	_ = out.Close()
 	close(p.done)

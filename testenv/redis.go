@@ -52,7 +52,7 @@ func pingRedis(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // the answer is read
+	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return err
 	}

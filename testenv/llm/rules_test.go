@@ -109,7 +109,7 @@ func TestNanobotDreamEditsThenEnds(t *testing.T) {
 	purpose, answer := Reply(p)
 	require.Equal(t, "nanobot.dream", purpose)
 	require.Len(t, answer.Calls, 1)
-	var edit struct{ Path, Old_text, New_text string } //nolint:revive // the tool's own names
+	var edit struct{ Path, Old_text, New_text string }
 	require.NoError(t, json.Unmarshal([]byte(answer.Calls[0].Arguments), &edit))
 	require.Equal(t, "USER.md", edit.Path)
 	require.Equal(t, "- I prefer a window seat. (2026-01-01)", edit.Old_text)

@@ -77,9 +77,9 @@ func New(options Options) *Server {
 	}
 	s.mux.HandleFunc("GET /admin/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.faults.all()) })
 	s.mux.HandleFunc("POST /admin/faults", s.postFaults)
-	s.mux.HandleFunc("DELETE /admin/faults", func(w http.ResponseWriter, _ *http.Request) { s.ClearFaults(); w.WriteHeader(204) })
+	s.mux.HandleFunc("DELETE /admin/faults", func(w http.ResponseWriter, _ *http.Request) { s.ClearFaults(); w.WriteHeader(http.StatusNoContent) })
 	s.mux.HandleFunc("GET /admin/log", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Log()) })
-	s.mux.HandleFunc("DELETE /admin/log", func(w http.ResponseWriter, _ *http.Request) { s.ClearLog(); w.WriteHeader(204) })
+	s.mux.HandleFunc("DELETE /admin/log", func(w http.ResponseWriter, _ *http.Request) { s.ClearLog(); w.WriteHeader(http.StatusNoContent) })
 	s.mux.HandleFunc("GET /admin/counts", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Counts()) })
 	return s
 }
@@ -155,7 +155,7 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 		writeError(w, 400, err.Error())
 		return
 	}
-	w.WriteHeader(204)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func readBody[T any](w http.ResponseWriter, r *http.Request) (*T, bool) {

@@ -22,14 +22,20 @@ func serve(t *testing.T) (*Server, string) {
 	return s, h.URL
 }
 
-func post(t *testing.T, url, body string) (*http.Response, string) {
+// head of an answer whose body has been read.
+type head struct {
+	StatusCode int
+	Header     http.Header
+}
+
+func post(t *testing.T, url, body string) (head, string) {
 	t.Helper()
 	res, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
-	return res, string(text)
+	return head{res.StatusCode, res.Header}, string(text)
 }
 
 const extraction = `{"model":"m","response_format":{"type":"json_object"},"messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"## New Messages\nuser: I like tea.\n\n## Observation Date\nx"}]}]}`
@@ -52,10 +58,10 @@ func TestChatEmbeddingsModelsAndCounts(t *testing.T) {
 	require.Contains(t, body, `"results":[{"index":1,`)
 	_, body = post(t, url+"/v1/responses", `{"model":"m","input":[{"role":"user","content":"<CURRENT MESSAGE>mara: I like tea.</CURRENT MESSAGE>"}],"text":{"format":{"type":"json_schema","name":"ExtractedEntities","schema":{}}}}`)
 	require.Contains(t, body, `\"name\":\"tea\"`)
-	res, err = http.Get(url + "/v1/models")
+	models, err := http.Get(url + "/v1/models")
 	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, 200, res.StatusCode)
+	require.NoError(t, models.Body.Close())
+	require.Equal(t, 200, models.StatusCode)
 }
 
 func TestStreamEndsWithDone(t *testing.T) {
@@ -128,7 +134,7 @@ func TestEveryWayToSpoilTheExchange(t *testing.T) {
 		for range 3 {
 			res, _ := post(t, url+"/v1/chat/completions", extraction)
 			statuses = append(statuses, res.StatusCode)
-			if res.StatusCode == 429 {
+			if res.StatusCode == http.StatusTooManyRequests {
 				require.Equal(t, "2", res.Header.Get("Retry-After"))
 			}
 		}
@@ -139,7 +145,7 @@ func TestEveryWayToSpoilTheExchange(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		s, url := serve(t)
 		require.NoError(t, s.Fail(Fault{Mode: Down}))
-		_, err := http.Post(url+"/v1/embeddings", "application/json", strings.NewReader(`{"input":"a"}`))
+		_, err := http.Post(url+"/v1/embeddings", "application/json", strings.NewReader(`{"input":"a"}`)) //nolint:bodyclose // there is none
 		require.Error(t, err)
 	})
 	t.Run("slow until the client goes", func(t *testing.T) {
@@ -148,7 +154,7 @@ func TestEveryWayToSpoilTheExchange(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		failed := make(chan error, 1)
 		go func() {
-			req, _ := http.NewRequestWithContext(ctx, "POST", url+"/v1/chat/completions", strings.NewReader(extraction))
+			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(extraction))
 			_, err := http.DefaultClient.Do(req) //nolint:bodyclose // there is none
 			failed <- err
 		}()
@@ -208,14 +214,14 @@ func TestAdminRoutes(t *testing.T) {
 	require.Equal(t, 400, res.StatusCode)
 	require.Contains(t, body, "explode")
 	req, _ := http.NewRequest(http.MethodDelete, url+"/admin/faults", nil)
-	res, err := http.DefaultClient.Do(req)
+	cleared, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
+	require.NoError(t, cleared.Body.Close())
 	res, _ = post(t, url+"/v1/chat/completions", extraction)
 	require.Equal(t, 200, res.StatusCode)
-	res, err = http.Get(url + "/admin/log")
+	shown, err := http.Get(url + "/admin/log")
 	require.NoError(t, err)
-	defer res.Body.Close()
-	log, _ := io.ReadAll(res.Body)
+	defer shown.Body.Close()
+	log, _ := io.ReadAll(shown.Body)
 	require.Equal(t, 2, bytes.Count(log, []byte(`"purpose":"mem0.extract"`)))
 }
