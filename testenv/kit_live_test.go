@@ -18,10 +18,11 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's block.
-func conform(t *testing.T, b *Backend, provider string, extra map[string]any) {
+// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's block. readyWithin is how long a scope
+// may take until what was recorded can be retrieved; a busy machine needs several times what an idle one does.
+func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duration, extra map[string]any) {
 	t.Helper()
-	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: 30 * time.Second}
+	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: readyWithin}
 	if b.Env != nil && b.Env.Stub != nil {
 		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,16 +23,16 @@ func TestLive_mem0(t *testing.T) {
 			b.Config["api_key"] = map[string]any{"secret": "mem0"}
 			b.Secrets["mem0"] = Secret{Value: key, Origin: url}
 		}
-		t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", nil) })
-		t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", nil) })
+		t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", 30*time.Second, nil) })
+		t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", 30*time.Second, nil) })
 		return
 	}
 	m := Mem0Server(t)
 	b := m.Backend()
 	b.Env = m.Env
 	t.Run("gateway/recordings", func(t *testing.T) { mem0Recordings(t, m) })
-	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", nil) })
-	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", nil) })
+	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", 30*time.Second, nil) })
+	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", 30*time.Second, nil) })
 	t.Run("parity/mem0", func(t *testing.T) { mem0Parity(t, m, b, "mem0") })
 	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag") })
 }

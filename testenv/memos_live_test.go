@@ -4,6 +4,7 @@ package testenv
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,7 @@ func TestLive_memos(t *testing.T) {
 			m, err := newForTest(t).StartMemOS(t.Context(), graph)
 			require.NoError(t, err)
 			for _, mode := range []string{"sync/fast", "sync/fine", "async"} {
-				t.Run("kit/"+mode, func(t *testing.T) { conform(t, m.Backend(), "memos", map[string]any{"add_mode": mode}) })
+				t.Run("kit/"+mode, func(t *testing.T) { conform(t, m.Backend(), "memos", 60*time.Second, map[string]any{"add_mode": mode}) })
 			}
 			for _, mode := range []string{"sync/fast", "sync/fine"} {
 				t.Run("parity/"+mode, func(t *testing.T) { memosParity(t, m, mode) })
