@@ -5,6 +5,7 @@ package testenv
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 func TestLive_graphiti(t *testing.T) {
 	g, err := newForTest(t).StartGraphiti(t.Context())
 	require.NoError(t, err)
+	t.Run("a contradiction closes the old fact", func(t *testing.T) { graphitiContradiction(t, g) })
 	// Parity first: the kit's faults can end the REST service's only worker.
 	for _, surface := range []string{"mcp", "rest"} {
 		t.Run("parity/"+surface, func(t *testing.T) { graphitiParity(t, g, surface) })
@@ -60,4 +62,30 @@ func graphitiParity(t *testing.T, g *Graphiti, surface string) {
 		}
 		return answers
 	}, nil)
+}
+
+// graphitiContradiction: a fact that a later one replaces has an end, is marked, and names the event that said it.
+func graphitiContradiction(t *testing.T, g *Graphiti) {
+	for _, surface := range []string{"mcp", "rest"} {
+		config := g.Backend(surface, true).providerConfig(t, "graphiti", nil)
+		config.Namespace = "contradiction-" + surface
+		result := tell(t, config, "How should I sit on flights?", turn("seat-1", "2026-01-12T08:00:00Z", "I prefer window seats on flights."), turn("seat-2", "2026-04-21T08:00:00Z", "I now prefer aisle seats on flights."))
+		var old, present *abi.Evidence
+		for i, e := range result.Evidence {
+			switch {
+			case strings.Contains(e.Text, "window"):
+				old = &result.Evidence[i]
+			case strings.Contains(e.Text, "aisle"):
+				present = &result.Evidence[i]
+			}
+		}
+		require.NotNil(t, old, "%s: %s", surface, result.FormattedContext)
+		require.NotNil(t, present, "%s: %s", surface, result.FormattedContext)
+		require.True(t, old.Superseded != nil && *old.Superseded, "%s: the window is over", surface)
+		require.True(t, sameInstant("2026-04-21T08:00:00Z", old.InvalidAt), "%s: until %s", surface, old.InvalidAt)
+		require.True(t, sameInstant("2026-01-12T08:00:00Z", old.ValidAt), "%s: from %s", surface, old.ValidAt)
+		require.Empty(t, present.InvalidAt)
+		require.Equal(t, []string{"seat-1"}, old.SourceEventIDs)
+		require.Equal(t, []string{"seat-2"}, present.SourceEventIDs)
+	}
 }

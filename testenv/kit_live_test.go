@@ -55,3 +55,31 @@ func compiled(t *testing.T) string {
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
+
+// turn is an event of one user's message.
+func turn(id, at, said string) *abi.MemoryEvent {
+	return &abi.MemoryEvent{EventID: id, RunID: "live", UserID: "ann", SessionID: "s1", TurnID: id, Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
+}
+
+// tell records events one after the other, each when the one before is ready, and asks a question.
+func tell(t *testing.T, config host.ProviderConfig, question string, events ...*abi.MemoryEvent) *abi.RetrieveResult {
+	t.Helper()
+	ctx := t.Context()
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
+	require.NoError(t, err)
+	defer h.Close(context.WithoutCancel(ctx))
+	slot, err := h.Open(ctx, config)
+	require.NoError(t, err)
+	defer slot.Close(context.WithoutCancel(ctx))
+	scope := abi.MemoryScope{RunID: events[0].RunID, PersonaID: events[0].UserID}
+	for _, e := range events {
+		_, err := slot.RecordEvent(ctx, e)
+		require.NoError(t, err)
+		ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 120000})
+		require.NoError(t, err)
+		require.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.Warnings)
+	}
+	result, err := slot.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: scope, SessionID: "s2"})
+	require.NoError(t, err)
+	return result
+}

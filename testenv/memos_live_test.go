@@ -3,6 +3,7 @@
 package testenv
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,6 +20,9 @@ func TestLive_memos(t *testing.T) {
 			require.NoError(t, err)
 			for _, mode := range []string{"sync/fast", "sync/fine", "async"} {
 				t.Run("kit/"+mode, func(t *testing.T) { conform(t, m.Backend(), "memos", 60*time.Second, map[string]any{"add_mode": mode}) })
+			}
+			if graph == "neo4j-community" { // the other flavour loses a batch with a skill in it
+				t.Run("four groups", func(t *testing.T) { memosFourGroups(t, m) })
 			}
 			for _, mode := range []string{"sync/fast", "sync/fine"} {
 				t.Run("parity/"+mode, func(t *testing.T) { memosParity(t, m, mode) })
@@ -42,4 +46,26 @@ func memosParity(t *testing.T, m *MemOS, mode string) {
 		metadata, _ := item["metadata"].(map[string]any)
 		return metadata["relativity"]
 	})
+}
+
+// memosFourGroups: a turn with a wish and several tool calls gives memories of all four kinds, and the context has each under its own heading.
+func memosFourGroups(t *testing.T, m *MemOS) {
+	event := turn("groups-1", "2026-05-01T10:00:00Z", "I always prefer an aisle seat. Book me one again on flights AF1, AF2 and AF3.")
+	for i := range 3 {
+		id, arguments, seat := fmt.Sprintf("call_%d", i), fmt.Sprintf(`{"flight":"AF%d","kind":"aisle"}`, i+1), fmt.Sprintf(`{"seat":"%dC"}`, 10+i)
+		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: id, Name: "book_seat", Arguments: arguments}}},
+			abi.Message{Role: abi.RoleTool, ToolCallID: id, Content: &seat})
+	}
+	done := "Done: 10C, 11C and 12C, all on the aisle."
+	event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &done})
+	config := m.Backend().providerConfig(t, "memos", map[string]any{"add_mode": "sync/fine", "dedup": "no"})
+	config.Namespace = "four-groups"
+	result := tell(t, config, "Which aisle seat do I like, and how is one booked with book_seat?", event)
+	groups := map[string]int{}
+	for _, e := range result.Evidence {
+		groups[e.Group]++
+	}
+	for _, group := range []string{"text_mem", "pref_mem", "tool_mem", "skill_mem"} {
+		require.Positive(t, groups[group], "%s in %v\n%s", group, groups, result.FormattedContext)
+	}
 }
