@@ -20,13 +20,14 @@ type Mem0 struct {
 	Env         *Env
 }
 
-// StartMem0 installs what is missing (the first time: 320 MB, half a minute) and starts PostgreSQL and the gateway (about 4 s, 350 MB of memory).
-func (e *Env) StartMem0(ctx context.Context) (*Mem0, error) {
+// StartMem0 installs what is missing (the first time: 320 MB, half a minute) and starts PostgreSQL and the gateway (about 4 s, 350 MB of memory). Other pins,
+// such as "mem0ai==2.0.18", take the place of the usual ones.
+func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
-	bin, err := e.python(ctx, "mem0")
+	bin, err := e.python(ctx, "mem0", pins...)
 	if err != nil {
 		return nil, err
 	}

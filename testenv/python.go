@@ -7,17 +7,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
 //go:embed requirements/*.txt
 var requirements embed.FS
 
-// python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt.
-func (e *Env) python(ctx context.Context, name string) (string, error) {
+// python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt; other pins ("mem0ai==2.0.18") take the place of those
+// of the same packages.
+func (e *Env) python(ctx context.Context, name string, other ...string) (string, error) {
 	pins, err := requirements.ReadFile("requirements/" + name + ".txt")
 	if err != nil {
 		return "", err
+	}
+	for _, pin := range other {
+		project, _, _ := strings.Cut(pin, "==")
+		pins = regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(project)+`==.*$`).ReplaceAll(pins, []byte(pin))
 	}
 	python, err := e.tool(ctx, "python3", "python3", "python3-venv")
 	if err != nil {
