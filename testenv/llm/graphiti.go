@@ -89,7 +89,9 @@ func graphitiEdges(p *Prompt, text string) Answer {
 		known[strings.ToLower(name)] = name
 	}
 	var valid *string
-	if at, _, _ := strings.Cut(tagged(text, "REFERENCE_TIME"), " "); at != "" {
+	// "2026-04-21 08:00:00+00:00  # ISO 8601 ...": a time as Python prints it, and a comment.
+	at, _, _ := strings.Cut(tagged(text, "REFERENCE_TIME"), "#")
+	if at = strings.Replace(strings.TrimSpace(at), " ", "T", 1); at != "" {
 		valid = &at
 	}
 	list, seen := []edge{}, map[string]bool{}

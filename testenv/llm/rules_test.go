@@ -51,9 +51,9 @@ func TestGraphitiExtractsAndInvalidates(t *testing.T) {
 	entities := ask(t, "graphiti.entities", schema("ExtractedEntities", episode))
 	require.Equal(t, []any{"mara", "bot", "seats business trips"}, texts(entities["extracted_entities"], "name"))
 
-	edges := ask(t, "graphiti.edges", schema("ExtractedEdges", "<CURRENT_MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\n</CURRENT_MESSAGE>\n<ENTITIES>\n[{\"name\":\"mara\"},{\"name\":\"seats business trips\"}]\n</ENTITIES>\n<REFERENCE_TIME>\n2025-04-10T08:00:00Z  # ISO 8601\n</REFERENCE_TIME>"))
+	edges := ask(t, "graphiti.edges", schema("ExtractedEdges", "<CURRENT_MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\n</CURRENT_MESSAGE>\n<ENTITIES>\n[{\"name\":\"mara\"},{\"name\":\"seats business trips\"}]\n</ENTITIES>\n<REFERENCE_TIME>\n2025-04-10 08:00:00+00:00  # ISO 8601 (UTC)\n</REFERENCE_TIME>"))
 	require.Equal(t, []any{"mara now prefer aisle seats on business trips"}, texts(edges["edges"], "fact"))
-	require.Equal(t, []any{"2025-04-10T08:00:00Z"}, texts(edges["edges"], "valid_at"))
+	require.Equal(t, []any{"2025-04-10T08:00:00+00:00"}, texts(edges["edges"], "valid_at"))
 
 	resolved := ask(t, "graphiti.resolve_edge", schema("EdgeDuplicate", `<EXISTING FACTS>
 [{'idx': 0, 'fact': 'mara like tea'}]
