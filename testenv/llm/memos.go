@@ -119,7 +119,7 @@ func memosImplicit(text string) string {
 	conversation := payload(text, [2]string{"\nConversation:\n", "Output format"}, [2]string{"\n对话：\n", "输出格式"})
 	for _, s := range userStatements(memosTurns(conversation), "The user") {
 		if again.MatchString(s.Text) {
-			return toJSON([]any{map[string]any{"implicit_preference": "Wants it as before: " + s.Text, "context_summary": "repeated choice", "reasoning": "asked for it again", "topic": topicOf(s)}})
+			return toJSON([]any{map[string]any{"implicit_preference": "Wants it as before: " + s.Text, "context_summary": "The user asked for it again: " + s.Text, "reasoning": "repeated choice", "topic": topicOf(s)}})
 		}
 	}
 	return "[]"
