@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -150,7 +151,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		return p, nil, err
 	}
 	steps.begin("capabilities")
-	steps.end(verdictPass, strings.Join(p.capabilities(health).Capabilities, ", "))
+	steps.end(verdictPass, cmp.Or(strings.Join(p.capabilities(health).Capabilities, ", "), "the required operations alone"))
 	err = s.tryOut(ctx, p, health, steps)
 	return p, health, err
 }
