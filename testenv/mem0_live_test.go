@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,3 +96,6 @@ func mem0Ghosts(t *testing.T) {
 		require.NoError(t, h.Close(t.Context()))
 	}
 }
+
+// stubURL is the stub's address without /v1, for its control routes.
+func stubURL(e *Env) string { return strings.TrimSuffix(e.endpoint.BaseURL, "/v1") }

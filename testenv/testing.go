@@ -3,7 +3,6 @@ package testenv
 import (
 	"context"
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -45,6 +44,3 @@ func ForTest(t testing.TB, name string) *Backend {
 	}
 	return b
 }
-
-// stubURL is the stub's address without /v1, for its control routes.
-func stubURL(e *Env) string { return strings.TrimSuffix(e.endpoint.BaseURL, "/v1") }
