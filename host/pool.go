@@ -152,7 +152,7 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	// Its own clocks and randomness; no files, no arguments, no environment. Anonymous, so that several live side by side.
 	config := wazero.NewModuleConfig().WithName("").WithStdout(output).WithStderr(output).
 		WithSysWalltime().WithSysNanotime().WithRandSource(randomness{}).WithStartFunctions(abi.InitExport)
-	module, err := p.host.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
+	module, err := p.module.engine.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
 	if err != nil {
 		return nil, p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
 	}
