@@ -151,6 +151,8 @@ func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 		return w.codeSection(s)
 	case wasmbin.SectionData:
 		return w.dataSection(s)
+	case wasmbin.SectionTable:
+		return tableSection(s)
 	default:
 		return s.Data, nil
 	}
@@ -257,6 +259,24 @@ func (w *rewriter) exportSection(s *wasmbin.Section) ([]byte, error) {
 	return out, nil
 }
 
+// tableSection leaves the section as it is, unless there is more in it than types and limits.
+func tableSection(s *wasmbin.Section) ([]byte, error) {
+	r := s.Reader()
+	n, err := r.Count("tables")
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		if err := r.ReferenceType(); err != nil {
+			return nil, err
+		}
+		if _, err := r.Limits(); err != nil {
+			return nil, err
+		}
+	}
+	return s.Data, r.End()
+}
+
 // dataSection leaves the section as it is; only the globals that its offsets name are checked.
 func (w *rewriter) dataSection(s *wasmbin.Section) ([]byte, error) {
 	r := s.Reader()
@@ -327,9 +347,19 @@ func (w *rewriter) elementSegment(r *wasmbin.Reader, out []byte) ([]byte, error)
 		}
 	}
 	start = r.Pos()
-	if flags&3 != 0 {
-		if _, err := r.Byte("kind of elements"); err != nil {
+	switch {
+	case flags&3 == 0:
+	case expressions:
+		if err := r.ReferenceType(); err != nil {
 			return nil, err
+		}
+	default:
+		kind, err := r.Byte("kind of elements")
+		if err != nil {
+			return nil, err
+		}
+		if kind != 0 {
+			return nil, r.Errorf("elements of kind %d, want 0 (functions)", kind)
 		}
 	}
 	n, err := r.Count("elements")

@@ -1,5 +1,7 @@
 package wasmbin
 
+import "bytes"
+
 // Opcode is an instruction: its byte, or its prefix byte and the number behind it (0xfc08 is memory.init).
 type Opcode uint32
 
@@ -77,8 +79,10 @@ type Instruction struct {
 
 // Instruction reads the next instruction into in.
 //
-// Errors: truncated; an instruction beyond WebAssembly 2.0 (tail calls, threads, several memories, exceptions, relaxed SIMD, garbage collection). Which of the
-// instructions of 2.0 may stand where is not checked.
+// It reads exactly what it knows: who rewrites code must not take for one instruction what an engine takes for two.
+//
+// Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several memories, exceptions, relaxed SIMD, typed
+// references). Which of the instructions of 2.0 may stand where is not checked.
 func (r *Reader) Instruction(in *Instruction) error {
 	in.Index, in.Typed, in.Labels = 0, false, in.Labels[:0]
 	start := r.pos
@@ -93,9 +97,10 @@ func (r *Reader) Instruction(in *Instruction) error {
 		if err != nil {
 			return err
 		}
-		if n > 0xff {
+		// For vectors as short as can be: wazero reads the first byte of the number only, and the second as a nop, which it is then.
+		if short := 2 + int(n>>7); n > 0xff || c == 0xfd && r.pos-start != short {
 			r.pos = start
-			return r.Errorf("instruction 0x%02x %d is not one of WebAssembly 2.0", c, n)
+			return r.Errorf("instruction 0x%02x %d is not one of WebAssembly 2.0, or its number is longer than need be", c, n)
 		}
 		in.Op = Opcode(c)<<8 | Opcode(n)
 		if c == 0xfc {
@@ -112,7 +117,10 @@ func (r *Reader) Instruction(in *Instruction) error {
 		}
 		return err
 	case in.Op == OpSelectTyped:
-		_, err = r.valueTypes("types of select")
+		if err := r.oneOf("number of types", 1); err != nil {
+			return err
+		}
+		_, err := r.ValueType()
 		return err
 	case c >= 0x28 && c <= 0x3e:
 		return r.memoryArgument()
@@ -129,9 +137,10 @@ func (r *Reader) Instruction(in *Instruction) error {
 	case in.Op == OpBr, in.Op == OpBrIf, in.Op == OpCall, c >= 0x20 && c <= 0x26, in.Op == OpRefFunc:
 		in.Index, err = r.U32("index")
 		return err
-	case in.Op == OpMemorySize, in.Op == OpMemoryGrow, in.Op == OpRefNull:
-		_, err = r.Byte("immediate")
-		return err
+	case in.Op == OpMemorySize, in.Op == OpMemoryGrow:
+		return r.oneOf("memory", 0)
+	case in.Op == OpRefNull:
+		return r.oneOf("type of a reference", byte(FuncRef), byte(ExternRef))
 	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1:
 		return nil
 	}
@@ -141,27 +150,40 @@ func (r *Reader) Instruction(in *Instruction) error {
 
 // bulkImmediates are those of the instructions behind 0xfc: conversions that saturate, memories and tables in bulk.
 func (r *Reader) bulkImmediates(in *Instruction, start int) (err error) {
-	indices := 0
-	switch n := in.Op & 0xff; {
-	case n <= 7:
-	case in.Op == OpMemoryInit, in.Op == OpMemoryCopy, in.Op == OpTableInit, in.Op == OpTableCopy:
-		indices = 2
-	case in.Op <= OpTableFill:
-		indices = 1
-	default:
-		r.pos = start
-		return r.Errorf("instruction 0xfc %d is not one of WebAssembly 2.0", n)
-	}
-	for i := range indices {
-		v, err := r.U32("index")
-		if err != nil {
+	switch {
+	case in.Op <= 0xfc07:
+		return nil
+	case in.Op == OpMemoryFill:
+		return r.oneOf("memory", 0)
+	case in.Op == OpMemoryCopy:
+		if err := r.oneOf("memory", 0); err != nil {
 			return err
 		}
-		if i == 0 {
-			in.Index = v
-		}
+		return r.oneOf("memory", 0)
+	case in.Op > OpTableFill:
+		r.pos = start
+		return r.Errorf("instruction 0xfc %d is not one of WebAssembly 2.0", in.Op&0xff)
 	}
-	return nil
+	if in.Index, err = r.U32("index"); err != nil {
+		return err
+	}
+	switch in.Op {
+	case OpMemoryInit:
+		return r.oneOf("memory", 0)
+	case OpTableInit, OpTableCopy:
+		_, err = r.U32("table")
+	}
+	return err
+}
+
+// oneOf reads a byte that can be one of few.
+func (r *Reader) oneOf(field string, want ...byte) error {
+	c, err := r.Byte(field)
+	if err == nil && bytes.IndexByte(want, c) < 0 {
+		r.pos--
+		return r.Errorf("%s is 0x%02x, want % x", field, c, want)
+	}
+	return err
 }
 
 // vectorImmediates are those of the instructions behind 0xfd.

@@ -194,10 +194,10 @@ func (m *Module) readImport(r *Reader) (imp Import, err error) {
 		m.imported = append(m.imported, index)
 		imp.Type = m.Types[index]
 	case KindTable:
-		if err := r.referenceType(); err != nil {
+		if err := r.ReferenceType(); err != nil {
 			return imp, err
 		}
-		imp.Limits, err = r.limits()
+		imp.Limits, err = r.Limits()
 		return imp, err
 	case KindMemory:
 		m.importedMemories++
@@ -223,7 +223,8 @@ func (m *Module) readImport(r *Reader) (imp Import, err error) {
 	return imp, nil
 }
 
-func (r *Reader) referenceType() error {
+// ReferenceType reads the type of a table's elements.
+func (r *Reader) ReferenceType() error {
 	start := r.pos
 	t, err := r.ValueType()
 	if err != nil {
@@ -278,7 +279,8 @@ func (m *Module) readMemories(r *Reader) error {
 	return nil
 }
 
-func (r *Reader) limits() (l Limits, err error) {
+// Limits reads how large a table may be.
+func (r *Reader) Limits() (l Limits, err error) {
 	flags, err := r.Byte("limits")
 	if err != nil {
 		return l, err
@@ -297,7 +299,7 @@ func (r *Reader) limits() (l Limits, err error) {
 
 func (r *Reader) memory() (Limits, error) {
 	start := r.pos
-	l, err := r.limits()
+	l, err := r.Limits()
 	if err != nil {
 		return l, err
 	}
