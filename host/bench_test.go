@@ -88,6 +88,7 @@ func BenchmarkEcho(b *testing.B) {
 			}
 		}
 		b.Run(size.name+"/by=host", func(b *testing.B) { run(open(b, Options{}))(b) })
+		b.Run(size.name+"/by=host,context-check", func(b *testing.B) { run(openWith(b, contextCheck{}))(b) })
 		b.Run(size.name+"/by=host,uninterrupted", func(b *testing.B) { run(openWith(b, neverInterrupt{}))(b) })
 		b.Run(size.name+"/by=wazero", func(b *testing.B) { bareEcho(b, body) })
 	}
@@ -114,6 +115,7 @@ func BenchmarkContractInGuest(b *testing.B) {
 		}
 	}
 	b.Run("by=guest", func(b *testing.B) { guest(open(b, Options{}))(b) })
+	b.Run("by=guest,context-check", func(b *testing.B) { guest(openWith(b, contextCheck{}))(b) })
 	b.Run("by=guest,uninterrupted", func(b *testing.B) { guest(openWith(b, neverInterrupt{}))(b) })
 	b.Run("by=encoding-json", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
