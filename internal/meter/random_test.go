@@ -28,7 +28,6 @@ type generator struct {
 	*rand.Rand
 	code   []byte
 	weight int    // of what was written since the work was counted
-	depth  int    // of statements
 	labels []bool // whether a branch to the label goes back
 	funcs  int
 	traps  bool // it may trap, and grow its memory, which makes it look at the clock
