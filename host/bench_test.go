@@ -23,16 +23,16 @@ type neverInterrupt struct{}
 
 func (neverInterrupt) name() string                                          { return "wazero, never interrupted" }
 func (neverInterrupt) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
-func (neverInterrupt) prepare(wasm []byte) ([]byte, error)                   { return wasm, nil }
+func (neverInterrupt) open(context.Context, wazero.Runtime) error            { return nil }
+func (neverInterrupt) prepare(_ string, wasm []byte) ([]byte, error)         { return wasm, nil }
 
-// openUninterrupted is a host whose guests cannot be stopped.
-func openUninterrupted(b *testing.B) *Host {
+// openWith is a host with a way of interruption of the caller's choice.
+func openWith(b testing.TB, way interruption) *Host {
 	h := open(b, Options{})
 	ctx := context.Background()
-	require.NoError(b, h.runtime.Close(ctx))
+	require.NoError(b, h.engine.runtime.Close(ctx))
 	require.NoError(b, h.cache.Close(ctx))
-	h.interruption = neverInterrupt{}
-	require.NoError(b, h.openRuntime(ctx))
+	require.NoError(b, h.openEngine(ctx, way))
 	return h
 }
 
@@ -88,7 +88,8 @@ func BenchmarkEcho(b *testing.B) {
 			}
 		}
 		b.Run(size.name+"/by=host", func(b *testing.B) { run(open(b, Options{}))(b) })
-		b.Run(size.name+"/by=host,uninterrupted", func(b *testing.B) { run(openUninterrupted(b))(b) })
+		b.Run(size.name+"/by=host,context-check", func(b *testing.B) { run(openWith(b, contextCheck{}))(b) })
+		b.Run(size.name+"/by=host,uninterrupted", func(b *testing.B) { run(openWith(b, neverInterrupt{}))(b) })
 		b.Run(size.name+"/by=wazero", func(b *testing.B) { bareEcho(b, body) })
 	}
 }
@@ -114,7 +115,8 @@ func BenchmarkContractInGuest(b *testing.B) {
 		}
 	}
 	b.Run("by=guest", func(b *testing.B) { guest(open(b, Options{}))(b) })
-	b.Run("by=guest,uninterrupted", func(b *testing.B) { guest(openUninterrupted(b))(b) })
+	b.Run("by=guest,context-check", func(b *testing.B) { guest(openWith(b, contextCheck{}))(b) })
+	b.Run("by=guest,uninterrupted", func(b *testing.B) { guest(openWith(b, neverInterrupt{}))(b) })
 	b.Run("by=encoding-json", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		b.ReportAllocs()

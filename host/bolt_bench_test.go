@@ -81,5 +81,5 @@ func BenchmarkBoltRows(b *testing.B) {
 	})
 	b.Run("by=guest", func(b *testing.B) { guest(open(b, Options{}), "bolt_pull")(b) })
 	b.Run("by=guest,walked", func(b *testing.B) { guest(open(b, Options{}), "bolt_count")(b) })
-	b.Run("by=guest,walked,uninterrupted", func(b *testing.B) { guest(openUninterrupted(b), "bolt_count")(b) })
+	b.Run("by=guest,walked,uninterrupted", func(b *testing.B) { guest(openWith(b, neverInterrupt{}), "bolt_count")(b) })
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ type call struct {
 	backend    time.Duration
 	queued     time.Duration // waiting for an instance
 	guest      time.Duration // in the guest, host calls included
+	looked     time.Duration // after began: when a metered guest last asked for more
+	yielded    time.Duration // after began: when it last gave way to others
+	units      int64         // what it was given
 	logBytes   int64
 	logCut     bool
 	tape       *entryTape // nil: nothing is recorded or played
@@ -135,7 +139,7 @@ func (p *Provider) explain(ctx context.Context, c *call, in *instance, err error
 	case errors.As(err, &breach):
 		return p.breach(c.op, breach.message)
 	case ctx.Err() != nil || errors.As(err, &exit) && (exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled):
-		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", p.name, c.op, time.Since(c.began).Milliseconds()), context.Cause(ctx))
+		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", p.name, c.op, time.Since(c.began).Milliseconds()), cmp.Or(context.Cause(ctx), context.DeadlineExceeded))
 		if errors.Is(ctx.Err(), context.Canceled) {
 			e.Message = fmt.Sprintf("the caller of %s went away, plugin %s was stopped", c.op, p.name)
 		}

@@ -18,15 +18,18 @@ import (
 
 // Host owns what all providers share: the wasm runtime with its compilation cache, the host functions and the data folder.
 type Host struct {
-	options      Options
-	limits       Limits
-	logger       hclog.Logger
-	now          func() time.Time
-	runtime      wazero.Runtime
-	cache        wazero.CompilationCache
-	interruption interruption
-	store        state.Store
-	tape         *tape // nil: nothing is recorded or played
+	options Options
+	limits  Limits
+	logger  hclog.Logger
+	now     func() time.Time
+	cache   wazero.CompilationCache
+	store   state.Store
+	tape    *tape // nil: nothing is recorded or played
+
+	// engine runs every module that its interruption can prepare, fallback the others. It is opened when the first needs it.
+	engine     *engine
+	fallbackMu sync.Mutex
+	fallback   *engine
 
 	mu       sync.Mutex
 	counters map[string]tokens.Counter
@@ -60,7 +63,7 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now, interruption: contextCheck{},
+	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now,
 		counters: map[string]tokens.Counter{}, scopes: map[scopeKey]*scopeState{}}
 	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
 	if err != nil {
@@ -71,7 +74,7 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 		_ = store.Close()
 		return nil, err
 	}
-	if err := h.openRuntime(ctx); err != nil {
+	if err := h.openEngine(ctx, newMetered()); err != nil {
 		_ = h.Close(ctx)
 		return nil, err
 	}
@@ -93,22 +96,42 @@ func (h *Host) useTape() (err error) {
 	return nil
 }
 
-func (h *Host) openRuntime(ctx context.Context) error {
-	cache, err := wazero.NewCompilationCacheWithDir(h.options.CacheDir)
-	if err != nil {
+// openEngine opens the cache and the engine that modules run on.
+func (h *Host) openEngine(ctx context.Context, way interruption) (err error) {
+	if h.cache, err = wazero.NewCompilationCacheWithDir(h.options.CacheDir); err != nil {
 		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("compilation cache %s: %v", h.options.CacheDir, err), err)
 	}
-	h.cache = cache
+	h.engine, err = h.newEngine(ctx, way)
+	return err
+}
+
+// newEngine opens a runtime. All share the cache, which keeps what was compiled for one way of interruption apart from the others.
+func (h *Host) newEngine(ctx context.Context, way interruption) (*engine, error) {
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(h.limits.MemoryBytes / pageBytes)).
-		WithCompilationCache(cache).WithDebugInfoEnabled(false)
-	h.runtime = wazero.NewRuntimeWithConfig(ctx, h.interruption.configure(config))
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, h.runtime); err != nil {
-		return abi.WrapError(abi.CodeInternal, "wasi: "+err.Error(), err)
+		WithCompilationCache(h.cache).WithDebugInfoEnabled(false)
+	e := &engine{interruption: way, runtime: wazero.NewRuntimeWithConfig(ctx, way.configure(config))}
+	_, err := wasi_snapshot_preview1.Instantiate(ctx, e.runtime)
+	if err == nil {
+		err = instantiateHostModule(ctx, e.runtime)
 	}
-	if err := instantiateHostModule(ctx, h.runtime); err != nil {
-		return abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
+	if err == nil {
+		err = way.open(ctx, e.runtime)
 	}
-	return nil
+	if err != nil {
+		_ = e.runtime.Close(ctx)
+		return nil, abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
+	}
+	return e, nil
+}
+
+// slowEngine is for modules that the engine cannot prepare.
+func (h *Host) slowEngine(ctx context.Context) (_ *engine, err error) {
+	h.fallbackMu.Lock()
+	defer h.fallbackMu.Unlock()
+	if h.fallback == nil {
+		h.fallback, err = h.newEngine(ctx, contextCheck{})
+	}
+	return h.fallback, err
 }
 
 // Close gives the data folder free. Slots of this host must have been closed before.
@@ -119,8 +142,10 @@ func (h *Host) Close(ctx context.Context) error {
 			first = err
 		}
 	}
-	if h.runtime != nil {
-		keep(h.runtime.Close(ctx))
+	for _, e := range []*engine{h.engine, h.fallback} {
+		if e != nil {
+			keep(e.runtime.Close(ctx))
+		}
 	}
 	if h.cache != nil {
 		keep(h.cache.Close(ctx))

@@ -1,18 +1,32 @@
 package host
 
-import "github.com/tetratelabs/wazero"
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/internal/meter"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+)
 
 // interruption is how a guest that does not return is stopped at its deadline. It is a seam: how it is done shows nowhere else.
 type interruption interface {
 	// name is what the run manifest and inspect say.
 	name() string
-	// configure sets up the runtime.
+	// configure sets up a runtime of its own.
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
-	// prepare may rewrite a module that was validated and hashed.
-	prepare(wasm []byte) ([]byte, error)
+	// open adds to that runtime what prepared modules import.
+	open(context.Context, wazero.Runtime) error
+	// prepare may rewrite a module that was validated and hashed. An error says that it cannot.
+	prepare(sha256 string, wasm []byte) ([]byte, error)
 }
 
-// contextCheck is wazero's own: compiled code asks at each loop header and function entry whether the call's context is done.
+// contextCheck is wazero's own: compiled code asks at each loop header and function entry whether the call's context is done. It takes every module and makes its
+// code several times slower.
 type contextCheck struct{}
 
 var _ interruption = contextCheck{}
@@ -23,4 +37,104 @@ func (contextCheck) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig {
 	return c.WithCloseOnContextDone(true)
 }
 
-func (contextCheck) prepare(wasm []byte) ([]byte, error) { return wasm, nil }
+func (contextCheck) open(context.Context, wazero.Runtime) error { return nil }
+
+func (contextCheck) prepare(_ string, wasm []byte) ([]byte, error) { return wasm, nil }
+
+// metered rewrites the module: it counts what it does and asks more when the count has run out.
+type metered struct {
+	mu        sync.Mutex
+	rewritten map[string][]byte // by the original's hash: a swap back and forth does not rewrite again
+	bytes     int
+}
+
+var _ interruption = (*metered)(nil)
+
+// maxRewritten bounds what is kept of rewritten modules, in bytes.
+const maxRewritten = 16 << 20
+
+func newMetered() *metered { return &metered{rewritten: map[string][]byte{}} }
+
+func (*metered) name() string { return "wazero, metered" }
+
+func (*metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
+
+func (*metered) open(ctx context.Context, r wazero.Runtime) error {
+	_, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().
+		WithGoFunction(api.GoFunc(more), nil, []api.ValueType{api.ValueTypeI64}).Export(meter.Function).Instantiate(ctx)
+	return err
+}
+
+func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b, ok := m.rewritten[sha256]; ok {
+		return b, nil
+	}
+	b, err := meter.Rewrite(wasm)
+	if err != nil {
+		return nil, err
+	}
+	if m.bytes += len(b); m.bytes > maxRewritten {
+		clear(m.rewritten)
+		m.bytes = len(b)
+	}
+	m.rewritten[sha256] = b
+	return b, nil
+}
+
+// Units are handed out so that a guest asks about every lookEvery, and at most maxUnits, because it may go on with instructions a hundred times slower than those
+// before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs.
+const (
+	minUnits  = 1 << 10
+	maxUnits  = 1 << 17
+	lookEvery = time.Millisecond
+)
+
+// more is what a metered guest calls when it has used up its units. It is also where a guest that computes gives way to others.
+func more(ctx context.Context, stack []uint64) {
+	c := callOf(ctx)
+	at := time.Since(c.began)
+	if at >= c.deadline.Sub(c.began) {
+		panic(sys.NewExitError(sys.ExitCodeDeadlineExceeded))
+	}
+	if ctx.Err() != nil {
+		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+	}
+	switch took := at - c.looked; {
+	case c.units == 0:
+		c.units = maxUnits
+	case took > lookEvery:
+		c.units = max(minUnits, c.units*int64(lookEvery)/int64(took))
+	default:
+		c.units = min(maxUnits, 2*c.units)
+	}
+	c.looked = at
+	if at-c.yielded > lookEvery {
+		runtime.Gosched()
+		c.yielded = at
+	}
+	stack[0] = uint64(c.units)
+}
+
+// engine is a wasm runtime with one way to stop its guests.
+type engine struct {
+	interruption
+	runtime wazero.Runtime
+}
+
+// warnUnmetered says that a module runs slowly.
+const warnUnmetered = "not_metered: "
+
+// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
+func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
+	quick := newMetered()
+	if _, err := quick.prepare(m.SHA256, wasm); err != nil {
+		return contextCheck{}.name(), []string{notMetered(err)}
+	}
+	return quick.name(), nil
+}
+
+func notMetered(err error) string {
+	return warnUnmetered + fmt.Sprintf("the module cannot be rewritten, and is stopped by wazero's own check, which makes it several times slower: %v", err)
+}

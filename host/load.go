@@ -23,8 +23,9 @@ type Module struct {
 	SHA256 string
 	// Bytes is their number.
 	Bytes int64
-	// Engine names how the module is run and interrupted.
-	Engine string
+	// Engine names how the module is run and interrupted; Warnings say what is to be known about that. Both are empty until it is loaded: see EngineOf.
+	Engine   string
+	Warnings []string
 	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
 	Powers, Exports []string
 	// MemoryPages is the linear memory that it starts with, in pages of 64 KiB.
@@ -33,6 +34,7 @@ type Module struct {
 	Customs map[string]int
 
 	schema   *schema.Schema
+	engine   *engine
 	compiled wazero.CompiledModule
 }
 
@@ -50,12 +52,18 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 
 // compile makes an inspected module ready to be instantiated.
 func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) error {
-	prepared, err := h.interruption.prepare(wasm)
+	m.engine = h.engine
+	prepared, err := m.engine.prepare(m.SHA256, wasm)
 	if err != nil {
-		return badModule(m.name(), "cannot be prepared for interruption: %v", err)
+		m.Warnings = []string{notMetered(err)}
+		h.logger.Warn(m.Warnings[0], "module", m.name())
+		if m.engine, err = h.slowEngine(ctx); err != nil {
+			return err
+		}
+		prepared = wasm
 	}
-	m.Engine = h.interruption.name()
-	if m.compiled, err = h.runtime.CompileModule(ctx, prepared); err != nil {
+	m.Engine = m.engine.name()
+	if m.compiled, err = m.engine.runtime.CompileModule(ctx, prepared); err != nil {
 		var disk *fs.PathError
 		if errors.As(err, &disk) {
 			return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", h.options.CacheDir, err), err).

@@ -20,10 +20,12 @@ type wasmFunc struct {
 	params, results []wasmbin.ValueType
 }
 
-// handMade is a module from which tests take something away. Its functions do nothing.
+// handMade is a module from which tests take something away. Its functions trap, unless code says what they do.
 type handMade struct {
 	funcs    []wasmFunc
-	pages    byte // of memory, as a LEB128 of one or two bytes
+	code     map[string][]byte // of a function, by its name, without the last end
+	start    string            // the start function
+	pages    byte              // of memory, as a LEB128 of one or two bytes
 	pagesTop byte
 	memory   string // the memory's export name
 	manifest string
@@ -80,6 +82,7 @@ func (m *handMade) bytes(t testing.TB) []byte {
 	t.Helper()
 	slices.SortStableFunc(m.funcs, func(a, b wasmFunc) int { return strings.Compare(b.from, a.from) }) // imports first
 	var types, imports, funcs, exports, code [][]byte
+	var start []byte
 	for i, f := range m.funcs {
 		typ := append([]byte{0x60}, uleb(len(f.params))...)
 		for _, p := range f.params {
@@ -96,7 +99,15 @@ func (m *handMade) bytes(t testing.TB) []byte {
 		}
 		funcs = append(funcs, uleb(i))
 		exports = append(exports, append(append(name(f.name), 0), uleb(i)...))
-		code = append(code, []byte{3, 0, 0x00, 0x0b}) // no locals, unreachable, end
+		body := []byte{0x00} // unreachable
+		if c, ok := m.code[f.name]; ok {
+			body = c
+		}
+		body = append(append([]byte{0}, body...), 0x0b)
+		code = append(code, append(uleb(len(body)), body...))
+		if f.name == m.start {
+			start = append([]byte{8}, append(uleb(len(uleb(i))), uleb(i)...)...)
+		}
 	}
 	exports = append(exports, append(name(m.memory), 2, 0))
 	memory := []byte{0, m.pages}
@@ -111,6 +122,7 @@ func (m *handMade) bytes(t testing.TB) []byte {
 	b = append(b, section(3, funcs...)...)
 	b = append(b, section(5, memory)...)
 	b = append(b, section(7, exports...)...)
+	b = append(b, start...)
 	b = append(b, section(10, code...)...)
 	if m.manifest == "" {
 		return b

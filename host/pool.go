@@ -42,7 +42,7 @@ func (in *instance) run(ctx context.Context, c *call, envelope *abi.Envelope) (a
 		return nil, false, abiBreach{fmt.Sprintf("%s(%d) gave %#x, which has no room for it in the memory of %d bytes", abi.BufferExport, n, ptr, in.memory.Size())}
 	}
 	in.stack[0] = n
-	if err := in.functions[c.op].CallWithStack(ctx, in.stack[:]); err != nil {
+	if err := in.function(c.op).CallWithStack(ctx, in.stack[:]); err != nil {
 		return nil, false, err
 	}
 	if in.stack[0] == 0 {
@@ -58,6 +58,16 @@ func (in *instance) run(ctx context.Context, c *call, envelope *abi.Envelope) (a
 		return nil, false, abiBreach{fmt.Sprintf("answered %d bytes at %#x, outside the memory of %d bytes", length, ptr, in.memory.Size())}
 	}
 	return answer, isError, nil
+}
+
+// function finds an operation. Each costs a stack of 10 KiB, so an instance has those that it was asked for.
+func (in *instance) function(op string) api.Function {
+	f, ok := in.functions[op]
+	if !ok {
+		f = in.module.ExportedFunction(op)
+		in.functions[op] = f
+	}
+	return f
 }
 
 // said is the end of what the guest printed during the last call: a panic's text.
@@ -156,7 +166,7 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	if t := p.host.tape; t != nil {
 		config = config.WithWalltime(t.walltime, sys.ClockResolution(tick)).WithNanotime(t.nanotime, sys.ClockResolution(tick)).WithRandSource(t)
 	}
-	module, err := p.host.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
+	module, err := p.module.engine.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
 	if err != nil {
 		err = p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
 	}
@@ -165,9 +175,6 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	}
 	in := &instance{module: module, memory: module.Memory(), buffer: module.ExportedFunction(abi.BufferExport),
 		functions: map[string]api.Function{}, output: output, limits: &p.limits, name: p.name}
-	for _, op := range p.module.Exports {
-		in.functions[op] = module.ExportedFunction(op)
-	}
 	l.made.Add(1)
 	return in, nil
 }

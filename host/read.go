@@ -155,6 +155,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	if health.BackendName == "" {
 		health.BackendName = p.name
 	}
+	health.Warnings = append(health.Warnings, p.module.Warnings...)
 	health.LatencyMS = ms(s.host.tape.elapsed(time.Since(o.began)))
 	return health, nil
 }

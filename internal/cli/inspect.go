@@ -25,7 +25,7 @@ func (a *app) inspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.inspect(m.info, m.source)
+			return a.inspect(m.info, m.wasm, m.source)
 		},
 	}
 }
@@ -41,14 +41,18 @@ type moduleInfo struct {
 	Capabilities []string       `json:"capabilities"`
 	MemoryBytes  int64          `json:"memory_bytes"`
 	Sections     map[string]int `json:"custom_sections"`
+	Engine       string         `json:"engine"`
+	Warnings     []string       `json:"warnings"`
 	Manifest     abi.Raw        `json:"manifest"`
 }
 
 const pageBytes = 64 << 10
 
-func (a *app) inspect(m *host.Module, source string) error {
+func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
+	engine, warnings := host.EngineOf(m, wasm)
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers, Operations: m.Exports,
-		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Manifest: abi.Marshal(m.Manifest)}
+		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Engine: engine,
+		Warnings: append([]string{}, warnings...), Manifest: abi.Marshal(m.Manifest)}
 	if a.out.json {
 		return a.out.object(info)
 	}
@@ -63,6 +67,10 @@ func (a *app) inspect(m *host.Module, source string) error {
 	row("sha256", "%s", m.SHA256)
 	row("size", "%s, of it %s", size(m.Bytes), sectionSizes(m.Customs))
 	row("abi", "%s", f.ABI)
+	row("engine", "%s", engine)
+	for _, warning := range warnings {
+		row("warning", "%s", warning)
+	}
 	row("memory", "%s at the start", size(info.MemoryBytes))
 	row("powers", "%s", orNone(info.Powers))
 	row("imports", "%s", orNone(m.Powers))

@@ -60,7 +60,7 @@ func (a *app) pack(file, manifestFile, to string) error {
 	if !a.out.json {
 		a.out.note("%s %s", a.out.passed(), to)
 	}
-	return a.inspect(info, to)
+	return a.inspect(info, packed, to)
 }
 
 func inFile(path string, err error) error {

@@ -1,6 +1,6 @@
 // Package wasmbin reads and edits the outer structure of a WebAssembly core
 // module: its sections, its types, imports, memories and exports, and its
-// custom sections. It never looks into function bodies.
+// custom sections. Instruction by instruction, it reads function bodies too.
 //
 // The bytes come from strangers. Every function here returns an error for
 // malformed input, never panics, and allocates in proportion to the input's length,

@@ -45,18 +45,18 @@ func Parse(b []byte) (*Module, error) {
 		if read == nil {
 			continue
 		}
-		r := s.reader()
+		r := s.Reader()
 		if err := read(r); err != nil {
 			return nil, err
 		}
-		if err := r.end(); err != nil {
+		if err := r.End(); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-func (m *Module) sectionReader(id SectionID) func(*reader) error {
+func (m *Module) sectionReader(id SectionID) func(*Reader) error {
 	switch id {
 	case SectionType:
 		return m.readTypes
@@ -105,19 +105,19 @@ func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	return FuncType{}, false
 }
 
-func (m *Module) readTypes(r *reader) error {
-	n, err := r.count("types")
+func (m *Module) readTypes(r *Reader) error {
+	n, err := r.Count("types")
 	if err != nil {
 		return err
 	}
 	for i := range n {
-		form, err := r.byte("form of a type")
+		form, err := r.Byte("form of a type")
 		if err != nil {
 			return err
 		}
 		if form != 0x60 {
 			r.pos--
-			return r.errorf("type %d has form 0x%02x, want 0x60 (a function)", i, form)
+			return r.Errorf("type %d has form 0x%02x, want 0x60 (a function)", i, form)
 		}
 		var t FuncType
 		if t.Params, err = r.valueTypes("parameters"); err != nil {
@@ -131,22 +131,23 @@ func (m *Module) readTypes(r *reader) error {
 	return nil
 }
 
-func (r *reader) valueTypes(field string) ([]ValueType, error) {
-	n, err := r.count(field)
+func (r *Reader) valueTypes(field string) ([]ValueType, error) {
+	n, err := r.Count(field)
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	out := make([]ValueType, n)
 	for i := range out {
-		if out[i], err = r.valueType(); err != nil {
+		if out[i], err = r.ValueType(); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (r *reader) valueType() (ValueType, error) {
-	c, err := r.byte("value type")
+// ValueType reads the type of a value.
+func (r *Reader) ValueType() (ValueType, error) {
+	c, err := r.Byte("value type")
 	if err != nil {
 		return 0, err
 	}
@@ -154,11 +155,11 @@ func (r *reader) valueType() (ValueType, error) {
 		return t, nil
 	}
 	r.pos--
-	return 0, r.errorf("value type 0x%02x is not one of WebAssembly 2.0", c)
+	return 0, r.Errorf("value type 0x%02x is not one of WebAssembly 2.0", c)
 }
 
-func (m *Module) readImports(r *reader) error {
-	n, err := r.count("imports")
+func (m *Module) readImports(r *Reader) error {
+	n, err := r.Count("imports")
 	if err != nil {
 		return err
 	}
@@ -172,14 +173,14 @@ func (m *Module) readImports(r *reader) error {
 	return nil
 }
 
-func (m *Module) readImport(r *reader) (imp Import, err error) {
-	if imp.Module, err = r.name("module of an import"); err != nil {
+func (m *Module) readImport(r *Reader) (imp Import, err error) {
+	if imp.Module, err = r.Name("module of an import"); err != nil {
 		return imp, err
 	}
-	if imp.Name, err = r.name("name of an import"); err != nil {
+	if imp.Name, err = r.Name("name of an import"); err != nil {
 		return imp, err
 	}
-	kind, err := r.byte("kind of an import")
+	kind, err := r.Byte("kind of an import")
 	if err != nil {
 		return imp, err
 	}
@@ -193,63 +194,64 @@ func (m *Module) readImport(r *reader) (imp Import, err error) {
 		m.imported = append(m.imported, index)
 		imp.Type = m.Types[index]
 	case KindTable:
-		if err := r.referenceType(); err != nil {
+		if err := r.ReferenceType(); err != nil {
 			return imp, err
 		}
-		imp.Limits, err = r.limits()
+		imp.Limits, err = r.Limits()
 		return imp, err
 	case KindMemory:
 		m.importedMemories++
 		imp.Limits, err = r.memory()
 		return imp, err
 	case KindGlobal:
-		if imp.Global, err = r.valueType(); err != nil {
+		if imp.Global, err = r.ValueType(); err != nil {
 			return imp, err
 		}
-		mutable, err := r.byte("mutability of a global")
+		mutable, err := r.Byte("mutability of a global")
 		if err != nil {
 			return imp, err
 		}
 		if mutable > 1 {
 			r.pos--
-			return imp, r.errorf("mutability of global import %q.%q is %d, want 0 or 1", imp.Module, imp.Name, mutable)
+			return imp, r.Errorf("mutability of global import %q.%q is %d, want 0 or 1", imp.Module, imp.Name, mutable)
 		}
 		imp.Mutable = mutable == 1
 	default:
 		r.pos--
-		return imp, r.errorf("import %q.%q is of kind %s, want func, table, memory or global", imp.Module, imp.Name, imp.Kind)
+		return imp, r.Errorf("import %q.%q is of kind %s, want func, table, memory or global", imp.Module, imp.Name, imp.Kind)
 	}
 	return imp, nil
 }
 
-func (r *reader) referenceType() error {
+// ReferenceType reads the type of a table's elements.
+func (r *Reader) ReferenceType() error {
 	start := r.pos
-	t, err := r.valueType()
+	t, err := r.ValueType()
 	if err != nil {
 		return err
 	}
 	if !t.reference() {
 		r.pos = start
-		return r.errorf("table of %s, want funcref or externref", t)
+		return r.Errorf("table of %s, want funcref or externref", t)
 	}
 	return nil
 }
 
-func (m *Module) typeIndex(r *reader) (uint32, error) {
+func (m *Module) typeIndex(r *Reader) (uint32, error) {
 	start := r.pos
-	index, err := r.u32("type index")
+	index, err := r.U32("type index")
 	if err != nil {
 		return 0, err
 	}
 	if uint64(index) >= uint64(len(m.Types)) {
 		r.pos = start
-		return 0, r.errorf("type index %d, but the module has %d types", index, len(m.Types))
+		return 0, r.Errorf("type index %d, but the module has %d types", index, len(m.Types))
 	}
 	return index, nil
 }
 
-func (m *Module) readFunctions(r *reader) error {
-	n, err := r.count("functions")
+func (m *Module) readFunctions(r *Reader) error {
+	n, err := r.Count("functions")
 	if err != nil {
 		return err
 	}
@@ -262,8 +264,8 @@ func (m *Module) readFunctions(r *reader) error {
 	return nil
 }
 
-func (m *Module) readMemories(r *reader) error {
-	n, err := r.count("memories")
+func (m *Module) readMemories(r *Reader) error {
+	n, err := r.Count("memories")
 	if err != nil {
 		return err
 	}
@@ -277,26 +279,27 @@ func (m *Module) readMemories(r *reader) error {
 	return nil
 }
 
-func (r *reader) limits() (l Limits, err error) {
-	flags, err := r.byte("limits")
+// Limits reads how large a table may be.
+func (r *Reader) Limits() (l Limits, err error) {
+	flags, err := r.Byte("limits")
 	if err != nil {
 		return l, err
 	}
 	if flags > 3 {
 		r.pos--
-		return l, r.errorf("limits have flags 0x%02x, want 0 to 3 (64-bit memories and page sizes are not supported)", flags)
+		return l, r.Errorf("limits have flags 0x%02x, want 0 to 3 (64-bit memories and page sizes are not supported)", flags)
 	}
 	l.HasMax, l.Shared = flags&1 != 0, flags&2 != 0
-	if l.Min, err = r.u32("minimum"); err != nil || !l.HasMax {
+	if l.Min, err = r.U32("minimum"); err != nil || !l.HasMax {
 		return l, err
 	}
-	l.Max, err = r.u32("maximum")
+	l.Max, err = r.U32("maximum")
 	return l, err
 }
 
-func (r *reader) memory() (Limits, error) {
+func (r *Reader) memory() (Limits, error) {
 	start := r.pos
-	l, err := r.limits()
+	l, err := r.Limits()
 	if err != nil {
 		return l, err
 	}
@@ -304,18 +307,18 @@ func (r *reader) memory() (Limits, error) {
 	r.pos = start
 	switch {
 	case l.Min > maxPages, l.HasMax && l.Max > maxPages:
-		return l, r.errorf("memory of %d pages, want at most %d", max(l.Min, l.Max), maxPages)
+		return l, r.Errorf("memory of %d pages, want at most %d", max(l.Min, l.Max), maxPages)
 	case l.HasMax && l.Max < l.Min:
-		return l, r.errorf("memory of at least %d pages and at most %d", l.Min, l.Max)
+		return l, r.Errorf("memory of at least %d pages and at most %d", l.Min, l.Max)
 	case l.Shared && !l.HasMax:
-		return l, r.errorf("shared memory without a maximum")
+		return l, r.Errorf("shared memory without a maximum")
 	}
 	r.pos = after
 	return l, nil
 }
 
-func (m *Module) readExports(r *reader) error {
-	n, err := r.count("exports")
+func (m *Module) readExports(r *Reader) error {
+	n, err := r.Count("exports")
 	if err != nil {
 		return err
 	}
@@ -328,7 +331,7 @@ func (m *Module) readExports(r *reader) error {
 		}
 		if seen[e.Name] {
 			r.pos = start
-			return r.errorf("export %q is there twice", e.Name)
+			return r.Errorf("export %q is there twice", e.Name)
 		}
 		seen[e.Name] = true
 		m.Exports = append(m.Exports, e)
@@ -336,21 +339,21 @@ func (m *Module) readExports(r *reader) error {
 	return nil
 }
 
-func (m *Module) readExport(r *reader) (e Export, err error) {
-	if e.Name, err = r.name("name of an export"); err != nil {
+func (m *Module) readExport(r *Reader) (e Export, err error) {
+	if e.Name, err = r.Name("name of an export"); err != nil {
 		return e, err
 	}
-	kind, err := r.byte("kind of an export")
+	kind, err := r.Byte("kind of an export")
 	if err != nil {
 		return e, err
 	}
 	e.Kind = Kind(kind)
 	if e.Kind > KindTag {
 		r.pos--
-		return e, r.errorf("export %q is of kind %s, want func, table, memory, global or tag", e.Name, e.Kind)
+		return e, r.Errorf("export %q is of kind %s, want func, table, memory, global or tag", e.Name, e.Kind)
 	}
 	start := r.pos
-	if e.Index, err = r.u32("index of an export"); err != nil {
+	if e.Index, err = r.U32("index of an export"); err != nil {
 		return e, err
 	}
 	switch e.Kind {
@@ -358,24 +361,24 @@ func (m *Module) readExport(r *reader) (e Export, err error) {
 		var ok bool
 		if e.Type, ok = m.FuncType(e.Index); !ok {
 			r.pos = start
-			return e, r.errorf("export %q names function %d, but the module has %d", e.Name, e.Index, len(m.imported)+len(m.Functions))
+			return e, r.Errorf("export %q names function %d, but the module has %d", e.Name, e.Index, len(m.imported)+len(m.Functions))
 		}
 	case KindMemory:
 		if count := m.importedMemories + len(m.Memories); uint64(e.Index) >= uint64(count) {
 			r.pos = start
-			return e, r.errorf("export %q names memory %d, but the module has %d", e.Name, e.Index, count)
+			return e, r.Errorf("export %q names memory %d, but the module has %d", e.Name, e.Index, count)
 		}
 	}
 	return e, nil
 }
 
-func (m *Module) readStart(r *reader) (err error) {
-	if m.Start, err = r.u32("start function"); err != nil {
+func (m *Module) readStart(r *Reader) (err error) {
+	if m.Start, err = r.U32("start function"); err != nil {
 		return err
 	}
 	if _, ok := m.FuncType(m.Start); !ok {
 		r.pos = 0
-		return r.errorf("start function %d, but the module has %d functions", m.Start, len(m.imported)+len(m.Functions))
+		return r.Errorf("start function %d, but the module has %d functions", m.Start, len(m.imported)+len(m.Functions))
 	}
 	m.HasStart = true
 	return nil

@@ -5,36 +5,46 @@ import (
 	"unicode/utf8"
 )
 
-// reader walks over one stretch of a module. base is the stretch's offset in the
-// whole module and what names it, so that errors point into the file.
-type reader struct {
+// Reader walks over one stretch of a module. base is the stretch's offset in the
+// whole module and what names it, so that errors point into the file. An error leaves
+// it where the trouble is.
+type Reader struct {
 	data []byte
 	pos  int
 	base int
 	what string
 }
 
-func (r *reader) rest() int { return len(r.data) - r.pos }
+// Rest is the number of bytes not read yet.
+func (r *Reader) Rest() int { return len(r.data) - r.pos }
 
-func (r *reader) errorf(format string, args ...any) error {
+// Pos is the number of bytes read.
+func (r *Reader) Pos() int { return r.pos }
+
+// Since gives the bytes read since the reader stood at pos.
+func (r *Reader) Since(pos int) []byte { return r.data[pos:r.pos:r.pos] }
+
+// Errorf is an error at the reader's place.
+func (r *Reader) Errorf(format string, args ...any) error {
 	return fmt.Errorf("wasm: %s at byte %d: %s", r.what, r.base+r.pos, fmt.Sprintf(format, args...))
 }
 
-func (r *reader) byte(field string) (byte, error) {
-	if r.rest() == 0 {
-		return 0, r.errorf("truncated %s: want 1 byte, have 0", field)
+// Byte reads one byte. field names it in errors, here and below.
+func (r *Reader) Byte(field string) (byte, error) {
+	if r.Rest() == 0 {
+		return 0, r.Errorf("truncated %s: want 1 byte, have 0", field)
 	}
 	c := r.data[r.pos]
 	r.pos++
 	return c, nil
 }
 
-// u32 reads an unsigned LEB128 number of at most 32 bits and five bytes.
-func (r *reader) u32(field string) (uint32, error) {
+// U32 reads an unsigned LEB128 number of at most 32 bits and five bytes.
+func (r *Reader) U32(field string) (uint32, error) {
 	var value uint64
 	for i := range 5 {
 		if r.pos+i >= len(r.data) {
-			return 0, r.errorf("truncated %s: the number does not end", field)
+			return 0, r.Errorf("truncated %s: the number does not end", field)
 		}
 		c := r.data[r.pos+i]
 		value |= uint64(c&0x7f) << (7 * i)
@@ -42,65 +52,83 @@ func (r *reader) u32(field string) (uint32, error) {
 			continue
 		}
 		if value > 0xffffffff {
-			return 0, r.errorf("%s is %d, want at most %d", field, value, uint32(0xffffffff))
+			return 0, r.Errorf("%s is %d, want at most %d", field, value, uint32(0xffffffff))
 		}
 		r.pos += i + 1
 		return uint32(value), nil
 	}
-	return 0, r.errorf("%s is longer than 5 bytes", field)
+	return 0, r.Errorf("%s is longer than 5 bytes", field)
 }
 
-func (r *reader) bytes(n uint32, field string) ([]byte, error) {
-	if uint64(n) > uint64(r.rest()) {
-		return nil, r.errorf("truncated %s: want %d bytes, have %d", field, n, r.rest())
+// Bytes reads n bytes, as a view into the input.
+func (r *Reader) Bytes(n uint32, field string) ([]byte, error) {
+	if uint64(n) > uint64(r.Rest()) {
+		return nil, r.Errorf("truncated %s: want %d bytes, have %d", field, n, r.Rest())
 	}
 	out := r.data[r.pos : r.pos+int(n) : r.pos+int(n)]
 	r.pos += int(n)
 	return out, nil
 }
 
-func (r *reader) name(field string) (string, error) {
-	n, err := r.u32("length of " + field)
+// Name reads a length and as many bytes of UTF-8.
+func (r *Reader) Name(field string) (string, error) {
+	n, err := r.U32("length of " + field)
 	if err != nil {
 		return "", err
 	}
 	start := r.pos
-	b, err := r.bytes(n, field)
+	b, err := r.Bytes(n, field)
 	if err != nil {
 		return "", err
 	}
 	if !utf8.Valid(b) {
 		r.pos = start
-		return "", r.errorf("%s is not UTF-8", field)
+		return "", r.Errorf("%s is not UTF-8", field)
 	}
 	return string(b), nil
 }
 
-// count reads the length of a vector whose items take at least one byte each,
+// Count reads the length of a vector whose items take at least one byte each,
 // and refuses a length that the remaining bytes cannot hold.
-func (r *reader) count(field string) (int, error) {
+func (r *Reader) Count(field string) (int, error) {
 	start := r.pos
-	n, err := r.u32("number of " + field)
+	n, err := r.U32("number of " + field)
 	if err != nil {
 		return 0, err
 	}
-	if uint64(n) > uint64(r.rest()) {
-		have := r.rest()
+	if uint64(n) > uint64(r.Rest()) {
+		have := r.Rest()
 		r.pos = start
-		return 0, r.errorf("%d %s announced, but only %d bytes follow", n, field, have)
+		return 0, r.Errorf("%d %s announced, but only %d bytes follow", n, field, have)
 	}
 	return int(n), nil
 }
 
-// end reports bytes left over after everything announced was read.
-func (r *reader) end() error {
-	if r.rest() > 0 {
-		return r.errorf("%d bytes left over at its end", r.rest())
+// End reports bytes left over after everything announced was read.
+func (r *Reader) End() error {
+	if r.Rest() > 0 {
+		return r.Errorf("%d bytes left over at its end", r.Rest())
 	}
 	return nil
 }
 
-func appendU32(b []byte, v uint32) []byte {
+// Sub reads a length and gives a reader of as many bytes.
+func (r *Reader) Sub(field string) (*Reader, error) {
+	n, err := r.U32("length of " + field)
+	if err != nil {
+		return nil, err
+	}
+	start := r.pos
+	b, err := r.Bytes(n, field)
+	if err != nil {
+		r.pos = start
+		return nil, err
+	}
+	return &Reader{data: b, base: r.base + start, what: r.what}, nil
+}
+
+// AppendU32 appends v as an unsigned LEB128 number, as short as can be.
+func AppendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {
 		b = append(b, byte(v)|0x80)
 		v >>= 7

@@ -61,9 +61,9 @@ type Section struct {
 	dataOffset int
 }
 
-// reader starts at the section's content.
-func (s *Section) reader() *reader {
-	return &reader{data: s.Data, base: s.dataOffset, what: fmt.Sprintf("section %d (%s)", byte(s.ID), s.ID)}
+// Reader starts at the section's content.
+func (s *Section) Reader() *Reader {
+	return &Reader{data: s.Data, base: s.dataOffset, what: fmt.Sprintf("section %d (%s)", byte(s.ID), s.ID)}
 }
 
 var (
@@ -116,13 +116,13 @@ func sectionAt(b []byte, offset int) (Section, error) {
 	if s.ID != SectionCustom && bytes.IndexByte([]byte(sectionOrder), byte(s.ID)) < 0 {
 		return s, fmt.Errorf("wasm: section %d at byte %d: unknown section", byte(s.ID), offset)
 	}
-	r := &reader{data: b, pos: offset + 1, what: fmt.Sprintf("section %d (%s)", byte(s.ID), s.ID)}
-	size, err := r.u32("size")
+	r := &Reader{data: b, pos: offset + 1, what: fmt.Sprintf("section %d (%s)", byte(s.ID), s.ID)}
+	size, err := r.U32("size")
 	if err != nil {
 		return s, err
 	}
-	if uint64(size) > uint64(r.rest()) {
-		return s, fmt.Errorf("wasm: truncated section %d (%s) at byte %d: want %d bytes, have %d", byte(s.ID), s.ID, offset, size, r.rest())
+	if uint64(size) > uint64(r.Rest()) {
+		return s, fmt.Errorf("wasm: truncated section %d (%s) at byte %d: want %d bytes, have %d", byte(s.ID), s.ID, offset, size, r.Rest())
 	}
 	s.dataOffset = r.pos
 	end := r.pos + int(size)
@@ -131,8 +131,8 @@ func sectionAt(b []byte, offset int) (Section, error) {
 	if s.ID != SectionCustom {
 		return s, nil
 	}
-	body := s.reader()
-	if s.Name, err = body.name("name"); err != nil {
+	body := s.Reader()
+	if s.Name, err = body.Name("name"); err != nil {
 		return s, err
 	}
 	s.Data = s.Data[body.pos:]
@@ -184,13 +184,13 @@ func SetCustom(b []byte, name string, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := append(appendU32(nil, uint32(len(name))), name...)
+	prefix := append(AppendU32(nil, uint32(len(name))), name...)
 	size := uint64(len(prefix)) + uint64(len(payload))
 	if size > math.MaxUint32 {
 		return nil, fmt.Errorf("wasm: custom section %q would have %d bytes, want at most %d", name, size, uint32(math.MaxUint32))
 	}
 	out = append(out, byte(SectionCustom))
-	out = appendU32(out, uint32(size))
+	out = AppendU32(out, uint32(size))
 	out = append(out, prefix...)
 	return append(out, payload...), nil
 }

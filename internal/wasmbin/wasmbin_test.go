@@ -12,18 +12,18 @@ import (
 )
 
 func section(id SectionID, content ...byte) []byte {
-	return append(appendU32([]byte{byte(id)}, uint32(len(content))), content...)
+	return append(AppendU32([]byte{byte(id)}, uint32(len(content))), content...)
 }
 
 func custom(name, payload string) []byte {
-	return section(SectionCustom, append(appendU32(nil, uint32(len(name))), name+payload...)...)
+	return section(SectionCustom, append(AppendU32(nil, uint32(len(name))), name+payload...)...)
 }
 
 func module(sections ...[]byte) []byte {
 	return append(bytes.Clone(coreHeader), bytes.Join(sections, nil)...)
 }
 
-func str(s string) []byte { return append(appendU32(nil, uint32(len(s))), s...) }
+func str(s string) []byte { return append(AppendU32(nil, uint32(len(s))), s...) }
 
 func cat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 

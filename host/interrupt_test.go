@@ -1,0 +1,193 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// beyondTheMeter is a module that wazero takes and the meter does not understand: it has an element segment of a type that is none of WebAssembly 2.0.
+func beyondTheMeter(t testing.TB, module []byte) []byte {
+	t.Helper()
+	sections, err := wasmbin.Sections(module)
+	require.NoError(t, err)
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	for i := range sections {
+		s := &sections[i]
+		if s.ID != wasmbin.SectionElement {
+			out = append(out, s.Raw...)
+			continue
+		}
+		r := s.Reader()
+		n, err := r.U32("segments")
+		require.NoError(t, err)
+		content := append(uleb(int(n)+1), s.Data[r.Pos():]...)
+		content = append(content, 5, 0x64, 0x70, 0)
+		out = append(append(append(out, byte(s.ID)), uleb(len(content))...), content...)
+	}
+	return out
+}
+
+func TestGuestsAreMetered(t *testing.T) {
+	m, err := probeSlot(t, `{}`).Manifest(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, "wazero, metered", m.Engine)
+	assert.Empty(t, m.Health.Warnings)
+	module, err := Inspect(testguest.Probe(), Limits{})
+	require.NoError(t, err)
+	engine, warnings := EngineOf(module, testguest.Probe())
+	assert.Equal(t, m.Engine, engine)
+	assert.Empty(t, warnings)
+	assert.Equal(t, m.Module.SHA256, module.SHA256, "the hash is of the module as it was given")
+}
+
+func TestModuleThatCannotBeMeteredFallsBackAndSaysSo(t *testing.T) {
+	wasm := beyondTheMeter(t, testguest.Probe())
+	h := open(t, Options{})
+	s := openSlot(t, h, ProviderConfig{Name: "probe", Module: wasm, Source: "builtin", Block: abi.Raw(`{}`)})
+	m, err := s.Manifest(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, "wazero, context check", m.Engine)
+	require.Len(t, m.Health.Warnings, 1)
+	assert.Contains(t, m.Health.Warnings[0], "not_metered: ")
+	module, err := Inspect(wasm, Limits{})
+	require.NoError(t, err)
+	engine, warnings := EngineOf(module, wasm)
+	assert.Equal(t, m.Engine, engine)
+	assert.Equal(t, m.Health.Warnings, warnings)
+
+	_, err = s.Retrieve(context.Background(), ask("spin"))
+	requireCode(t, err, abi.CodeTimeout, "stopped in")
+	requireUsable(t, s, "after the spin")
+	_, err = s.Swap(context.Background(), probeConfig(`{}`))
+	require.NoError(t, err, "both ways live side by side")
+	requireUsable(t, s, "after the swap")
+}
+
+func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
+	loop := []byte{0x03, 0x40, 0x0c, 0, 0x0b}
+	initialize := goodModule()
+	initialize.code = map[string][]byte{abi.InitExport: loop}
+	start := goodModule()
+	start.code, start.start = map[string][]byte{abi.InitExport: {}, abi.Marker: loop}, abi.Marker
+	for name, module := range map[string]*handMade{"_initialize": initialize, "the start function": start} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, Options{Limits: Limits{StartDeadline: 50 * time.Millisecond}})
+			_, err := h.Open(context.Background(), ProviderConfig{Name: "hand", Module: module.bytes(t)})
+			requireCode(t, err, abi.CodeTimeout, "stopped in")
+		})
+	}
+}
+
+// TestSpinningGuestsLeaveOneProcessorToOthers has one processor for Go's scheduler and collections wanted all the time: neither would come about before the guests
+// return, if those held on to it.
+func TestSpinningGuestsLeaveOneProcessorToOthers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := probeSlot(t, `{}`)
+	ctx, stop := context.WithCancel(context.Background())
+	var spinning sync.WaitGroup
+	for range 3 {
+		spinning.Go(func() {
+			_, err := s.Retrieve(ctx, ask("spin"))
+			assert.Equal(t, abi.CodeTimeout, abi.CodeOf(err))
+		})
+	}
+	for range 5 {
+		runtime.GC()
+		assert.Equal(t, []string{"fine"}, retrieved(t, s, "echo fine"))
+	}
+	stop()
+	spinning.Wait()
+	requireUsable(t, s, "after all")
+}
+
+func TestUnitsFollowTheClock(t *testing.T) {
+	give := func(c *call) int64 {
+		stack := []uint64{0}
+		more(callContext{context.Background(), c}, stack)
+		return int64(stack[0])
+	}
+	now := time.Now()
+	c := &call{began: now, deadline: now.Add(time.Hour)}
+	assert.EqualValues(t, maxUnits, give(c))
+	c.began = now.Add(-10 * time.Minute) // as if the last stretch had taken so long
+	assert.EqualValues(t, minUnits, give(c))
+	c.units, c.looked = minUnits, time.Since(c.began)
+	for range 10 {
+		c.looked = time.Since(c.began)
+		give(c)
+	}
+	assert.Greater(t, c.units, int64(minUnits), "quick stretches grow again")
+	assert.LessOrEqual(t, c.units, int64(maxUnits))
+	c.deadline = now
+	assert.Panics(t, func() { give(c) })
+}
+
+// BenchmarkSpinning has a guest that spins until its deadline while others call at 1,000 a second. It reports how long after its deadline the spin came back, and how
+// late the others' answers were, counted from when a call was due. The baseline is the same with nobody who spins: what the machine does by itself.
+func BenchmarkSpinning(b *testing.B) {
+	const allowed = 100 * time.Millisecond
+	spin := func(s *Slot) error {
+		ctx, cancel := context.WithTimeout(context.Background(), allowed)
+		defer cancel()
+		if _, err := s.Retrieve(ctx, ask("spin")); abi.CodeOf(err) != abi.CodeTimeout {
+			return fmt.Errorf("the spin ended with %w", err)
+		}
+		return nil
+	}
+	rest := func(*Slot) error { time.Sleep(allowed); return nil }
+	for _, c := range []struct {
+		name string
+		way  interruption
+		do   func(*Slot) error
+	}{{"metered", newMetered(), spin}, {"context-check", contextCheck{}, spin}, {"nobody", newMetered(), rest}} {
+		b.Run("by="+c.name, func(b *testing.B) {
+			s := openSlot(b, openWith(b, c.way), probeConfig(`{}`))
+			var late, others []time.Duration
+			for b.Loop() {
+				done := make(chan time.Duration)
+				go func() {
+					began := time.Now()
+					if err := c.do(s); err != nil {
+						b.Error(err)
+					}
+					done <- time.Since(began) - allowed
+				}()
+				tick := time.NewTicker(time.Millisecond)
+				for busy := true; busy; {
+					select {
+					case due := <-tick.C:
+						if _, err := s.Retrieve(context.Background(), ask("echo fine")); err != nil {
+							b.Fatal(err)
+						}
+						others = append(others, time.Since(due))
+					case l := <-done:
+						late, busy = append(late, l), false
+					}
+				}
+				tick.Stop()
+			}
+			report(b, "late", late)
+			report(b, "others", others)
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// report gives percentiles of durations in microseconds.
+func report(b *testing.B, name string, list []time.Duration) {
+	slices.Sort(list)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(list[len(list)*p/100].Microseconds()), fmt.Sprintf("%s-us-p%d", name, p))
+	}
+}
