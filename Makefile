@@ -17,9 +17,9 @@ run: ## the slot at work: record a conversation, ask, swap the memory, serve
 test: ## all tests that need Go alone, with the race detector where a C compiler exists
 	@$(GO) run ./internal/testrun
 
-test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos or graphiti; docs/live.md)
-	@case "$(BACKEND)" in mem0|memos|graphiti) ;; *) echo "make test-live BACKEND=mem0, memos or graphiti"; exit 2;; esac
-	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)$$' ./testenv/
+test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
+	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
+	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)$$' ./testenv/...
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)
