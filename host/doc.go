@@ -9,6 +9,6 @@
 //
 // Every error that comes back is an *abi.Error. A Host, its Slots and everything reached through them are safe for concurrent use.
 //
-// Reading order: load.go (bytes to Module), provider.go and pool.go (Module and configuration to instances), call.go (one call end to end), the
+// Reading order: load.go (bytes to Module), interrupt.go (how a guest is stopped), provider.go and pool.go (Module and configuration to instances), call.go (one call end to end), the
 // hostcall files (one per import), scope.go, write.go, read.go and reset.go (the contract), swap.go.
 package host
