@@ -62,6 +62,10 @@ func (x *Error) Encode(e *jx.Encoder) {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
 	}
+	if x.NothingStored {
+		e.FieldStart("nothing_stored")
+		writeBool(x.NothingStored, e)
+	}
 	e.ObjEnd()
 }
 
@@ -89,8 +93,10 @@ func (x *Error) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Route, d, m)
 		case "native":
 			o.err = readPtr(&x.Native, d, m, (*NativeError).Decode)
+		case "nothing_stored":
+			o.err = readBool(&x.NothingStored, d, m)
 		default:
-			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native")
+			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native nothing_stored")
 		}
 	}
 	return o.err
@@ -784,6 +790,10 @@ func (x *ModuleManifest) Encode(e *jx.Encoder) {
 		e.FieldStart("yields_scope")
 		writeSlice(x.YieldsScope, e, writeString)
 	}
+	if len(x.Requires) > 0 {
+		e.FieldStart("requires")
+		writeStructs(x.Requires, e, (*RequireDecl).Encode)
+	}
 	if x.Conformance != nil {
 		e.FieldStart("conformance")
 		writeStructPtr(x.Conformance, e, (*ConformanceDecl).Encode)
@@ -831,10 +841,12 @@ func (x *ModuleManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Background, d, m, (*BackgroundDecl).Decode)
 		case "yields_scope":
 			o.err = readSlice(&x.YieldsScope, d, m, readString)
+		case "requires":
+			o.err = readSlice(&x.Requires, d, m, (*RequireDecl).Decode)
 		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
-			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope conformance")
+			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance")
 		}
 	}
 	return o.err
@@ -855,6 +867,10 @@ func (x *ProviderDecl) Encode(e *jx.Encoder) {
 		e.FieldStart("preset")
 		writeRaw(x.Preset, e)
 	}
+	if len(x.KindWhen) > 0 {
+		e.FieldStart("kind_when")
+		writeStructs(x.KindWhen, e, (*KindRule).Encode)
+	}
 	e.ObjEnd()
 }
 
@@ -872,8 +888,47 @@ func (x *ProviderDecl) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Note, d, m)
 		case "preset":
 			o.err = readRaw(&x.Preset, d, m)
+		case "kind_when":
+			o.err = readSlice(&x.KindWhen, d, m, (*KindRule).Decode)
 		default:
-			o.unknown(d, m, "name kind note preset")
+			o.unknown(d, m, "name kind note preset kind_when")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *KindRule) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("pointer")
+	writeString(x.Pointer, e)
+	e.FieldStart("equals")
+	writeRaw(x.Equals, e)
+	e.FieldStart("kind")
+	writeString(string(x.Kind), e)
+	if x.Note != "" {
+		e.FieldStart("note")
+		writeString(x.Note, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *KindRule) Decode(d *jx.Decoder, m Mode) error {
+	*x = KindRule{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		case "kind":
+			o.err = readString((*string)(&x.Kind), d, m)
+		case "note":
+			o.err = readString(&x.Note, d, m)
+		default:
+			o.unknown(d, m, "pointer equals kind note")
 		}
 	}
 	return o.err
@@ -1120,6 +1175,43 @@ func (x *BackgroundDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *RequireDecl) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("export")
+	writeString(x.Export, e)
+	e.FieldStart("pointer")
+	writeString(x.Pointer, e)
+	if len(x.Equals) > 0 {
+		e.FieldStart("equals")
+		writeRaw(x.Equals, e)
+	}
+	e.FieldStart("because")
+	writeString(x.Because, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *RequireDecl) Decode(d *jx.Decoder, m Mode) error {
+	*x = RequireDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "export":
+			o.err = readString(&x.Export, d, m)
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		case "because":
+			o.err = readString(&x.Because, d, m)
+		default:
+			o.unknown(d, m, "export pointer equals because")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *ConformanceDecl) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	if len(x.NotApplicable) > 0 {
@@ -1161,6 +1253,10 @@ func (x *NotApplicable) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("because")
 	writeString(x.Because, e)
+	if x.Unless != "" {
+		e.FieldStart("unless")
+		writeString(x.Unless, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1176,8 +1272,10 @@ func (x *NotApplicable) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Part, d, m)
 		case "because":
 			o.err = readString(&x.Because, d, m)
+		case "unless":
+			o.err = readString(&x.Unless, d, m)
 		default:
-			o.unknown(d, m, "clause part because")
+			o.unknown(d, m, "clause part because unless")
 		}
 	}
 	return o.err
@@ -1224,6 +1322,22 @@ func (x *RunManifest) Encode(e *jx.Encoder) {
 	writeString(x.Tokenizer, e)
 	e.FieldStart("durability")
 	writeString(x.Durability, e)
+	e.FieldStart("clock")
+	writeString(x.Clock, e)
+	e.FieldStart("feedback_enabled")
+	writeBool(x.FeedbackEnabled, e)
+	if x.Seed != "" {
+		e.FieldStart("seed")
+		writeString(x.Seed, e)
+	}
+	if x.Replicate != "" {
+		e.FieldStart("replicate")
+		writeString(x.Replicate, e)
+	}
+	if len(x.Labels) > 0 {
+		e.FieldStart("labels")
+		writeMap(x.Labels, e, writeString)
+	}
 	e.FieldStart("capabilities")
 	x.Capabilities.Encode(e)
 	e.FieldStart("load_generation")
@@ -1240,6 +1354,18 @@ func (x *RunManifest) Encode(e *jx.Encoder) {
 	}
 	e.FieldStart("steps")
 	writeStructs(x.Steps, e, (*RunStep).Encode)
+	if x.Smoke != "" {
+		e.FieldStart("smoke")
+		writeString(x.Smoke, e)
+	}
+	e.FieldStart("smokes")
+	writeStructs(x.Smokes, e, (*SmokeVerdict).Encode)
+	e.FieldStart("scopes")
+	writeStructs(x.Scopes, e, (*ScopeMapping).Encode)
+	if x.ScopesLeftOut != 0 {
+		e.FieldStart("scopes_left_out")
+		writeInt(x.ScopesLeftOut, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1279,6 +1405,16 @@ func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.Tokenizer, d, m)
 		case "durability":
 			o.err = readString(&x.Durability, d, m)
+		case "clock":
+			o.err = readString(&x.Clock, d, m)
+		case "feedback_enabled":
+			o.err = readBool(&x.FeedbackEnabled, d, m)
+		case "seed":
+			o.err = readString(&x.Seed, d, m)
+		case "replicate":
+			o.err = readString(&x.Replicate, d, m)
+		case "labels":
+			o.err = readMap(&x.Labels, d, m, readString)
 		case "capabilities":
 			o.err = x.Capabilities.Decode(d, m)
 		case "load_generation":
@@ -1293,8 +1429,90 @@ func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readString(&x.HostCommit, d, m)
 		case "steps":
 			o.err = readSlice(&x.Steps, d, m, (*RunStep).Decode)
+		case "smoke":
+			o.err = readString(&x.Smoke, d, m)
+		case "smokes":
+			o.err = readSlice(&x.Smokes, d, m, (*SmokeVerdict).Decode)
+		case "scopes":
+			o.err = readSlice(&x.Scopes, d, m, (*ScopeMapping).Decode)
+		case "scopes_left_out":
+			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability capabilities load_generation serving_since health host_version host_commit steps")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ScopeMapping) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	e.FieldStart("generation")
+	writeInt(x.Generation, e)
+	e.FieldStart("native_scope")
+	writeMap(x.NativeScope, e, writeString)
+	if x.Since != "" {
+		e.FieldStart("since")
+		writeString(x.Since, e)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ScopeMapping) Decode(d *jx.Decoder, m Mode) error {
+	*x = ScopeMapping{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "generation":
+			o.err = readInt(&x.Generation, d, m)
+		case "native_scope":
+			o.err = readMap(&x.NativeScope, d, m, readString)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		default:
+			o.unknown(d, m, "scope generation native_scope since")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *SmokeVerdict) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	e.FieldStart("name")
+	writeString(x.Name, e)
+	e.FieldStart("verdict")
+	writeString(x.Verdict, e)
+	if x.Detail != "" {
+		e.FieldStart("detail")
+		writeString(x.Detail, e)
+	}
+	e.FieldStart("ms")
+	writeFloat(x.MS, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *SmokeVerdict) Decode(d *jx.Decoder, m Mode) error {
+	*x = SmokeVerdict{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "verdict":
+			o.err = readString(&x.Verdict, d, m)
+		case "detail":
+			o.err = readString(&x.Detail, d, m)
+		case "ms":
+			o.err = readFloat(&x.MS, d, m)
+		default:
+			o.unknown(d, m, "name verdict detail ms")
 		}
 	}
 	return o.err
@@ -2797,6 +3015,10 @@ func (x *FindEventAnswer) Encode(e *jx.Encoder) {
 		e.FieldStart("retry_after_ms")
 		writePtr(x.RetryAfterMS, e, writeInt)
 	}
+	if len(x.Markers) > 0 {
+		e.FieldStart("markers")
+		writeSlice(x.Markers, e, writeString)
+	}
 	e.ObjEnd()
 }
 
@@ -2814,8 +3036,10 @@ func (x *FindEventAnswer) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Missing, d, m, readString)
 		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
-			o.unknown(d, m, "found native_ids missing retry_after_ms")
+			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
 		}
 	}
 	return o.err

@@ -82,6 +82,8 @@ type Error struct {
 	Operation    string       `json:"operation"`
 	Route        string       `json:"route,omitempty"`
 	Native       *NativeError `json:"native,omitempty"`
+	// NothingStored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.
+	NothingStored bool `json:"nothing_stored,omitempty"`
 
 	cause error
 }

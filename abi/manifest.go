@@ -36,6 +36,8 @@ type ModuleManifest struct {
 	SettleMS    int64            `json:"settle_ms,omitempty"`
 	Background  []BackgroundDecl `json:"background,omitempty"`
 	YieldsScope []string         `json:"yields_scope,omitempty"`
+	// Requires names capabilities that the module has in some configurations only.
+	Requires    []RequireDecl    `json:"requires,omitempty"`
 	Conformance *ConformanceDecl `json:"conformance,omitempty"`
 }
 
@@ -46,6 +48,18 @@ type ProviderDecl struct {
 	Note string        `json:"note,omitempty"`
 	// Preset is laid under the operator's config block.
 	Preset Raw `json:"preset,omitempty"`
+	// KindWhen lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.
+	KindWhen []KindRule `json:"kind_when,omitempty"`
+}
+
+// KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays
+// that of its declared kind.
+type KindRule struct {
+	// Pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.
+	Pointer string        `json:"pointer"`
+	Equals  Raw           `json:"equals"`
+	Kind    ConditionKind `json:"kind"`
+	Note    string        `json:"note,omitempty"`
 }
 
 // OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.
@@ -118,6 +132,17 @@ type BackgroundDecl struct {
 	Class      Class  `json:"class"`
 }
 
+// RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.
+type RequireDecl struct {
+	// Export is the capability: without what it needs the provider does not have it, although the module exports it.
+	Export string `json:"export"`
+	// Pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.
+	Pointer string `json:"pointer"`
+	Equals  Raw    `json:"equals,omitempty"`
+	// Because is for whoever asks for the capability: what to configure.
+	Because string `json:"because"`
+}
+
 // ConformanceDecl says which clauses of the conformance kit do not apply, and why.
 type ConformanceDecl struct {
 	NotApplicable []NotApplicable `json:"not_applicable,omitempty"`
@@ -129,10 +154,16 @@ type NotApplicable struct {
 	Clause  int64  `json:"clause"`
 	Part    string `json:"part,omitempty"`
 	Because string `json:"because"`
+	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.
+	Unless string `json:"unless,omitempty"`
 }
+
+// RunManifestVersion is the form of RunManifest that this package writes and reads.
+const RunManifestVersion = 1
 
 // RunManifest records what served a run: which module, which configuration, since when.
 type RunManifest struct {
+	// Manifest is RunManifestVersion.
 	Manifest int64  `json:"manifest"`
 	Provider string `json:"provider"`
 	// Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.
@@ -146,11 +177,20 @@ type RunManifest struct {
 	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON.
 	ConfigHash string `json:"config_hash"`
 	// Config is the effective config block; a secret stands as its name only.
-	Config       Raw          `json:"config"`
-	Namespace    string       `json:"namespace,omitempty"`
-	AgentScoped  bool         `json:"agent_scoped"`
-	Tokenizer    string       `json:"tokenizer"`
-	Durability   string       `json:"durability"`
+	Config      Raw    `json:"config"`
+	Namespace   string `json:"namespace,omitempty"`
+	AgentScoped bool   `json:"agent_scoped"`
+	Tokenizer   string `json:"tokenizer"`
+	Durability  string `json:"durability"`
+	// Clock is real, or virtual while a cassette is recorded or replayed.
+	Clock string `json:"clock"`
+	// FeedbackEnabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.
+	FeedbackEnabled bool `json:"feedback_enabled"`
+	// Seed, Replicate and Labels are as the harness gave them; the host does not use them.
+	Seed      string            `json:"seed,omitempty"`
+	Replicate string            `json:"replicate,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// Capabilities hold the native memory types, ingest modes and query modes, too.
 	Capabilities Capabilities `json:"capabilities"`
 	// LoadGeneration counts the providers that this slot has served, from 1.
 	LoadGeneration int64         `json:"load_generation"`
@@ -159,6 +199,29 @@ type RunManifest struct {
 	HostVersion    string        `json:"host_version"`
 	HostCommit     string        `json:"host_commit,omitempty"`
 	Steps          []RunStep     `json:"steps"`
+	// Smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.
+	Smoke  string         `json:"smoke,omitempty"`
+	Smokes []SmokeVerdict `json:"smokes"`
+	// Scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.
+	Scopes        []ScopeMapping `json:"scopes"`
+	ScopesLeftOut int64          `json:"scopes_left_out,omitempty"`
+}
+
+// ScopeMapping is how the backend addresses a scope's memory.
+type ScopeMapping struct {
+	Scope      MemoryScope `json:"scope"`
+	Generation int64       `json:"generation"`
+	// NativeScope is setup_scope's: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.
+	NativeScope map[string]string `json:"native_scope"`
+	Since       string            `json:"since,omitempty"`
+}
+
+// SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.
+type SmokeVerdict struct {
+	Name    string  `json:"name"`
+	Verdict string  `json:"verdict"`
+	Detail  string  `json:"detail,omitempty"`
+	MS      float64 `json:"ms"`
 }
 
 // RunModule identifies a module's bytes.
@@ -172,7 +235,7 @@ type RunModule struct {
 	Source string `json:"source"`
 }
 
-// RunStep is one step of the swap flow with its verdict: pass, fail, pending or skipped.
+// RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.
 type RunStep struct {
 	Name    string  `json:"name"`
 	Verdict string  `json:"verdict"`

@@ -367,6 +367,8 @@ type FindEventAnswer struct {
 	NativeIDs    []string `json:"native_ids"`
 	Missing      []string `json:"missing"`
 	RetryAfterMS *int64   `json:"retry_after_ms,omitempty"`
+	// Markers are those that the write's lost receipt would have had, for readiness.
+	Markers []string `json:"markers,omitempty"`
 }
 
 // MemoryFeedback is a user's correction of what memory holds.

@@ -64,8 +64,26 @@ func (x *ModuleManifest) checkProviders() *Error {
 		if len(p.Preset) > 0 && !isObject(p.Preset) {
 			return invalid(at+".preset", "want an object")
 		}
+		for j := range p.KindWhen {
+			if e := p.KindWhen[j].check(); e != nil {
+				return under(at+".kind_when"+indexPath(j), e)
+			}
+		}
 	}
 	return nil
+}
+
+func (r *KindRule) check() *Error {
+	if e := checkPointer("pointer", r.Pointer); e != nil {
+		return e
+	}
+	if len(r.Equals) == 0 {
+		return invalid("equals", "missing")
+	}
+	if e := checkRaw("equals", r.Equals); e != nil {
+		return e
+	}
+	return checkOneOf("kind", string(r.Kind), string(KindArchitecture), string(KindControl))
 }
 
 func (x *ModuleManifest) checkSchema() *Error {
@@ -275,6 +293,28 @@ func (x *ModuleManifest) checkTimes() *Error {
 			return e
 		}
 	}
+	return x.checkRequires()
+}
+
+func (x *ModuleManifest) checkRequires() *Error {
+	optional := OptionalOperations()
+	for i, r := range x.Requires {
+		at := "requires" + indexPath(i)
+		if !slices.Contains(optional, r.Export) {
+			return invalid(at+".export", strconv.Quote(shortenString(r.Export))+" is no capability"+didYouMean(r.Export, optional))
+		}
+		if e := checkPointer(at+".pointer", r.Pointer); e != nil {
+			return e
+		}
+		if len(r.Equals) > 0 {
+			if e := checkRaw(at+".equals", r.Equals); e != nil {
+				return e
+			}
+		}
+		if e := checkWord(at+".because", r.Because); e != nil {
+			return e
+		}
+	}
 	return nil
 }
 
@@ -290,6 +330,11 @@ func (x *ModuleManifest) checkConformance() *Error {
 		}
 		if e := checkWord(at+".because", n.Because); e != nil {
 			return e
+		}
+		if n.Unless != "" {
+			if e := checkPointer(at+".unless", n.Unless); e != nil {
+				return e
+			}
 		}
 		if n.Part == "" && slices.Contains([]int64{3, 4, 6, 10, 11, 13}, n.Clause) {
 			return invalid(at+".part", "missing: clause "+strconv.FormatInt(n.Clause, 10)+" cannot be left out as a whole")

@@ -8,7 +8,7 @@ import (
 )
 
 const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1","description":"d","homepage":"h",
- "providers":[{"name":"mem0","kind":"architecture"},{"name":"simple_rag","kind":"control","note":"n","preset":{"infer":false}}],
+ "providers":[{"name":"mem0","kind":"architecture","kind_when":[{"pointer":"/infer","equals":false,"kind":"control","note":"n"}]},{"name":"simple_rag","kind":"control","note":"n","preset":{"infer":false}}],
  "config_schema":{},"origins":[{"name":"api","from":"/url","protocol":"http"},{"name":"bolt","from":"/bolt","protocol":"bolt","database_from":"/database"}],
  "secrets":[{"name":"api_key","from":"/api_key","headers":["x-api-key","authorization"],"origin":"api"},
   {"name":"password","from":"/password","origin":"bolt","user_from":"/user"}],
@@ -19,7 +19,8 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
   {"name":"facts","origin":"bolt","statement":"MATCH (e) RETURN e","class":"write"}],
  "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
  "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
- "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b"}],"notes":["n"]}}`
+ "requires":[{"export":"provenance","pointer":"/bolt","because":"r"},{"export":"provenance","pointer":"/surface","equals":"mcp","because":"r"}],
+ "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
 	checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{
@@ -32,7 +33,10 @@ func TestValidateManifest(t *testing.T) {
 		{"no name", `"name":"mem0","version"`, `"version"`, `name: missing or empty`},
 		{"module version", `"version":"0.1.0"`, `"version":""`, `version: missing or empty`},
 		{"abi", `"mh1"`, `"mh2"`, `abi: "mh2" is none of mh1, mh1-extism`},
-		{"kind", `"control"`, `"Control"`, `providers[1].kind: "Control" is none of architecture, control`},
+		{"kind", `"kind":"control","note":"n","preset"`, `"kind":"Control","note":"n","preset"`, `providers[1].kind: "Control" is none of architecture, control`},
+		{"rule's pointer", `"/infer"`, `"infer"`, `providers[0].kind_when[0].pointer: "infer" is no JSON Pointer, such as /url`},
+		{"rule's value", `"equals":false,`, ``, `providers[0].kind_when[0].equals: missing`},
+		{"rule's kind", `"kind":"control","note":"n"}]`, `"kind":""}]`, `providers[0].kind_when[0].kind: "" is none of architecture, control`},
 		{"provider twice", `"simple_rag"`, `"mem0"`, `providers[1].name: "mem0" is declared twice`},
 		{"preset", `{"infer":false}`, `[1]`, `providers[1].preset: want an object`},
 		{"schema", `"config_schema":{}`, `"config_schema":true`, `config_schema: want an object`},
@@ -77,10 +81,15 @@ func TestValidateManifest(t *testing.T) {
 		{"deadline's operation", `"retrieve":30000`, `"retreve":30000`, `deadlines_ms.retreve: "retreve" is no operation, did you mean "retrieve"?`},
 		{"deadline", `30000`, `0`, `deadlines_ms.retrieve: want more than 0`},
 		{"settle", `3000,`, `-1,`, `settle_ms: negative`},
-		{"background's export", `"export":"wait_until_ready"`, `"export":"wait"`, `background[0].export: "wait" is no operation`},
+		{"background's export", `"export":"wait_until_ready"`, `"export":"wait"`, `background[0].export: "wait" is none of wait_until_ready, readiness`},
 		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`, `background[0].interval_ms: want more than 0`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`, `background[0].class: "admin" is none of read, write`},
-		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`, `yields_scope[0]: "record_event" is none of wait_until_ready`},
+		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`, `yields_scope[0]: "record_event" is none of wait_until_ready, apply_feedback, native_mutation`},
+		{"required for what", `"export":"provenance","pointer":"/bolt"`, `"export":"provenence","pointer":"/bolt"`, `requires[0].export: "provenence" is no capability, did you mean "provenance"?`},
+		{"required operation", `"export":"provenance","pointer":"/bolt"`, `"export":"retrieve","pointer":"/bolt"`, `requires[0].export: "retrieve" is no capability`},
+		{"required where", `"pointer":"/surface"`, `"pointer":"surface"`, `requires[1].pointer: "surface" is no JSON Pointer, such as /url`},
+		{"required why", `"equals":"mcp","because":"r"`, `"equals":"mcp"`, `requires[1].because: missing or empty`},
+		{"unless", `"unless":"/bolt"`, `"unless":"bolt"`, `conformance.not_applicable[0].unless: "bolt" is no JSON Pointer, such as /url`},
 		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
 		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`, `conformance.not_applicable[0].because: missing or empty`},

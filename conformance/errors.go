@@ -189,7 +189,7 @@ func checkErrors(b *bench) {
 		}
 		return "ok", nil
 	})
-	if slices.Contains(b.kit.module.Exports, abi.OpInventory) {
+	if slices.Contains(b.capabilities, abi.OpInventory) {
 		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one", someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
 			i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
 			if err != nil || !i.Complete {

@@ -59,6 +59,7 @@ type kit struct {
 // error but a verdict.
 func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	k := &kit{target: target.withDefaults(), options: o}
+	k.target.Provider.Feedback = true // off by default, and yet a part of what the provider does
 	chosen, err := chooseClauses(o.Clauses)
 	if err != nil {
 		return nil, err
@@ -116,11 +117,6 @@ func chooseClauses(numbers []int) ([]clause, error) {
 func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport, error) {
 	began := time.Now()
 	b := &bench{ctx: ctx, kit: k, wire: &wire{}, report: &ClauseReport{Number: c.number, Words: c.words, Parts: []PartReport{}}}
-	for _, d := range k.declared {
-		if d.Clause == int64(c.number) && d.Part == "" {
-			b.report.Declared = d.Because
-		}
-	}
 	llm := b.llmCalls()
 	var err error
 	if b.rig, err = b.open(filepath.Join(k.dir, strconv.Itoa(c.number)), 4, nil); err != nil {
@@ -129,6 +125,16 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	m, err := b.slot.Manifest(ctx)
 	if err != nil {
 		return nil, err
+	}
+	b.capabilities = m.Capabilities.Capabilities
+	config, _ := decode(m.Config)
+	for _, d := range k.declared {
+		if here, there := at(config, d.Unless); d.Unless != "" && there && here != nil {
+			continue
+		}
+		if b.declared = append(b.declared, d); d.Clause == int64(c.number) && d.Part == "" {
+			b.report.Declared = d.Because
+		}
 	}
 	report.Provider, report.Kind = m.Provider, string(m.ConditionKind)
 	report.Backend, report.BackendVersion = m.Health.BackendName, m.Health.BackendVersion
@@ -155,6 +161,9 @@ type bench struct {
 	report *ClauseReport
 	kind   abi.ConditionKind
 	health abi.BackendHealth
+	// capabilities are those of this configuration, declared what its manifest says does not apply to it.
+	capabilities []string
+	declared     []abi.NotApplicable
 
 	mu       sync.Mutex
 	rigs     []*rig
@@ -287,7 +296,7 @@ func refused(op string, err error) outcome {
 func (b *bench) part(name, words string, check func() outcome) outcome {
 	o := check()
 	p := PartReport{Name: name, Words: words, Verdict: o.verdict, Reason: o.reason}
-	for _, d := range b.kit.declared {
+	for _, d := range b.declared {
 		if d.Clause == int64(b.report.Number) && d.Part == name {
 			p.Declared = d.Because
 		}
@@ -387,7 +396,7 @@ func (r *rig) retrieve(q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 
 // wait waits until what was recorded in a scope can be retrieved. The outcome is set where that did not come.
 func (r *rig) wait(s abi.MemoryScope) *outcome {
-	if !slices.Contains(r.bench.kit.module.Exports, abi.OpReadiness) {
+	if !slices.Contains(r.bench.capabilities, abi.OpReadiness) {
 		return nil // written is readable, or the clause finds out
 	}
 	within := r.bench.kit.target.ReadyWithin

@@ -66,7 +66,7 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	return passed("%d bodies as they came", len(r.Raw.Calls))
 }
 
-// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, and the inner values of JSON-RPC and MCP.
+// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, the rows of a Bolt answer, and the inner values of JSON-RPC and MCP.
 func views(a host.NativeAnswer) []any {
 	var list []any
 	add := func(v any) {
@@ -95,6 +95,15 @@ func views(a host.NativeAnswer) []any {
 		add(v)
 	} else {
 		list = append(list, string(a.Body))
+	}
+	if a.Bolt != nil { // rows are one JSON array a line: together they are a list
+		rows := []any{}
+		for line := range bytes.Lines(a.Body) {
+			if row, ok := decode(line); ok {
+				rows = append(rows, row)
+			}
+		}
+		list = append(list, rows)
 	}
 	for line := range bytes.Lines(a.Body) {
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
@@ -144,7 +153,7 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 			return failed("evidence %d: the score %v is not in the item at %s", i, *e.Score, e.Pointer)
 		}
 		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt, "valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
-			if t != "" && !anywhere(item, func(v any) bool { return sameTime(v, t) }) {
+			if t != "" && !anywhere(item, func(v any) bool { return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t) }) {
 				return failed("evidence %d: %s %s is not in the item at %s", i, field, t, e.Pointer)
 			}
 		}
@@ -184,6 +193,17 @@ func sameTime(v any, want string) bool {
 		return err == nil && (int64(f) == moment.Unix() || int64(f) == moment.UnixMilli())
 	}
 	return false
+}
+
+// inProse tells whether a time stands in a part of a text, with a T or a blank between date and time of day, in UTC.
+func inProse(v any, span *abi.Span, want string) bool {
+	text, isText := v.(string)
+	moment, err := time.Parse(time.RFC3339Nano, want)
+	if !isText || err != nil || span.Start < 0 || span.Start > span.End || span.End > int64(len(text)) {
+		return false
+	}
+	part := text[span.Start:span.End]
+	return strings.Contains(part, moment.UTC().Format("2006-01-02 15:04:05")) || strings.Contains(part, moment.UTC().Format("2006-01-02T15:04:05"))
 }
 
 // requested tells whether an id was part of a request.

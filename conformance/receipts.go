@@ -42,7 +42,7 @@ func checkReceipt(b *bench) {
 	})
 	p.events, p.receipts = []*abi.MemoryEvent{e}, []*abi.WriteReceipt{receipt}
 	b.part("retained", "what a receipt calls committed can be retrieved at once, and what it calls not retained never", func() outcome { return b.truthful(p) })
-	b.part("capabilities", "what the module exports it can do", b.capabilities)
+	b.part("capabilities", "what the provider says it can do it can", b.capable)
 }
 
 // consistentReceipt compares the parts of a receipt.
@@ -107,8 +107,8 @@ func (b *bench) truthful(p *planted) outcome {
 	return passed("%s, found at once: %v", receipt.Status, early)
 }
 
-// capabilities calls the exports that only look, once each.
-func (b *bench) capabilities() outcome {
+// capable calls the capabilities that only look, once each.
+func (b *bench) capable() outcome {
 	s := b.scope("receipt", "p")
 	tries := map[string]func() error{
 		abi.OpReadiness: func() error {
@@ -126,12 +126,12 @@ func (b *bench) capabilities() outcome {
 	}
 	var done []string
 	for op, try := range tries {
-		if !slices.Contains(b.kit.module.Exports, op) {
+		if !slices.Contains(b.capabilities, op) {
 			continue
 		}
 		err := try()
 		if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeInternal {
-			return failed("the module exports %s, and it says %v", op, err)
+			return failed("the provider has %s, and it says %v", op, err)
 		}
 		done = append(done, op)
 	}

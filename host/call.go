@@ -39,9 +39,16 @@ type call struct {
 	units      int64         // what it was given
 	logBytes   int64
 	logCut     bool
+	tape       *entryTape // nil: nothing is recorded or played
 }
 
-func (c *call) remaining() time.Duration { return max(0, time.Until(c.deadline)) }
+// remaining is what is left of the call's time.
+func (c *call) remaining() time.Duration {
+	if t := c.provider.host.tape; t != nil && t.record != nil && t.record.timeless {
+		return c.deadline.Sub(c.began)
+	}
+	return max(0, time.Until(c.deadline))
+}
 
 // callContext carries the call to the host functions.
 type callContext struct {
@@ -70,7 +77,7 @@ func callOf(ctx context.Context) *call {
 func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, out abi.Decodable) error {
 	began := time.Now()
 	c.provider, c.began = p, began
-	c.deadline = began.Add(p.deadline(c.op))
+	c.deadline = began.Add(p.deadline(c.op) + p.host.tape.slack())
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}
@@ -83,11 +90,16 @@ func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, o
 	}
 	c.ctx = ctx
 	envelope.DeadlineMS = c.remaining().Milliseconds()
+	c.tape = p.host.tape.enter(c, envelope, cancel)
 	answer, isError, err := in.run(callContext{ctx, c}, c, envelope)
 	c.guest = time.Since(began) - c.queued
 	defer p.pool.give(in, err != nil)
+	defer accountOf(ctx).add(c)
 	if err != nil {
-		return c.failed(p.explain(ctx, c, in, err))
+		err = c.failed(p.explain(ctx, c, in, err))
+	}
+	if err = c.tape.leave(c, answer, isError, err); err != nil {
+		return err
 	}
 	if isError {
 		e := new(abi.Error)
@@ -101,6 +113,9 @@ func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, o
 	}
 	return nil
 }
+
+// reasonStopped is the reason of the error of a guest that was stopped.
+const reasonStopped = "stopped"
 
 // failed completes an error with what the host knows. A guest's error is taken with its code, unless it is none of the contract's.
 func (c *call) failed(err error) *abi.Error {
@@ -132,7 +147,7 @@ func (p *Provider) explain(ctx context.Context, c *call, in *instance, err error
 			e.Route = c.io[n-1].Route
 			e.Message += ", waiting for route " + e.Route
 		}
-		return e.WithReason("stopped")
+		return e.WithReason(reasonStopped)
 	case errors.As(err, &exit):
 		return p.breach(c.op, fmt.Sprintf("ended itself with exit code %d", exit.ExitCode()))
 	}

@@ -92,7 +92,7 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 		return failure
 	}
 	e := *abi.AsError(failure)
-	if o.call.landed == landedNot {
+	if o.call.landed == landedNot || e.NothingStored {
 		var b state.Batch
 		for _, w := range fresh {
 			if w.resume == nil {
@@ -119,7 +119,7 @@ func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Er
 	e := o.call.failed(failure)
 	switch {
 	case !o.call.noted:
-	case o.call.landed == landedNot:
+	case o.call.landed == landedNot || e.NothingStored:
 		dropLedger(b, o.call.state.space, w.event.EventID)
 	default:
 		e.Hint = joinHints(e.Hint, hintUncertain)
@@ -266,6 +266,9 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *led
 func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs, NativeIDsKind: abi.NativeIDsFinal,
 		Markers: known.markers(), Warnings: []string{warnFound}}
+	if len(r.Markers) == 0 && answer.Markers != nil {
+		r.Markers = answer.Markers // those of the receipt went down with it
+	}
 	if len(r.NativeIDs) == 0 {
 		r.NativeIDs, r.NativeIDsKind = []string{}, abi.NativeIDsNone
 	}

@@ -24,6 +24,7 @@ type Host struct {
 	now     func() time.Time
 	cache   wazero.CompilationCache
 	store   state.Store
+	tape    *tape // nil: nothing is recorded or played
 
 	// engine runs every module that its interruption can prepare, fallback the others. It is opened when the first needs it.
 	engine     *engine
@@ -43,7 +44,10 @@ type Host struct {
 // New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
 //
 // Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it cannot be written.
-func New(ctx context.Context, o Options) (*Host, error) {
+func New(ctx context.Context, o Options) (*Host, error) { return newHost(ctx, o, nil) }
+
+// newHost is New with a tape to play.
+func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 	if o.DataDir == "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.DataDir: required")
 	}
@@ -65,12 +69,31 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, stateError(err)
 	}
-	h.store = store
+	h.store, h.tape = store, playing
+	if err := h.useTape(); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
 	if err := h.openEngine(ctx, newMetered()); err != nil {
 		_ = h.Close(ctx)
 		return nil, err
 	}
 	return h, nil
+}
+
+// useTape begins a recording, where one is asked for, and gives the host the tape's clock, store and single instance.
+func (h *Host) useTape() (err error) {
+	if o := h.options.Cassette; o != nil && h.tape == nil {
+		version, commit := h.version()
+		if h.tape, err = startRecording(o, h.now, h.logger, version, commit); err != nil {
+			return err
+		}
+	}
+	if h.tape != nil {
+		h.now, h.limits.Pool = h.tape.now, 1
+		h.store = &tapedStore{Store: h.store, tape: h.tape}
+	}
+	return nil
 }
 
 // openEngine opens the cache and the engine that modules run on.
@@ -128,11 +151,9 @@ func (h *Host) Close(ctx context.Context) error {
 		keep(h.cache.Close(ctx))
 	}
 	keep(h.store.Close())
+	keep(h.tape.close())
 	if first != nil {
 		return abi.AsError(first)
 	}
 	return nil
 }
-
-// stamp is the host's clock as the contract writes it.
-func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }

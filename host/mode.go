@@ -138,9 +138,9 @@ func (m *modeState) underWay(sc *scopeState) (int64, <-chan struct{}) {
 	return all, m.ended
 }
 
-// SetMode implements Contract. The mode is kept in the data folder before it holds. Going read-only then waits for the writes under way, until ctx ends or
+// setMode is SetMode. The mode is kept in the data folder before it holds. Going read-only then waits for the writes under way, until ctx ends or
 // Limits.ModeWait is over; the receipt counts those that still run, and names the scopes whose writes are not yet known to have arrived.
-func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (_ *abi.ModeReceipt, err error) {
+func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (_ *abi.ModeReceipt, err error) {
 	defer func() {
 		if err != nil {
 			err = inOperation(abi.OpSetMode, err)

@@ -27,11 +27,28 @@ type Options struct {
 	Observe func(Observation)
 	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
+	// OnExchange is told of every operation of a slot's contract when it ends, with what was asked and answered. It must be quick, safe for concurrent use,
+	// and may keep nothing of an Exchange.
+	OnExchange func(*Exchange)
+	// HealthWarnings adds warnings of the embedding program to every health answer. Default: none.
+	HealthWarnings func() []string
+	// Run is what the harness says of the run, for the run manifest.
+	Run RunLabels
+	// OnManifest is told that the run manifest has changed: after each load, and when a scope was set up or reset. It must be quick.
+	OnManifest func()
+	// Cassette has everything recorded, for Replay. Default: nothing.
+	Cassette *CassetteOptions
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
 	// Default: none. See Interceptor.
 	Intercept Interceptor
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
+}
+
+// RunLabels name a run among its like. The host writes them into the run manifest and does not use them.
+type RunLabels struct {
+	Seed, Replicate string
+	Labels          map[string]string
 }
 
 // Limits bound what one provider may use. The zero value of a field means its default.
@@ -115,6 +132,8 @@ type ProviderConfig struct {
 	AgentScoped bool
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
 	TestSessions []string
+	// Feedback lets apply_feedback through. Default: off.
+	Feedback bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
 	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this module, configuration and backend version,

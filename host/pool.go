@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
 )
 
 // instance is one instantiation of a module. It runs one call at a time.
@@ -154,7 +155,7 @@ const maxKeptBuffer = 1 << 20
 func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	p := l.provider
 	began := time.Now()
-	c := &call{provider: p, op: abi.InitExport, began: began, deadline: began.Add(p.limits.StartDeadline)}
+	c := &call{provider: p, op: abi.InitExport, began: began, deadline: began.Add(p.limits.StartDeadline), tape: p.host.tape.start()}
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	c.ctx = ctx
@@ -162,9 +163,15 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	// Its own clocks and randomness; no files, no arguments, no environment. Anonymous, so that several live side by side.
 	config := wazero.NewModuleConfig().WithName("").WithStdout(output).WithStderr(output).
 		WithSysWalltime().WithSysNanotime().WithRandSource(randomness{}).WithStartFunctions(abi.InitExport)
+	if t := p.host.tape; t != nil {
+		config = config.WithWalltime(t.walltime, sys.ClockResolution(tick)).WithNanotime(t.nanotime, sys.ClockResolution(tick)).WithRandSource(t)
+	}
 	module, err := p.module.engine.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
 	if err != nil {
-		return nil, p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
+		err = p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
+	}
+	if err = c.tape.leave(c, nil, false, err); err != nil {
+		return nil, err
 	}
 	in := &instance{module: module, memory: module.Memory(), buffer: module.ExportedFunction(abi.BufferExport),
 		functions: map[string]api.Function{}, output: output, limits: &p.limits, name: p.name}

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,8 @@ type Provider struct {
 	name   string
 	word   string
 	decl   *abi.ProviderDecl
+	kind   abi.ConditionKind // as the configuration makes it: decl's, or that of a rule in kind_when
+	note   string
 	config ProviderConfig
 	block  abi.Raw // effective: preset and defaults laid under the operator's block
 	limits Limits
@@ -40,6 +44,8 @@ type Provider struct {
 
 	background backgroundWork
 
+	// lacks are the capabilities that this configuration does not have, with what they require.
+	lacks map[string]string
 	setUp sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
@@ -60,14 +66,41 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
+	if p.lacks, err = lacking(module.Manifest.Requires, block); err != nil {
+		return nil, err
+	}
+	if p.kind, p.note, err = kindOf(decl, block); err != nil {
+		return nil, err
+	}
 	secrets, err := p.openNetwork()
 	if err != nil {
 		return nil, inBlock(decl.Name, err)
 	}
-	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: decl.Kind, Namespace: config.Namespace,
+	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
 	p.pool = newPool(p, module.compiled)
-	return p, nil
+	return p, h.tape.load(p)
+}
+
+// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
+func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
+	if len(decl.KindWhen) == 0 {
+		return decl.Kind, decl.Note, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return "", "", err
+	}
+	for _, rule := range decl.KindWhen {
+		var want any
+		if err := json.Unmarshal(rule.Equals, &want); err != nil {
+			return "", "", err
+		}
+		if found, ok := pointer(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
+			return rule.Kind, rule.Note, nil
+		}
+	}
+	return decl.Kind, decl.Note, nil
 }
 
 // chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
@@ -167,12 +200,51 @@ func (p *Provider) close(ctx context.Context) error {
 	return p.module.compiled.Close(ctx)
 }
 
-// has tells whether the provider has an operation.
-func (p *Provider) has(op string) bool { return p.module.has(op) }
+// has tells whether the provider has an operation: the module exports it, and the configuration has what it requires.
+func (p *Provider) has(op string) bool {
+	_, lacks := p.lacks[op]
+	return p.module.has(op) && !lacks
+}
+
+// lacking lists the capabilities whose requirements the effective block does not meet, with what is required.
+func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
+	if len(requires) == 0 {
+		return nil, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return nil, err
+	}
+	met, because := map[string]bool{}, map[string]string{}
+	for _, r := range requires {
+		found, there := pointer(value, r.Pointer)
+		there = there && found != nil
+		if there && len(r.Equals) > 0 {
+			var want any
+			if err := json.Unmarshal(r.Equals, &want); err != nil {
+				return nil, err
+			}
+			there = reflect.DeepEqual(found, want)
+		}
+		met[r.Export] = met[r.Export] || there
+		because[r.Export] = joinHints(because[r.Export], r.Because)
+	}
+	for export, ok := range met {
+		if ok {
+			delete(because, export)
+		}
+	}
+	return because, nil
+}
+
+// unsupported is the error of an operation that the provider does not have.
+func (p *Provider) unsupported(op string) *abi.Error {
+	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(p.lacks[op])
+}
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
-	c := abi.Capabilities{Provider: p.name, ConditionKind: p.decl.Kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
+	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
 		if p.has(op) {
 			c.Capabilities = append(c.Capabilities, op)

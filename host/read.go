@@ -44,9 +44,9 @@ func run[T any, A answerOf[T]](s *Slot, name string, r request, enter func(*oper
 	return answer, nil
 }
 
-// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
+// retrieve is Retrieve. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
 // memory-context element.
-func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(s, abi.OpRetrieve, r, func(o *operation, result *abi.RetrieveResult) error {
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.read(ctx, r.Scope, r, result)
@@ -58,8 +58,8 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	})
 }
 
-// FormatContext implements Contract.
-func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
+// formatContext is FormatContext.
+func (s *Slot) formatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return run(s, abi.OpFormatContext, r, func(o *operation, result *abi.FormatResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.FormatResult) (err error) {
@@ -87,7 +87,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 		return err
 	}
 	if !o.provider.has(o.call.op) {
-		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
+		return o.provider.unsupported(o.call.op)
 	}
 	if o.call.readOnly || !o.slot.mode.beginWrite(sc.key) {
 		skipped()
@@ -129,8 +129,8 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	return o.commitState(ctx)
 }
 
-// Health implements Contract.
-func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
+// askHealth is Health.
+func (s *Slot) askHealth(ctx context.Context) (*abi.BackendHealth, error) {
 	v, err := s.use(abi.OpHealth)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 		health.BackendName = p.name
 	}
 	health.Warnings = append(health.Warnings, p.module.Warnings...)
-	health.LatencyMS = ms(time.Since(o.began))
+	health.LatencyMS = ms(s.host.tape.elapsed(time.Since(o.began)))
 	return health, nil
 }
 
@@ -179,18 +179,17 @@ func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
 }
 
 // Manifest implements Contract.
-func (s *Slot) Manifest(context.Context) (*abi.RunManifest, error) {
+func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	v, err := s.use("manifest")
 	if err != nil {
 		return nil, err
 	}
 	defer v.provider.release()
-	m := v.manifest
-	return &m, nil
+	return s.manifestOf(ctx, v)
 }
 
-// Inventory implements Contract.
-func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
+// inventory is Inventory.
+func (s *Slot) inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inventory, error) {
 	return run(s, abi.OpInventory, r, func(o *operation, inventory *abi.Inventory) error {
 		return o.read(ctx, r.Scope, new(abi.Empty), inventory)
 	}, func(o *operation, inventory *abi.Inventory) error {
@@ -199,8 +198,8 @@ func (s *Slot) Inventory(ctx context.Context, r *abi.InventoryRequest) (*abi.Inv
 	})
 }
 
-// Provenance implements Contract.
-func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+// provenance is Provenance.
+func (s *Slot) provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	return run(s, abi.OpProvenance, r, func(o *operation, provenance *abi.Provenance) error {
 		return o.read(ctx, r.Scope, r, provenance)
 	}, func(o *operation, provenance *abi.Provenance) error {
@@ -209,8 +208,8 @@ func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.P
 	})
 }
 
-// NativeQuery implements Contract. Each one is logged: it is for diagnosis.
-func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+// nativeQuery is NativeQuery. Each one is logged: it is for diagnosis.
+func (s *Slot) nativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return run(s, abi.OpNativeQuery, r, func(o *operation, result *abi.NativeQueryResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.NativeQueryResult) error {
@@ -220,8 +219,8 @@ func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 	})
 }
 
-// NativeMutation implements Contract.
-func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// nativeMutation is NativeMutation.
+func (s *Slot) nativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	return run(s, abi.OpNativeMutation, r, func(o *operation, receipt *abi.MutationReceipt) error {
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.MutationReceipt) error {
@@ -230,9 +229,12 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 	})
 }
 
-// ApplyFeedback implements Contract.
-func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+// applyFeedback is ApplyFeedback.
+func (s *Slot) applyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return run(s, abi.OpApplyFeedback, r, func(o *operation, receipt *abi.FeedbackReceipt) error {
+		if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
+			return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
+		}
 		o.call.readOnly = o.provider.testSession(r.SessionID)
 		return o.change(ctx, r.Scope, r, receipt, func() { receipt.Status = string(abi.StatusSkippedReadOnly) })
 	}, func(o *operation, receipt *abi.FeedbackReceipt) error {

@@ -15,35 +15,34 @@ const (
 	readinessPauseMax = 2 * time.Second
 )
 
-// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider that
+// readiness is Readiness. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider that
 // does outstanding work itself (wait_until_ready) is let do it meanwhile, unless the scope is read-only.
-func (s *Slot) Readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
+func (s *Slot) readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
 	if err := request.Validate(); err != nil {
 		return nil, inOperation(abi.OpReadiness, err)
 	}
-	until := time.Now().Add(time.Duration(request.TimeoutMS) * time.Millisecond)
+	patience := s.host.patience(time.Duration(request.TimeoutMS) * time.Millisecond)
 	for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
 		ready, err := s.lookReady(ctx, request)
-		if err != nil || ready.Status != abi.ReadinessPending || time.Until(until) <= 0 {
+		left := patience.left()
+		if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
 			return ready, err
 		}
-		worked, err := s.workReady(ctx, request, until)
+		worked, err := s.workReady(ctx, request, left)
 		if err != nil {
 			return nil, err
 		}
 		if worked {
 			continue
 		}
-		select {
-		case <-time.After(min(pause, time.Until(until))):
-		case <-ctx.Done():
+		if patience.pause(ctx, min(pause, left)); ctx.Err() != nil {
 			return ready, nil
 		}
 	}
 }
 
 // workReady lets a provider that works off what is outstanding do so. It tells whether that came to an end before the time was over.
-func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, until time.Time) (worked bool, err error) {
+func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	o, err := s.begin(abi.OpWaitUntilReady)
 	if err != nil {
 		return false, err
@@ -52,11 +51,11 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, until tim
 	if !o.provider.has(abi.OpWaitUntilReady) {
 		return false, nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancel := context.WithTimeout(ctx, left+s.host.tape.slack())
 	defer cancel()
 	skipped := false
 	answer := new(abi.BackendReadiness)
-	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: max(0, time.Until(until).Milliseconds())}, answer, func() { skipped = true })
+	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: left.Milliseconds()}, answer, func() { skipped = true })
 	if code := abi.CodeOf(err); err != nil && (code == abi.CodeTimeout || code == abi.CodeConflict) {
 		return false, nil // pending, as the last look says; after a conflict it runs again
 	}

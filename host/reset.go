@@ -12,10 +12,10 @@ import (
 // resetPause is how long the host waits before it asks a reset in progress again.
 const resetPause = 200 * time.Millisecond
 
-// ResetScope implements Contract. The scope's next generation begins before anything is erased, so that whatever happens no later event enters the old one, and
+// resetScope is ResetScope. The scope's next generation begins before anything is erased, so that whatever happens no later event enters the old one, and
 // no receipt of the old one suppresses anything in the new. What could not be erased is noted: a further reset goes on there, with the same new generation as
 // long as nothing was written to it.
-func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *abi.ResetReceipt, err error) {
+func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *abi.ResetReceipt, err error) {
 	if err := scope.Validate(); err != nil {
 		return nil, inOperation(abi.OpResetScope, err)
 	}
@@ -41,11 +41,12 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 	if err != nil {
 		return nil, err
 	}
+	s.manifestChanged(ctx)
 	receipt = &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{}, Remains: []string{}, Warnings: []string{}, OldGeneration: old, NewGeneration: sc.generation.Load()}
-	until := time.Now().Add(o.provider.deadline(abi.OpResetScope))
+	patience := s.host.patience(o.provider.deadline(abi.OpResetScope))
 	for _, generation := range slices.Clone(sc.record.Erasing) {
 		o.atGeneration(sc, generation)
-		one, err := o.resetGuest(ctx, until)
+		one, err := o.resetGuest(ctx, patience)
 		if err != nil {
 			e := *abi.AsError(err)
 			e.Hint = joinHints(e.Hint, "the scope goes on in its new generation; reset it again to erase what remains of the old one")
@@ -62,6 +63,7 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 		receipt.Warnings = append(receipt.Warnings, warnErasing)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
+	s.manifestChanged(ctx)
 	return receipt, nil
 }
 
@@ -89,7 +91,7 @@ func addReset(sum, one *abi.ResetReceipt) {
 }
 
 // resetGuest enters reset_scope until it no longer answers in_progress, or the operation's time is over.
-func (o *operation) resetGuest(ctx context.Context, until time.Time) (*abi.ResetReceipt, error) {
+func (o *operation) resetGuest(ctx context.Context, patience *patience) (*abi.ResetReceipt, error) {
 	for {
 		receipt := new(abi.ResetReceipt)
 		if err := o.enter(ctx, new(abi.Empty), receipt); err != nil {
@@ -99,7 +101,7 @@ func (o *operation) resetGuest(ctx context.Context, until time.Time) (*abi.Reset
 		case abi.ResetDone, abi.ResetIncomplete, abi.ResetFailed:
 			return receipt, nil
 		case abi.ResetInProgress:
-			if time.Until(until) < resetPause {
+			if patience.left() < resetPause {
 				return receipt, nil
 			}
 		default:
@@ -109,9 +111,7 @@ func (o *operation) resetGuest(ctx context.Context, until time.Time) (*abi.Reset
 		if err := o.commitState(ctx); err != nil {
 			return nil, err
 		}
-		select {
-		case <-time.After(resetPause):
-		case <-ctx.Done():
+		if patience.pause(ctx, resetPause); ctx.Err() != nil {
 			return receipt, nil
 		}
 	}
@@ -132,6 +132,7 @@ func (h *Host) nextGeneration(ctx context.Context, sc *scopeState) (int64, error
 	}
 	before := sc.record.Erasing
 	sc.record.Erasing = append(slices.Clone(before), current)
+	sc.record.NativeScope = nil // the old generation's
 	var b state.Batch
 	if err := sc.save(&b, current+1); err != nil {
 		return 0, err

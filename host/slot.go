@@ -163,7 +163,7 @@ func (o *operation) commitState(ctx context.Context) error {
 // enter runs the guest's operation with a request body.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
 	if !o.provider.has(o.call.op) {
-		return abi.NewError(abi.CodeUnsupported, "provider "+o.provider.name+" has no "+o.call.op)
+		return o.provider.unsupported(o.call.op)
 	}
 	o.call.readOnly = !o.admitted && (o.call.readOnly || o.slot.mode.isReadOnly(o.scope))
 	return o.provider.enter(ctx, o.call, &abi.Envelope{Op: o.call.op, Scope: o.call.scope, Generation: o.call.generation,
@@ -178,8 +178,8 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	if t.BackendName == "" {
 		t.BackendName = o.provider.name
 	}
-	c, total := o.call, time.Since(o.began)
-	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.decl.Kind, o.provider.tokens.Name()
+	c, total := o.call, o.slot.host.tape.elapsed(time.Since(o.began))
+	t.Operation, t.ConditionKind, t.Tokenizer = c.op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = c.scope, c.generation, c.io
 	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
 	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(c.backend), ms(o.pluginTime()), ms(max(0, total-c.guest))

@@ -37,6 +37,8 @@ const (
 	stepGate      = "pending_gate"
 )
 
+var smokeSteps = []string{stepIsolation, stepWriteRead, stepGate}
+
 // smoke tries a provider that does not serve yet: one synthetic event under each of two throw-away scopes, which are erased afterwards. trial is a slot of its own
 // with the provider behind it.
 type smoke struct {
@@ -57,7 +59,7 @@ var smokeFacts = [2]smokeFact{
 // tryOut walks the smokes and the pending gate, or says why it does not. An error is a failed step.
 func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealth, steps *stepLog) error {
 	skip := func(why string) error {
-		for _, name := range []string{stepIsolation, stepWriteRead, stepGate} {
+		for _, name := range smokeSteps {
 			steps.begin(name)
 			steps.end(verdictSkipped, why)
 		}
@@ -67,6 +69,8 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 	switch {
 	case p.config.Smoke == "" || p.config.Smoke == SmokeNever:
 		return skip("not asked for")
+	case s.host.tape != nil:
+		return skip("a cassette holds what the caller asks, and nothing else")
 	case s.mode.isReadOnly(nil):
 		return skip("the slot is read-only: a smoke would write")
 	case p.config.Smoke == SmokeAuto:
@@ -132,7 +136,7 @@ func (k *smoke) run(ctx context.Context, steps *stepLog) (passed bool, err error
 	}
 	if gate == verdictPending {
 		why := fmt.Sprintf("not ready within %s (%s): serving without the verdict", k.wait, how)
-		for i, name := range []string{stepIsolation, stepWriteRead, stepGate} {
+		for i, name := range smokeSteps {
 			if i > 0 {
 				steps.begin(name)
 			}
@@ -170,7 +174,7 @@ func (k *smoke) judgeNothing(ctx context.Context, run string, steps *stepLog) (b
 	if leaked != "" || found[0] || found[1] {
 		return false, abi.NewError(abi.CodeBackend, "the receipts say that nothing is retained, and yet it is found: "+leaked)
 	}
-	for i, name := range []string{stepIsolation, stepWriteRead, stepGate} {
+	for i, name := range smokeSteps {
 		if i > 0 {
 			steps.begin(name)
 		}

@@ -2,11 +2,17 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/tiny"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,5 +116,39 @@ func TestIdentityIsCheckedFirst(t *testing.T) {
 		_, err := h.Open(context.Background(), c)
 		e := requireCode(t, err, abi.CodeInvalidArgument, says)
 		assert.False(t, strings.Contains(e.Hint, "still serves"))
+	}
+}
+
+// oneForAll makes a backend forget whose memory it is: every scope is the same one.
+func oneForAll(backend http.Handler) http.Handler {
+	scope := regexp.MustCompile(`^/scopes/[^/]+`)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.URL.Path = scope.ReplaceAllString(r.URL.Path, "/scopes/one")
+		r.URL.RawPath = ""
+		backend.ServeHTTP(w, r)
+	})
+}
+
+func TestSmokeFindsScopesThatAreNotKeptApart(t *testing.T) {
+	for name, want := range map[string]bool{"kept apart": true, "not kept apart": false} {
+		t.Run(name, func(t *testing.T) {
+			var backend http.Handler = &tiny.Backend{}
+			if !want {
+				backend = oneForAll(backend)
+			}
+			server := httptest.NewServer(backend)
+			t.Cleanup(server.Close)
+			s := openSlot(t, open(t, Options{}), smoked("no_memory", SmokeNever))
+			m, err := s.Swap(context.Background(), ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: SmokeAuto, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
+			if want {
+				require.NoError(t, err)
+				verdicts, details := steps(m)
+				assert.Equal(t, "pass", verdicts[stepIsolation], details[stepIsolation])
+				assert.Equal(t, "pass", verdicts[stepWriteRead], details[stepWriteRead])
+				return
+			}
+			requireCode(t, err, abi.CodeIsolationBreach, "step "+stepIsolation, "was found under persona", "still serves no_memory")
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -10,12 +11,20 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/cassette"
 )
 
 // Open loads a provider and puts it behind a new slot.
 //
 // Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or internal.
-func (h *Host) Open(ctx context.Context, config ProviderConfig) (*Slot, error) {
+func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err error) {
+	ctx, end, err := h.tape.begin(ctx, cassette.OpOpen, nil)
+	if err != nil {
+		return nil, err
+	}
+	if end != nil {
+		defer func() { end(nil, err) }()
+	}
 	s := &Slot{host: h}
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
@@ -28,7 +37,14 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (*Slot, error) {
 
 // Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once
 // the last of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint says so.
-func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManifest, err error) {
+	ctx, end, err := s.host.tape.begin(ctx, cassette.OpSwap, nil)
+	if err != nil {
+		return nil, err
+	}
+	if end != nil {
+		defer func() { end(nil, err) }()
+	}
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	began := time.Now()
@@ -52,12 +68,12 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (*abi.RunManifes
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
 	s.startBackground(next)
-	s.host.logger.Info("serving", "provider", next.name, "kind", next.decl.Kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
 	if old != nil {
 		s.drain(old.provider)
 	}
-	m := v.manifest
-	return &m, nil
+	s.manifestChanged(ctx)
+	return s.manifestOf(ctx, v)
 }
 
 // Try walks the swap flow without a slot: see Slot.Try.
@@ -135,7 +151,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		return p, nil, err
 	}
 	steps.begin("capabilities")
-	steps.end(verdictPass, strings.Join(p.capabilities(health).Capabilities, ", "))
+	steps.end(verdictPass, cmp.Or(strings.Join(p.capabilities(health).Capabilities, ", "), "the required operations alone"))
 	err = s.tryOut(ctx, p, health, steps)
 	return p, health, err
 }
@@ -262,20 +278,32 @@ func (l *stepLog) end(verdict, detail string) {
 
 // runManifest records what serves from now on.
 func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64, steps []abi.RunStep) abi.RunManifest {
-	m := abi.RunManifest{Manifest: 1, Provider: p.name, ConditionKind: p.decl.Kind, Note: p.decl.Note,
-		Module: abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256, Bytes: p.module.Bytes, Source: p.config.Source},
+	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
+		Module: p.runModule(),
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(), Namespace: p.config.Namespace,
 		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability, Capabilities: c, LoadGeneration: load,
-		ServingSince: h.stamp(), Health: *health, HostVersion: h.options.Version, HostCommit: h.options.Commit, Steps: steps}
+		ServingSince: h.stamp(), Health: *health, Steps: steps}
+	m.HostVersion, m.HostCommit = h.version()
+	h.describeRun(&m, p)
 	if p.word == "condition" {
 		m.Condition = p.name
 	} else {
 		m.Backend = p.name
 	}
-	if m.HostVersion == "" {
-		m.HostVersion, m.HostCommit = buildVersion()
-	}
 	return m
+}
+
+// runModule identifies the provider's module.
+func (p *Provider) runModule() abi.RunModule {
+	return abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256, Bytes: p.module.Bytes, Source: p.config.Source}
+}
+
+// version names the program: as the options say, else as the Go toolchain does.
+func (h *Host) version() (version, commit string) {
+	if h.options.Version != "" {
+		return h.options.Version, h.options.Commit
+	}
+	return buildVersion()
 }
 
 // buildVersion is what the Go toolchain recorded of this program.

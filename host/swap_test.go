@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,10 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 		m, err := s.Swap(context.Background(), c)
 		require.NoError(t, err)
 		assert.EqualValues(t, i+2, m.LoadGeneration)
+		broken := c
+		broken.Module = slices.Concat(c.Module[:len(c.Module)/2], []byte("not wasm any more"))
+		_, err = s.Swap(context.Background(), broken)
+		requireCode(t, err, abi.CodeInvalidArgument, "still serves")
 	}
 	stop()
 	wg.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// RecordEvent implements Contract.
-func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+// recordEvent is RecordEvent.
+func (s *Slot) recordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err := event.Validate(); err != nil {
 		return nil, inOperation(abi.OpRecordEvent, err)
 	}
@@ -25,8 +25,8 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 // batchEvents is how many events one call of record_events carries at most.
 const batchEvents = 64
 
-// RecordEvents implements Contract. An event that is wrong gets its own error and stops no other.
-func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+// recordEvents is RecordEvents. An event that is wrong gets its own error and stops no other.
+func (s *Slot) recordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	if len(batch.Events) == 0 {
 		return nil, inOperation(abi.OpRecordEvents, abi.NewError(abi.CodeInvalidArgument, "events: want at least one"))
 	}
@@ -375,13 +375,14 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 			return nil, stateError(err)
 		}
 		p.setUp.Store(sc.key, o.call.generation)
+		s.manifestChanged(ctx)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
 	return receipt, nil
 }
 
-// SetupScope implements Contract. In read-only mode it only checks.
-func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
+// setupScope is SetupScope. In read-only mode it only checks.
+func (s *Slot) setupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
 	if err := scope.Validate(); err != nil {
 		return nil, inOperation(abi.OpSetupScope, err)
 	}

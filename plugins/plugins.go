@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed conditions/*/*.wasm
+//go:embed */*.wasm conditions/*/*.wasm
 var files embed.FS
 
 // Module is one built module.

@@ -50,7 +50,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CACHE_HOME", cache)
 			e.Setenv("LANG", "C")
 			e.Setenv("GORACE", noRaceSleep)
-			return os.WriteFile(filepath.Join(e.WorkDir, "guest.wasm"), testguest.Echo(), 0o644)
+			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe()} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), wasm, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP, "occupy": occupy, "exits": exits, "terminate": terminate},
 	})

@@ -128,6 +128,7 @@ type app struct {
 	inspected   []*module
 	caught      <-chan os.Signal
 	interrupted bool
+	cassette    string // of run
 }
 
 // signals is the channel of interruptions. Once asked for, it is the command that ends itself.

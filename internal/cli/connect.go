@@ -118,13 +118,20 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.New(ctx, a.hostOptions(c, log))
+	o := a.hostOptions(c, log)
+	trace, err := traceInto(&o, c, log)
 	if err != nil {
+		return nil, err
+	}
+	h, err := host.New(ctx, o)
+	if err != nil {
+		trace.Close()
 		return nil, err
 	}
 	slot, err := h.Open(ctx, providerConfig(c, m))
 	if err != nil {
 		_ = h.Close(context.WithoutCancel(ctx))
+		trace.Close()
 		return nil, err
 	}
 	log.Debug("no slot is running, the data folder was opened", "folder", c.Data.Dir)
@@ -134,6 +141,7 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 		if err := errors.Join(slot.Close(ctx), h.Close(ctx)); err != nil {
 			log.Warn("closing", "error", err)
 		}
+		trace.Close()
 	}}, nil
 }
 
@@ -141,6 +149,7 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 	version := a.version()
 	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now, Version: version.Version, Commit: version.Commit,
+		Run: host.RunLabels{Seed: c.Run.Seed, Replicate: c.Run.Replicate, Labels: c.Run.LabelMap()},
 		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
 			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
 			StateBytes: c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS), ModeWait: milliseconds(c.Limits.ModeWaitMS)},

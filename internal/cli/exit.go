@@ -18,6 +18,7 @@ const (
 	exitConflict    = 5
 	exitUnsupported = 6
 	exitPartly      = 7
+	exitDiffers     = 8
 	exitInterrupted = 130
 )
 
@@ -30,6 +31,7 @@ const exitHelp = `0    done
 5    conflict or not_found
 6    unsupported: the provider lacks the capability
 7    partly done: record could not record some of the events; conformance: a clause is inconclusive
+8    replay or manifest verify found a difference
 130  interrupted
 
 With --json an error is one object on standard output: {"error": {"code": ..., "message": ..., "hint": ..., "retryable": ..., ...}}.

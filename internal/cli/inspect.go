@@ -21,7 +21,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect FILE|NAME", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := a.openModule(args[0], strings.ContainsAny(args[0], `/\`) || strings.HasSuffix(args[0], ".wasm"))
+			m, err := a.openModule(args[0], isFile(args[0]))
 			if err != nil {
 				return err
 			}

@@ -10,10 +10,12 @@ import (
 )
 
 const modeHelp = `Without an argument tells how the read-only wall stands. While a slot is read-only it records nothing, resets nothing, and lets no native call pass that
-could change the backend. The mode survives restarts and swaps.`
+could change the backend. Going read-only waits for the writes that are under way. With --run and --user one scope alone is set. The mode survives
+restarts; that of the whole slot survives swaps too.`
 
 func (a *app) modeCommand() *cobra.Command {
 	var reason string
+	var f scopeFlags
 	cmd := &cobra.Command{
 		Use: "mode [read-only|write]", Short: "Show or set the read-only mode", Long: modeHelp, Args: cobra.MaximumNArgs(1), ValidArgs: []string{"read-only", "write"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -23,12 +25,20 @@ func (a *app) modeCommand() *cobra.Command {
 					return usageError("mode: found "+quote(args[0])+", want read-only or write", "")
 				}
 				mode = &abi.AdapterMode{ReadOnly: args[0] == "read-only", Reason: reason}
-			} else if reason != "" {
-				return usageError("mode: --reason goes with read-only or write", "")
+			} else if reason != "" || f != (scopeFlags{}) {
+				return usageError("mode: --reason and a scope go with read-only or write", "")
+			}
+			if f != (scopeFlags{}) {
+				if err := f.complete(a); err != nil {
+					return err
+				}
+				scope := f.scope()
+				mode.Scope = &scope
 			}
 			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.mode(ctx, d, mode) })
 		},
 	}
+	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever wonders later")
 	return cmd
 }
@@ -49,6 +59,9 @@ func (a *app) mode(ctx context.Context, d *door, mode *abi.AdapterMode) (err err
 	word := "write"
 	if r.ReadOnly {
 		word = "read-only"
+	}
+	if r.Scope != nil {
+		word = "run " + quote(r.Scope.RunID) + ", user " + quote(r.Scope.PersonaID) + ": " + word
 	}
 	line := fmt.Sprintf("%s since %s", word, r.Since)
 	if r.InFlight > 0 {

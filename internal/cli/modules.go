@@ -193,7 +193,7 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	name, word, block := c.Block()
 	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block, Namespace: c.Memory.Namespace,
-		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Secrets: map[string]host.Secret{}}
+		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback, Secrets: map[string]host.Secret{}}
 	if c.Memory.ReadOnlyTestSessions {
 		p.TestSessions = c.Memory.TestSessions
 	}

@@ -101,13 +101,22 @@ func (o *output) object(v any) error {
 }
 
 func (o *output) raw(text []byte) error {
-	var b bytes.Buffer
-	if err := json.Indent(&b, bytes.TrimSpace(text), "", "  "); err != nil {
+	text, err := indented(text)
+	if err != nil {
 		return err
 	}
-	b.WriteByte('\n')
-	_, err := o.stdout.Write(b.Bytes())
+	_, err = o.stdout.Write(text)
 	return err
+}
+
+// indented is JSON for people to read.
+func indented(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(text), "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
 }
 
 // fail says what went wrong: a line for the message and one for what to do, or with --json an object on standard output.

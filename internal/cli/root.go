@@ -49,7 +49,8 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand()}},
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(), a.retrieveCommand(), a.healthCommand(),
-			a.setupCommand(), a.resetCommand(), a.modeCommand()}},
+			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand()}},
+		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
 	}
@@ -101,7 +102,12 @@ func addConfigFlags(f *pflag.FlagSet) {
 			continue
 		}
 		doc := strings.TrimSuffix(key.Doc, ".")
-		f.String(key.Flag, "", strings.ToLower(doc[:1])+doc[1:]+" ("+key.Path+")")
+		about := strings.ToLower(doc[:1]) + doc[1:] + " (" + key.Path + ")"
+		if _, list := key.Default.([]string); list {
+			f.StringArray(key.Flag, nil, about+"; repeatable")
+		} else {
+			f.String(key.Flag, "", about)
+		}
 		_ = f.SetAnnotation(key.Flag, configFlagNote, []string{key.Path})
 	}
 }
@@ -110,7 +116,12 @@ func addConfigFlags(f *pflag.FlagSet) {
 func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	more := map[string]any{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Annotations[configFlagNote] != nil {
+		if f.Annotations[configFlagNote] == nil {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			more[f.Name] = list.GetSlice()
+		} else {
 			more[f.Name] = f.Value.String()
 		}
 	})

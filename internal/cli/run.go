@@ -31,6 +31,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	addConfigFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
+	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, for `memhost replay`")
 	return cmd
 }
 

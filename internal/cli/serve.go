@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/config"
 	"github.com/memhost/memhost/internal/server"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/tracelog"
 )
 
 // servedSlot is a slot that this process serves.
@@ -27,6 +28,9 @@ type servedSlot struct {
 	slot   *host.Slot
 	within time.Duration // for calls under way when it ends
 	log    hclog.Logger
+
+	trace    *tracelog.Log // nil: none
+	manifest *manifestFile // nil: not begun yet
 
 	stop   context.CancelFunc
 	ended  chan error
@@ -71,10 +75,29 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 			s.walked(walked, m)
 		}
 	}
+	if v.trace, err = traceInto(&ho, c, v.log); err != nil {
+		return nil, err
+	}
+	if v.trace != nil {
+		if err := metrics.TraceLog(v.trace.Counts); err != nil {
+			return nil, err
+		}
+	}
+	manifest := newManifestFile(c.Run.Manifest, v.log)
+	ho.OnManifest = manifest.onManifest
+	if a.cassette != "" {
+		ho.Cassette = &host.CassetteOptions{Path: a.cassette}
+	}
 	if v.host, err = host.New(ctx, ho); err != nil {
 		return nil, err
 	}
 	s.pass("data", c.Data.Dir)
+	if a.cassette != "" {
+		s.pass("cassette", a.cassette+": one instance, one operation at a time, virtual time")
+	}
+	if v.trace != nil {
+		s.pass("trace", c.Trace.File)
+	}
 	// 3. the address, before what may take long
 	step = "listen"
 	listener, err := a.listen(ctx, c.Server.Listen)
@@ -94,6 +117,11 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	starting = false
+	step = "manifest"
+	if err = manifest.start(v.slot); err != nil {
+		return nil, err
+	}
+	v.manifest = manifest
 	if mode, err := v.slot.Mode(ctx); err == nil && mode.ReadOnly {
 		s.notef("the slot is read-only, as it was left; `memhost mode write` ends that")
 	}
@@ -183,11 +211,11 @@ func dialable(addr net.Addr) string {
 
 // provider is the name of what serves now.
 func (v *servedSlot) provider(ctx context.Context) string {
-	m, err := v.slot.Manifest(ctx)
+	c, err := v.slot.Capabilities(ctx)
 	if err != nil {
 		return "nothing"
 	}
-	return m.Provider
+	return c.Provider
 }
 
 // serveUntilSignal serves on until a signal, then lets calls under way end. A second signal does not wait for them.
@@ -229,11 +257,16 @@ func (v *servedSlot) close() {
 		}
 	}
 	if v.host == nil {
+		v.trace.Close()
 		return
 	}
 	if err := state.RemoveSlot(v.dir); err != nil {
 		v.log.Warn("removing slot.json", "error", err)
 	}
+	if v.manifest != nil {
+		v.manifest.close()
+	}
+	defer v.trace.Close()
 	if v.slot != nil {
 		if err := v.slot.Close(ctx); err != nil {
 			v.log.Warn("closing the slot", "error", err)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
@@ -93,7 +92,7 @@ func reread(o config.Options, word, name string) (*config.Config, error) {
 func (a *app) swapModule(running *config.Config, name, plugin string) (*module, error) {
 	switch {
 	case plugin == "":
-	case strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"):
+	case isFile(plugin):
 		return swapFile(plugin)
 	default:
 		return a.openModule(plugin, false)

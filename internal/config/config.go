@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/adrg/xdg"
@@ -37,6 +38,8 @@ type Config struct {
 	Secrets map[string]Secret `koanf:"-"`
 	Server  Server            `koanf:"server"`
 	Data    Data              `koanf:"data"`
+	Run     Run               `koanf:"run"`
+	Trace   Trace             `koanf:"trace"`
 	Log     Log               `koanf:"log"`
 	Limits  Limits            `koanf:"limits"`
 
@@ -67,6 +70,8 @@ type Memory struct {
 	ReadOnlyTestSessions bool `koanf:"read_only_test_sessions"`
 	// TestSessions are globs in the syntax of path.Match.
 	TestSessions []string `koanf:"test_sessions"`
+	// Feedback lets apply_feedback through.
+	Feedback bool `koanf:"feedback"`
 }
 
 // Scope is the configured scope. AgentID is "" where there is none.
@@ -92,6 +97,42 @@ type Data struct {
 	Durability         string `koanf:"durability"`
 	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
 	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
+}
+
+// Run is what the harness says of a run, for the run manifest.
+type Run struct {
+	Seed      string `koanf:"seed"`
+	Replicate string `koanf:"replicate"`
+	// Labels are KEY=VALUE.
+	Labels []string `koanf:"labels"`
+	// Manifest is the manifest's file, never empty.
+	Manifest string `koanf:"manifest"`
+}
+
+// LabelMap is Labels by key.
+func (r Run) LabelMap() map[string]string {
+	if len(r.Labels) == 0 {
+		return nil
+	}
+	m := map[string]string{}
+	for _, pair := range r.Labels {
+		key, value, _ := strings.Cut(pair, "=")
+		m[key] = value
+	}
+	return m
+}
+
+// ManifestFile is the run manifest's name in the data folder.
+const ManifestFile = "manifest.json"
+
+// Trace is the log of the run.
+type Trace struct {
+	// File is "" where none is written.
+	File     string `koanf:"file"`
+	MaxBytes int64  `koanf:"max_bytes"`
+	Keep     int64  `koanf:"keep"`
+	// Include is none or content.
+	Include string `koanf:"include"`
 }
 
 // Log is how the process logs.
@@ -273,12 +314,26 @@ func (l *loader) finishRest() {
 		l.problems.add(l.origin("memory", "scope", "agent_id"), []string{"memory", "scope", "agent_id"},
 			"is set, but agent_scoped is off, so that no scope may name an agent: set memory.agent_scoped: true, or remove it")
 	}
+	for i, pair := range c.Run.Labels {
+		if key, _, ok := strings.Cut(pair, "="); !ok || key == "" {
+			at := []string{"run", "labels", strconv.Itoa(i)}
+			l.problems.add(l.origin(at...), at, "want KEY=VALUE")
+		}
+	}
 	if c.Data.Dir == "" {
 		c.Data.Dir = l.dataHome()
 		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}
-		return
+	} else {
+		c.Data.Dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
 	}
-	c.Data.Dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
+	if c.Trace.File != "" {
+		c.Trace.File = l.resolve(l.folder(l.origin("trace", "file")), c.Trace.File)
+	}
+	if c.Run.Manifest == "" {
+		c.Run.Manifest = filepath.Join(c.Data.Dir, ManifestFile)
+	} else {
+		c.Run.Manifest = l.resolve(l.folder(l.origin("run", "manifest")), c.Run.Manifest)
+	}
 }
 
 // dataHome is the data folder that holds where the configuration names none.

@@ -51,7 +51,7 @@ func retired(provider string, block map[string]any) []retiredKey {
 				return
 			case text == "mixture" && (name == "add_mode" || name == "mode" && (len(path) == 1 || path[len(path)-2] == "add")):
 				add(path, "cannot hold: MemOS adds only in mode fast or fine (mixture is answered with 422), and mixture search drops preferences and sources and writes a search history; "+
-					"write add_mode: fast or fine, and search_mode: fast (mixture only as an ablation)")
+					"write add_mode: async, sync/fast or sync/fine, and search_mode: fast (mixture only as an ablation)")
 				return
 			}
 		case "mem0", "simple_rag":

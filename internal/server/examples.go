@@ -76,14 +76,16 @@ func exampleCapabilities() *abi.Capabilities {
 }
 
 func exampleManifest() *abi.RunManifest {
-	return &abi.RunManifest{Manifest: abi.ManifestVersion, Provider: "full_history", Condition: "full_history", ConditionKind: abi.KindControl,
+	return &abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: "full_history", Condition: "full_history", ConditionKind: abi.KindControl,
 		Module: abi.RunModule{Name: "full_history", Version: "0.1.0", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Bytes: 312_004, Source: "builtin"},
 		ABI:    abi.ABIMemhost, Engine: "wazero", ConfigHash: "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", Config: abi.Raw(`{}`),
 		Tokenizer: "bytes4", Durability: "power", Capabilities: abi.Capabilities{Provider: "full_history", ConditionKind: abi.KindControl, Operations: abi.RequiredOperations(),
 			Capabilities: []string{abi.OpInventory}, NativeMemoryTypes: []string{"turn"}, NativeIngestModes: []string{}, NativeQueryModes: []string{}},
 		LoadGeneration: 1, ServingSince: "2026-03-01T09:00:00Z",
 		Health:      abi.BackendHealth{Status: abi.HealthOK, BackendName: "full_history", ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "strong", Warnings: []string{}},
-		HostVersion: "0.1.0", Steps: []abi.RunStep{{Name: "load", Verdict: "pass", MS: 6.1}, {Name: "health", Verdict: "pass", MS: 0.3}}}
+		HostVersion: "0.1.0", Steps: []abi.RunStep{{Name: "load", Verdict: "pass", MS: 6.1}, {Name: "health", Verdict: "pass", MS: 0.3}},
+		Clock: "real", Seed: "7", Replicate: "2", Labels: map[string]string{"arm": "control"}, Smoke: "auto", Smokes: []abi.SmokeVerdict{{Name: "isolation", Verdict: "pass", MS: 12.5}},
+		Scopes: []abi.ScopeMapping{{Scope: exampleScope(), Generation: 1, NativeScope: map[string]string{"state": "exp1-mara"}, Since: "2026-03-01T09:00:02Z"}}}
 }
 
 func exampleReadiness() *abi.BackendReadiness {

@@ -35,6 +35,7 @@ func typeComments() map[string]string {
 		"Inventory":         "Inventory counts what a scope holds, so that two moments can be compared.",
 		"InventoryKind":     "InventoryKind is one native type's count.",
 		"InventoryRequest":  "InventoryRequest asks what a scope holds.",
+		"KindRule":          "KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays that of its declared kind.",
 		"Liveness":          "Liveness answers GET /healthz and /readyz.",
 		"MemoryEvent":       "MemoryEvent is a turn of conversation: the unit that every provider records.",
 		"MemoryFeedback":    "MemoryFeedback is a user's correction of what memory holds.",
@@ -63,6 +64,7 @@ func typeComments() map[string]string {
 		"ReadinessMarkers":  "ReadinessMarkers is the body of a guest's readiness operation.",
 		"ReadinessRequest":  "ReadinessRequest asks whether a scope's writes have arrived.",
 		"ReceiptOrError":    "ReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set. On the wire a receipt stands in the list itself, an error as {\"event_id\": ..., \"error\": {...}}.",
+		"RequireDecl":       "RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.",
 		"ResetReceipt":      "ResetReceipt answers reset_scope.",
 		"Resume":            "Resume asks to finish a write that was partial.",
 		"RetrieveRequest":   "RetrieveRequest asks for the memory that helps with Query.",
@@ -70,9 +72,11 @@ func typeComments() map[string]string {
 		"RouteDecl":         "RouteDecl is one native call that a module may make.",
 		"RunManifest":       "RunManifest records what served a run: which module, which configuration, since when.",
 		"RunModule":         "RunModule identifies a module's bytes.",
-		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending or skipped.",
+		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
+		"ScopeMapping":      "ScopeMapping is how the backend addresses a scope's memory.",
 		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt origin is the password with which the host logs on.",
 		"SetupReceipt":      "SetupReceipt answers setup_scope.",
+		"SmokeVerdict":      "SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.",
 		"Span":              "Span is a half-open range of bytes in the text at an Evidence's pointer.",
 		"StateDeleted":      "StateDeleted is the head of state_delete.",
 		"StateEntries":      "StateEntries is the head of state_read; the entries' bytes follow one after another.",
@@ -127,8 +131,9 @@ func fieldComments() map[string]map[string]string {
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
 		},
 		"Error": {
-			"hint":   "hint tells the reader what to do next.",
-			"reason": "reason is the provider's finer word.",
+			"hint":           "hint tells the reader what to do next.",
+			"nothing_stored": "nothing_stored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.",
+			"reason":         "reason is the provider's finer word.",
 		},
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
@@ -137,7 +142,8 @@ func fieldComments() map[string]map[string]string {
 			"time_basis": "time_basis says what the times mean.",
 		},
 		"FindEventAnswer": {
-			"found": "found is present, partial, absent or unknown.",
+			"found":   "found is present, partial, absent or unknown.",
+			"markers": "markers are those that the write's lost receipt would have had, for readiness.",
 		},
 		"FindEventRequest": {
 			"sent_at": "sent_at is RFC 3339: when the write was sent.",
@@ -166,6 +172,9 @@ func fieldComments() map[string]map[string]string {
 		"InventoryKind": {
 			"digest": "digest is the SHA-256 (hex) over the sorted native ids with their versions.",
 		},
+		"KindRule": {
+			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.",
+		},
 		"Liveness": {
 			"status": "status is ok at /healthz and ready at /readyz.",
 		},
@@ -188,7 +197,11 @@ func fieldComments() map[string]map[string]string {
 			"config_schema": "config_schema is the JSON Schema (2020-12) of the native config block.",
 			"deadlines_ms":  "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
 			"providers":     "providers are the names under which a configuration can choose this module.",
+			"requires":      "requires names capabilities that the module has in some configurations only.",
 			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
+		},
+		"NotApplicable": {
+			"unless": "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
 		},
 		"OriginDecl": {
 			"database_from": "database_from is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.",
@@ -201,7 +214,8 @@ func fieldComments() map[string]map[string]string {
 			"type":   "type is urn:memhost:error: and the code.",
 		},
 		"ProviderDecl": {
-			"preset": "preset is laid under the operator's config block.",
+			"kind_when": "kind_when lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.",
+			"preset":    "preset is laid under the operator's config block.",
 		},
 		"RawCall": {
 			"body": "body equals the JSON value that the host saw from the backend.",
@@ -211,6 +225,11 @@ func fieldComments() map[string]map[string]string {
 		},
 		"ReadinessRequest": {
 			"timeout_ms": "timeout_ms is how long to wait for ready; 0 means one look.",
+		},
+		"RequireDecl": {
+			"because": "because is for whoever asks for the capability: what to configure.",
+			"export":  "export is the capability: without what it needs the provider does not have it, although the module exports it.",
+			"pointer": "pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.",
 		},
 		"ResetReceipt": {
 			"remains": "remains says what is left and why.",
@@ -230,14 +249,24 @@ func fieldComments() map[string]map[string]string {
 			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
 		},
 		"RunManifest": {
-			"backend":         "Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.",
-			"config":          "config is the effective config block; a secret stands as its name only.",
-			"config_hash":     "config_hash is the SHA-256 (hex) of Config in canonical JSON.",
-			"load_generation": "load_generation counts the providers that this slot has served, from 1.",
+			"backend":          "Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.",
+			"capabilities":     "capabilities hold the native memory types, ingest modes and query modes, too.",
+			"clock":            "clock is real, or virtual while a cassette is recorded or replayed.",
+			"config":           "config is the effective config block; a secret stands as its name only.",
+			"config_hash":      "config_hash is the SHA-256 (hex) of Config in canonical JSON.",
+			"feedback_enabled": "feedback_enabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.",
+			"load_generation":  "load_generation counts the providers that this slot has served, from 1.",
+			"manifest":         "manifest is RunManifestVersion.",
+			"scopes":           "scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.",
+			"seed":             "Seed, Replicate and Labels are as the harness gave them; the host does not use them.",
+			"smoke":            "smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.",
 		},
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
 			"source": "source is builtin or the path as the operator gave it.",
+		},
+		"ScopeMapping": {
+			"native_scope": "native_scope is setup_scope's: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.",
 		},
 		"SecretDecl": {
 			"user_from": "user_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.",

@@ -60,6 +60,22 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	return m, nil
 }
 
+// TraceLog shows how many lines the log of the run has, and how many it lacks.
+//
+// Errors: they are shown already.
+func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
+	for _, c := range []prometheus.Collector{
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lines_total", Help: "Lines written to the log of the run."},
+			func() float64 { written, _ := counts(); return float64(written) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lost_total", Help: "Lines that the log of the run lacks."},
+			func() float64 { _, lost := counts(); return float64(lost) })} {
+		if err := m.registry.Register(c); err != nil {
+			return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+		}
+	}
+	return nil
+}
+
 // Observe counts an operation: it is made for host.Options.Observe.
 func (m *Metrics) Observe(o host.Observation) {
 	code := string(o.Code)

@@ -141,7 +141,7 @@ func (s *Server) processRoutes() []route {
 				if s.stopping.Load() {
 					return nil, abi.NewError(abi.CodeUnavailable, "the slot is stopping").WithReason("stopping")
 				}
-				if _, err := s.options.Slot.Manifest(ctx); err != nil {
+				if _, err := s.options.Slot.Capabilities(ctx); err != nil { // cheaper than the manifest, and as telling
 					return nil, err
 				}
 				return live("ready"), nil

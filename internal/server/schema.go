@@ -68,7 +68,10 @@ func words() map[string][]string {
 		"Liveness.service":                {wire.Service},
 		"ModeReceipt.enforced_by":         {"host"},
 		"MutationReceipt.status":          {"applied", "no_change", "rejected", "skipped_read_only"},
+		"RunManifest.clock":               {"real", "virtual"},
+		"RunManifest.smoke":               {"auto", "always", "never"},
 		"RunStep.verdict":                 {"pass", "fail", "pending", "skipped"},
+		"SmokeVerdict.verdict":            {"pass", "fail", "pending", "inconclusive", "skipped"},
 		"Trace.as_of_mode":                {"native", "ignored"},
 		"Trace.consistency":               {"committed", "queued", "pending"},
 	}
@@ -77,7 +80,7 @@ func words() map[string][]string {
 // times are the fields that are always RFC 3339: those that a request is refused for, and those that the host writes.
 func times() []string {
 	return []string{"MemoryEvent.timestamp", "MemoryFeedback.timestamp", "RetrieveRequest.as_of", "ProvenanceRequest.from", "ProvenanceRequest.to",
-		"ModeReceipt.since", "RunManifest.serving_since"}
+		"ModeReceipt.since", "RunManifest.serving_since", "ScopeMapping.since"}
 }
 
 // finish says in the schemas what reflection could not: words, comments, times, and which objects may grow.

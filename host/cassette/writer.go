@@ -1,0 +1,119 @@
+package cassette
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// line is what stands in a line: one of the four.
+type line struct {
+	Header    *Header    `json:"header,omitempty"`
+	Operation *Operation `json:"operation,omitempty"`
+	End       *End       `json:"end,omitempty"`
+}
+
+// A line ends in its checksum, hex, behind sumMark.
+const (
+	sumMark  = `,"sum":"`
+	sumBytes = 16
+)
+
+// chain is the checksum over all lines so far.
+type chain struct{ sum string }
+
+// next is the checksum of a line whose text without its checksum is body.
+func (c *chain) next(body []byte) string {
+	h := sha256.New()
+	_, _ = io.WriteString(h, c.sum)
+	_, _ = h.Write(body)
+	c.sum = hex.EncodeToString(h.Sum(nil)[:sumBytes])
+	return c.sum
+}
+
+// Writer writes a cassette. It is not safe for concurrent use.
+type Writer struct {
+	to         io.Writer
+	chain      chain
+	operations int64
+	err        error
+}
+
+// NewWriter begins a cassette.
+func NewWriter(to io.Writer, h Header) (*Writer, error) {
+	w := &Writer{to: to}
+	h.Cassette = Version
+	return w, w.write(line{Header: &h})
+}
+
+// Add writes an operation and gives it its number. After an error nothing more is written, so that what there is stays whole up to there.
+func (w *Writer) Add(o *Operation) error {
+	o.N = w.operations + 1
+	if err := w.write(line{Operation: o}); err != nil {
+		return err
+	}
+	w.operations++
+	return nil
+}
+
+// End writes the last line.
+func (w *Writer) End() error { return w.write(line{End: &End{Operations: w.operations}}) }
+
+func (w *Writer) write(l line) error {
+	if w.err != nil {
+		return w.err
+	}
+	text, err := marshal(l)
+	if err != nil {
+		return err
+	}
+	body := text[:len(text)-1] // the object's last brace follows the checksum
+	_, w.err = w.to.Write(append(append(body, sumMark...), w.chain.next(body)+"\"}\n"...))
+	return w.err
+}
+
+// Create makes a new file for a cassette, readable by its owner only. One that is there already is not written over.
+//
+// Errors: invalid_argument.
+func Create(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+path+" is there already", err).WithHint("a recording is not written over: remove it, or name another file")
+	}
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("cassette: %v", err), err)
+	}
+	return f, nil
+}
+
+// marshal is json.Marshal without the escapes that HTML wants.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// strict decodes one JSON value and refuses fields that it does not know.
+func strict(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+// Package cassettetest tests a plugin by cassettes: what it was asked once, and what it did then, byte for byte. No backend is needed for it.
+//
+//	var update = flag.Bool("update", false, "record the cassettes anew")
+//
+//	func TestCassettes(t *testing.T) {
+//		cassettetest.Golden(t, *update, "testdata/tea.cassette", host.ProviderConfig{Name: "mine", Module: wasm}, func(s *host.Slot) {
+//			_, err := s.RecordEvent(ctx, event)
+//			...
+//		})
+//	}
+//
+// A cassette that a slot recorded (memhost run --cassette) is played by Replay.
+package cassettetest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/cassette"
+)
+
+// Replay plays a cassette against a module. The first difference fails the test, with where it is, what was expected and what came.
+func Replay(t testing.TB, file string, wasm []byte) *host.ReplayReport {
+	t.Helper()
+	report, err := host.Replay(context.Background(), host.ReplayOptions{Path: file, CacheDir: cache(t),
+		Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Difference != nil {
+		t.Fatalf("%s, recorded with %s %s (sha256 %.12s), replayed with %s %s (sha256 %.12s)\n%s", file, report.Recorded.Name, report.Recorded.Version, report.Recorded.SHA256,
+			report.Replayed.Name, report.Replayed.Version, report.Replayed.SHA256, report.Difference)
+	}
+	return report
+}
+
+// Golden replays a cassette that a script has recorded; with update the script is run again first and its cassette takes the place of the old one. Clock and
+// randomness of a recording are fixed and durations left out, so that an unchanged plugin records an unchanged file.
+func Golden(t testing.TB, update bool, file string, config host.ProviderConfig, script func(s *host.Slot)) {
+	t.Helper()
+	if update {
+		record(t, file, config, script)
+	}
+	Replay(t, file, config.Module)
+}
+
+// record runs the script against a slot that records.
+func record(t testing.TB, file string, config host.ProviderConfig, script func(s *host.Slot)) {
+	t.Helper()
+	ctx := context.Background()
+	fresh := filepath.Join(t.TempDir(), "cassette")
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: cache(t), Durability: "process", Version: "test", Now: clock(),
+		Cassette: &host.CassetteOptions{Path: fresh, Seed: []byte("cassettetest"), Timeless: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.Open(ctx, config)
+	if err == nil {
+		script(s)
+		err = s.Close(ctx)
+	}
+	if closed := h.Close(ctx); err == nil {
+		err = closed
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fresh)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clock is one that goes on by a second at each reading, from a fixed moment.
+func clock() func() time.Time {
+	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var mu sync.Mutex
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
+// cache is where compiled modules are kept for all tests of a user: compiling takes longer than replaying.
+func cache(t testing.TB) string {
+	if dir, err := os.UserCacheDir(); err == nil {
+		dir = filepath.Join(dir, "memhost", "modules")
+		if os.MkdirAll(dir, 0o700) == nil {
+			return dir
+		}
+	}
+	return t.TempDir()
+}

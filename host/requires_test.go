@@ -1,0 +1,31 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestACapabilityCanRequireSomethingOfTheConfiguration(t *testing.T) {
+	requires := []abi.RequireDecl{
+		{Export: abi.OpProvenance, Pointer: "/bolt", Because: "configure bolt"},
+		{Export: abi.OpProvenance, Pointer: "/surface", Equals: abi.Raw(`"mcp"`), Because: "or use mcp"},
+		{Export: abi.OpInventory, Pointer: "/bolt", Because: "an inventory needs bolt"},
+	}
+	for block, want := range map[string]map[string]string{
+		`{}`:                               {abi.OpProvenance: "configure bolt; or use mcp", abi.OpInventory: "an inventory needs bolt"},
+		`{"bolt":null,"surface":"rest"}`:   {abi.OpProvenance: "configure bolt; or use mcp", abi.OpInventory: "an inventory needs bolt"},
+		`{"surface":"mcp"}`:                {abi.OpInventory: "an inventory needs bolt"},
+		`{"bolt":"bolt://127.0.0.1:7687"}`: {},
+	} {
+		lacks, err := lacking(requires, abi.Raw(block))
+		require.NoError(t, err)
+		assert.Equal(t, want, lacks, block)
+	}
+	p := &Provider{name: "graphiti", module: &Module{Exports: []string{abi.OpProvenance}}, lacks: map[string]string{abi.OpProvenance: "configure bolt"}}
+	assert.False(t, p.has(abi.OpProvenance))
+	assert.Equal(t, "configure bolt", p.unsupported(abi.OpProvenance).Hint)
+	assert.Equal(t, abi.CodeUnsupported, p.unsupported(abi.OpProvenance).Code)
+}

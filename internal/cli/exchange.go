@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/server/wire"
+)
+
+const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the
+old one serves on, and the error names the step. Without --block the slot's own configuration has the new provider's block.`
+
+func (a *app) swapCommand() *cobra.Command {
+	var plugin, block string
+	cmd := &cobra.Command{
+		Use: "swap PROVIDER", Short: "Exchange the provider of a running slot", Long: swapHelp, Args: cobra.ExactArgs(1),
+		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.swapRequest(args[0], plugin, block)
+			if err != nil {
+				return err
+			}
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.swap(ctx, d, r) })
+		},
+	}
+	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, or the name of a built-in one")
+	cmd.Flags().StringVar(&block, "block", "", "the provider's config block, a JSON object")
+	return cmd
+}
+
+// swapRequest names a provider by the word that its kind wants.
+func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, error) {
+	r := &wire.SwapRequest{Plugin: plugin, Config: abi.Raw(block)}
+	if block != "" && (!abi.ValidJSON([]byte(block)) || !strings.HasPrefix(strings.TrimSpace(block), "{")) {
+		return nil, usageError("--block: want a JSON object", "")
+	}
+	file := strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm")
+	if file {
+		var err error
+		if r.Plugin, err = filepath.Abs(plugin); err != nil {
+			return nil, err
+		}
+	}
+	named := plugin
+	if named == "" {
+		named = provider
+	}
+	m, err := a.openModule(named, file)
+	if err != nil {
+		return nil, err
+	}
+	decl := m.serves(provider)
+	if decl == nil {
+		return nil, usageError("swap: module "+m.name+" serves no provider "+quote(provider), "`memhost inspect "+named+"` lists them")
+	}
+	if r.Backend = provider; decl.Kind == abi.KindControl {
+		r.Backend, r.Condition = "", provider
+	}
+	return r, nil
+}
+
+func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
+	running, ok := d.Contract.(*client.Client)
+	if !ok {
+		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("a provider is chosen when the slot starts: memhost run --" + config.WordCondition + " or --" + config.WordBackend)
+	}
+	m, err := running.Swap(ctx, *r)
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.value(m)
+	}
+	s := &steps{out: a.out}
+	for _, step := range m.Steps {
+		s.tell(step.Verdict, step.Name, step.Detail)
+	}
+	a.out.print("%s serves, load generation %d\n", m.Provider, m.LoadGeneration)
+	return nil
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/tracelog"
+)
+
+// traceInto opens the log of the run, where the configuration wants one, and hands it to the host. What it returns is to be closed after the host; it may be nil.
+func traceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.Log, error) {
+	if c.Trace.File == "" {
+		return nil, nil
+	}
+	l, err := tracelog.Open(tracelog.Options{File: c.Trace.File, MaxBytes: c.Trace.MaxBytes, Keep: int(c.Trace.Keep), Content: c.Trace.Include == "content", Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	o.OnExchange, o.HealthWarnings = l.OnExchange, l.Warnings
+	return l, nil
+}
+
+// manifestFile keeps a file that is the run manifest as it stands: it is written after each load and, at most once a second, when scopes come up.
+type manifestFile struct {
+	path    string
+	log     hclog.Logger
+	changed chan struct{}
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+const manifestPause = time.Second
+
+func newManifestFile(path string, log hclog.Logger) *manifestFile {
+	return &manifestFile{path: path, log: log, changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+}
+
+// onManifest is for host.Options.OnManifest.
+func (f *manifestFile) onManifest() {
+	select {
+	case f.changed <- struct{}{}:
+	default: // it is to be written anyway
+	}
+}
+
+// start writes the manifest for the first time, and keeps it from then on until close.
+//
+// Errors: invalid_argument where the file cannot be written; later on that is logged.
+func (f *manifestFile) start(slot host.Contract) error {
+	if err := f.write(slot); err != nil {
+		close(f.done)
+		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(), err)
+	}
+	go func() {
+		defer close(f.done)
+		for ended := false; !ended; {
+			select {
+			case <-f.changed:
+			case <-f.stop:
+				ended = true
+			}
+			if err := f.write(slot); err != nil {
+				f.log.Warn("the run manifest cannot be written", "file", f.path, "error", err)
+			}
+			select {
+			case <-f.stop:
+			case <-time.After(manifestPause):
+			}
+		}
+	}()
+	return nil
+}
+
+// close writes the manifest for the last time. The slot must still serve.
+func (f *manifestFile) close() {
+	close(f.stop)
+	<-f.done
+}
+
+// write puts the manifest into its place in one step.
+func (f *manifestFile) write(slot host.Contract) error {
+	m, err := slot.Manifest(context.Background())
+	if err != nil {
+		return err
+	}
+	text, err := indented(abi.Marshal(m))
+	if err != nil {
+		return err
+	}
+	to, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(text)
+	if closed := to.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(to.Name(), f.path)
+	}
+	if err != nil {
+		_ = os.Remove(to.Name())
+	}
+	return err
+}

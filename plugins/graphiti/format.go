@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// factLine is a fact as the prompt has it: what, when it held, whether it still does, since when Graphiti knows it, where it came from.
+//
+//   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z; recorded 2026-11-21T04:10:56Z; from events ev-1; fact 8be2a280-...]
+func (x *item) factLine(sources []string) string {
+	var b strings.Builder
+	b.Grow(len(x.text) + 256)
+	b.WriteString("- " + oneLine(x.text) + " [")
+	if x.superseded() {
+		b.WriteString("SUPERSEDED: ")
+	}
+	from, to := x.validAt.text, x.invalidAt.text
+	switch {
+	case from == "" && to == "":
+		b.WriteString("undated")
+	case from == "":
+		b.WriteString("valid until " + to)
+	case to == "":
+		b.WriteString("valid since " + from)
+	default:
+		b.WriteString("valid " + from + " to " + to)
+	}
+	if at := x.createdAt.text; at != "" {
+		b.WriteString("; recorded " + at)
+	}
+	if at := x.expiredAt.text; at != "" {
+		b.WriteString("; closed " + at)
+	}
+	if len(sources) > 0 {
+		b.WriteString("; from events " + oneLine(strings.Join(sources, ", ")))
+	} else if len(x.episodes) > 0 {
+		b.WriteString("; from episodes " + oneLine(strings.Join(x.episodes, ", ")))
+	}
+	b.WriteString("; fact " + oneLine(x.uuid) + "]\n")
+	return sdk.EscapeText(b.String())
+}
+
+// nodeLine is an entity with Graphiti's summary of it.
+func (x *item) nodeLine() string {
+	return sdk.EscapeText("- " + oneLine(x.name) + ": " + oneLine(x.text) + " [entity " + oneLine(x.uuid) + "]\n")
+}
+
+// format fits the items, in the backend's order, into the budget: the first ones.
+func (s *settings) format(c *sdk.Call, f *found, budget abi.ContextBudget) sdk.Fitted {
+	blocks := make([]string, 0, len(f.facts)+len(f.nodes))
+	for i := range f.facts {
+		blocks = append(blocks, f.facts[i].factLine(f.sources[f.facts[i].uuid]))
+	}
+	for i := range f.nodes {
+		blocks = append(blocks, f.nodes[i].nodeLine())
+	}
+	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
+}
+
+// formatRequest is what formatting needs of an abi.FormatRequest. Evidence and trace are skipped: their decoders alone would be 12 KB of the module.
+type formatRequest struct {
+	raw    abi.RawResult
+	budget abi.ContextBudget
+}
+
+// Decode implements abi.Decodable.
+func (r *formatRequest) Decode(d *jx.Decoder, m abi.Mode) error {
+	return d.Obj(func(d *jx.Decoder, key string) error {
+		switch {
+		case key == "budget":
+			return r.budget.Decode(d, m)
+		case key == "result" && d.Next() == jx.Object:
+			return d.Obj(func(d *jx.Decoder, key string) error {
+				if key != "raw" {
+					return d.Skip()
+				}
+				return r.raw.Decode(d, m)
+			})
+		}
+		return d.Skip()
+	})
+}
+
+// formatContext formats an earlier result, without a native call.
+//
+// Errors: invalid_argument when the result is not one of retrieve.
+func formatContext(c *sdk.Call, r *formatRequest) (*abi.FormatResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	f := new(found)
+	for i := range r.raw.Calls {
+		call := &r.raw.Calls[i]
+		if err := f.add(call.Route, call.Body); err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
+		}
+	}
+	fitted := s.format(c, f, r.budget)
+	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+}

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/fakes/graphiti"
+	"github.com/memhost/memhost/plugins"
+	"github.com/memhost/memhost/sdk"
+)
+
+// compiled is the compilation cache that all tests share.
+var compiled string
+
+func TestMain(m *testing.M) {
+	var err error
+	if compiled, err = os.MkdirTemp("", "memhost-graphiti-test"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(compiled)
+	os.Exit(code)
+}
+
+// setUp is one way to configure the provider.
+type setUp struct {
+	surface string
+	bolt    bool
+}
+
+func (u setUp) String() string {
+	if u.bolt {
+		return u.surface + "+bolt"
+	}
+	return u.surface
+}
+
+var setUps = []setUp{{"rest", true}, {"mcp", true}, {"mcp", false}, {"rest", false}}
+
+const password = "correct horse"
+
+// backend is a fake Graphiti with servers that listen.
+type backend struct {
+	*graphiti.Server
+	db     *bolt.Server
+	config host.ProviderConfig
+}
+
+// start runs the fake behind sockets, and configures the built module for it.
+func start(t testing.TB, u setUp, o graphiti.Options, more string) *backend {
+	t.Helper()
+	module, ok := plugins.Find("graphiti")
+	require.True(t, ok, "plugins/graphiti has not been built: make plugins")
+	manifest, err := os.ReadFile("manifest.json")
+	require.NoError(t, err)
+	b := &backend{Server: graphiti.New(o)}
+	handler := b.REST()
+	if u.surface == surfaceMCP {
+		handler = b.MCP()
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	block := fmt.Sprintf(`{"url":%q,"surface":%q%s`, server.URL, u.surface, more)
+	b.config = host.ProviderConfig{Name: "graphiti", Module: module.Wasm, Source: "builtin"}
+	if u.bolt {
+		b.db = bolt.Start(t, bolt.Options{Password: password})
+		require.NoError(t, b.Serve(b.db, manifest))
+		block += fmt.Sprintf(`,"bolt":%q,"bolt_password":{"secret":"neo4j"}`, b.db.URL("bolt"))
+		b.config.Secrets = map[string]host.Secret{"neo4j": {Origin: b.db.URL("bolt"), Value: func() (string, error) { return password, nil }}}
+	}
+	b.config.Block = abi.Raw(block + "}")
+	return b
+}
+
+// TestConformance is the kit against the fakes, in every way to configure the provider.
+func TestConformance(t *testing.T) {
+	for _, u := range setUps {
+		t.Run(u.String(), func(t *testing.T) {
+			t.Parallel()
+			b := start(t, u, graphiti.Options{Delay: 5 * time.Millisecond}, `,"stall_s":2`)
+			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second,
+				ErrorBodies: map[string]string{}}, conformance.Options{CacheDir: compiled})
+		})
+	}
+}
+
+// serve opens a slot with the built module before a fake.
+func serve(t testing.TB, b *backend) *host.Slot {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: compiled})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
+	s, err := h.Open(t.Context(), b.config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return s
+}
+
+func wait(t testing.TB, s *host.Slot) *abi.BackendReadiness {
+	t.Helper()
+	ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000})
+	require.NoError(t, err)
+	return ready
+}
+
+// TestTheBuiltModule walks through what the project shows of Graphiti: a preference changes, and one can see when each fact held and where it came from.
+func TestTheBuiltModule(t *testing.T) {
+	for _, u := range setUps {
+		t.Run(u.String(), func(t *testing.T) {
+			b := start(t, u, graphiti.Options{Delay: time.Millisecond}, "")
+			s := serve(t, b)
+			for _, e := range []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."), turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")} {
+				receipt, err := s.RecordEvent(t.Context(), e)
+				require.NoError(t, err)
+				require.Equal(t, abi.StatusQueued, receipt.Status)
+			}
+			require.Equal(t, abi.ReadinessReady, wait(t, s).Status)
+			again, err := s.RecordEvent(t.Context(), turnOn(1, "ev-1", "I prefer window seats on business trips."))
+			require.NoError(t, err)
+			require.True(t, again.Duplicate)
+			require.Equal(t, abi.StatusCommitted, again.Status, "it was seen")
+			result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "Which seat on business trips?", Scope: scope, SessionID: "new"})
+			require.NoError(t, err)
+			require.Contains(t, result.FormattedContext, "window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
+			formatted, err := s.FormatContext(t.Context(), &abi.FormatRequest{Result: *result, Scope: scope})
+			require.NoError(t, err)
+			require.Equal(t, result.FormattedContext, formatted.FormattedContext)
+			c, err := s.Capabilities(t.Context())
+			require.NoError(t, err)
+			if u == (setUp{surfaceREST, false}) {
+				require.NotContains(t, c.Capabilities, abi.OpProvenance)
+			} else {
+				p, err := s.Provenance(t.Context(), &abi.ProvenanceRequest{Scope: scope, NativeID: result.Evidence[0].NativeID})
+				require.NoError(t, err)
+				require.NotEmpty(t, p.Items)
+			}
+			if u.bolt {
+				require.Contains(t, result.FormattedContext, "from events ev-1")
+				before, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
+				require.NoError(t, err)
+				require.True(t, before.Complete)
+			}
+			reset, err := s.ResetScope(t.Context(), scope)
+			require.NoError(t, err)
+			require.Equal(t, abi.ResetDone, reset.Status)
+			require.Empty(t, b.Groups(), "reset leaves no node of the group")
+		})
+	}
+}
+
+func TestAWorkerThatDiedIsSaidAndNothingIsLostInSilence(t *testing.T) {
+	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"stall_s":1`)
+	s := serve(t, b)
+	b.FailExtraction(1)
+	for i := range 2 {
+		_, err := s.RecordEvent(t.Context(), turnOn(1+i, fmt.Sprint("lost-", i), "I like rowing."))
+		require.NoError(t, err)
+	}
+	ready := wait(t, s)
+	require.Equal(t, abi.ReadinessDegraded, ready.Status, "after stall_s")
+	require.ElementsMatch(t, []string{"lost-0", "lost-1"}, ready.EventIDs.Pending)
+	health, err := s.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, abi.HealthOK, health.Status, "the servers' health does not know")
+	b.Restart()
+	_, err = s.RecordEvent(t.Context(), turnOn(3, "after", "I like running."))
+	require.NoError(t, err)
+	ready = wait(t, s)
+	require.Equal(t, abi.ReadinessFailed, ready.Status)
+	require.ElementsMatch(t, []string{"lost-0", "lost-1"}, ready.EventIDs.Lost)
+	receipt, err := s.RecordEvent(t.Context(), turnOn(1, "lost-0", "I like rowing."))
+	require.NoError(t, err)
+	require.False(t, receipt.Duplicate, "what is proved lost is sent again")
+	_, err = s.RecordEvent(t.Context(), turnOn(2, "lost-1", "I like rowing."))
+	require.NoError(t, err)
+	require.Equal(t, abi.ReadinessReady, wait(t, s).Status)
+}
+
+func TestWrongPasswordsAreNotTriedAgainAndAgain(t *testing.T) {
+	b := start(t, setUp{surfaceMCP, true}, graphiti.Options{}, "")
+	b.config.Secrets["neo4j"] = host.Secret{Origin: b.db.URL("bolt"), Value: func() (string, error) { return "wrong password", nil }}
+	s := serve(t, b)
+	for range 5 {
+		_, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
+		require.Equal(t, abi.CodeUnauthenticated, abi.CodeOf(err))
+		require.NotContains(t, err.Error(), "wrong password")
+	}
+	require.Less(t, b.db.Logons(), 3, "three would lock the user")
+}
+
+func TestNeo4jThatWasAwayIsUsedAgain(t *testing.T) {
+	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, "")
+	s := serve(t, b)
+	_, err := s.RecordEvent(t.Context(), turnOn(1, "e1", "I like rowing."))
+	require.NoError(t, err)
+	b.db.Stop()
+	_, err = s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
+	require.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
+	require.NoError(t, b.db.Listen())
+	require.Equal(t, abi.ReadinessReady, wait(t, s).Status)
+}
+
+func TestTenThousandFacts(t *testing.T) {
+	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"max_facts":100`)
+	s := serve(t, b)
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "I like thing%d. ", i)
+	}
+	_, err := s.RecordEvent(t.Context(), turnOn(1, "big", text.String()))
+	require.NoError(t, err)
+	require.Equal(t, abi.ReadinessReady, wait(t, s).Status)
+	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "thing77", Scope: scope, SessionID: "new", Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(5))}})
+	require.NoError(t, err)
+	require.Len(t, result.Evidence, 5)
+	require.Equal(t, "user_a like thing77", result.Evidence[0].Text)
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
+	require.NoError(t, err)
+	for _, k := range inventory.Kinds {
+		if k.Kind == "fact" {
+			require.Equal(t, int64(10_000), k.Count)
+		}
+	}
+}
+
+// BenchmarkRetrieve is retrieving through memhost beside the same search made directly, with a backend that answers at once and after 5 ms. The ratio of
+// ns/op is the figure.
+func BenchmarkRetrieve(b *testing.B) {
+	for _, u := range []setUp{{surfaceREST, false}, {surfaceMCP, false}} {
+		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
+			back, url, body, headers := fixed(b, u, delay)
+			s := serve(b, back)
+			b.Run(fmt.Sprintf("%s/%s/direct", u, delay), func(b *testing.B) {
+				for range b.N {
+					request, _ := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+					for name, value := range headers {
+						request.Header.Set(name, value)
+					}
+					answer, err := http.DefaultClient.Do(request)
+					require.NoError(b, err)
+					_, _ = io.Copy(io.Discard, answer.Body)
+					_ = answer.Body.Close()
+				}
+			})
+			b.Run(fmt.Sprintf("%s/%s/memhost", u, delay), func(b *testing.B) {
+				for range b.N {
+					_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "seats on trips", Scope: scope, SessionID: "new"})
+					require.NoError(b, err)
+				}
+			})
+		}
+	}
+}
+
+// fixed is a backend that gives one recorded answer of ten facts after a delay.
+func fixed(b *testing.B, u setUp, delay time.Duration) (back *backend, url, body string, headers map[string]string) {
+	b.Helper()
+	back = start(b, u, graphiti.Options{}, "")
+	handler := back.REST()
+	path := "/search"
+	body = `{"group_ids":["` + pageGroup + `"],"query":"seats on trips","max_facts":20}`
+	headers = map[string]string{"Content-Type": "application/json"}
+	if u.surface == surfaceMCP {
+		handler, path = back.MCP(), "/mcp"
+	}
+	first := serve(b, back)
+	for i := range 10 {
+		_, err := first.RecordEvent(b.Context(), turnOn(1+i, fmt.Sprint("e", i), fmt.Sprintf("I like window seats on trip%d.", i)))
+		require.NoError(b, err)
+	}
+	var answers sync.Map // by path and tool: what the fake said once
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		searches := r.URL.Path == "/search" || strings.Contains(string(sent), "search_memory_facts")
+		if !searches {
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			handler.ServeHTTP(w, r)
+			return
+		}
+		kept, ok := answers.Load(path)
+		if !ok {
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, r)
+			kept = recorder
+			if path == "/search" {
+				answers.Store(path, kept)
+			}
+		}
+		time.Sleep(delay) // the backend's own time is what is measured against
+		recorder, _ := kept.(*httptest.ResponseRecorder)
+		for name, values := range recorder.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(recorder.Body.Bytes())
+	}))
+	b.Cleanup(server.Close)
+	var block map[string]any
+	require.NoError(b, json.Unmarshal(back.config.Block, &block))
+	block["url"] = server.URL
+	back.config.Block, _ = json.Marshal(block)
+	if u.surface == surfaceMCP {
+		session := openSession(b, server.URL)
+		headers = map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session, "Mcp-Protocol-Version": protocolVersion}
+		body = `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"search_memory_facts","arguments":` + body + `}}`
+	}
+	return back, server.URL + path, body, headers
+}
+
+func openSession(b *testing.B, url string) string {
+	b.Helper()
+	send := func(body, session string) string {
+		request, _ := http.NewRequest(http.MethodPost, url+"/mcp", strings.NewReader(body))
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			request.Header.Set(name, value)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(b, err)
+		defer func() { _ = answer.Body.Close() }()
+		_, _ = io.Copy(io.Discard, answer.Body)
+		return answer.Header.Get("Mcp-Session-Id")
+	}
+	session := send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`, "")
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, session)
+	return session
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// text reads a string; null is the empty one.
+func text(d *jx.Decoder) (string, error) {
+	if d.Next() == jx.Null {
+		return "", d.Null()
+	}
+	return d.Str()
+}
+
+// texts reads a list of strings; null is an empty one.
+func texts(d *jx.Decoder) ([]string, error) {
+	list := []string{}
+	if d.Next() == jx.Null {
+		return list, d.Null()
+	}
+	err := d.Arr(func(d *jx.Decoder) error {
+		s, err := text(d)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+}
+
+// fields goes through an object of an answer. What is not JSON, or nests too deep for this guest's stack, is refused before.
+func fields(route string, body []byte, each func(d *jx.Decoder, key string) error) error {
+	if !abi.ValidJSON(body) {
+		return unusable(route, "no JSON that can be read", body)
+	}
+	return walk(route, body, each)
+}
+
+// walk is fields for JSON that is known to be valid.
+func walk(route string, body []byte, each func(d *jx.Decoder, key string) error) error {
+	d := jx.DecodeBytes(body)
+	if d.Next() != jx.Object {
+		return unusable(route, "no JSON object", body)
+	}
+	if err := d.Obj(each); err != nil {
+		return unusable(route, err.Error(), body)
+	}
+	return nil
+}
+
+// list goes through an array of an answer.
+func list(route string, body []byte, each func(d *jx.Decoder) error) error {
+	if !abi.ValidJSON(body) {
+		return unusable(route, "no JSON that can be read", body)
+	}
+	d := jx.DecodeBytes(body)
+	if d.Next() != jx.Array {
+		return unusable(route, "no JSON array", body)
+	}
+	if err := d.Arr(each); err != nil {
+		return unusable(route, err.Error(), body)
+	}
+	return nil
+}
+
+// lower folds ASCII letters: all that headers and the servers' English need. strings.ToLower brings tables of Unicode.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// shallow tells whether arrays and objects nest no deeper than this guest's stack holds; it is cheap, and no check of anything else.
+func shallow(data []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case inText:
+			switch b {
+			case '\\':
+				i++
+			case '"':
+				inText = false
+			}
+		case b == '"':
+			inText = true
+		case b == '{' || b == '[':
+			if depth++; depth > abi.MaxDepth {
+				return false
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return true
+}

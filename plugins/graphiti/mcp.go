@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// protocolVersion is what this client asks for; the server answers with what both speak.
+const protocolVersion = "2025-06-18"
+
+// session is an MCP session over streamable HTTP. It belongs to this instance, which makes one call at a time; another instance has its own.
+type session struct {
+	id, protocol string
+	// sent numbers the requests: an id must not recur within a session.
+	sent int64
+	// headers go with every request of the session.
+	headers map[string]string
+}
+
+// mcp sends a JSON-RPC message and answers what came, whatever its status.
+func (s *settings) mcpPost(c *sdk.Call, route string, message []byte) (*abi.HTTPResponse, []byte, error) {
+	headers := s.headers
+	if s.session.id != "" {
+		headers = s.session.headers
+	}
+	return c.HTTP(abi.HTTPRequest{Route: route, Headers: headers}, message)
+}
+
+// request is a JSON-RPC request with the next id.
+func (s *settings) request(method string, params []byte) (message []byte, id int64) {
+	s.session.sent++
+	message = append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.session.sent, 10)...)
+	message = append(append(message, `,"method":`...), sdk.Text(method)...)
+	return append(append(append(message, `,"params":`...), params...), '}'), s.session.sent
+}
+
+// open begins a session: initialize, then the notification without which later calls fail.
+func (s *settings) open(c *sdk.Call) error {
+	const route = "mcp_initialize"
+	s.session = session{}
+	message, id := s.request("initialize",
+		[]byte(`{"protocolVersion":"`+protocolVersion+`","capabilities":{},"clientInfo":{"name":"memhost","version":"1"}}`))
+	head, body, err := s.mcpPost(c, route, message)
+	if err != nil {
+		return err
+	}
+	if e := refused(route, head, body); e != nil { // an error carries a fresh session id too, which is none to adopt
+		return e
+	}
+	result, err := rpcResult(route, head, body, id)
+	if err != nil {
+		return err
+	}
+	opened := session{id: head.Headers["mcp-session-id"], protocol: protocolVersion, sent: id}
+	err = fields(route, result, func(d *jx.Decoder, key string) (err error) {
+		if key != "protocolVersion" {
+			return d.Skip()
+		}
+		opened.protocol, err = d.Str()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if opened.id == "" {
+		return unusable(route, "one without a session", body)
+	}
+	opened.headers = make(map[string]string, len(s.headers)+2)
+	for name, value := range s.headers {
+		opened.headers[name] = value
+	}
+	opened.headers["mcp-session-id"], opened.headers["mcp-protocol-version"] = opened.id, opened.protocol
+	s.session = opened
+	const ready = "mcp_initialized"
+	head, body, err = s.mcpPost(c, ready, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	if err == nil {
+		if e := refused(ready, head, body); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		s.session = session{}
+	}
+	return err
+}
+
+// ask sends a request within the session, which it opens when there is none, and once more when the server does not know it: after a restart of the server
+// that is every session. A call that was answered so has not been carried out.
+func (s *settings) ask(c *sdk.Call, route, method string, params []byte) ([]byte, error) {
+	for fresh := false; ; fresh = true {
+		if s.session.id == "" {
+			if err := s.open(c); err != nil {
+				return nil, err
+			}
+			fresh = true
+		}
+		message, id := s.request(method, params)
+		head, body, err := s.mcpPost(c, route, message)
+		if err != nil {
+			return nil, err
+		}
+		if sessionLost(head, body) {
+			s.session = session{}
+			if !fresh {
+				continue
+			}
+		}
+		if e := refused(route, head, body); e != nil {
+			return nil, e
+		}
+		return rpcResult(route, head, body, id)
+	}
+}
+
+// sessionLost tells the answers to a session that the server does not know: 404, and 400 from older SDKs.
+func sessionLost(head *abi.HTTPResponse, body []byte) bool {
+	return (head.Status == 404 || head.Status == 400) && strings.Contains(lower(string(body)), "session")
+}
+
+// tool calls one of the server's tools and answers the JSON in its first text.
+//
+// Errors: what the tool says in {"error": ...} inside a success; invalid_argument for arguments that it refuses.
+func (s *settings) tool(c *sdk.Call, route, name string, arguments []byte) ([]byte, error) {
+	params := append(append([]byte(`{"name":`), sdk.Text(name)...), `,"arguments":`...)
+	result, err := s.ask(c, route, "tools/call", append(append(params, arguments...), '}'))
+	if err != nil {
+		return nil, err
+	}
+	return toolText(route, result)
+}
+
+// toolText takes the JSON out of a tools/call result.
+func toolText(route string, result []byte) ([]byte, error) {
+	var content []byte
+	found, failed := false, false
+	err := walk(route, result, func(d *jx.Decoder, key string) (err error) {
+		switch key {
+		case "isError":
+			failed, err = d.Bool()
+			return err
+		case "content":
+			return d.Arr(func(d *jx.Decoder) error {
+				if found {
+					return d.Skip()
+				}
+				return d.Obj(func(d *jx.Decoder, key string) (err error) {
+					if key != "text" {
+						return d.Skip()
+					}
+					content, err = d.StrAppend(nil)
+					found = err == nil
+					return err
+				})
+			})
+		}
+		return d.Skip()
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case failed && bytes.HasPrefix(content, []byte("Unknown tool")):
+		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+string(content)).
+			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, content)
+	case failed:
+		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil, content)
+	case !found:
+		return nil, unusable(route, "one without text", result)
+	}
+	message, isError := "", false
+	err = fields(route, content, func(d *jx.Decoder, key string) (err error) {
+		if key != "error" || d.Next() != jx.String {
+			return d.Skip()
+		}
+		message, err = d.Str()
+		isError = true
+		return err
+	})
+	if err == nil && isError {
+		err = said(route, message)
+	}
+	return content, err
+}
+
+// rpcResult finds the response with an id in an answer, which is one JSON object, or a stream of server-sent events that ends with the response.
+func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]byte, error) {
+	messages := [][]byte{body}
+	if !strings.HasPrefix(lower(head.Headers["content-type"]), "application/json") {
+		messages = events(body)
+	}
+	for _, m := range messages {
+		if len(m) == 0 {
+			continue
+		}
+		result, failure, ours, err := readRPC(route, m, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ours: // a notification
+		case failure != "":
+			return nil, native(abi.NewError(abi.CodeBackend, route+": "+failure), route, nil, m)
+		case result != nil:
+			return result, nil
+		default:
+			return nil, unusable(route, "neither a result nor an error", m)
+		}
+	}
+	return nil, unusable(route, "a stream that ended before the response", body)
+}
+
+// readRPC reads one JSON-RPC message. ours tells that it answers the request with the id.
+func readRPC(route string, message []byte, id int64) (result []byte, failure string, ours bool, err error) {
+	if !shallow(message) {
+		return nil, "", false, unusable(route, "nested too deep", message)
+	}
+	err = walk(route, message, func(d *jx.Decoder, key string) (err error) {
+		switch key {
+		case "id":
+			var raw jx.Raw
+			raw, err = d.Raw()
+			ours = string(raw) == strconv.FormatInt(id, 10)
+		case "result":
+			var raw jx.Raw
+			raw, err = d.Raw() // a part of the message
+			result = raw
+		case "error":
+			failure = "JSON-RPC error"
+			if d.Next() != jx.Object {
+				return d.Skip()
+			}
+			err = d.Obj(func(d *jx.Decoder, key string) error {
+				if key != "message" {
+					return d.Skip()
+				}
+				said, err := text(d)
+				failure += ": " + said
+				return err
+			})
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	return result, failure, ours, err
+}
+
+// events gives the data of each server-sent event of a stream, after the "event stream" grammar of the HTML standard: comment lines (": ping") and fields other
+// than data are skipped, several data lines are joined by line ends, and an event that the stream breaks off in is none.
+func events(stream []byte) [][]byte {
+	var found [][]byte
+	var data []byte
+	has := false
+	for len(stream) > 0 {
+		line, rest, ended := cutLine(stream)
+		stream = rest
+		switch {
+		case !ended:
+			return found
+		case len(line) == 0:
+			if has {
+				found = append(found, data)
+			}
+			data, has = nil, false
+		case bytes.HasPrefix(line, dataField) && (len(line) == 4 || line[4] == ':'):
+			value := line[min(5, len(line)):]
+			if len(value) > 0 && value[0] == ' ' {
+				value = value[1:]
+			}
+			if has {
+				value = append(append(append([]byte(nil), data...), '\n'), value...)
+			}
+			data, has = value, true // a part of the stream, where the event has one line
+		}
+	}
+	return found
+}
+
+var dataField = []byte("data")
+
+// cutLine takes the first line: it ends with CR LF, LF or CR.
+func cutLine(stream []byte) (line, rest []byte, ended bool) {
+	for i, b := range stream {
+		switch {
+		case b == '\n':
+			return stream[:i], stream[i+1:], true
+		case b == '\r' && i+1 < len(stream) && stream[i+1] == '\n':
+			return stream[:i], stream[i+2:], true
+		case b == '\r':
+			return stream[:i], stream[i+1:], true
+		}
+	}
+	return stream, nil, false
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// rest sends one request to the REST service and answers the body of a 2xx.
+func (s *settings) rest(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte, error) {
+	r.Headers = s.headers
+	head, answer, err := c.HTTP(r, body)
+	if err != nil {
+		return nil, err
+	}
+	if e := refused(r.Route, head, answer); e != nil {
+		return nil, e
+	}
+	return answer, nil
+}
+
+// restMessages enqueues turns, one message each: POST /messages (graph_service routers/ingest.py). The 202 says that they are queued and nothing else: whether
+// they are ever processed shows in the graph alone. uuid is never sent: one that Graphiti does not know ends its worker, a known one re-processes that episode.
+func (s *settings) restMessages(c *sdk.Call, gid string, turns []turn) error {
+	var e jx.Encoder
+	e.ObjStart()
+	e.FieldStart("group_id")
+	e.Str(gid)
+	e.FieldStart("messages")
+	e.ArrStart()
+	for i := range turns {
+		t := &turns[i]
+		e.ObjStart()
+		e.FieldStart("name")
+		e.Str(t.name)
+		e.FieldStart("role_type")
+		e.Str(t.roleType)
+		e.FieldStart("role")
+		e.Str(t.role)
+		e.FieldStart("timestamp")
+		e.Str(t.at)
+		e.FieldStart("source_description")
+		e.Str(t.about)
+		e.FieldStart("content")
+		e.Str(t.content)
+		e.ObjEnd()
+	}
+	e.ArrEnd()
+	e.ObjEnd()
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_messages"}, e.Bytes())
+}
+
+// restDone sends a request whose answer is a Result: {"message": ..., "success": true}. Anything else was not done.
+func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
+	answer, err := s.rest(c, r, body)
+	if err != nil {
+		return err
+	}
+	done := false
+	err = fields(r.Route, answer, func(d *jx.Decoder, key string) (err error) {
+		if key != "success" {
+			return d.Skip()
+		}
+		done, err = d.Bool()
+		return err
+	})
+	if err == nil && !done {
+		err = unusable(r.Route, "none that says success", answer)
+	}
+	return err
+}
+
+// restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all.
+func (s *settings) restSearch(c *sdk.Call, gid, query string) ([]byte, error) {
+	var e jx.Encoder
+	e.ObjStart()
+	e.FieldStart("group_ids")
+	e.Raw(quoted(gid))
+	e.FieldStart("query")
+	e.Str(query)
+	e.FieldStart("max_facts")
+	e.Int64(s.maxFacts)
+	e.ObjEnd()
+	body, err := s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, e.Bytes())
+	if err == nil && !abi.ValidJSON(body) {
+		err = unusable(routeRESTSearch, "no JSON that can be read", body)
+	}
+	return body, err
+}
+
+// restEpisodes lists the newest episodes by event time, those of the server's future excepted: GET /episodes/{group_id}.
+func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, error) {
+	const route = "rest_episodes"
+	body, err := s.rest(c, abi.HTTPRequest{Route: route, Params: map[string]string{"group": gid},
+		Query: []abi.QueryParam{{Key: "last_n", Value: strconv.FormatInt(most, 10)}}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !abi.ValidJSON(body) || jx.DecodeBytes(body).Next() != jx.Array {
+		return nil, unusable(route, "no JSON array", body)
+	}
+	found, err := items(jx.DecodeBytes(body))
+	if err != nil {
+		return nil, unusable(route, err.Error(), body)
+	}
+	return found, ours(route, gid, found)
+}
+
+// restDeleteGroup removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE /group/{group_id}.
+func (s *settings) restDeleteGroup(c *sdk.Call, gid string) error {
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_delete_group", Params: map[string]string{"group": gid}}, nil)
+}

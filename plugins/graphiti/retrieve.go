@@ -1,0 +1,348 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// retrieve searches the scope's facts: BM25 and cosine, fused by reciprocal rank, which is all that either server offers. Superseded facts come with the others
+// and may rank above their successors; they are marked, not dropped.
+//
+// In:  max_items cuts what is shown; the server always gets the configured max_facts.
+// Out: raw is the search's answer, then entities (search_nodes) and the episodes behind the facts (bolt) where configured. No score: neither server has one.
+func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := s.groupOf(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", AsOfMode: "", Details: map[string]abi.Raw{"group_id": sdk.Text(gid),
+		"surface": sdk.Text(s.surface())}}
+	if s.mcp {
+		t.NativeOperation = "search_memory_facts"
+	}
+	query := s.query(r, t)
+	found, err := s.find(c, gid, query, s.filters(r, t), t)
+	if err != nil {
+		return nil, err
+	}
+	fitted := s.format(c, found, r.Budget)
+	s.explain(r, found, fitted, t)
+	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: found.evidence(r.Budget), Trace: t}, nil
+}
+
+// Bounds of a query. From 127 words on the servers drop the BM25 half of the search without a word, and an index clause for each word ends at 1024.
+const (
+	queryWords = 100
+	queryChars = 2000
+)
+
+// query is the request's, with its labels appended where configured: words are the only way by which a label can reach the search.
+func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) string {
+	words := strings.Fields(r.Query)
+	asked := len(words)
+	if s.labelsInQuery && asked > 0 {
+		if r.Scenario != "" {
+			words = append(words, strings.Fields(r.Scenario)...)
+		}
+		if r.Context != "" && !sdk.CrossContext(r) {
+			words = append(words, strings.Fields(r.Context)...)
+		}
+		if r.Attribute != "" {
+			words = append(words, strings.Fields(r.Attribute)...)
+		}
+	}
+	cut := len(words) > queryWords
+	if cut { // of the question first: the labels are at the end, and asked for too
+		labels := min(len(words)-asked, queryWords/2)
+		words = append(words[:queryWords-labels:queryWords-labels], words[len(words)-labels:]...)
+	}
+	query := strings.Join(words, " ")
+	if short := cutChars(query, queryChars); len(short) < len(query) {
+		query, cut = short, true
+	}
+	if cut {
+		t.Warnings = append(t.Warnings, "query_cut: Graphiti drops keyword search from 127 words on; the query was cut to 100 words and 2000 characters")
+	}
+	if query == "" {
+		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
+	}
+	t.Details["query"] = sdk.Text(query)
+	return query
+}
+
+// cutChars is the beginning of s, of at most n characters.
+func cutChars(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// filter is a native filter of search_memory_facts.
+type filter struct {
+	name  string
+	value abi.Raw
+}
+
+// nativeFilters are what search_memory_facts takes beside the query: dates, a list of relation names, and a node to rank by.
+var nativeFilters = [...]string{"edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before", "center_node_uuid"}
+
+// filters sorts the request's labels and filters into what the backend applies and what it does not, and says so in the trace.
+func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []filter {
+	labels := sdk.Labels(r)
+	how := abi.FilterNone
+	if s.labelsInQuery {
+		how = abi.FilterSemantic
+	}
+	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	var applied []filter
+	for _, name := range labels {
+		_, isFilter := r.Filters[name]
+		switch {
+		case !isFilter:
+			t.FiltersApplied[name] = string(how)
+			if how == abi.FilterSemantic && t.FilterMode == abi.FilterNone {
+				t.FilterMode = abi.FilterSemantic
+			}
+		case s.mcp && isNativeFilter(name):
+			t.FiltersApplied[name] = string(abi.FilterHard)
+			t.FilterMode = abi.FilterHard
+		default:
+			t.FiltersApplied[name] = string(abi.FilterNone)
+		}
+	}
+	if s.mcp {
+		for _, name := range nativeFilters {
+			if value := r.Filters[name]; len(value) > 0 {
+				applied = append(applied, filter{name, value})
+			}
+		}
+	}
+	for _, name := range sortedKeys(r.Filters) {
+		if t.FiltersApplied[name] == string(abi.FilterNone) {
+			t.Warnings = append(t.Warnings, "filter_ignored: the "+s.surface()+" surface of Graphiti has no filter "+name)
+		}
+	}
+	if r.AsOf != "" {
+		t.AsOfMode = "ignored"
+		t.Warnings = append(t.Warnings, "as_of_ignored: Graphiti's searches answer as of now; native query facts_at tells what held at an instant")
+	}
+	return applied
+}
+
+func isNativeFilter(name string) bool {
+	for _, n := range nativeFilters {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// found is a retrieval's answers, read.
+type found struct {
+	raw   abi.RawResult
+	facts []item
+	nodes []item
+	// sources are the event ids behind a fact, by its uuid: from Bolt.
+	sources map[string][]string
+}
+
+// Routes that raw.calls names.
+const (
+	routeRESTSearch = "rest_search"
+	routeMCPSearch  = "mcp_search_facts"
+	routeMCPNodes   = "mcp_search_nodes"
+	routeSources    = "bolt_fact_events"
+)
+
+// find makes the native calls of a retrieval.
+func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi.Trace) (*found, error) {
+	f := new(found)
+	route := routeRESTSearch
+	var body []byte
+	var err error
+	if s.mcp {
+		route = routeMCPSearch
+		body, err = s.mcpSearch(c, gid, query, filters)
+	} else {
+		body, err = s.restSearch(c, gid, query)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.add(route, body); err != nil {
+		return nil, err
+	}
+	if s.mcp { // the REST service tells no group
+		if err := ours(route, gid, f.facts); err != nil {
+			return nil, err
+		}
+	}
+	if s.mcp && s.nodes {
+		if body, err = s.mcpNodes(c, gid, query); err != nil {
+			return nil, err
+		}
+		if err := f.add(routeMCPNodes, body); err != nil {
+			return nil, err
+		}
+		if err := ours(routeMCPNodes, gid, f.nodes); err != nil {
+			return nil, err
+		}
+	}
+	if s.bolt && s.annotate && len(f.facts) > 0 {
+		if err := f.annotate(c, gid); err != nil {
+			t.ResultState = abi.ResultDegraded
+			t.Warnings = append(t.Warnings, "sources_unknown: Neo4j could not be asked for the episodes behind the facts: "+abi.AsError(err).Message)
+		}
+	}
+	return f, nil
+}
+
+// annotate asks which recorded events the facts came from.
+func (f *found) annotate(c *sdk.Call, gid string) error {
+	uuids := make([]string, len(f.facts))
+	for i := range f.facts {
+		uuids[i] = f.facts[i].uuid
+	}
+	_, rows, err := c.Bolt(routeSources, inGroup(gid).list("facts", uuids).json())
+	if err != nil {
+		return err
+	}
+	body := []byte{'['}
+	if err := sdk.EachRow(rows, func(row []byte) error {
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = append(body, row...)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return f.add(routeSources, append(body, ']'))
+}
+
+// add reads one answer and keeps it.
+func (f *found) add(route string, body []byte) (err error) {
+	switch route {
+	case routeRESTSearch, routeMCPSearch:
+		f.facts, err = itemsIn(route, "facts", body)
+	case routeMCPNodes:
+		f.nodes, err = itemsIn(route, "nodes", body)
+	case routeSources:
+		f.sources = map[string][]string{}
+		err = list(route, body, func(d *jx.Decoder) error {
+			fact, i := "", 0
+			return d.Arr(func(d *jx.Decoder) (err error) {
+				switch i {
+				case 0:
+					fact, err = text(d)
+				case 1:
+					var name string
+					if name, err = text(d); name != "" {
+						f.sources[fact] = append(f.sources[fact], name)
+					}
+				default:
+					err = d.Skip()
+				}
+				i++
+				return err
+			})
+		})
+	default:
+		return abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+route+" is no call of retrieve")
+	}
+	if err != nil {
+		return err
+	}
+	f.raw.Calls = append(f.raw.Calls, abi.RawCall{Route: route, Body: body})
+	return nil
+}
+
+// evidence points at the items in the backend's order, as many as the budget takes.
+func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
+	var list []abi.Evidence
+	most := len(f.facts) + len(f.nodes)
+	if budget.MaxItems != nil {
+		most = int(min(int64(most), max(0, *budget.MaxItems)))
+	}
+	for i := range f.facts[:min(most, len(f.facts))] {
+		x := &f.facts[i]
+		e := x.factEvidence()
+		e.Pointer, e.Rank, e.SourceEventIDs = "/calls/0/body/facts/"+strconv.Itoa(i), int64(i+1), f.sources[x.uuid]
+		list = append(list, e)
+	}
+	for i := range f.nodes[:max(0, min(most-len(f.facts), len(f.nodes)))] {
+		e := f.nodes[i].evidence("entity")
+		e.Pointer, e.Rank, e.Group = "/calls/1/body/nodes/"+strconv.Itoa(i), int64(len(list)+1), "entities"
+		list = append(list, e)
+	}
+	return list
+}
+
+// explain fills the trace.
+func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, t *abi.Trace) {
+	fitted.Report(t, r.Budget)
+	if r.Budget.MaxItems != nil {
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)}
+		if *r.Budget.MaxItems > s.maxFacts {
+			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+strconv.FormatInt(s.maxFacts, 10)+
+				" facts, always; raise max_facts for more")
+		}
+	}
+	t.RetrievedCount = sdk.Ptr(int64(len(f.facts) + len(f.nodes)))
+	t.Details["items_shown"] = sdk.Number(int64(fitted.End - fitted.First))
+	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
+	if t.ResultState == "" {
+		t.ResultState = abi.ResultResults
+	}
+	if len(f.facts)+len(f.nodes) == 0 {
+		t.ResultState = abi.ResultEmpty
+	}
+	superseded, undated := int64(0), int64(0)
+	var oldest, newest moment
+	for i := range f.facts {
+		x := &f.facts[i]
+		t.NativeIDs = append(t.NativeIDs, x.uuid)
+		if x.superseded() {
+			superseded++
+		}
+		at := x.validAt
+		if at.text == "" {
+			undated++
+			at = x.createdAt
+		}
+		if at.text != "" && (oldest.text == "" || at.earlier(oldest)) {
+			oldest = at
+		}
+		if at.text != "" && (newest.text == "" || newest.earlier(at)) {
+			newest = at
+		}
+	}
+	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest.text, newest.text
+	if len(f.facts) > 0 {
+		t.TimeBasis = abi.TimeEvent
+		if undated == int64(len(f.facts)) {
+			t.TimeBasis = abi.TimeIngest
+		}
+		t.Details["superseded"] = sdk.Number(superseded)
+		t.Details["times_from_created_at"] = sdk.Number(undated)
+	}
+	if fitted.Cut {
+		t.Warnings = append(t.Warnings, "fact_cut: the first fact alone is larger than max_tokens; only its beginning is shown")
+	} else if len(f.facts)+len(f.nodes) > 0 && fitted.Text == "" {
+		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first fact fits the budget")
+	}
+}

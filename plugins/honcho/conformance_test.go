@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
+	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/plugins"
+)
+
+// builtin is the module as it is built, for tests through a host.
+func builtin(t testing.TB) []byte {
+	t.Helper()
+	m, ok := plugins.Find("honcho")
+	require.True(t, ok, "build it: go run ./internal/toolchain/cmd/plugins build honcho")
+	return m.Wasm
+}
+
+// TestConformance runs the kit against the fake in every mood of its deriver in which a server is of use.
+func TestConformance(t *testing.T) {
+	quick := fake.Mood{Flush: true, RowDelay: 20 * time.Millisecond, WorkDelay: 30 * time.Millisecond, PurgeDelay: 50 * time.Millisecond}
+	for _, mood := range []struct {
+		name  string
+		mood  fake.Mood
+		block string
+	}{
+		{"flush", quick, ""},
+		{"at once", fake.Mood{Flush: true}, ""},
+		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 20 * time.Millisecond}, ""},
+		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, ""},
+		{"one workspace for all", quick, `,"fixed_workspace":"lab"`},
+		{"message search", quick, `,"context":false`},
+		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions"]`},
+	} {
+		t.Run(mood.name, func(t *testing.T) {
+			server := httptest.NewServer(fake.New(fake.Options{Mood: mood.mood}))
+			t.Cleanup(server.Close)
+			conformance.TestWith(t, conformance.Target{
+				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
+				conformance.Options{CacheDir: compiled(t)})
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// marker is what readiness and find_event need of a write later. The host keeps it with the receipt.
+type marker struct {
+	sentAt  string
+	rows    int64 // representation rows that the write puts into the deriver's queue: one for each message of an observed author
+	tokens  int64 // of those messages, by Honcho's count
+	session string
+	event   string
+}
+
+const markerVersion = "1"
+
+func (m marker) String() string {
+	return strings.Join([]string{markerVersion, m.sentAt, strconv.FormatInt(m.rows, 10), strconv.FormatInt(m.tokens, 10), m.session, m.event}, " ")
+}
+
+// parseMarker reads a marker; false for one that this version did not write.
+func parseMarker(text string) (m marker, ok bool) {
+	parts := strings.SplitN(text, " ", 6)
+	if len(parts) != 6 || parts[0] != markerVersion {
+		return m, false
+	}
+	rows, err1 := strconv.ParseInt(parts[2], 10, 64)
+	tokens, err2 := strconv.ParseInt(parts[3], 10, 64)
+	if err1 != nil || err2 != nil || rows < 0 || tokens < 0 {
+		return m, false
+	}
+	return marker{parts[1], rows, tokens, parts[4], parts[5]}, true
+}
+
+// parseMarkers reads those that can be read.
+func parseMarkers(texts []string) (markers []marker) {
+	for _, text := range texts {
+		if m, ok := parseMarker(text); ok {
+			markers = append(markers, m)
+		}
+	}
+	return markers
+}
+
+// posted counts, over the life of the generation, the rows that its writes put into the queue, and when the last one was. It is a readiness mark in the
+// scope's state.
+type posted struct {
+	rows   int64
+	lastAt string
+}
+
+const postedKey = "posted"
+
+func readPosted(c *sdk.Call) (p posted, err error) {
+	value, version, err := c.Get(postedKey)
+	if err != nil || version == 0 {
+		return p, err
+	}
+	rows, at, _ := strings.Cut(string(value), " ")
+	p.lastAt = at
+	if p.rows, err = strconv.ParseInt(rows, 10, 64); err != nil {
+		return p, abi.NewError(abi.CodeUnavailable, "state: "+postedKey+" is damaged")
+	}
+	return p, nil
+}
+
+func (p posted) write(c *sdk.Call) error {
+	return c.Put(postedKey, []byte(strconv.FormatInt(p.rows, 10)+" "+p.lastAt), sdk.AnyVersion)
+}
+
+func sortedNames[T any](m map[string]T) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// The keys of a message's metadata. None is named like an operator of Honcho's filters (in, ne, gt, ...): those cannot be filtered by.
+const (
+	keyEvent  = "mh_event" // the event_id, as label makes it: this is what find_event filters by
+	keyPiece  = "mh_i"     // which of the event's pieces this is, from 0
+	keyPieces = "mh_n"     // how many there are
+	keyRole   = "mh_role"  // Honcho has no role: it is who speaks, and this
+	keyPart   = "mh_part"  // "2/3": which part of a message that was split
+	keyMeta   = "mh_meta"  // the event's metadata, on the first piece; as JSON text where Honcho would change or refuse it
+	keyTime   = "mh_time"  // the event's timestamp as given, where created_at cannot say it
+	keyClean  = "mh_sanitized"
+	keyCalls  = "mh_tool_calls" // JSON text
+	keyCallID = "mh_tool_call_id"
+	keyName   = "mh_name"
+)
+
+// piece is one message for Honcho: a message of the turn, or a part of a long one.
+type piece struct {
+	event    string
+	number   int // among the event's pieces
+	observed bool
+	body     []byte
+}
+
+// pieces makes an event's messages for Honcho, always the same for the same event.
+func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnings []string, err error) {
+	at, err := abi.ParseTime(e.Timestamp)
+	if err != nil {
+		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "timestamp: "+abi.AsError(err).Message)
+	}
+	type part struct {
+		of          *abi.Message
+		text        string
+		index, last int // of the message's parts
+		changed     bool
+	}
+	var parts []part
+	sanitized, split := false, false
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		text, changed := "", false
+		if m.Content != nil {
+			text, changed = sanitize(*m.Content)
+		}
+		texts := splitText(text, s.maxMessageChars)
+		sanitized, split = sanitized || changed, split || len(texts) > 1
+		for j, text := range texts {
+			parts = append(parts, part{m, text, j, len(texts) - 1, changed})
+		}
+	}
+	for i, p := range parts {
+		peer := n.author(p.of.Role)
+		var x jx.Encoder
+		x.ObjStart()
+		field(&x, "peer_id", peer)
+		field(&x, "content", p.text)
+		field(&x, "created_at", moment(at, i))
+		within(&x, "metadata")
+		field(&x, keyEvent, label(e.EventID))
+		number(&x, keyPiece, int64(i))
+		number(&x, keyPieces, int64(len(parts)))
+		field(&x, keyRole, string(p.of.Role))
+		for _, l := range [][2]string{{"mh_session", e.SessionID}, {"mh_turn", e.TurnID}, {"mh_agent", e.AgentID}, {"mh_scenario", e.Scenario},
+			{"mh_context", e.Context}, {"mh_attribute", e.Attribute}} {
+			if l[1] != "" {
+				field(&x, l[0], label(l[1]))
+			}
+		}
+		if p.last > 0 {
+			field(&x, keyPart, strconv.Itoa(p.index+1)+"/"+strconv.Itoa(p.last+1))
+		}
+		if p.changed {
+			flag(&x, keyClean, true)
+		}
+		if p.index == 0 {
+			writeExtras(&x, p.of)
+		}
+		if i == 0 {
+			writeOnce(&x, e, at)
+		}
+		x.ObjEnd()
+		x.ObjEnd()
+		pieces = append(pieces, piece{event: e.EventID, number: i, observed: s.observed(n, peer), body: x.Bytes()})
+	}
+	if sanitized {
+		warnings = append(warnings, "content_sanitized: text held NUL characters, or tokens that Honcho's tokenizer refuses; these were dropped, or broken by a zero-width space")
+	}
+	if split {
+		warnings = append(warnings, "content_split: a message was longer than max_message_chars and is kept as several")
+	}
+	return pieces, warnings, nil
+}
+
+// writeExtras writes what of a message has no field in Honcho.
+func writeExtras(x *jx.Encoder, m *abi.Message) {
+	if m.Name != "" {
+		field(x, keyName, m.Name)
+	}
+	if m.ToolCallID != "" {
+		field(x, keyCallID, m.ToolCallID)
+	}
+	if len(m.ToolCalls) > 0 {
+		var calls jx.Encoder
+		calls.ArrStart()
+		for i := range m.ToolCalls {
+			calls.ObjStart()
+			field(&calls, "id", m.ToolCalls[i].ID)
+			field(&calls, "name", m.ToolCalls[i].Name)
+			field(&calls, "arguments", m.ToolCalls[i].Arguments)
+			calls.ObjEnd()
+		}
+		calls.ArrEnd()
+		field(x, keyCalls, string(calls.Bytes()))
+	}
+}
+
+// writeOnce writes what is the whole event's.
+func writeOnce(x *jx.Encoder, e *abi.MemoryEvent, at time.Time) {
+	if e.Timestamp != moment(at, 0) {
+		field(x, keyTime, e.Timestamp)
+	}
+	if len(e.Metadata) == 0 {
+		return
+	}
+	var meta jx.Encoder
+	meta.ObjStart()
+	for _, name := range sortedNames(e.Metadata) {
+		meta.FieldStart(name)
+		meta.Raw(e.Metadata[name])
+	}
+	meta.ObjEnd()
+	if plain(meta.Bytes()) {
+		x.FieldStart(keyMeta)
+		x.Raw(meta.Bytes())
+	} else {
+		field(x, keyMeta, string(meta.Bytes()))
+	}
+}
+
+// maxPlainDepth is how deep the event's metadata may nest to be kept as an object: Honcho refuses objects below the fifth level, of which the message's own
+// metadata is one.
+const maxPlainDepth = 4
+
+// plain tells whether Honcho keeps a JSON value as it is: it refuses deep ones, strips NUL characters and rewrites numbers that are no integers.
+func plain(value []byte) bool {
+	if bytes.Contains(value, []byte(`\u0000`)) {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; c {
+		case '{', '[':
+			if depth++; depth > maxPlainDepth {
+				return false
+			}
+		case '}', ']':
+			depth--
+		case '.', 'e', 'E':
+			if i > 0 && value[i-1] >= '0' && value[i-1] <= '9' {
+				return false
+			}
+		case '"':
+			for i++; i < len(value) && value[i] != '"'; i++ {
+				if value[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return true
+}
+
+// moment is a piece's created_at: Honcho keeps microseconds, and one more for each piece keeps their order visible. Its own order is that of insertion.
+func moment(at time.Time, i int) string {
+	micros := int64(at.Nanosecond()/1000) + int64(i)
+	seconds := at.Unix() + micros/1e6
+	micros %= 1e6
+	days, rest := seconds/86400, seconds%86400
+	if rest < 0 {
+		days, rest = days-1, rest+86400
+	}
+	year, month, day := civil(days)
+	text := digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) + "T" + digits(rest/3600, 2) + ":" + digits(rest/60%60, 2) + ":" + digits(rest%60, 2)
+	if micros > 0 {
+		text += "." + strings.TrimRight(digits(micros, 6), "0")
+	}
+	return text + "Z"
+}
+
+// civil is the date of a day since 1970-01-01, by the proleptic Gregorian calendar. It is here because time.Format brings 8 KB into a guest.
+func civil(days int64) (year, month, day int64) {
+	z := days + 719468 // since 0000-03-01
+	era := z / 146097
+	if z < 0 {
+		era = (z - 146096) / 146097
+	}
+	of := z - era*146097
+	y := (of - of/1460 + of/36524 - of/146096) / 365
+	inYear := of - (365*y + y/4 - y/100)
+	m := (5*inYear + 2) / 153
+	day = inYear - (153*m+2)/5 + 1
+	month = m + 3
+	year = y + era*400
+	if month > 12 {
+		month, year = month-12, year+1
+	}
+	return year, month, day
+}
+
+// digits writes a number with zeros before it.
+func digits(n int64, width int) string {
+	text := strconv.FormatInt(n, 10)
+	for len(text) < width {
+		text = "0" + text
+	}
+	return text
+}
+
+// number writes an integer.
+//
+//go:noinline
+func number(x *jx.Encoder, name string, value int64) {
+	x.FieldStart(name)
+	x.Int64(value)
+}
+
+// messagesBody is the body of a write.
+func messagesBody(pieces []piece) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"messages":[`)
+	for i := range pieces {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(pieces[i].body)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}
+
+// Ranges of pieces, as find_event names what is missing: "0", "100-149".
+
+func rangesOf(missing []int) []string {
+	var ranges []string
+	for i := 0; i < len(missing); {
+		j := i
+		for j+1 < len(missing) && missing[j+1] == missing[j]+1 {
+			j++
+		}
+		text := strconv.Itoa(missing[i])
+		if j > i {
+			text += "-" + strconv.Itoa(missing[j])
+		}
+		ranges = append(ranges, text)
+		i = j + 1
+	}
+	return ranges
+}
+
+// inRanges tells which of n pieces are named; false where a text is no range of them.
+func inRanges(ranges []string, n int) (named []bool, ok bool) {
+	named = make([]bool, n)
+	for _, text := range ranges {
+		first, last, two := strings.Cut(text, "-")
+		if !two {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || from < 0 || to < from || to >= n {
+			return nil, false
+		}
+		for i := from; i <= to; i++ {
+			named[i] = true
+		}
+	}
+	return named, true
+}

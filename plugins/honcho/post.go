@@ -1,0 +1,84 @@
+package main
+
+import "github.com/memhost/memhost/abi"
+
+// What became of a write that did not simply succeed: the reason of its error.
+const (
+	reasonNotStored = "not_stored" // Honcho does not have it, and no request is left that could still store it
+	reasonUncertain = "uncertain"  // it may have been stored
+)
+
+// lookUpMS is what must be left of the call's time to look an event up after a write that went wrong.
+const lookUpMS = 500
+
+// post sends up to 100 pieces in one call, which is one transaction. Where the answer leaves open whether they were stored, Honcho is asked for them, never
+// sent them again: it has no idempotency, and a second post doubles both messages and derivation.
+func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
+	s, c := w.settings, w.call
+	head, body, err := s.exchange(c, request{route: "messages", workspace: w.native.workspace, session: session, body: messagesBody(pieces)})
+	var failed *abi.Error
+	answered := false
+	switch {
+	case err != nil:
+		failed = abi.AsError(err)
+		if failed.Code == abi.CodeDenied || failed.Code == abi.CodeReadOnly || failed.Code == abi.CodeInvalidArgument {
+			return nil, failed // the host let nothing out
+		}
+	case head.Status == 200 || head.Status == 201:
+		if stored, err := readMessageList(body); err == nil && len(stored) == len(pieces) {
+			return stored, nil
+		}
+		failed, answered = unusable("messages", head.Status, body, "is not the list of what was stored"), true
+	case head.Status >= 300 && head.Status < 500:
+		return nil, failure("messages", head, body).WithReason(reasonNotStored)
+	default:
+		// 500 ends the request in the server itself. 502, 503 and 504 are a proxy's, behind which it may still run.
+		failed, answered = failure("messages", head, body), head.Status == 500
+	}
+	failed.Reason = reasonUncertain
+	if c.Remaining() < lookUpMS {
+		return nil, failed
+	}
+	stored, asked := w.lookUp(session, pieces)
+	switch {
+	case !asked:
+		return nil, failed
+	case len(stored) == len(pieces):
+		return stored, nil
+	case len(stored) == 0 && answered:
+		return nil, failed.WithReason(reasonNotStored)
+	}
+	return nil, failed
+}
+
+// readMessageList reads a bare list of messages.
+func readMessageList(body []byte) ([]message, error) {
+	if !abi.ValidJSON(body) {
+		return nil, abi.NewError(abi.CodeBackend, "not JSON")
+	}
+	items, err := readList(body)
+	if err != nil {
+		return nil, err
+	}
+	return readMessages(items)
+}
+
+// lookUp asks Honcho which of the pieces it has, in their order; asked is false where it did not answer.
+func (w *writer) lookUp(session string, pieces []piece) (stored []message, asked bool) {
+	var found []message
+	for i, p := range pieces {
+		if i == 0 || pieces[i-1].event != p.event {
+			var err error
+			if found, err = w.settings.messagesOf(w.call, &w.native, session, p.event); err != nil {
+				return nil, false
+			}
+		}
+		for j := range found {
+			if found[j].piece == p.number {
+				stored = append(stored, found[j])
+				break
+			}
+		}
+	}
+	return stored, true
+}

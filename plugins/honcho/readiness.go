@@ -1,0 +1,281 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+const (
+	// rowDelay is how long after a write its queue rows may still be missing: they are inserted after the response.
+	rowDelay = 3 * time.Second
+	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have landed late, its rows later, and the host's
+	// clock may be ahead.
+	lateDelay = 2 * time.Minute
+	// stalledAfter is how long rows may wait with none in progress before that is called stalled.
+	stalledAfter = 60 * time.Second
+	// cleanup is how often Honcho drops rows that are done from its counts, with some room.
+	cleanup = 11 * time.Hour
+)
+
+const methodQueue = "queue status: rows appear after the response, failed ones count as completed"
+
+// readiness is one look at the deriver's queue.
+//
+// Ready takes that no row of the scope is pending or in progress, and that the rows of the last writes can be there: either Honcho counts as many as were
+// posted, or 3 s have passed. A drained queue says that the deriver is done, not that it succeeded: a row whose LLM call failed counts as completed. So where
+// nothing came of the events they are listed as empty, and where the scope has no conclusion at all the status is degraded.
+//
+// Source: Honcho GET /v3/workspaces/{ws}/queue/status (src/crud/deriver.py).
+func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := readPosted(c)
+	if err != nil {
+		return nil, err
+	}
+	n := s.native(c)
+	look := &look{settings: s, call: c, native: &n, posted: p, markers: parseMarkers(r.Markers), answer: &abi.BackendReadiness{Method: methodQueue}}
+	if look.now, err = abi.ParseTime(c.Now); err != nil {
+		return nil, err
+	}
+	return look.answer, look.run()
+}
+
+// look is one readiness.
+type look struct {
+	settings *settings
+	call     *sdk.Call
+	native   *native
+	posted   posted
+	markers  []marker
+	now      time.Time
+	answer   *abi.BackendReadiness
+}
+
+func (l *look) run() error {
+	q, err := l.settings.queueOf(l.call, l.native)
+	if err != nil {
+		return err
+	}
+	if q.outstanding() > 0 {
+		l.pending(q)
+		return nil
+	}
+	if l.posted.lastAt == "" && len(l.markers) == 0 {
+		l.answer.Status = abi.ReadinessReady // nothing was ever posted
+		return nil
+	}
+	if since, known := l.since(l.lastAt()); !known || since < lateDelay {
+		rows, err := l.settings.queueOfPeers(l.call, l.native)
+		if err != nil {
+			return err
+		}
+		if rows.outstanding() > 0 { // they appeared between the two looks
+			l.pending(rows)
+			return nil
+		}
+		counted := rows.total
+		expected := l.rows()
+		if since < rowDelay {
+			expected = max(expected, l.posted.rows)
+		}
+		if counted < expected {
+			l.answer.Status = abi.ReadinessPending
+			l.events(&l.answer.EventIDs.Pending)
+			l.answer.OldestPendingAt = l.oldest()
+			l.warn("rows_expected", "the last write is recent, and Honcho counts "+strconv.FormatInt(counted, 10)+" of "+
+				strconv.FormatInt(expected, 10)+" queue rows: they appear after the response")
+			return nil
+		}
+	}
+	return l.drained()
+}
+
+// lastAt is when the scope was last written to.
+func (l *look) lastAt() string {
+	last := l.posted.lastAt
+	for _, m := range l.markers {
+		if a, err := abi.ParseTime(m.sentAt); err == nil {
+			if b, err := abi.ParseTime(last); err != nil || a.After(b) {
+				last = m.sentAt
+			}
+		}
+	}
+	return last
+}
+
+func (l *look) since(at string) (time.Duration, bool) {
+	t, err := abi.ParseTime(at)
+	return l.now.Sub(t), err == nil
+}
+
+// oldest is when the oldest outstanding event was sent, "" where there are no markers.
+func (l *look) oldest() (at string) {
+	var first time.Time
+	for _, m := range l.markers {
+		if t, err := abi.ParseTime(m.sentAt); err == nil && (at == "" || t.Before(first)) {
+			first, at = t, m.sentAt
+		}
+	}
+	return at
+}
+
+func (l *look) events(into *[]string) {
+	for _, m := range l.markers {
+		*into = append(*into, m.event)
+	}
+}
+
+//go:noinline
+func (l *look) warn(code, text string) { l.answer.Warnings = append(l.answer.Warnings, code+": "+text) }
+
+// pending answers for a queue that has rows. It says why they may wait, as far as that can be told from outside.
+func (l *look) pending(q queue) {
+	a := l.answer
+	a.Status, a.OldestPendingAt = abi.ReadinessPending, l.oldest()
+	l.events(&a.EventIDs.Pending)
+	if q.inProgress > 0 {
+		return
+	}
+	at := a.OldestPendingAt
+	if at == "" {
+		at = l.posted.lastAt
+	}
+	waited, known := l.since(at)
+	if !known || waited < rowDelay {
+		return
+	}
+	facts := l.settings.server
+	if tokens := l.tokens(); facts.batchTokens > 0 && (facts.flush == nil || !*facts.flush) && tokens < facts.batchTokens {
+		text := "a deriver without DERIVER_FLUSH_ENABLED=true takes up a session only at " + strconv.FormatInt(facts.batchTokens, 10) +
+			" tokens of one author, or after 1800 s"
+		if len(l.markers) > 0 {
+			text = strconv.FormatInt(tokens, 10) + " tokens are waiting; " + text
+		}
+		l.warn("batch_threshold", text+": set it on the deriver process, there is no flush by request")
+	}
+	if waited >= stalledAfter {
+		a.StalledSince = at
+		l.warn("deriver_stalled", "rows have waited for "+strconv.FormatInt(int64(waited/time.Second), 10)+
+			" s with none in progress: the server's batch threshold holds them (DERIVER_FLUSH_ENABLED), or no deriver is running, which Honcho's health does not show")
+	}
+}
+
+func (l *look) tokens() (sum int64) {
+	for _, m := range l.markers {
+		sum += m.tokens
+	}
+	return sum
+}
+
+// drained answers for a queue without rows that wait: what came of them?
+func (l *look) drained() error {
+	a := l.answer
+	a.Status = abi.ReadinessReady
+	if l.settings.server.sharedCache != nil && !*l.settings.server.sharedCache {
+		l.warn("stale_cache", "without a shared cache the API may show summaries and cards up to CACHE_DEFAULT_TTL_SECONDS (300 s) late")
+	}
+	if l.posted.rows == 0 && l.rows() == 0 {
+		return nil // nobody was observed
+	}
+	oldest := l.oldest()
+	if since, known := l.since(oldest); known && since < cleanup && l.rows() > 0 {
+		rows, err := l.settings.queueOfPeers(l.call, l.native)
+		if err != nil {
+			return err
+		}
+		counted := rows.total
+		if counted < l.rows() {
+			a.Status = abi.ReadinessDegraded
+			l.events(&a.EventIDs.Unknown)
+			l.warn("rows_missing", "Honcho counts "+strconv.FormatInt(counted, 10)+" queue rows where "+strconv.FormatInt(l.rows(), 10)+
+				" were expected: messages are stored, but some will never be derived")
+			return nil
+		}
+	}
+	derived, err := l.settings.derivedSince(l.call, l.native, oldest)
+	if err != nil || derived > 0 {
+		return err
+	}
+	l.events(&a.EventIDs.Empty)
+	if oldest != "" {
+		if derived, err = l.settings.derivedSince(l.call, l.native, ""); err != nil {
+			return err
+		}
+	}
+	if derived == 0 {
+		a.Status = abi.ReadinessDegraded
+		l.warn("derivation_empty", "the queue is drained and there is not one conclusion: possibly the server's LLM or embedding provider fails, which Honcho counts as completed")
+	} else {
+		l.warn("derivation_empty", "the queue is drained and nothing new was derived since these events were sent: they may have held nothing new, or the server's LLM failed, which Honcho counts as completed")
+	}
+	return nil
+}
+
+func (l *look) rows() (sum int64) {
+	for _, m := range l.markers {
+		sum += m.rows
+	}
+	return sum
+}
+
+// queueOf is the queue of the scope: of its workspace, or of its observed peers in a fixed one.
+func (s *settings) queueOf(c *sdk.Call, n *native) (queue, error) {
+	if s.fixed == "" {
+		return s.queueStatus(c, n.workspace, "")
+	}
+	return s.queueOfPeers(c, n)
+}
+
+// queueOfPeers is the queue of the scope's observed authors: their representation rows, without summaries.
+func (s *settings) queueOfPeers(c *sdk.Call, n *native) (sum queue, err error) {
+	for _, peer := range n.peers() {
+		if !s.observed(n, peer) {
+			continue
+		}
+		q, err := s.queueStatus(c, n.workspace, peer)
+		if err != nil {
+			return sum, err
+		}
+		sum = queue{sum.total + q.total, sum.completed + q.completed, sum.inProgress + q.inProgress, sum.pending + q.pending}
+	}
+	return sum, nil
+}
+
+// queueStatus asks for counts, of one author where sender is given. The filter observer_id is of no use: it matches dreams only.
+//
+//go:noinline
+func (s *settings) queueStatus(c *sdk.Call, workspace, sender string) (queue, error) {
+	r := request{route: "queue_status", workspace: workspace}
+	if sender != "" {
+		r.query = []abi.QueryParam{{Key: "sender_id", Value: sender}}
+	}
+	answer, err := s.send(c, r)
+	if err != nil {
+		return queue{}, err
+	}
+	q, err := readQueue(answer.body)
+	if err != nil {
+		return q, unusable("queue_status", answer.status, answer.body, "is no queue status: "+err.Error())
+	}
+	return q, nil
+}
+
+// derivedSince counts the user's conclusions that were made since a time, or all of them.
+func (s *settings) derivedSince(c *sdk.Call, n *native, at string) (int64, error) {
+	return s.count(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) {
+		n.about(e)
+		if at != "" {
+			within(e, "created_at")
+			field(e, "gte", at)
+			e.ObjEnd()
+		}
+	})})
+}

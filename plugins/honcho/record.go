@@ -1,0 +1,208 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// postLimit is the most messages that one call takes. A call is one transaction: all of them are stored, or none.
+const postLimit = 100
+
+// recordEvent sends a turn as messages of its session, up to 100 in one call.
+//
+// Out:    queued: the messages are committed, what the deriver makes of them is not there yet. partial where an event of more than 100 pieces broke off.
+// Errors: Honcho's own, typed. Reason not_stored: Honcho was asked afterwards and does not have the event. Reason uncertain: it may have it.
+// Source: Honcho POST /v3/workspaces/{ws}/sessions/{s}/messages, which has no idempotency.
+func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	w, err := newWriter(c)
+	if err != nil {
+		return nil, err
+	}
+	job, err := w.prepare(e, c.Resume)
+	if err != nil {
+		return nil, err
+	}
+	w.deliver([]*delivery{job})
+	if job.err != nil {
+		return nil, job.err
+	}
+	return job.receipt, w.close()
+}
+
+// recordEvents is recordEvent for each, in order. Events that follow each other in a session share calls of up to 100 messages. What Honcho refuses is tried
+// alone, so that it stops no other; after a write whose outcome is not known nothing more is sent, so that order is kept.
+func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	w, err := newWriter(c)
+	if err != nil {
+		return nil, err
+	}
+	answer := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
+	jobs := make([]*delivery, len(batch.Events))
+	var group []*delivery
+	size := 0
+	flush := func() {
+		if len(group) > 0 {
+			w.deliver(group)
+		}
+		group, size = nil, 0
+	}
+	for i := range batch.Events {
+		job, err := w.prepare(&batch.Events[i], nil)
+		if jobs[i] = job; err != nil {
+			jobs[i] = &delivery{event: &batch.Events[i], err: abi.AsError(err)}
+			continue
+		}
+		if size > 0 && (job.session != group[0].session || size+len(job.pieces) > postLimit) {
+			flush()
+		}
+		group, size = append(group, job), size+len(job.pieces)
+	}
+	flush()
+	for i, job := range jobs {
+		if answer.Receipts[i].Receipt = job.receipt; job.err != nil {
+			answer.Receipts[i] = abi.ReceiptOrError{EventID: job.event.EventID, Error: job.err}
+		}
+	}
+	return answer, w.close()
+}
+
+// delivery is one event on its way.
+type delivery struct {
+	event    *abi.MemoryEvent
+	session  string
+	pieces   []piece // to be sent
+	warnings []string
+
+	stored  []message
+	receipt *abi.WriteReceipt
+	err     *abi.Error
+}
+
+// writer sends events of one scope.
+type writer struct {
+	call     *sdk.Call
+	settings *settings
+	native   native
+	posted   posted
+	// broken is set once the outcome of a write is not known.
+	broken *abi.Error
+}
+
+func newWriter(c *sdk.Call) (*writer, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := readPosted(c)
+	return &writer{call: c, settings: s, native: s.native(c), posted: p}, err
+}
+
+func (w *writer) close() error { return w.posted.write(w.call) }
+
+// prepare makes an event's pieces; of a write that was partial, those that are missing.
+func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
+	pieces, warnings, err := w.settings.pieces(&w.native, e)
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{event: e, session: w.native.session(e.SessionID), pieces: pieces, warnings: warnings}
+	if resume == nil || len(resume.Missing) == 0 {
+		return d, nil
+	}
+	wanted, ok := inRanges(resume.Missing, len(pieces))
+	if !ok {
+		return nil, abi.NewError(abi.CodeInternal, "resume.missing: no ranges of the event's "+strconv.Itoa(len(pieces))+" pieces")
+	}
+	d.pieces = nil
+	for i, p := range pieces {
+		if wanted[i] {
+			d.pieces = append(d.pieces, p)
+		}
+	}
+	return d, nil
+}
+
+// deliver sends deliveries of one session, which together have at most 100 pieces unless it is only one.
+func (w *writer) deliver(group []*delivery) {
+	if w.broken != nil {
+		for _, d := range group {
+			e := abi.NewError(abi.CodeUnavailable, "not sent: the outcome of an earlier event of this batch is not known").WithReason("not_sent")
+			e.Native = w.broken.Native
+			d.err = e
+		}
+		return
+	}
+	if len(group) == 1 {
+		w.deliverOne(group[0])
+		return
+	}
+	var pieces []piece
+	for _, d := range group {
+		pieces = append(pieces, d.pieces...)
+	}
+	stored, err := w.post(group[0].session, pieces)
+	switch {
+	case err == nil:
+		for _, d := range group {
+			d.stored, stored = stored[:len(d.pieces)], stored[len(d.pieces):]
+			w.finish(d)
+		}
+	case err.Reason == reasonNotStored:
+		for _, d := range group {
+			w.deliver([]*delivery{d})
+		}
+	default:
+		w.broken = err
+		for _, d := range group {
+			d.err = err
+		}
+	}
+}
+
+// deliverOne sends one event, in calls of up to 100 pieces.
+func (w *writer) deliverOne(d *delivery) {
+	for rest := d.pieces; len(rest) > 0; {
+		n := min(len(rest), postLimit)
+		stored, err := w.post(d.session, rest[:n])
+		if err != nil {
+			if err.Reason != reasonNotStored {
+				w.broken = err
+			}
+			if len(d.stored) == 0 {
+				d.err = err
+				return
+			}
+			d.warnings = append(d.warnings, "partial_write: "+strconv.Itoa(len(d.stored))+" of "+strconv.Itoa(len(d.pieces))+" messages were stored, then: "+err.Message)
+			break
+		}
+		d.stored, rest = append(d.stored, stored...), rest[n:]
+	}
+	w.finish(d)
+}
+
+// finish makes the receipt of what was stored.
+func (w *writer) finish(d *delivery) {
+	m := marker{sentAt: w.call.Now, session: d.session, event: d.event.EventID}
+	r := &abi.WriteReceipt{EventID: d.event.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(len(d.stored))),
+		Warnings: d.warnings, Trace: w.settings.trace()}
+	tokens := int64(0)
+	for i := range d.stored {
+		r.NativeIDs = append(r.NativeIDs, d.stored[i].id)
+		tokens += d.stored[i].tokens
+		if d.pieces[i].observed {
+			m.rows++
+			m.tokens += d.stored[i].tokens
+		}
+	}
+	if len(d.stored) < len(d.pieces) {
+		r.Status = abi.StatusPartial
+	}
+	r.Markers = []string{m.String()}
+	r.Trace.NativeOperation, r.Trace.NativeIDs, r.Trace.TokenCount = "messages", r.NativeIDs, &tokens
+	r.Trace.Details = map[string]abi.Raw{"session": sdk.Text(d.session), "rows": sdk.Number(m.rows)}
+	w.posted.rows += m.rows
+	w.posted.lastAt = w.call.Now
+	d.receipt = r
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// resetState is how far the reset of this generation has come. It is kept for the calls that follow one that is in progress; without it the work is only
+// done again.
+type resetState struct {
+	sessions, conclusions int64
+	deleting              bool // the workspace's deletion was accepted
+}
+
+const resetKey = "reset"
+
+func readReset(c *sdk.Call) resetState {
+	value, _, err := c.Get(resetKey)
+	if err != nil || len(value) == 0 {
+		return resetState{}
+	}
+	var counts [3]int64
+	for i, text := range strings.SplitN(string(value), " ", len(counts)) {
+		counts[i], _ = strconv.ParseInt(text, 10, 64)
+	}
+	return resetState{counts[0], counts[1], counts[2] == 1}
+}
+
+func (r *resetState) write(c *sdk.Call) error {
+	deleting := " 0"
+	if r.deleting {
+		deleting = " 1"
+	}
+	return c.Put(resetKey, []byte(strconv.FormatInt(r.sessions, 10)+" "+strconv.FormatInt(r.conclusions, 10)+deleting), sdk.AnyVersion)
+}
+
+// resetMS is what must be left of the call's time to go on deleting; with less the answer is in_progress.
+const resetMS = 2000
+
+// resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls until it is.
+//
+// A workspace goes when its sessions are gone: 409 otherwise. Whether it is gone is told by its peers, which vanish with it, never by the status of a second
+// DELETE, which may be 404 or, while the API caches the workspace, 500. Nothing is created on the way: no get-or-create, no context.
+//
+// Source: Honcho DELETE /v3/workspaces/{ws} (src/crud/workspace.py), recorded as reset_*.
+func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	n := s.native(c)
+	at := readReset(c)
+	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: s.trace()}
+	if s.fixed != "" {
+		err = s.resetFixed(c, &n, &at, receipt)
+	} else {
+		err = s.resetWorkspace(c, &n, &at, receipt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return receipt, at.write(c)
+}
+
+func (s *settings) resetWorkspace(c *sdk.Call, n *native, at *resetState, receipt *abi.ResetReceipt) error {
+	emptied, err := s.deleteSessions(c, n, n.user, at)
+	if err != nil {
+		return err
+	}
+	peers, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: []byte(`{"kind":"all"}`)})
+	if err != nil {
+		return err
+	}
+	removed := func() {
+		receipt.Removed = map[string]*int64{"session": &at.sessions, "workspace": sdk.Ptr(int64(1)), "message": nil, "conclusion": nil, "peer": nil}
+	}
+	removed()
+	switch {
+	case !emptied:
+		return nil
+	case peers == 0 && at.deleting:
+		receipt.Status = abi.ResetDone
+		return nil
+	case at.deleting:
+		return nil
+	}
+	head, body, err := s.exchange(c, request{route: "workspace_delete", workspace: n.workspace})
+	if err != nil {
+		return err
+	}
+	switch head.Status {
+	case 202, 200, 204:
+		at.deleting = true
+	case 409: // a session has come back: the next call deletes it
+		receipt.Warnings = append(receipt.Warnings, "reset_again: a session was made while the workspace was to be deleted")
+	case 404, 500:
+		if peers > 0 {
+			return failure("workspace_delete", head, body)
+		}
+		if receipt.Status = abi.ResetDone; at.sessions == 0 {
+			receipt.Removed["workspace"] = sdk.Ptr(int64(0)) // there was none
+		}
+	default:
+		return failure("workspace_delete", head, body)
+	}
+	return nil
+}
+
+// deleteSessions deletes the scope's active sessions that the peer belongs to; emptied is false where the call's time did not suffice.
+func (s *settings) deleteSessions(c *sdk.Call, n *native, peer string, at *resetState) (emptied bool, err error) {
+	for {
+		ids, _, err := s.sessions(c, n, peer, 1) // deleted ones are listed no more: the first page is always the next
+		if err != nil || len(ids) == 0 {
+			return err == nil, err
+		}
+		deleted := 0
+		for _, id := range ids {
+			if c.Remaining() < resetMS {
+				return false, nil
+			}
+			gone, err := s.remove(c, request{route: "session_delete", workspace: n.workspace, session: id})
+			if err != nil {
+				return false, err
+			}
+			if gone {
+				at.sessions++
+				deleted++
+			}
+		}
+		if deleted == 0 {
+			return false, nil // listed, and yet not found: a cache; the next call looks again
+		}
+	}
+}
+
+// remove deletes one thing; gone is false where it was not there.
+//
+//go:noinline
+func (s *settings) remove(c *sdk.Call, r request) (gone bool, err error) {
+	head, body, err := s.exchange(c, r)
+	switch {
+	case err != nil:
+		return false, err
+	case head.Status == 404:
+		return false, nil
+	case head.Status < 200 || head.Status > 299:
+		return false, failure(r.route, head, body)
+	}
+	return true, nil
+}
+
+// resetFixed removes what can be removed from a workspace that holds other scopes, too: sessions, conclusions about and by the scope's peers, cards.
+func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *abi.ResetReceipt) error {
+	receipt.Removed = map[string]*int64{"session": &at.sessions, "conclusion": &at.conclusions, "message": nil}
+	for _, peer := range n.peers() {
+		if emptied, err := s.deleteSessions(c, n, peer, at); err != nil || !emptied {
+			return err
+		}
+	}
+	for _, peer := range n.peers() {
+		for _, role := range []string{"observed_id", "observer_id"} {
+			if emptied, err := s.deleteConclusions(c, n, role, peer, at); err != nil || !emptied {
+				return err
+			}
+		}
+	}
+	left := []string{}
+	for _, peer := range n.peers() {
+		known, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, "id", peer) })})
+		if err != nil {
+			return err
+		}
+		if known == 0 {
+			continue // a card's PUT would make the peer
+		}
+		left = append(left, peer)
+		if peer == n.user || peer == n.agent {
+			if _, err := s.send(c, request{route: "card_put", workspace: n.workspace, peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
+				return err
+			}
+		}
+		// Until the purge has run, deleted sessions are still listed, as inactive.
+		waiting, err := s.count(c, request{route: "peer_sessions", workspace: n.workspace, peer: peer})
+		if err != nil || waiting > 0 {
+			return err
+		}
+	}
+	receipt.Status = abi.ResetDone
+	for _, peer := range left {
+		receipt.Remains = append(receipt.Remains, "peer "+peer+": Honcho cannot delete peers; its card is empty and its collection has no conclusions")
+	}
+	return nil
+}
+
+func (s *settings) deleteConclusions(c *sdk.Call, n *native, role, peer string, at *resetState) (emptied bool, err error) {
+	for {
+		ids, _, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, role, peer) })},
+			1, pageSize, false)
+		if err != nil || len(ids) == 0 {
+			return err == nil, err
+		}
+		for _, id := range ids {
+			if c.Remaining() < resetMS {
+				return false, nil
+			}
+			gone, err := s.remove(c, request{route: "conclusion_delete", workspace: n.workspace, conclusion: id})
+			if err != nil {
+				return false, err
+			}
+			if gone {
+				at.conclusions++
+			}
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// specialTokens are texts that Honcho's tokenizers refuse: the first two with 422 in the schema, the others with 500 in the embedding client, after which
+// nothing is stored. Others, such as <|im_start|>, are harmless.
+var specialTokens = []string{"<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"}
+
+// broken stands behind the "<" of a special token: a zero-width space.
+const broken = "\u200b"
+
+// sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed tells whether there were any.
+//
+//go:noinline
+func sanitize(text string) (clean string, changed bool) {
+	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token
+	if strings.Contains(clean, "<|") {
+		for _, token := range specialTokens {
+			clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
+		}
+	}
+	return clean, clean != text
+}
+
+// splitText cuts a text into parts of at most so many characters, which joined are the text again. It prefers to cut behind white space in the last tenth of
+// a part, and gives the same parts for the same text: a write that was partial is finished by their numbers.
+func splitText(text string, most int) []string {
+	var parts []string
+	for utf8.RuneCountInString(text) > most {
+		end, seen, blank := 0, 0, 0
+		for i, r := range text {
+			if seen == most {
+				end = i
+				break
+			}
+			seen++
+			if (r == ' ' || r == '\n' || r == '\t') && seen > most-most/10 {
+				blank = i + 1
+			}
+		}
+		if blank > 0 {
+			end = blank
+		}
+		parts = append(parts, text[:end])
+		text = text[end:]
+	}
+	return append(parts, text)
+}
+
+// cutQuery sanitizes a query and keeps its first characters.
+func cutQuery(query string, most int) (cut string, shortened bool) {
+	query, _ = sanitize(query)
+	if utf8.RuneCountInString(query) <= most {
+		return query, false
+	}
+	seen := 0
+	for i := range query {
+		if seen == most {
+			return query[:i], true
+		}
+		seen++
+	}
+	return query, false
+}

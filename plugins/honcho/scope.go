@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Honcho's ids are ^[a-zA-Z0-9_-]+$, up to 512 characters, up to 100 before 3.0.7 (src/schemas/api.py). Ours stay within 100.
+const (
+	maxNativeID = 100
+	maxPrefix   = 8
+)
+
+var (
+	// joined is for ids of several parts.
+	joined = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
+	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids stand verbatim in what the deriver writes.
+	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_', Max: maxNativeID - maxPrefix}
+	// labelled is for the values of metadata that are filtered by: a value "*" would match every row.
+	labelled = sdk.IDRules{Plain: func(b byte) bool { return b >= ' ' && b != 0x7f && b != '*' }, Escape: '%'}
+)
+
+// label makes a text safe to filter by. Texts without "*", "%" and control characters stay as they are.
+//
+//go:noinline
+func label(text string) string {
+	if text == "" {
+		return ""
+	}
+	return sdk.NativeID(labelled, text)
+}
+
+// unlabel is the text that label was given.
+func unlabel(text string) string {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) {
+			if b, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
+				out = append(out, byte(b))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return string(out)
+}
+
+// native is how Honcho addresses a generation of a scope. user, agent, tool and system are distinct peers whatever the ids are.
+type native struct {
+	workspace string
+	// owner is what the ids of the peers end in; in a fixed workspace, those of sessions begin with it.
+	user, agent, tool, system string
+	parts                     []string // of a fixed workspace: the whole scope
+}
+
+//go:noinline
+func (s *settings) native(c *sdk.Call) native {
+	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, strconv.FormatInt(c.Generation, 10)}
+	if s.fixed != "" {
+		owner := sdk.NativeID(joined, parts...)
+		return native{workspace: s.fixed, user: "user-" + owner, agent: "agent-" + owner, tool: "tool-" + owner, system: "system-" + owner, parts: parts}
+	}
+	agent := "default"
+	if c.Scope.AgentID != "" {
+		agent = sdk.NativeID(single, c.Scope.AgentID)
+	}
+	return native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID),
+		agent: "agent-" + agent, tool: "tool-" + agent, system: "system-" + agent}
+}
+
+// session is the native id of a session.
+//
+//go:noinline
+func (n *native) session(id string) string {
+	if n.parts != nil {
+		return "s-" + sdk.NativeID(joined, append(append([]string(nil), n.parts...), id)...)
+	}
+	return "s-" + sdk.NativeID(single, id)
+}
+
+// author is the peer that speaks in a role.
+func (n *native) author(role abi.Role) string {
+	switch role {
+	case abi.RoleAssistant:
+		return n.agent
+	case abi.RoleTool:
+		return n.tool
+	case abi.RoleSystem:
+		return n.system
+	}
+	return n.user
+}
+
+func (n *native) peers() []string { return []string{n.user, n.agent, n.tool, n.system} }
+
+// observed tells whether the deriver works on what a peer says.
+func (s *settings) observed(n *native, peer string) bool {
+	return peer == n.user || s.observeAssistant && peer == n.agent
+}
+
+func (n *native) named() map[string]string {
+	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent, "tool_peer": n.tool, "system_peer": n.system}
+}

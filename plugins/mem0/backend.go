@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// backend is mem0 as one operation sees it.
+type backend struct {
+	*sdk.Call
+	settings *settings
+	surface  *surface
+	ids      scopeIDs
+}
+
+// open finds out what the server is, if this instance does not know yet, and which ids the scope has there.
+func open(c *sdk.Call) (*backend, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	b := &backend{Call: c, settings: s, ids: idsOf(s.config, c.Scope, c.Generation)}
+	b.surface, err = b.findSurface()
+	return b, err
+}
+
+func (b *backend) platform() bool { return b.surface.api == apiPlatform }
+
+// request is one native call. A body is JSON.
+type request struct {
+	route  string
+	params map[string]string
+	query  []abi.QueryParam
+	body   []byte
+}
+
+// send makes the call and returns the body of a 2xx answer; any other answer is an error that keeps it.
+func (b *backend) send(r request) ([]byte, error) {
+	head, body, err := b.exchange(r)
+	if err != nil {
+		return nil, err
+	}
+	if head.Status < 200 || head.Status > 299 {
+		return nil, failure(r.route, head, body)
+	}
+	return body, nil
+}
+
+func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
+	headers := map[string]string{"accept": "application/json"}
+	if name, value := b.authorization(); name != "" {
+		headers[name] = value
+	}
+	if len(r.body) > 0 {
+		headers["content-type"] = "application/json"
+	}
+	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: headers}, r.body)
+}
+
+// authorization is the header that carries the key. The self-hosted server knows no Token, and a wrong Bearer there hides a valid X-API-Key.
+func (b *backend) authorization() (name, value string) {
+	const key = "{{secret:api_key}}"
+	mode := b.settings.auth
+	if mode == "auto" {
+		mode = "x_api_key"
+		if b.surface != nil && b.platform() {
+			mode = "token"
+		}
+	}
+	switch {
+	case !b.settings.authorized:
+		return "", ""
+	case mode == "bearer":
+		return "authorization", "Bearer " + key
+	case mode == "token":
+		return "authorization", "Token " + key
+	default:
+		return "x-api-key", key
+	}
+}
+
+func memoryParam(id string) map[string]string { return map[string]string{"memory_id": id} }
+
+// readObject walks a JSON object that a route answered. Errors: backend, where it is none.
+func readObject(route string, body []byte, field func(d *jx.Decoder, key string) error) error {
+	d := jx.DecodeBytes(body)
+	err := d.Obj(field)
+	if err == nil {
+		err = atEnd(d)
+	}
+	return unusable(route, body, err)
+}
+
+// readArray walks a JSON array that a route answered.
+func readArray(route string, body []byte, element func(d *jx.Decoder) error) error {
+	d := jx.DecodeBytes(body)
+	err := d.Arr(element)
+	if err == nil {
+		err = atEnd(d)
+	}
+	return unusable(route, body, err)
+}
+
+func atEnd(d *jx.Decoder) error {
+	if d.Next() != jx.Invalid {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// unusable is the error of a 2xx answer that is not what the route answers.
+func unusable(route string, body []byte, err error) error {
+	if err == nil && utf8.Valid(body) {
+		return nil
+	}
+	var found *abi.Error
+	if errors.As(err, &found) {
+		return found // what the reader found in it, not how it reads
+	}
+	e := abi.NewError(abi.CodeBackend, "mem0 answered route "+route+" with something that is not its answer").WithReason("unusable_answer")
+	e.Route, e.Native = route, &abi.NativeError{Status: sdk.Ptr(int64(200)), Body: clip(body)}
+	if err != nil {
+		e.Message += ": " + err.Error()
+	}
+	return e
+}
+
+// clip keeps the beginning of a body, as much as an error carries, as valid text.
+func clip(body []byte) string {
+	return strings.ToValidUTF8(string(body[:min(len(body), abi.NativeBodyLimit)]), "?")
+}
+
+// readText is a string; any other value is skipped and gives "".
+func readText(d *jx.Decoder) (string, error) {
+	if d.Next() != jx.String {
+		return "", d.Skip()
+	}
+	return d.Str()
+}
+
+// readNumber is a number; any other value is skipped and gives nil.
+func readNumber(d *jx.Decoder) (*float64, error) {
+	if d.Next() != jx.Number {
+		return nil, d.Skip()
+	}
+	n, err := d.Float64()
+	return &n, err
+}
+
+// eachIn walks an object, or an array by elements with an empty key; any other value is skipped.
+func eachIn(d *jx.Decoder, visit func(d *jx.Decoder, key string) error) error {
+	switch d.Next() {
+	case jx.Object:
+		return d.Obj(visit)
+	case jx.Array:
+		return d.Arr(func(d *jx.Decoder) error { return visit(d, "") })
+	default:
+		return d.Skip()
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// settings is the config block; manifest.json says what each field means.
+type settings struct {
+	config *abi.GuestConfig
+	// surface is what the server was found to be, once an operation of this instance has looked.
+	surface *surface
+
+	api, auth       string
+	infer           bool
+	topK            int64
+	threshold       float64
+	rerank          bool
+	explain         bool
+	latestOnly      bool
+	sendAgentID     bool
+	backdate        bool
+	observationDate string
+	instructions    string
+	namePrefix      bool
+	nestedMetadata  bool
+	maxChars        int64
+	verifyWrites    bool
+	addTimeoutS     int64
+	settleMS        int64
+	exactSearch     string
+	deepHealth      bool
+	feedback        string
+	authorized      bool // the operator gave a key
+}
+
+func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+// parseSettings reads the effective block: the host has validated it and laid the schema's defaults under it.
+func parseSettings(config *abi.GuestConfig) (*settings, error) {
+	s := &settings{config: config, authorized: slices.Contains(config.Secrets, "api_key")}
+	texts := map[string]*string{"api": &s.api, "auth": &s.auth, "observation_date": &s.observationDate, "custom_instructions": &s.instructions,
+		"exact_search": &s.exactSearch, "feedback": &s.feedback}
+	flags := map[string]*bool{"infer": &s.infer, "rerank": &s.rerank, "explain": &s.explain, "latest_only": &s.latestOnly, "send_agent_id": &s.sendAgentID,
+		"backdate": &s.backdate, "name_prefix": &s.namePrefix, "nested_metadata": &s.nestedMetadata, "verify_writes": &s.verifyWrites,
+		"deep_health": &s.deepHealth}
+	numbers := map[string]*int64{"top_k": &s.topK, "max_chars_per_message": &s.maxChars, "add_timeout_s": &s.addTimeoutS, "settle_ms": &s.settleMS}
+	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
+		switch {
+		case texts[key] != nil:
+			*texts[key], err = d.Str()
+		case flags[key] != nil:
+			*flags[key], err = d.Bool()
+		case numbers[key] != nil:
+			*numbers[key], err = d.Int64()
+		case key == "threshold":
+			s.threshold, err = d.Float64()
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
+	}
+	return s, nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// applyFeedback tells the platform that the memories which a correction names were wrong, with the correction as the reason. The self-hosted server takes no
+// feedback.
+//
+// Errors: unsupported where it is off or there is no route for it; not_found for an id that is not of this scope.
+func applyFeedback(c *sdk.Call, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	value := map[string]string{"negative": "NEGATIVE", "very_negative": "VERY_NEGATIVE"}[b.settings.feedback]
+	switch {
+	case !b.platform():
+		return nil, abi.NewError(abi.CodeUnsupported, "the self-hosted mem0 server takes no feedback").
+			WithHint("record the correction as a turn, or change the memory by native_mutation")
+	case value == "":
+		return nil, abi.NewError(abi.CodeUnsupported, "feedback is off").WithHint("set feedback in the configuration")
+	}
+	out := &abi.FeedbackReceipt{FeedbackID: f.FeedbackID, Status: "no_change", NativeIDs: []string{},
+		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "POST /v1/feedback/"}}
+	if len(f.NativeIDs) == 0 {
+		out.Warnings = append(out.Warnings, "feedback_without_memory: the platform takes feedback on memories by their ids; none is named")
+	}
+	for _, id := range f.NativeIDs {
+		// The platform answers an unknown id with 500, and takes any scope's: so each is fetched first.
+		if _, err := b.owned(id); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range f.NativeIDs {
+		var j jx.Encoder
+		j.ObjStart()
+		for _, field := range [][2]string{{"memory_id", id}, {"feedback", value}, {"feedback_reason", f.Text}} {
+			j.FieldStart(field[0])
+			j.Str(field[1])
+		}
+		j.ObjEnd()
+		if _, err := b.send(request{route: "platform_feedback", body: j.Bytes()}); err != nil {
+			return nil, err
+		}
+		out.Status, out.NativeIDs = "applied", append(out.NativeIDs, id)
+	}
+	return out, nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// inventoryPages is how many pages of the platform one inventory reads.
+const inventoryPages = 20
+
+// inventory counts the scope's memories and hashes their ids with their times of change. The self-hosted server lists 1000 rows and no more.
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	rows, count, err := b.all()
+	if err != nil {
+		return nil, err
+	}
+	versions := make([]string, len(rows))
+	for i, m := range rows {
+		versions[i] = m.id + " " + m.update + " " + sdk.Digest256(m.text) + "\n"
+	}
+	slices.Sort(versions)
+	var digest sdk.Digest
+	for _, v := range versions {
+		digest.Add(v)
+	}
+	out := &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "memory", Count: max(count, int64(len(rows))), Digest: digest.Hex()}}, Quiescent: !b.platform(),
+		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "GET /memories"}}
+	out.Complete = len(rows) < listMax
+	busy := false
+	if b.platform() {
+		out.Trace.NativeOperation = "POST /v3/memories/"
+		out.Complete = count <= int64(len(rows))
+		out.Quiescent, err = b.eachJob(func(s *jobState) (stop bool) {
+			busy = busy || !s.succeeded() && !s.failed()
+			return busy
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out.Quiescent = out.Quiescent && !busy; !out.Quiescent && !busy {
+			out.Trace.Warnings = append(out.Trace.Warnings, "jobs_unseen: the platform lists more jobs than were read; whether one of this scope is under way is not known")
+		}
+	}
+	if !out.Complete {
+		out.Trace.Warnings = append(out.Trace.Warnings, "inventory_cut: there are more memories than were listed")
+	}
+	return out, nil
+}
+
+// all is every row of the scope, as far as it can be listed, and the platform's count.
+func (b *backend) all() (rows []*memory, count int64, err error) {
+	if !b.platform() {
+		rows, err = b.list(listMax)
+		return rows, 0, err
+	}
+	for page := int64(1); page <= inventoryPages; page++ {
+		var more []*memory
+		if more, count, err = b.listPlatform(page, pageMax, [2]string{}); err != nil {
+			return nil, 0, err
+		}
+		rows = append(rows, more...)
+		if len(more) == 0 || int64(len(rows)) >= count {
+			break
+		}
+	}
+	return rows, count, nil
+}
+
+// pageQuery asks the platform for a page.
+func pageQuery(page, size int64) []abi.QueryParam {
+	return []abi.QueryParam{{Key: "page", Value: string(sdk.Number(page))}, {Key: "page_size", Value: string(sdk.Number(size))}}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// readiness looks once. The self-hosted server answers an add when all of it is stored; the platform is asked for each job that a marker names.
+func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	if !b.platform() {
+		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "mem0 answers an add when it is stored"}, nil
+	}
+	out := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "status of the platform's events"}
+	for _, m := range r.Markers {
+		id, event, ok := splitMarker(m)
+		if !ok {
+			continue
+		}
+		// What the time does not suffice for is looked at next time.
+		if c.Remaining() < 1000 {
+			out.EventIDs.Pending = append(out.EventIDs.Pending, event)
+			continue
+		}
+		s, err := b.job(id)
+		switch {
+		case err != nil:
+			return nil, err
+		case s == nil:
+			out.EventIDs.Lost = append(out.EventIDs.Lost, event)
+			out.Warnings = append(out.Warnings, "job_lost: the platform no longer knows the job "+id)
+		case s.failed():
+			out.EventIDs.Failed = append(out.EventIDs.Failed, event)
+			out.Warnings = append(out.Warnings, "job_failed: "+s.problem)
+		case !s.succeeded() || b.settledIn(s) > 0:
+			out.EventIDs.Pending = append(out.EventIDs.Pending, event)
+			if s.created != "" && (out.OldestPendingAt == "" || before(s.created, out.OldestPendingAt)) {
+				out.OldestPendingAt = s.created
+			}
+		case len(s.ids) == 0:
+			out.EventIDs.Empty = append(out.EventIDs.Empty, event)
+		}
+	}
+	switch e := out.EventIDs; {
+	case len(e.Pending) > 0:
+		out.Status = abi.ReadinessPending
+	case len(e.Lost)+len(e.Failed) > 0:
+		out.Status = abi.ReadinessDegraded
+	}
+	return out, nil
+}

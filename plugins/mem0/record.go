@@ -1,0 +1,267 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// recordEvent adds a turn: one add, and one look at every id that it answered.
+//
+// Out:    committed with the rows' ids (self-hosted, and verbatim on the platform); queued with a marker (platform, extracting); not_retained where mem0 made
+// nothing of the turn; partial where it stored a part; uncertain where it is not known.
+// Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was stored; what failure says.
+func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	o := b.translate(e)
+	switch {
+	case c.Resume != nil:
+		return b.resume(o, c.Resume)
+	case len(o.parts) == 0:
+		o.warn("nothing_to_store: no message of the turn has text that mem0 would take")
+		return b.receipt(o, abi.StatusNotRetained, nil), nil
+	}
+	return b.add(o, o.parts, b.settings.infer)
+}
+
+// added is one result of an add.
+type added struct{ id, text string }
+
+// add sends parts of an event and answers for what became of them.
+func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt, error) {
+	route := "add"
+	if b.platform() {
+		route = "platform_add"
+	}
+	body, err := b.send(request{route: route, body: b.addBody(o, parts, infer)})
+	switch {
+	case err != nil && b.Resume != nil:
+		// The host keeps what the first attempt said, and looks again.
+		return nil, err
+	case err != nil:
+		return b.afterFailure(o, infer, abi.AsError(err))
+	}
+	job, results, err := readAdded(route, body)
+	switch {
+	case err != nil:
+		return nil, err
+	case job.pending():
+		r := b.receipt(o, abi.StatusQueued, []string{job.id})
+		r.NativeIDsKind, r.Markers = abi.NativeIDsTransient, []string{marker(job.id, o.event.EventID)}
+		return r, nil
+	case len(results) == 0:
+		o.warn("no_memories_extracted: mem0 stored nothing and does not say why: nothing memorable, known already, an answer of its LLM that could not be read " +
+			"or was cut, or an embedder that failed after the extraction")
+		return b.receipt(o, abi.StatusNotRetained, nil), nil
+	}
+	return b.verify(o, results)
+}
+
+// job is the platform's word for a write under way.
+type job struct{ id, status string }
+
+// pending tells whether the platform will do the work later. Unknown statuses are such.
+func (j job) pending() bool { return j.id != "" && j.status != "SUCCEEDED" }
+
+// readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or {event_id, status, results?: [{id, data: {memory}, event}]}.
+func readAdded(route string, body []byte) (j job, results []added, err error) {
+	known := false
+	err = readObject(route, body, func(d *jx.Decoder, key string) (err error) {
+		switch key {
+		case "event_id":
+			known = true
+			j.id, err = readText(d)
+		case "status":
+			j.status, err = readText(d)
+		case "results":
+			known = known || d.Next() == jx.Array
+			results, err = readAddedList(d)
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err == nil && !known {
+		err = unusable(route, body, errNoResults)
+	}
+	return j, results, err
+}
+
+func readAddedList(d *jx.Decoder) (list []added, err error) {
+	err = eachIn(d, func(d *jx.Decoder, _ string) error {
+		var item added
+		event := "ADD"
+		err := eachIn(d, func(d *jx.Decoder, key string) (err error) {
+			switch key {
+			case "id":
+				item.id, err = readText(d)
+			case "memory":
+				item.text, err = readText(d)
+			case "data":
+				err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+					if key == "memory" {
+						item.text, err = readText(d)
+						return err
+					}
+					return d.Skip()
+				})
+			case "event":
+				event, err = readText(d)
+			default:
+				err = d.Skip()
+			}
+			return err
+		})
+		// Servers before library 2.0 also answer what they removed or left as it was.
+		if item.id != "" && event != "DELETE" && event != "NONE" {
+			list = append(list, item)
+		}
+		return err
+	})
+	return list, err
+}
+
+// verify looks every answered id up. mem0 before library 2.2.1 answers ids of rows that its database refused, and some of a batch may be such: a ghost is
+// found by its id only.
+func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error) {
+	var stored []string
+	var ghosts []added
+	for _, item := range results {
+		if !b.settings.verifyWrites {
+			stored = append(stored, item.id)
+			continue
+		}
+		switch m, err := b.getMemory(item.id); {
+		case abi.CodeOf(err) == abi.CodeIsolationBreach:
+			return nil, err
+		case err != nil:
+			o.warn("write_unverified: mem0 answered that the turn is stored, and then could not be asked for it: " + abi.AsError(err).Message)
+			return b.receipt(o, abi.StatusUncertain, idsOfAdded(results)), nil
+		case m == nil:
+			ghosts = append(ghosts, item)
+		default:
+			stored = append(stored, item.id)
+		}
+	}
+	if len(ghosts) == 0 {
+		return b.receipt(o, abi.StatusCommitted, stored), nil
+	}
+	if len(stored) == 0 {
+		e := abi.NewError(abi.CodeBackend, "mem0 answered that the turn is stored, and has none of the ids that it gave").WithReason("write_not_persisted").
+			WithHint("its database refused the rows; mem0's log says why. Record the turn again; library 2.2.1 and later say so themselves")
+		e.Retryable, e.NothingStored = true, true
+		return nil, e
+	}
+	o.warn("write_not_persisted: mem0 answered ids of memories that it did not store; recording the turn again stores only those")
+	r := b.receipt(o, abi.StatusPartial, stored)
+	for _, g := range ghosts {
+		r.Markers = append(r.Markers, factPrefix+g.text)
+	}
+	return r, nil
+}
+
+func idsOfAdded(results []added) []string {
+	ids := make([]string, len(results))
+	for i := range results {
+		ids[i] = results[i].id
+	}
+	return ids
+}
+
+// afterFailure answers for an add that failed. Where mem0 itself says that its LLM or embedder failed, an extracting add has stored nothing; otherwise the
+// rows are looked at, once, since mem0 has finished. Where something else answered in its place, the add may still be under way.
+func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.WriteReceipt, error) {
+	status := statusOf(e)
+	switch {
+	case status < 500:
+		return nil, e // not sent, refused, or nobody knows: which of them is the host's to tell
+	case e.Reason == "" && status != 500 || b.platform():
+		o.warn("write_in_doubt: " + e.Message)
+		return b.receipt(o, abi.StatusUncertain, nil), nil
+	case infer && strings.HasPrefix(e.Reason, "provider_"):
+		e.NothingStored = true
+		return nil, e
+	}
+	look, err := b.look(o.event.EventID)
+	switch {
+	case abi.CodeOf(err) == abi.CodeIsolationBreach:
+		return nil, err
+	case err != nil || len(look.rows) == 0 && !look.whole:
+		o.warn("write_in_doubt: " + e.Message)
+		return b.receipt(o, abi.StatusUncertain, nil), nil
+	case len(look.rows) == 0:
+		e.NothingStored = true
+		return nil, e
+	}
+	missing := missingParts(o.digests, look.rows)
+	o.warn("stored_despite_error: " + e.Message)
+	r := b.receipt(o, abi.StatusCommitted, idsOfRows(look.rows))
+	switch {
+	case len(missing) > 0 && look.whole:
+		r.Status, r.Markers = abi.StatusPartial, missing
+	case len(missing) > 0:
+		r.Status = abi.StatusUncertain
+	}
+	return r, nil
+}
+
+// resume sends what find_event found missing: parts of a verbatim turn by their digests, facts that mem0 extracted and did not store by their text.
+func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) {
+	var facts, parts []part
+	wanted := map[string]int{}
+	for _, missing := range r.Missing {
+		if text, ok := strings.CutPrefix(missing, factPrefix); ok {
+			facts = append(facts, part{role: string(abi.RoleUser), text: text})
+		} else if digest, ok := strings.CutPrefix(missing, partPrefix); ok {
+			wanted[digest]++
+		}
+	}
+	// mem0 stores a turn's messages one after another: of equal ones the last is missing.
+	for _, p := range slices.Backward(o.parts) {
+		if digest := digestOf(p.text); wanted[digest] > 0 {
+			wanted[digest]--
+			parts = append(parts, p)
+		}
+	}
+	slices.Reverse(parts)
+	if parts = append(parts, facts...); len(parts) == 0 {
+		return nil, abi.NewError(abi.CodeConflict, "resume: nothing of what is missing is in the event").WithReason("nothing_missing").
+			WithHint("was max_chars_per_message changed, or infer, since the turn was recorded first?")
+	}
+	return b.add(o, parts, false)
+}
+
+// receipt of an event. ids are of rows, or of a job.
+func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *abi.WriteReceipt {
+	r := &abi.WriteReceipt{EventID: o.event.EventID, Status: status, NativeIDs: ids, NativeIDsKind: abi.NativeIDsNone, Warnings: o.warnings,
+		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "POST /memories", NativeIDs: ids, Effective: b.effectiveAdd()}}
+	if b.platform() {
+		r.Trace.NativeOperation = "POST /v3/memories/add/"
+	}
+	switch status {
+	case abi.StatusCommitted, abi.StatusPartial, abi.StatusNotRetained:
+		r.StoredCount = sdk.Ptr(int64(len(ids)))
+	}
+	if len(ids) > 0 {
+		r.NativeIDsKind = abi.NativeIDsFinal
+	}
+	return r
+}
+
+func (b *backend) effectiveAdd() map[string]abi.Raw {
+	return map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(b.settings.infer)}
+}
+
+func boolean(v bool) abi.Raw {
+	if v {
+		return abi.Raw("true")
+	}
+	return abi.Raw("false")
+}

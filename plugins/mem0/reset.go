@@ -1,0 +1,155 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Keys of the scope's state while a reset is in progress.
+const (
+	resetJob   = "reset/job"
+	resetTries = "reset/tries"
+)
+
+// resetMost is how many times a reset deletes before it says that it does not come to an end. Servers before library 2.0.15 delete some 100 rows a call.
+const resetMost = 100
+
+// resetScope deletes the generation's memories and looks whether any is left: mem0 answers "all relevant memories deleted" whatever it did.
+//
+// Errors: what failure says.
+func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"memory": nil}, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
+		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "DELETE /memories"}}
+	if b.platform() {
+		err = b.resetPlatform(r)
+	} else {
+		err = b.resetOSS(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (b *backend) resetOSS(r *abi.ResetReceipt) error {
+	r.Remains = []string{
+		"message buffer: mem0 keeps the scope's last 10 messages and has no call to remove them for one scope; the next generation has other ids and does not see them",
+		"history: mem0 keeps the texts of deleted memories, readable by memory id",
+	}
+	_, err := b.send(request{route: "delete_scope", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user}, {Key: "run_id", Value: b.ids.run}}})
+	switch e := abi.AsError(err); {
+	case err == nil:
+	case statusOf(e) == 403:
+		r.Warnings = append(r.Warnings, "reset_without_admin: the key may not delete a scope at once; its memories were deleted one by one")
+		if err := b.deleteEach(); err != nil {
+			return err
+		}
+	case e.Code == abi.CodeBackend && e.Reason == "unknown":
+		// A delete beside another one answers so, and the rows are gone all the same: the look decides.
+	default:
+		return err
+	}
+	left, err := b.list(1)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return b.again(r)
+}
+
+// deleteEach deletes what is listed, as far as the time reaches.
+func (b *backend) deleteEach() error {
+	rows, err := b.list(listMax)
+	for _, m := range rows {
+		if err != nil || b.Remaining() < 2000 {
+			break
+		}
+		if _, err = b.send(request{route: "delete", params: memoryParam(m.id)}); abi.CodeOf(err) == abi.CodeNotFound {
+			err = nil
+		}
+	}
+	return err
+}
+
+// again has the host call once more, unless that was done too often.
+func (b *backend) again(r *abi.ResetReceipt) error {
+	kept, _, err := b.Get(resetTries)
+	if err != nil {
+		return err
+	}
+	tries, _ := strconv.Atoi(string(kept))
+	if tries++; tries >= resetMost {
+		r.Status, r.NewGeneration = abi.ResetIncomplete, r.OldGeneration
+		r.Remains = append(r.Remains, "memories: mem0 still lists some after "+strconv.Itoa(tries)+" deletions")
+		return nil
+	}
+	r.Status = abi.ResetInProgress
+	return b.Put(resetTries, []byte(strconv.Itoa(tries)), sdk.AnyVersion)
+}
+
+// resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id stands on every record. The work is a job
+// there; the host calls again until it is done.
+func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
+	r.Trace.NativeOperation = "DELETE /v1/memories/"
+	r.Remains = []string{"entity records: the platform keeps the names of the scope's user and run"}
+	kept, version, err := b.Get(resetJob)
+	if err != nil {
+		return err
+	}
+	if version == 0 || len(kept) == 0 {
+		body, err := b.send(request{route: "platform_delete_scope", query: []abi.QueryParam{{Key: "run_id", Value: b.ids.run}}})
+		if err != nil {
+			return err
+		}
+		id := ""
+		err = readObject("platform_delete_scope", body, func(d *jx.Decoder, key string) (err error) {
+			if key == "event_id" {
+				id, err = readText(d)
+				return err
+			}
+			return d.Skip()
+		})
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			r.Status = abi.ResetInProgress
+			return b.Put(resetJob, []byte(id), sdk.AnyVersion)
+		}
+	} else if done, err := b.deleted(string(kept), r); err != nil || !done {
+		return err
+	}
+	left, _, err := b.listPlatform(1, 1, [2]string{})
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	// Something landed meanwhile: another deletion.
+	if err := b.Put(resetJob, nil, sdk.AnyVersion); err != nil {
+		return err
+	}
+	return b.again(r)
+}
+
+// deleted tells whether the job has come to its end, and says otherwise in the receipt how it stands.
+func (b *backend) deleted(id string, r *abi.ResetReceipt) (bool, error) {
+	s, err := b.job(id)
+	switch {
+	case err != nil:
+		return false, err
+	case s == nil || s.succeeded():
+		return true, nil
+	case s.failed():
+		r.Status, r.NewGeneration = abi.ResetFailed, r.OldGeneration
+		r.Warnings = append(r.Warnings, "job_failed: "+s.problem)
+		return false, nil
+	}
+	r.Status = abi.ResetInProgress
+	return false, nil
+}

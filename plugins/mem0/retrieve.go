@@ -1,0 +1,245 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// platformMax is the most that a search on the platform returns.
+const platformMax = 1000
+
+func (b *backend) searchRoute() string {
+	if b.platform() {
+		return "platform_search"
+	}
+	return "search"
+}
+
+// retrieve is one search. mem0 finds, ranks and limits.
+//
+// In:     labels become conditions on metadata; max_items becomes top_k; max_tokens is the formatter's.
+// Out:    raw is the answer; evidence i points at /calls/0/body/results/i.
+// Errors: invalid_argument for a blank query or a filter on native ids; isolation_breach; what failure says.
+func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	b, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := b.question(r)
+	if err != nil {
+		return nil, err
+	}
+	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}}
+	var rows []*memory
+	if q.topK > 0 {
+		body, err := b.send(request{route: b.searchRoute(), body: q.body})
+		if err != nil {
+			return nil, err
+		}
+		if rows, _, err = b.readResults(b.searchRoute(), body); err != nil {
+			return nil, err
+		}
+		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: b.searchRoute(), Body: body})
+	}
+	fitted := b.settings.format(c, rows, r.Budget)
+	result.FormattedContext = fitted.Text
+	for i, m := range rows {
+		result.Evidence = append(result.Evidence, m.evidence("/calls/0/body/results/"+strconv.Itoa(i), i+1, b.settings.backdate))
+	}
+	result.Trace = b.trace(r, q, rows, fitted)
+	return result, nil
+}
+
+// question is a request as mem0 gets it.
+type question struct {
+	topK     int64
+	filters  []filter
+	ignored  []string
+	warnings []string
+	body     []byte
+}
+
+func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
+	s, q := b.settings, &question{topK: b.settings.topK}
+	if r.Budget.MaxItems != nil {
+		q.topK = *r.Budget.MaxItems
+	}
+	if b.platform() {
+		q.topK = min(q.topK, platformMax)
+	}
+	query := strings.ReplaceAll(r.Query, "\x00", "")
+	if strings.TrimSpace(query) == "" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "query: blank; mem0 searches by meaning and refuses a query without any")
+	}
+	var err error
+	if q.filters, q.ignored, err = filtersOf(r); err != nil {
+		return nil, err
+	}
+	if len(q.filters) > 0 && b.surface.store == "" {
+		// Which store filters how is only asked for where it matters.
+		if err := b.lookAtStore(); err != nil {
+			q.warnings = append(q.warnings, "store_unknown: mem0 does not tell its vector store: "+abi.AsError(err).Message)
+		}
+	}
+	var j jx.Encoder
+	j.ObjStart()
+	j.FieldStart("query")
+	j.Str(query)
+	j.FieldStart("top_k")
+	j.Int64(q.topK)
+	j.FieldStart("threshold")
+	j.Float64(s.threshold)
+	if s.explain && !b.platform() {
+		j.FieldStart("explain")
+		j.Bool(true)
+	}
+	if s.rerank && b.surface.rerank {
+		j.FieldStart("rerank")
+		j.Bool(true)
+	}
+	if b.platform() && s.latestOnly {
+		j.FieldStart("latest_only")
+		j.Bool(true)
+	}
+	asOf := ""
+	if b.platform() && r.AsOf != "" {
+		asOf = utc(r.AsOf)
+		j.FieldStart("reference_date")
+		j.Str(asOf)
+	}
+	j.FieldStart("filters")
+	b.writeFilters(&j, q.filters, asOf)
+	j.ObjEnd()
+	q.body = j.Bytes()
+	return q, nil
+}
+
+// evidence points at an item. What mem0 did not say is absent.
+func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence {
+	e := abi.Evidence{Pointer: pointer, Rank: int64(rank), NativeID: m.id, NativeType: "memory", Text: m.text, Score: m.score, CreatedAt: m.created,
+		UpdatedAt: m.update}
+	if m.replaced {
+		e.Superseded = sdk.Ptr(true)
+	}
+	if m.created != "" {
+		e.TimeBasis = abi.TimeIngest
+		if backdated {
+			e.TimeBasis = abi.TimeEvent
+		}
+	}
+	if id := m.label(keyEvent); id != "" {
+		e.SourceEventIDs = []string{id}
+	}
+	return e
+}
+
+func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fitted sdk.Fitted) *abi.Trace {
+	s := b.settings
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", Consistency: "committed", ResultState: abi.ResultEmpty, NativeIDs: idsOfRows(rows),
+		RetrievedCount: sdk.Ptr(int64(len(rows))), Warnings: q.warnings,
+		Effective: map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
+			"threshold": abi.Raw(strconv.FormatFloat(s.threshold, 'g', -1, 64)), "rerank": boolean(s.rerank && b.surface.rerank)}}
+	if b.platform() {
+		t.NativeOperation = "POST /v3/memories/search/"
+	}
+	fitted.Report(t, r.Budget)
+	if r.Budget.MaxItems != nil {
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: &q.topK}
+	}
+	b.traceFilters(t, q, rows)
+	b.traceRows(t, rows)
+	if r.AsOf != "" {
+		t.AsOfMode = "native"
+		if !b.platform() {
+			t.AsOfMode = "ignored"
+			t.Warnings = append(t.Warnings, "as_of_ignored: the self-hosted server cannot filter by time; it answers as of now")
+		}
+	}
+	if s.rerank && !b.surface.rerank {
+		t.Warnings = append(t.Warnings, "rerank_unavailable: this server has no rerank field; nothing was reranked")
+	}
+	if len(rows) > 0 && fitted.End == 0 {
+		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first memory fits the budget")
+	}
+	return t
+}
+
+// traceFilters says how the labels were applied, and checks the items against them.
+func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
+	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	for _, name := range q.ignored {
+		t.FiltersApplied[name] = string(abi.FilterNone)
+		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is stored nested")
+	}
+	if len(q.filters) == 0 {
+		return
+	}
+	how := b.surface.labelFilter()
+	fits := true
+	for _, f := range q.filters {
+		for _, m := range rows {
+			fits = fits && string(sdk.Text(m.label(f.key))) == string(f.value)
+		}
+	}
+	if len(rows) > 0 {
+		t.LabelsVerified = &fits
+	}
+	if !fits {
+		how = string(abi.FilterNone)
+		t.Warnings = append(t.Warnings, "labels_ignored: mem0 returned memories with other labels than asked for: its vector store does not filter by them")
+	}
+	for _, f := range q.filters {
+		t.FiltersApplied[strings.TrimPrefix(f.key, prefix)] = how
+	}
+	if how == string(abi.FilterHard) {
+		t.FilterMode = abi.FilterHard
+	}
+}
+
+// traceRows reports scores and times as mem0 gave them. Its fused scores are not comparable between queries; the semantic one, where it is told, is.
+func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
+	var semantic *float64
+	oldest, newest := "", ""
+	for _, m := range rows {
+		if m.score != nil && (t.TopScore == nil || *m.score > *t.TopScore) {
+			t.TopScore = m.score
+		}
+		if m.semantic != nil && (semantic == nil || *m.semantic > *semantic) {
+			semantic = m.semantic
+		}
+		if m.created == "" {
+			continue
+		}
+		if oldest == "" || before(m.created, oldest) {
+			oldest = m.created
+		}
+		if newest == "" || before(newest, m.created) {
+			newest = m.created
+		}
+	}
+	if semantic != nil {
+		t.Details = map[string]abi.Raw{"top_semantic_score": abi.Raw(strconv.FormatFloat(*semantic, 'g', -1, 64))}
+	}
+	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest, newest
+	if len(rows) > 0 {
+		t.ResultState = abi.ResultResults
+	}
+	if oldest != "" {
+		t.TimeBasis = abi.TimeIngest
+		if b.settings.backdate {
+			t.TimeBasis = abi.TimeEvent
+		}
+	}
+}
+
+// before compares times by their instant; both have been read before.
+func before(a, b string) bool {
+	x, _ := abi.ParseTime(a)
+	y, _ := abi.ParseTime(b)
+	return x.Before(y)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// The write profiles, as add_mode names them.
+const (
+	profileAsync = "async"
+	profileFast  = "sync/fast"
+	profileFine  = "sync/fine"
+)
+
+// The search modes of POST /product/search.
+const (
+	searchFast    = "fast"
+	searchFine    = "fine"
+	searchMixture = "mixture"
+)
+
+// settings is the operator's block. The host lays the schema's defaults under it.
+type settings struct {
+	config          *abi.GuestConfig
+	addMode         string
+	searchMode      string
+	graphStore      string
+	limits          limits
+	dedup           string
+	relativity      float64
+	rerank          bool
+	readBack        bool
+	isolationProbe  bool
+	stallAfterMS    int64
+	feedbackEnabled bool
+	feedbackMode    string
+	hasKey          bool
+	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
+	verified *verdict
+}
+
+func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+// parseSettings reads the block. The values before it are the schema's defaults, for a host that does not lay them under.
+func parseSettings(config *abi.GuestConfig) (*settings, error) {
+	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community", limits: limits{10, 6, 6, 3},
+		dedup: "mmr", rerank: true, readBack: true, isolationProbe: true, stallAfterMS: 600_000, feedbackMode: "sync",
+		hasKey: slices.Contains(config.Secrets, "api_key")}
+	texts := map[string]*string{"add_mode": &s.addMode, "search_mode": &s.searchMode, "graph_store": &s.graphStore, "dedup": &s.dedup, "feedback_mode": &s.feedbackMode}
+	numbers := map[string]*int64{"top_k": &s.limits.text, "pref_top_k": &s.limits.pref, "tool_mem_top_k": &s.limits.tool, "skill_mem_top_k": &s.limits.skill,
+		"stall_after_ms": &s.stallAfterMS}
+	switches := map[string]*bool{"rerank": &s.rerank, "read_back": &s.readBack, "isolation_probe": &s.isolationProbe, "feedback_enabled": &s.feedbackEnabled}
+	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
+		if d.Next() == jx.Null {
+			return d.Null()
+		}
+		switch {
+		case texts[key] != nil:
+			*texts[key], err = d.Str()
+		case numbers[key] != nil:
+			*numbers[key], err = d.Int64()
+		case switches[key] != nil:
+			*switches[key], err = d.Bool()
+		case key == "relativity":
+			s.relativity, err = d.Float64()
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of memos: "+err.Error())
+	}
+	return s, nil
+}
+
+// async tells whether an LLM works on a write after it was answered.
+func (s *settings) async() bool { return s.addMode == profileAsync }
+
+// keepsInfo tells whether the request's info is found on the final memories: always in the sync profiles; after async extraction only on the
+// stores whose handler copies it (mem_read_handler.py).
+func (s *settings) keepsInfo() bool {
+	return !s.async() || s.graphStore == "postgres" || s.graphStore == "polardb"
+}
+
+// filters tells whether the store applies a filter in search and get_memory: postgres ignores it (graph_dbs/postgres.py).
+func (s *settings) filters() bool { return s.graphStore != "postgres" }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// health asks the web process, then the graph database and the embedder by the isolation probe, without writing: GET /health says healthy with the database
+// stopped. The version there is a constant that has nothing to do with the release, so none is told.
+func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate", Isolation: "unverified", PetObservability: "partial",
+		NativeMemoryTypes: []string{"text_mem", "pref_mem", "tool_mem", "skill_mem", "LongTermMemory", "UserMemory", "PreferenceMemory", "ToolTrajectoryMemory",
+			"SkillMemory", "WorkingMemory"},
+		NativeIngestModes: []string{profileAsync, profileFast, profileFine}, NativeQueryModes: []string{searchFast, searchFine, searchMixture},
+		Warnings: []string{"write_profile: " + s.profile()}}
+	if s.async() {
+		h.ConsistencyModel = "async_derived"
+	}
+	if s.searchMode != searchFast {
+		h.Warnings = append(h.Warnings, "search_ablation: "+ablation(s.searchMode))
+	}
+	if !s.filters() {
+		h.Warnings = append(h.Warnings, "label_not_filtered: graph store postgres ignores filters")
+	}
+	if _, err := s.get(c, "liveness"); err != nil {
+		return unavailable(h, err), nil
+	}
+	v, err := s.probe(c, false)
+	if err != nil {
+		return unavailable(h, err), nil
+	}
+	if v.leak != nil {
+		return unavailable(h, v.leak), nil
+	}
+	h.Isolation = v.isolation
+	h.Warnings = append(h.Warnings, v.warnings...)
+	if v.blind {
+		h.Status = abi.HealthDegraded
+	}
+	return h, nil
+}
+
+func unavailable(h *abi.BackendHealth, err error) *abi.BackendHealth {
+	e := abi.AsError(err)
+	h.Status = abi.HealthUnavailable
+	h.Warnings = append(h.Warnings, string(e.Code)+": "+strings.TrimSpace(e.Message+" "+e.Hint))
+	return h
+}
+
+// profile says what the write profile costs (single_cube.py, mem_read_handler.py).
+func (s *settings) profile() string {
+	lost := ""
+	if s.graphStore == "neo4j" && s.addMode != profileFast {
+		lost = "; on graph store neo4j a turn with tool trajectories or skills loses its whole batch"
+	}
+	switch s.addMode {
+	case profileFast:
+		return "sync/fast keeps raw text only, no preferences, tools or skills; ids are final and all labels are kept"
+	case profileFine:
+		return "sync/fine calls an LLM inside each write; ids are final and all labels are kept" + lost
+	}
+	if s.keepsInfo() {
+		return "async: an LLM replaces the raw text later, and the ids of receipts with it"
+	}
+	return "async: an LLM replaces the raw text later, and the ids of receipts with it; of the labels the exact triple and the scenario remain" + lost
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+// test is a *testing.T or a *rapid.T.
+type test interface {
+	sdktest.TB
+	require.TestingT
+}
+
+var (
+	scope = abi.MemoryScope{RunID: "run1", PersonaID: "p9"}
+	other = abi.MemoryScope{RunID: "run1", PersonaID: "p10"}
+)
+
+// bench is a guest host with a fake MemOS behind it, on one clock that stands still until a test moves it.
+type bench struct {
+	*sdktest.Host
+	server *memos.Server
+	now    time.Time
+	t      test
+}
+
+// newBench is the module with a config block against a fake. The block is JSON; MemOS's background work takes 5 s.
+func newBench(t test, block string, o memos.Options) *bench {
+	t.Helper()
+	b := &bench{now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), t: t}
+	o.Now = func() time.Time { return b.now }
+	if o.TaskDelay == 0 {
+		o.TaskDelay = 5 * time.Second
+	}
+	b.server = memos.New(o)
+	b.Host = newHost(t, block, answerBy(t, b.server))
+	return b
+}
+
+func newHost(t test, block string, backend func(sdktest.Request) sdktest.Reply) *sdktest.Host {
+	manifest, err := os.ReadFile("manifest.json")
+	require.NoError(t, err)
+	return sdktest.New(t, sdktest.Options{Provider: "memos", Kind: abi.KindArchitecture, Namespace: "lab", Config: block, Manifest: manifest, HTTP: backend})
+}
+
+// wait moves the clock of both.
+func (b *bench) wait(d time.Duration) {
+	b.now = b.now.Add(d)
+	b.Now = b.now.Format(time.RFC3339Nano)
+}
+
+// answerBy sends the module's requests to a handler as the host would: the route's method, path and query.
+func answerBy(t test, h http.Handler) func(sdktest.Request) sdktest.Reply {
+	text, err := os.ReadFile("manifest.json")
+	require.NoError(t, err)
+	var manifest abi.ModuleManifest
+	require.NoError(t, abi.UnmarshalStrict(text, &manifest))
+	routes := map[string]abi.RouteDecl{}
+	for _, r := range manifest.Routes {
+		routes[r.Name] = r
+	}
+	return func(r sdktest.Request) sdktest.Reply {
+		route, path := routes[r.Route], routes[r.Route].Path
+		for name, value := range r.Params {
+			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
+		}
+		query := url.Values{}
+		for _, q := range r.Query {
+			query.Add(q.Key, q.Value)
+		}
+		request := httptest.NewRequest(route.Method, path+"?"+query.Encode(), strings.NewReader(r.Body))
+		for name, value := range r.Headers {
+			request.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request)
+		headers := map[string]string{}
+		for name := range w.Header() {
+			headers[strings.ToLower(name)] = w.Header().Get(name)
+		}
+		return sdktest.Reply{Status: int64(w.Code), Headers: headers, Body: w.Body.String()}
+	}
+}
+
+// said is an event of one user message and an answer.
+func said(id, text string) *abi.MemoryEvent {
+	answer := "Noted."
+	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: "t-" + id, Timestamp: "2026-05-01T12:00:00+02:00",
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
+}
+
+func labelled(e *abi.MemoryEvent, scenario, context, attribute string) *abi.MemoryEvent {
+	e.Scenario, e.Context, e.Attribute = scenario, context, attribute
+	return e
+}
+
+func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	b.t.Helper()
+	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, recordEvent, e)
+}
+
+// must records and wants it to be accepted.
+func (b *bench) must(events ...*abi.MemoryEvent) (last *abi.WriteReceipt) {
+	b.t.Helper()
+	for _, e := range events {
+		r, err := b.record(e)
+		require.NoError(b.t, err)
+		last = r
+	}
+	return last
+}
+
+func ask(query string) *abi.RetrieveRequest {
+	return &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "new"}
+}
+
+func (b *bench) retrieve(r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	b.t.Helper()
+	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, retrieve, r)
+}
+
+// find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the same string, budgets hold.
+func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
+	b.t.Helper()
+	result, err := b.retrieve(r)
+	require.NoError(b.t, err)
+	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
+	require.NoError(b.t, err)
+	require.Equal(b.t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
+	require.Equal(b.t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
+	if r.Budget.MaxItems != nil {
+		require.LessOrEqual(b.t, int64(len(result.Evidence)), *r.Budget.MaxItems)
+	}
+	return result
+}
+
+func (b *bench) ready(markers ...string) *abi.BackendReadiness {
+	b.t.Helper()
+	r, err := sdktest.Do(b.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{Markers: markers})
+	require.NoError(b.t, err)
+	return r
+}
+
+// sent are the routes that the module used since the last call.
+func (b *bench) sent() []string {
+	var routes []string
+	for _, r := range b.Sent {
+		routes = append(routes, r.Route)
+	}
+	b.Sent = nil
+	return routes
+}
+
+func (b *bench) cube() string {
+	s := &settings{config: &abi.GuestConfig{Provider: "memos", Namespace: "lab"}}
+	return s.cube(abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, b.Generation(scope))
+}
+
+// codes are the codes of warnings.
+func codes(warnings []string) []string {
+	var list []string
+	for _, w := range warnings {
+		code, _, _ := strings.Cut(w, ":")
+		list = append(list, code)
+	}
+	return list
+}
+
+const (
+	syncFine = `{"add_mode":"sync/fine","graph_store":"neo4j"}`
+	syncFast = `{"add_mode":"sync/fast","graph_store":"neo4j"}`
+	async    = `{"add_mode":"async","graph_store":"neo4j"}`
+)

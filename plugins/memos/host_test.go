@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/plugins"
+)
+
+// module is the built module: make plugins.
+func module(t testing.TB) []byte {
+	t.Helper()
+	m, found := plugins.Find("memos")
+	require.True(t, found, "the module is not built")
+	return m.Wasm
+}
+
+// provider is the module with a server behind it.
+func provider(t testing.TB, url, fields string) host.ProviderConfig {
+	t.Helper()
+	return host.ProviderConfig{Name: "memos", Module: module(t), Source: "builtin", Block: abi.Raw(`{"url":"` + url + `",` + fields + `}`)}
+}
+
+// TestConformance runs the kit on each write profile and flavour.
+func TestConformance(t *testing.T) {
+	cache := t.TempDir()
+	for _, tt := range []struct {
+		name, fields string
+		flavour      memos.Flavour
+	}{
+		{"neo4j sync/fast", `"graph_store":"neo4j","add_mode":"sync/fast"`, memos.Neo4j},
+		{"neo4j sync/fine", `"graph_store":"neo4j","add_mode":"sync/fine"`, memos.Neo4j},
+		{"neo4j async", `"graph_store":"neo4j","add_mode":"async"`, memos.Neo4j},
+		{"neo4j-community sync/fast", `"add_mode":"sync/fast"`, memos.Community},
+		{"neo4j-community sync/fine", `"add_mode":"sync/fine"`, memos.Community},
+		{"neo4j-community async", `"add_mode":"async"`, memos.Community},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(memos.New(memos.Options{Flavour: tt.flavour, TaskDelay: 20 * time.Millisecond}))
+			t.Cleanup(server.Close)
+			conformance.TestWith(t, conformance.Target{Provider: provider(t, server.URL, tt.fields),
+				ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}, conformance.Options{CacheDir: cache})
+		})
+	}
+}
+
+// slotOn opens a slot on a server.
+func slotOn(t *testing.T, config host.ProviderConfig) *host.Slot {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
+	s, err := h.Open(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return s
+}
+
+// TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by hand: item by item the same.
+func TestRawEqualsADirectCall(t *testing.T) {
+	for store, flavour := range flavours {
+		t.Run(store, func(t *testing.T) {
+			fake := memos.New(memos.Options{Flavour: flavour})
+			server := httptest.NewServer(fake)
+			t.Cleanup(server.Close)
+			s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fine","graph_store":"`+store+`"`))
+			things := []string{"tea", "jazz", "chess", "the aisle seat", "Lyon", "a red bicycle", "thunder", "old maps", "the violin", "green curry"}
+			for i, thing := range things {
+				_, err := s.RecordEvent(t.Context(), labelled(said("e-"+strconv.Itoa(i), "I prefer "+thing+". I talk about "+thing+" in Corsica."), "likes", "", ""))
+				require.NoError(t, err)
+			}
+			differing := 0
+			for i := range 50 {
+				fake.Requests()
+				r := ask("What does the user say about " + things[i%len(things)] + "?")
+				if i%2 == 1 {
+					r.Scenario = "likes"
+				}
+				if most := int64(i % 9); most > 0 {
+					r.Budget.MaxItems = &most
+				}
+				result, err := s.Retrieve(t.Context(), r)
+				require.NoError(t, err)
+				sent := fake.Requests()
+				require.Len(t, sent, 1)
+				direct, err := server.Client().Post(server.URL+sent[0].Path, "application/json", bytes.NewReader(sent[0].Body))
+				require.NoError(t, err)
+				body, err := io.ReadAll(direct.Body)
+				require.NoError(t, err)
+				require.NoError(t, direct.Body.Close())
+				if !assert.JSONEq(t, string(body), string(result.Raw.Calls[0].Body)) {
+					differing++
+				}
+				require.NotEmpty(t, result.Evidence)
+			}
+			t.Logf("50 queries, %d differing", differing)
+		})
+	}
+}
+
+func TestTheWallStopsWhatIsNoFastSearch(t *testing.T) {
+	for _, mode := range []string{searchFast, searchFine, searchMixture} {
+		t.Run(mode, func(t *testing.T) {
+			fake := memos.New(memos.Options{})
+			server := httptest.NewServer(fake)
+			t.Cleanup(server.Close)
+			s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"`))
+			_, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
+			require.NoError(t, err)
+			_, err = s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
+			require.NoError(t, err)
+			fake.Requests()
+			result, err := s.Retrieve(t.Context(), ask("jazz"))
+			if mode == searchFast {
+				require.NoError(t, err)
+				assert.Contains(t, result.FormattedContext, "jazz")
+				return
+			}
+			assert.Equal(t, abi.CodeReadOnly, abi.CodeOf(err))
+			assert.Empty(t, fake.Requests(), "nothing left the host")
+		})
+	}
+}
+
+func TestAKeyReachesTheProxyAndNothingElse(t *testing.T) {
+	fake := memos.New(memos.Options{})
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Authorization"))
+		fake.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	config := provider(t, server.URL, `"add_mode":"sync/fast","api_key":{"secret":"proxy"}`)
+	config.Secrets = map[string]host.Secret{"proxy": {Origin: server.URL, Value: func() (string, error) { return "s3cr3t-of-the-proxy", nil }}}
+	s := slotOn(t, config)
+	receipt, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
+	require.NoError(t, err)
+	for _, key := range keys {
+		assert.Equal(t, "Bearer s3cr3t-of-the-proxy", key)
+	}
+	assert.NotEmpty(t, keys)
+	assert.NotContains(t, string(abi.Marshal(receipt)), "s3cr3t")
+	for _, r := range fake.Requests() {
+		assert.NotContains(t, string(r.Body), "s3cr3t")
+	}
+}
+
+func TestAFilterOfTheWrongShapeIsNeverSent(t *testing.T) {
+	fake := memos.New(memos.Options{})
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fast"`))
+	fake.Requests()
+	_, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "s", Filters: map[string]abi.Raw{"x": abi.Raw(`{"y":1}`)}})
+	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
+	assert.Empty(t, fake.Requests(), "a filter of the wrong shape is never sent")
+}

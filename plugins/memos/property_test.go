@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-faster/jx"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+// anyID are ids as callers may write them, with those that trip naive mappings.
+func anyID() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.SampledFrom([]string{"*", "..", "a:b", "a", ":b", `"`, "'", `\`, "🙂", " ", "mh1s-x", "default_session", "a#0", strings.Repeat("x", 500)}),
+		rapid.StringMatching(`[a-c:'-]{1,4}`), rapid.StringN(1, 40, 120))
+}
+
+func TestCubesAreInjectiveAndPlain(t *testing.T) {
+	s := &settings{config: &abi.GuestConfig{Provider: "memos", Namespace: "lab"}}
+	type key struct {
+		scope      abi.MemoryScope
+		generation int64
+	}
+	known := map[string]key{}
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona"), AgentID: rapid.OneOf(rapid.Just(""), anyID()).Draw(t, "agent")},
+			rapid.Int64Range(1, 3).Draw(t, "generation")}
+		cube := s.cube(k.scope, k.generation)
+		assert.Regexp(t, `^mh1-[a-z2-7]{52}$`, cube)
+		before, seen := known[cube]
+		require.True(t, !seen || before == k, "two scopes share %s", cube)
+		known[cube] = k
+		assert.NotEqual(t, s.canary("a"), cube)
+	})
+	assert.NotEqual(t, hashed("x-", "ab", "c"), hashed("x-", "a", "bc"), "the parts' lengths count")
+}
+
+func TestBase32IsThatOfRFC4648(t *testing.T) {
+	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq", base32("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
+}
+
+func TestSessionsAreInjectiveAndPlain(t *testing.T) {
+	known := map[string]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		session := anyID().Draw(t, "session")
+		native := sessionOf(session)
+		assert.Regexp(t, `^[A-Za-z0-9._-]{1,100}$`, native)
+		before, seen := known[native]
+		require.True(t, !seen || before == session, "%q and %q share %s", before, session, native)
+		known[native] = session
+	})
+}
+
+func TestLabelTriplesAreInjective(t *testing.T) {
+	known := map[string][3]string{}
+	label := rapid.OneOf(rapid.Just(""), anyID())
+	rapid.Check(t, func(t *rapid.T) {
+		triple := [3]string{label.Draw(t, "scenario"), label.Draw(t, "context"), label.Draw(t, "attribute")}
+		id := labelTriple(triple[0], triple[1], triple[2])
+		before, seen := known[id]
+		require.True(t, !seen || before == triple, "%q and %q share %s", before, triple, id)
+		known[id] = triple
+		assert.Equal(t, triple == [3]string{}, id == "")
+	})
+}
+
+func TestMessageIDsLeadBackToTheirEvent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		event := anyID().Draw(t, "event")
+		assert.Equal(t, event, eventOf(messageID(event, rapid.IntRange(0, 99).Draw(t, "i"))))
+	})
+	for _, none := range []string{"", "e", "#0", "e#", "e#x", "e#1x"} {
+		assert.Empty(t, eventOf(none), none)
+	}
+}
+
+func TestMarkersComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := marker{anyID().Draw(t, "event"), sessionOf(anyID().Draw(t, "session")), "2026-07-01T12:00:00Z"}
+		back, ok := readMarker(m.String())
+		require.True(t, ok)
+		assert.Equal(t, m, back)
+	})
+}
+
+func TestLimitsStayWithinMaxItems(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Int64Range(0, 200)
+		want := limits{max(1, number.Draw(t, "text")), number.Draw(t, "pref"), number.Draw(t, "tool"), number.Draw(t, "skill")}
+		n := rapid.Int64Range(1, 2000).Draw(t, "n")
+		got := want.within(&n)
+		assert.LessOrEqual(t, got.text+got.pref+2*got.tool+got.skill, n)
+		assert.GreaterOrEqual(t, got.text, int64(1))
+		assert.True(t, want.pref > 0 || got.pref == 0, "a group that is off stays off")
+		assert.Equal(t, want, want.within(nil))
+	})
+}
+
+// TestSourcesInAllTheirShapes takes the shapes of recorded answers.
+func TestSourcesInAllTheirShapes(t *testing.T) {
+	chat := `{"type":"chat","role":"user","chat_time":"2026-05-10T10:00:00Z","message_id":"ev-one#0","content":"I would like to visit Kyoto.","lang":"en"}`
+	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
+	doc := func(content string) string {
+		return `{"type":"doc","role":null,"chat_time":null,"message_id":null,"content":` + quote(content) + `,"doc_path":null}`
+	}
+	twice := quote(chat)
+	want := []source{{kind: "chat", role: "user", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
+	for name, shape := range map[string]string{
+		"community: objects":                            "[" + chat + "]",
+		"neo4j, search: a doc with a text in a text":    "[" + doc(twice) + "]",
+		"neo4j, list: a text in a text":                 "[" + quote(twice) + "]",
+		"neo4j, list: a text":                           "[" + quote(chat) + "]",
+		"neo4j, list after async: a doc inside":         "[" + quote(quote(`{"type":"doc","content":`+quote(twice)+`}`)) + "]",
+		"neo4j, search after async: a doc inside a doc": "[" + doc(quote(`{"type":"doc","content":`+quote(twice)+`}`)) + "]",
+		"the whole list as a text":                      quote("[" + chat + "]"),
+		"beside what is no source":                      `[null,7,"no json",` + chat + `]`,
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, want, sourcesOf(t, shape)) })
+	}
+	t.Run("a document's own text stays", func(t *testing.T) {
+		assert.Equal(t, []source{{kind: "doc", content: "plain"}}, sourcesOf(t, `[{"type":"doc","content":"plain"}]`))
+	})
+	t.Run("no end of layers", func(t *testing.T) {
+		text := chat
+		for range 12 {
+			text = quote(text)
+		}
+		assert.Empty(t, sourcesOf(t, "["+text+"]"))
+	})
+}
+
+func sourcesOf(t *testing.T, text string) []source {
+	list, err := readSources(jx.DecodeStr(text))
+	require.NoError(t, err)
+	return list
+}
+
+func FuzzReadSources(f *testing.F) {
+	f.Add(`[{"type":"chat","message_id":"e#0"}]`)
+	f.Add(`["\"{\\\"type\\\":\\\"chat\\\"}\""]`)
+	f.Add(`[{"type":"doc","content":"\"{}\""}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if abi.ValidJSON([]byte(text)) {
+			_, err := readSources(jx.DecodeStr(text))
+			require.NoError(t, err)
+		}
+	})
+}
+
+func FuzzOpenAnswer(f *testing.F) {
+	f.Add([]byte(`{"code":200,"message":"ok","data":{"text_mem":[{"cube_id":"c","memories":[{"id":"1","memory":"m","metadata":{"relativity":0.5,"tags":["a"],"sources":[]}}]}]}}`))
+	f.Add([]byte(`{"code":200,"data":{"text_mem":[{"memories":[null,1,"x"]}],"pref_mem":{}}}`))
+	f.Add([]byte(`{"code":"x"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, ok := openAnswer(body)
+		if !ok {
+			return
+		}
+		groups, err := readGroups("search_fast", a, "c")
+		if err != nil {
+			require.Contains(t, []abi.Code{abi.CodeBackend, abi.CodeIsolationBreach}, abi.CodeOf(err))
+			return
+		}
+		for _, m := range listed(groups) {
+			require.True(t, m.userID == "" || m.userID == "c")
+			m.evidence(m.group, 1, true)
+			if m.createdAt != "" {
+				m.said()
+			}
+		}
+	})
+}
+
+func FuzzCheckFilter(f *testing.F) {
+	f.Add(`{"and":[{"a":1}]}`)
+	f.Add(`{"or":[{"a":{"in":["x"]}}],"x":1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if !abi.ValidJSON([]byte(text)) || checkFilter(jx.Raw(text)) != nil {
+			return
+		}
+		var top map[string][]map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text), &top), "what passes has the one shape that the server takes: %s", text)
+		require.Len(t, top, 1)
+		for key, conds := range top {
+			require.Contains(t, []string{"and", "or"}, key)
+			for _, c := range conds {
+				for name := range c {
+					require.Regexp(t, `^[A-Za-z0-9_]{1,64}$`, name)
+				}
+			}
+		}
+	})
+}
+
+func FuzzRenderKeepsTheElement(f *testing.F) {
+	f.Add("text </memory-context>", "type\n## pref_mem", "id\"")
+	f.Fuzz(func(t *testing.T, text, kind, id string) {
+		s := &settings{rerank: true}
+		block := strings.ToLower(s.render(&item{id: id, memory: text, kind: kind}))
+		require.NotContains(t, block, "<memory-context")
+		require.NotContains(t, block, "</memory-context")
+		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
+			require.True(t, i == 0 == strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "  "), "a memory's lines look like no heading and no other memory: %q", line)
+		}
+	})
+}
+
+// TestScopesNeverMix records and asks under many look-alike scopes.
+func TestScopesNeverMix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store := rapid.SampledFrom([]string{"neo4j", "neo4j-community"}).Draw(t, "store")
+		b := newBench(t, `{"add_mode":"sync/fast","graph_store":"`+store+`"}`, memos.Options{Flavour: flavours[store]})
+		scopes := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) abi.MemoryScope {
+			return abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona")}
+		}), 2, 4, func(s abi.MemoryScope) abi.MemoryScope { return s }).Draw(t, "scopes")
+		for i, s := range scopes {
+			e := said("e-1", "My cat is called Zorvex"+string(rune('a'+i))+".")
+			e.RunID, e.UserID = s.RunID, s.PersonaID
+			if e.Validate() != nil {
+				t.Skip("not an id")
+			}
+			_, err := sdktest.Do(b.Host, abi.OpRecordEvent, s, recordEvent, e)
+			require.NoError(t, err)
+		}
+		for i, s := range scopes {
+			r := ask("What is my cat called?")
+			r.Scope = s
+			result := b.find(r)
+			require.Len(t, result.Evidence, 1)
+			require.Contains(t, result.Evidence[0].Text, "Zorvex"+string(rune('a'+i))+".")
+		}
+	})
+}

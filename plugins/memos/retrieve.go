@@ -1,0 +1,240 @@
+package main
+
+import (
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// retrieve is one POST /product/search. When every group comes back empty, one look at the store tells an outage from emptiness: search itself answers
+// 200 and nothing with the database or the embedder down.
+//
+// Out: raw is the answer as it came; evidence points at its items, group by group in the server's order. The groups are ranked apart, so ranks count within
+// the whole list but compare only within a group.
+func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := s.ask(r)
+	if err != nil {
+		return nil, err
+	}
+	q := &query{settings: s, request: r, asked: asked, cube: s.cubeOf(c), limits: s.limits.within(r.Budget.MaxItems),
+		result: &abi.RetrieveResult{Trace: s.trace("POST /product/search")}}
+	if r.Budget.MaxItems == nil || *r.Budget.MaxItems > 0 {
+		if err := q.search(c); err != nil {
+			return nil, err
+		}
+	}
+	q.finish(c)
+	return q.result, nil
+}
+
+// query is one retrieval under way.
+type query struct {
+	*settings
+	request *abi.RetrieveRequest
+	asked   *asked
+	cube    string
+	limits  limits
+	groups  []group
+	// state is what the look at the store said of an empty answer.
+	state    abi.ResultState
+	warnings []string
+	result   *abi.RetrieveResult
+}
+
+func (q *query) route() string { return "search_" + q.searchMode }
+
+func (q *query) search(c *sdk.Call) error {
+	a, err := q.post(c, q.route(), q.body())
+	if err != nil {
+		return err
+	}
+	if q.groups, err = readGroups(q.route(), a, q.cube); err != nil {
+		return err
+	}
+	q.result.Raw.Calls = []abi.RawCall{{Route: q.route(), Body: abi.Raw(a.body)}}
+	if q.state = abi.ResultResults; len(listed(q.groups)) == 0 {
+		return q.lookBehind(c)
+	}
+	return nil
+}
+
+// body is the request of POST /product/search (APISearchRequest). The session is a soft signal there, never a filter.
+func (q *query) body() []byte {
+	return object(func(e *jx.Encoder) {
+		putText(e, "user_id", q.cube)
+		putTexts(e, "readable_cube_ids", q.cube)
+		putText(e, "query", q.request.Query)
+		putText(e, "mode", q.searchMode)
+		putText(e, "session_id", sessionOf(q.request.SessionID))
+		q.limits.put(e)
+		putText(e, "dedup", q.dedup)
+		putBool(e, "rerank", q.rerank)
+		e.FieldStart("relativity")
+		e.Float64(q.relativity)
+		putBool(e, "internet_search", false)
+		q.asked.put(e)
+	})
+}
+
+// lookBehind asks the store what an empty answer means. Archived memories do not count: search does not return them.
+//
+// Errors: unavailable, when the store does not answer.
+func (q *query) lookBehind(c *sdk.Call) error {
+	behind := filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)}
+	groups, _, err := q.list(c, listing{cube: q.cube, filter: behind, page: 1, size: 1})
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Message = "the search came back empty, and the store behind it does not answer: " + e.Message
+		return &e
+	}
+	if total(groups) == 0 {
+		q.state = abi.ResultEmpty
+		return nil
+	}
+	q.state = abi.ResultDegraded
+	what := "search_blind: the search came back empty although the store holds such memories: MemOS's embedder is down, or was when they were written"
+	if len(q.asked.conds) > 0 && q.graphStore == "neo4j-community" {
+		what += "; or none of the nearest carries the labels, which neo4j-community applies behind the vector search"
+	}
+	if q.relativity > 0 {
+		what += "; or all of them are below relativity"
+	}
+	q.warnings = append(q.warnings, what)
+	return nil
+}
+
+// found is a group's item that counts: the first with its id. Feedback writes every memory twice under one id.
+type found struct {
+	*item
+	group string
+}
+
+func listed(groups []group) []found {
+	var list []found
+	seen := map[string]bool{}
+	for i := range groups {
+		for j := range groups[i].items {
+			m := &groups[i].items[j]
+			if m.id != "" && seen[m.id] {
+				continue
+			}
+			seen[m.id] = true
+			list = append(list, found{m, groups[i].name})
+		}
+	}
+	return list
+}
+
+// finish makes evidence, text and trace.
+func (q *query) finish(c *sdk.Call) {
+	items, t := listed(q.groups), q.result.Trace
+	zeros := 0
+	for i, m := range items {
+		e := m.evidence(m.group, i+1, q.rerank && q.searchMode == searchFast)
+		e.Pointer = "/calls/0/body" + m.pointer
+		q.result.Evidence = append(q.result.Evidence, e)
+		if m.id != "" {
+			t.NativeIDs = append(t.NativeIDs, m.id)
+		}
+		if e.Score != nil {
+			if *e.Score == 0 {
+				zeros++
+			}
+			if t.TopScore == nil || *e.Score > *t.TopScore {
+				t.TopScore = e.Score
+			}
+		}
+		if e.CreatedAt != "" {
+			t.TimeBasis = abi.TimeIngest
+			t.OldestRetrievedAt, t.NewestRetrievedAt = earlier(t.OldestRetrievedAt, e.CreatedAt), earlier(e.CreatedAt, t.NewestRetrievedAt)
+		}
+	}
+	fitted := q.fit(c, items, q.request.Budget)
+	q.result.FormattedContext = fitted.Text
+	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(items)))
+	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
+	t.Effective = map[string]abi.Raw{"search_mode": sdk.Text(q.searchMode), "dedup": sdk.Text(q.dedup), "session_id": sdk.Text("soft")}
+	t.Details = map[string]abi.Raw{"cube_id": sdk.Text(q.cube)}
+	fitted.Report(t, q.request.Budget)
+	q.limits.report(t, q.request.Budget)
+	q.warn(fitted)
+	q.verify(items)
+	if zeros > 1 && zeros == len(items) {
+		q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; set MOS_RERANKER_BACKEND=cosine_local there")
+		t.TopScore = nil
+		for i := range q.result.Evidence {
+			q.result.Evidence[i].Score = nil
+		}
+	}
+	t.Warnings = append(t.Warnings, q.warnings...)
+}
+
+// earlier is the earlier of two times; b where a is none.
+func earlier(a, b string) string {
+	at, err := abi.ParseTime(a)
+	if err != nil {
+		return b
+	}
+	if bt, err := abi.ParseTime(b); err == nil && bt.Before(at) {
+		return b
+	}
+	return a
+}
+
+func (q *query) warn(fitted sdk.Fitted) {
+	q.warnings = append(q.warnings, q.asked.warnings...)
+	if q.searchMode != searchFast {
+		q.warnings = append(q.warnings, "search_ablation: "+ablation(q.searchMode))
+	}
+	if q.searchMode == searchMixture {
+		q.result.Trace.ReadSideEffects = []string{"MemOS stores query and results in a search history in Redis, which later mixture searches merge back"}
+	}
+	if !q.rerank {
+		q.warnings = append(q.warnings, "not_reranked: with rerank false MemOS returns items in no useful order and without scores")
+	}
+	if q.request.AsOf != "" {
+		q.result.Trace.AsOfMode = "ignored"
+		q.warnings = append(q.warnings, "as_of_ignored: MemOS has no validity intervals; the answer is as of now")
+	}
+	if q.request.Budget.MaxItems != nil && *q.request.Budget.MaxItems == 0 || fitted.Text == "" && fitted.Truncated {
+		q.warnings = append(q.warnings, "budget_too_small: not even the beginning of the first memory fits the budget")
+	}
+}
+
+// ablation says what a mode other than fast costs (single_cube.py: search_memories, searcher.py).
+func ablation(mode string) string {
+	if mode == searchFine {
+		return "mode fine calls an LLM and returns text memories only, as new texts with new ids, without sources, times and scores"
+	}
+	return "mode mixture calls an LLM where the server has Redis, drops preferences, skills and sources, and returns what a search history holds, deleted memories too"
+}
+
+// verify looks whether every item carries the labels that were filtered by. No item is left out: what does not is said.
+func (q *query) verify(items []found) {
+	if len(q.asked.conds) == 0 || len(items) == 0 {
+		return
+	}
+	wrong := 0
+	for _, m := range items {
+		if !q.asked.met(m.item) {
+			wrong++
+		}
+	}
+	q.result.Trace.LabelsVerified = sdk.Ptr(wrong == 0)
+	if wrong == 0 {
+		return
+	}
+	for name, how := range q.asked.applied {
+		if how != string(abi.FilterNone) {
+			q.asked.applied[name] = "unverified"
+		}
+	}
+	q.result.Trace.FilterMode = abi.FilterNone
+	q.result.Trace.Details["label_mismatches"] = sdk.Number(int64(wrong))
+	q.warnings = append(q.warnings, "labels_unverified: MemOS was asked to filter and returned items without those labels")
+}

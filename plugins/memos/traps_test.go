@@ -1,0 +1,528 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+// sentBody is the body of the last request by a route.
+func sentBody(t *testing.T, b *bench, route string) string {
+	t.Helper()
+	for i := len(b.Sent) - 1; i >= 0; i-- {
+		if b.Sent[i].Route == route {
+			return b.Sent[i].Body
+		}
+	}
+	require.Fail(t, "not sent", route)
+	return ""
+}
+
+// TestTraps goes through what a careless adapter of MemOS gets wrong, in the order in which the traps are numbered in docs/backends/memos.md.
+func TestTraps(t *testing.T) {
+	t.Run("trap 1: 200 is no success", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		require.NoError(t, err)
+		b.server.Break(memos.Faults{DatabaseDown: true})
+		_, err = b.record(said("e-1", "I like jazz."))
+		e := abi.AsError(err)
+		assert.Equal(t, abi.CodeUnavailable, e.Code, "the add was answered 200 with ids")
+		assert.Contains(t, e.Native.Body, "Connection refused")
+		_, err = b.retrieve(ask("jazz"))
+		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err), "the search was answered 200 and nothing: an outage is no empty result")
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Equal(t, abi.HealthUnavailable, h.Status, "GET /health said healthy")
+	})
+	t.Run("trap 2: custom_tags carry no label and are not sent", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.must(labelled(said("e-1", "I like jazz."), "music", "home", "genre"))
+		assert.NotContains(t, sentBody(t, b, "add_fine"), "custom_tags")
+	})
+	t.Run("trap 3: a filter is never bare", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.must(labelled(said("e-1", "I like jazz."), "music", "", ""))
+		r := ask("jazz")
+		r.Scenario = "travel"
+		result := b.find(r)
+		assert.Contains(t, sentBody(t, b, "search_fast"), `"filter":{"and":[{"mh_scenario":"travel"}]}`)
+		assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
+	})
+	t.Run("trap 3: a store that drops filters in silence is found out", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.must(labelled(said("e-1", "I like jazz."), "music", "", ""))
+		b.server.Break(memos.Faults{FiltersDropped: true})
+		r := ask("jazz")
+		r.Scenario = "travel"
+		result := b.find(r)
+		assert.Len(t, result.Evidence, 1, "no item is left out here")
+		assert.Equal(t, abi.FilterNone, result.Trace.FilterMode)
+		assert.Equal(t, map[string]string{"scenario": "unverified"}, result.Trace.FiltersApplied)
+		assert.False(t, *result.Trace.LabelsVerified)
+		assert.Contains(t, codes(result.Trace.Warnings), "labels_unverified")
+	})
+	t.Run("trap 4: relativity is 0, and an unreachable reranker is told", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.must(said("e-1", "I like jazz. I moved to Lyon."))
+		b.server.Break(memos.Faults{RerankerDown: true})
+		result := b.find(ask("jazz"))
+		assert.Len(t, result.Evidence, 2, "with MemOS's own 0.45 nothing would have come")
+		assert.Contains(t, codes(result.Trace.Warnings), "reranker_silent")
+		assert.Nil(t, result.Evidence[0].Score, "0 is no score then")
+		assert.Nil(t, result.Trace.TopScore)
+	})
+	t.Run("trap 5: mixture is a write, refused while read-only", func(t *testing.T) {
+		for _, mode := range []string{searchMixture, searchFine} {
+			b := newBench(t, `{"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"}`, memos.Options{})
+			b.must(said("e-1", "I like jazz."))
+			result := b.find(ask("jazz"))
+			assert.Contains(t, codes(result.Trace.Warnings), "search_ablation")
+			assert.Equal(t, mode == searchMixture, len(result.Trace.ReadSideEffects) > 0)
+			b.ReadOnly = true
+			_, err := b.retrieve(ask("jazz"))
+			assert.Equal(t, abi.CodeReadOnly, abi.CodeOf(err))
+		}
+	})
+	t.Run("trap 6: ids of an async receipt are transient, and say so", func(t *testing.T) {
+		b := newBench(t, `{"add_mode":"async","graph_store":"neo4j","feedback_enabled":true}`, memos.Options{})
+		r := b.must(said("e-1", "I like jazz."))
+		assert.Equal(t, abi.NativeIDsTransient, r.NativeIDsKind)
+		b.wait(10 * time.Second)
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, applyFeedback, &abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
+			Timestamp: "2026-05-03T09:00:00Z", Text: "No, blues.", NativeIDs: r.NativeIDs})
+		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err), "feedback by a dead id would be an empty record: no-op and success")
+		_, err = sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, &abi.NativeMutation{Scope: scope, Name: "delete_memories",
+			Params: map[string]abi.Raw{"ids": abi.Raw(`["` + r.NativeIDs[0] + `"]`)}})
+		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
+	})
+	t.Run("trap 7: without Redis readiness goes by the store, never by scheduler/wait", func(t *testing.T) {
+		b := newBench(t, async, memos.Options{NoRedis: true})
+		r := b.must(said("e-1", "I like jazz."))
+		b.wait(4 * time.Second)
+		assert.Equal(t, abi.ReadinessPending, b.ready(r.Markers...).Status)
+		b.wait(4 * time.Second)
+		ready := b.ready(r.Markers...)
+		assert.Equal(t, abi.ReadinessReady, ready.Status)
+		assert.Equal(t, "store probe", ready.Method)
+		assert.Contains(t, codes(ready.Warnings), "no_tracker")
+		assert.NotContains(t, b.sent(), "wait")
+	})
+	t.Run("trap 8: a write is sent once, and found by its event id", func(t *testing.T) {
+		for _, block := range []string{syncFast, syncFine, async, `{"add_mode":"async","graph_store":"postgres"}`} {
+			b := newBench(t, block, memos.Options{})
+			look := func(id string) string {
+				r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: id, SentAt: "2026-07-01T12:00:00Z"})
+				require.NoError(t, err)
+				return r.Found
+			}
+			assert.Equal(t, "absent", look("e-1"))
+			b.must(said("e-1", "I like jazz."))
+			assert.Equal(t, "present", look("e-1"), "while it is raw")
+			assert.Equal(t, "absent", look("e-"))
+			b.wait(10 * time.Second)
+			assert.Equal(t, "present", look("e-1"), "and when it is done")
+			assert.Equal(t, "absent", look("e-1#0"))
+		}
+	})
+	t.Run("trap 8: without a tracker the sources tell", func(t *testing.T) {
+		b := newBench(t, async, memos.Options{NoRedis: true})
+		b.must(said("e-1", "I like jazz."))
+		b.wait(10 * time.Second)
+		r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e-1", SentAt: "2026-07-01T12:00:00Z"})
+		require.NoError(t, err)
+		assert.Equal(t, "present", r.Found)
+		assert.NotEmpty(t, r.NativeIDs)
+	})
+	t.Run("trap 9: a database that is not shared is caught at the start, and in every answer", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{Unshared: true})
+		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
+		assert.Contains(t, abi.AsError(err).Hint, "MOS_NEO4J_SHARED_DB=true")
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Equal(t, abi.HealthUnavailable, h.Status)
+		assert.Equal(t, "unverified", h.Isolation)
+		b.must(said("e-1", "I like jazz."))
+		r := ask("jazz")
+		r.Scope = other
+		_, err = b.retrieve(r)
+		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err), "another cube's item is never passed on")
+		_, err = sdktest.Do(b.Host, abi.OpInventory, other, inventory, &abi.Empty{})
+		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
+	})
+	t.Run("trap 10: sources are decoded in every shape", func(t *testing.T) {
+		// TestSourcesInAllTheirShapes has the shapes; here: through the whole way, in the async shape of neo4j.
+		b := newBench(t, async, memos.Options{})
+		b.must(said("e-1", "I like jazz."))
+		b.wait(10 * time.Second)
+		assert.Equal(t, []string{"e-1"}, events(b.find(ask("jazz"))))
+	})
+	t.Run("trap 11: nested metadata travels as one text", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		e := said("e-1", "I like jazz.")
+		e.Metadata = map[string]abi.Raw{"n": abi.Raw(`1.5`), "deep": abi.Raw(`{"k":[1,2]}`), "list": abi.Raw(`[{"a":1}]`), "merged_from": abi.Raw(`"x"`), "none": abi.Raw(`null`), "a b": abi.Raw(`true`)}
+		assert.Equal(t, abi.StatusCommitted, b.must(e).Status, "on neo4j a nested value would have lost the write")
+		body := sentBody(t, b, "add_fast")
+		assert.Contains(t, body, `"mh_m_n":1.5`)
+		assert.Contains(t, body, `"mh_meta":"{\"a b\":true,\"deep\":{\"k\":[1,2]},\"list\":[{\"a\":1}]}"`)
+		assert.Contains(t, body, `"mh_m_merged_from":"x"`, "a name that acts is never sent as it is")
+		assert.NotContains(t, body, `"merged_from"`)
+	})
+	t.Run("trap 12: labels are read at the top and below info", func(t *testing.T) {
+		for _, meta := range []string{`{"mh_scenario":"x"}`, `{"info":{"mh_scenario":"x"}}`, `{"info":null,"mh_scenario":"x"}`} {
+			m, err := readItem([]byte(`{"id":"1","memory":"m","metadata":` + meta + `}`))
+			require.NoError(t, err)
+			assert.Equal(t, "x", m.label("mh_scenario"), meta)
+		}
+	})
+	t.Run("trap 13: max_items is shared out over the groups", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		for _, id := range strings.Fields("a b c d e f g h") {
+			b.must(said(id, "I always prefer seat "+id+"."))
+		}
+		r := ask("which seat does the user prefer?")
+		for most := int64(0); most < 12; most++ {
+			r.Budget.MaxItems = &most
+			result := b.find(r) // checks the number
+			assert.Equal(t, most > 0, len(result.Evidence) > 0)
+		}
+		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":4,"pref_top_k":2,"tool_mem_top_k":2,"skill_mem_top_k":1`)
+	})
+	t.Run("trap 14: text is sent as text, whatever it looks like", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		b.must(said("e-1", `[{"type":"file","file":{"path":"/etc/passwd"}}]`))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"[{\"type\":\"file\",`)
+		var e abi.MemoryEvent
+		err := abi.UnmarshalStrict([]byte(`{"event_id":"e","run_id":"r","user_id":"u","session_id":"s","turn_id":"t","timestamp":"2026-05-01T10:00:00Z",
+			"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}]}`), &e)
+		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "parts are refused before they reach the module")
+	})
+	t.Run("trap 15: empty and system messages are not sent", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		e := said("e-1", " \n")
+		e.Messages = append(e.Messages[:1], abi.Message{Role: abi.RoleSystem, Content: sdk.Ptr("Be brief.")})
+		r := b.must(e)
+		assert.Equal(t, abi.StatusNotRetained, r.Status)
+		assert.Equal(t, []string{"nothing_to_store"}, codes(r.Warnings))
+		assert.Empty(t, b.sent())
+		e = said("e-2", "")
+		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: sdk.Ptr("I like jazz.")})
+		b.must(e)
+		assert.NotContains(t, sentBody(t, b, "add_fast"), `e-2#0"`)
+		assert.Contains(t, sentBody(t, b, "add_fast"), `e-2#2"`, "a message keeps its number")
+	})
+	t.Run("trap 16: a long event is several memories, all of it", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		r := b.must(said("e-1", strings.Repeat("I like jazz, and blues too. ", 1000)))
+		assert.Greater(t, *r.StoredCount, int64(5))
+		assert.Len(t, r.NativeIDs, int(*r.StoredCount))
+	})
+	t.Run("trap 17: a full queue drops the oldest in silence, and readiness says that it stalls", func(t *testing.T) {
+		b := newBench(t, `{"add_mode":"async","graph_store":"neo4j","stall_after_ms":60000}`, memos.Options{QueueCap: 2})
+		var markers []string
+		for _, id := range []string{"e-1", "e-2", "e-3"} {
+			markers = append(markers, b.must(said(id, "I like "+id+".")).Markers...)
+		}
+		b.wait(30 * time.Second)
+		ready := b.ready(markers...)
+		assert.Equal(t, abi.ReadinessPending, ready.Status)
+		assert.Equal(t, []string{"e-1"}, ready.EventIDs.Pending)
+		assert.Empty(t, ready.StalledSince)
+		b.wait(time.Minute)
+		ready = b.ready(markers...)
+		assert.NotEmpty(t, ready.StalledSince)
+		assert.Contains(t, codes(ready.Warnings), "stalled")
+	})
+	t.Run("trap 18: times with nanoseconds are times, one without a zone is none", func(t *testing.T) {
+		m := item{createdAt: "2026-11-21T04:24:51.046631000+00:00", updatedAt: "2026-11-21T04:25:52.790761"}
+		e := m.evidence("text_mem", 1, true)
+		assert.Equal(t, m.createdAt, e.CreatedAt)
+		assert.Empty(t, e.UpdatedAt)
+	})
+	t.Run("trap 19: ids with colons and quotes become plain ones", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		hostile := abi.MemoryScope{RunID: `run:1'"\`, PersonaID: "*"}
+		e := said("e:'1'", "I like jazz.")
+		e.RunID, e.UserID, e.SessionID = hostile.RunID, hostile.PersonaID, `s":'\`
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, hostile, recordEvent, e)
+		require.NoError(t, err)
+		for _, cube := range b.server.Cubes() {
+			assert.Regexp(t, `^mh1-[a-z2-7]{52}$`, cube)
+		}
+		assert.Regexp(t, `"session_id":"mh1s-[a-z2-7]{52}"`, sentBody(t, b, "add_fast"))
+		r := ask("jazz")
+		r.Scope = hostile
+		assert.Equal(t, []string{"e:'1'"}, events(b.find(r)))
+		found, err := sdktest.Do(b.Host, abi.OpFindEvent, hostile, findEvent, &abi.FindEventRequest{EventID: "e:'1'", SentAt: b.Now})
+		require.NoError(t, err)
+		assert.Equal(t, "present", found.Found)
+	})
+	t.Run("trap 20: source is never sent", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		b.must(said("e-1", "I like jazz."))
+		b.find(ask("jazz"))
+		for _, r := range b.Sent {
+			assert.NotContains(t, r.Body, `"source"`)
+		}
+	})
+	t.Run("trap 21: a receipt with ids of nothing is found out", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		e := said("e-1", "Book me a seat.")
+		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "book", Arguments: "{}"}}},
+			abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("14C"), ToolCallID: "call_1"})
+		_, err := b.record(e)
+		failure := abi.AsError(err)
+		assert.Equal(t, abi.CodeBackend, failure.Code)
+		assert.Equal(t, "not_stored", failure.Reason)
+		assert.Contains(t, failure.Native.Body, `"memory_id"`, "what the server said stays")
+	})
+	t.Run("trap 22: tools need the community store or sync/fast", func(t *testing.T) {
+		for _, block := range []string{syncFine, async} {
+			s, err := parseSettings(&abi.GuestConfig{Provider: "memos", Config: abi.Raw(block)})
+			require.NoError(t, err)
+			assert.Contains(t, s.profile(), "loses its whole batch")
+		}
+		b := newBench(t, `{"add_mode":"sync/fine"}`, memos.Options{Flavour: memos.Community})
+		e := said("e-1", "I prefer the aisle. Plan my trip.")
+		for range 5 {
+			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("step ok"), ToolCallID: "c"})
+		}
+		b.must(e)
+		text := b.find(ask("plan a trip by calling tools, several steps of a procedure the user prefers")).FormattedContext
+		for _, name := range groupNames {
+			assert.Contains(t, text, "## "+name+"\n", "all four groups under their own names")
+		}
+	})
+	t.Run("trap 23: an empty id is never sent", func(t *testing.T) {
+		for _, block := range []string{syncFast, syncFine, async} {
+			b := newBench(t, block, memos.Options{})
+			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+			require.NoError(t, err)
+			b.must(said("e-1", "I like jazz."))
+			b.find(ask("jazz"))
+			for _, r := range b.Sent {
+				assert.NotContains(t, r.Body, `_id":""`)
+				assert.NotContains(t, r.Body, `cube_ids":[""]`)
+			}
+			assert.NotContains(t, b.server.Cubes(), "memosdefault")
+		}
+	})
+	t.Run("trap 24: twins of feedback count once", func(t *testing.T) {
+		b := newBench(t, `{"add_mode":"sync/fine","graph_store":"neo4j","feedback_enabled":true}`, memos.Options{})
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, applyFeedback, &abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
+			Timestamp: "2026-05-03T09:00:00Z", Text: "I like the blues."})
+		require.NoError(t, err)
+		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, inventory, &abi.Empty{})
+		require.NoError(t, err)
+		require.Len(t, i.Kinds, 1)
+		assert.Equal(t, abi.InventoryKind{Kind: "UserMemory", Count: 1, Digest: i.Kinds[0].Digest}, i.Kinds[0])
+	})
+	t.Run("trap 25: no secret is in a body, where the server's log would keep it", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		b.Secrets = []string{"api_key"}
+		b.must(said("e-1", "My note: {{secret:api_key}}"))
+		for _, r := range b.Sent {
+			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"], "the host puts it in, there and nowhere else")
+		}
+	})
+}
+
+func TestWithoutTheIsolationProbeTheStoreIsStillLookedAt(t *testing.T) {
+	b := newBench(t, `{"add_mode":"sync/fast","graph_store":"neo4j","isolation_probe":false}`, memos.Options{})
+	look := func() *abi.BackendHealth {
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		require.NoError(t, err)
+		return h
+	}
+	assert.Equal(t, abi.HealthOK, look().Status)
+	assert.Contains(t, codes(look().Warnings), "isolation_unverified")
+	assert.Empty(t, b.server.Cubes(), "no canary is written")
+	b.server.Break(memos.Faults{DatabaseDown: true})
+	assert.Equal(t, abi.HealthUnavailable, look().Status)
+}
+
+func TestEmbedderDown(t *testing.T) {
+	for store, flavour := range flavours {
+		t.Run(store, func(t *testing.T) {
+			b := newBench(t, `{"add_mode":"sync/fast","graph_store":"`+store+`"}`, memos.Options{Flavour: flavour})
+			b.must(said("e-1", "I like jazz."))
+			b.server.Break(memos.Faults{EmbedderDown: true})
+			result := b.find(ask("jazz"))
+			assert.Equal(t, abi.ResultDegraded, result.Trace.ResultState, "the store has it, and the search is blind")
+			assert.Equal(t, []string{"search_blind"}, codes(result.Trace.Warnings))
+			assert.Equal(t, flavour == memos.Community, contains(b.must(said("e-2", "I like tea.")).Warnings, "no_vector"))
+			b.server.Break(memos.Faults{})
+			h, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+			require.NoError(t, err)
+			assert.Empty(t, h.Warnings)
+		})
+	}
+	t.Run("health says so by its canary, and set-up heals a canary without a vector", func(t *testing.T) {
+		b := newBench(t, syncFast, memos.Options{})
+		b.server.Break(memos.Faults{EmbedderDown: true})
+		setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"embedder"}, codes(setup.Warnings))
+		b.server.Break(memos.Faults{})
+		setup, err = sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Empty(t, setup.Warnings)
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Equal(t, abi.HealthOK, h.Status)
+		assert.Equal(t, "filtered", h.Isolation)
+	})
+}
+
+func contains(warnings []string, code string) bool {
+	for _, c := range codes(warnings) {
+		if c == code {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLLMDown(t *testing.T) {
+	t.Run("sync/fine, 500: the raw text is kept, and the receipt says so", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.server.Break(memos.Faults{LLMDown: true})
+		r := b.must(said("e-1", "I like jazz."))
+		assert.Equal(t, abi.StatusCommitted, r.Status)
+		assert.Equal(t, []string{"extraction_fallback"}, codes(r.Warnings))
+	})
+	t.Run("sync/fine, unparseable: nothing is stored, and the receipt says so", func(t *testing.T) {
+		b := newBench(t, syncFine, memos.Options{})
+		b.server.Break(memos.Faults{LLMProse: true})
+		r := b.must(said("e-1", "I like jazz."))
+		assert.Equal(t, abi.StatusNotRetained, r.Status)
+		assert.Equal(t, int64(0), *r.StoredCount)
+		assert.Equal(t, []string{"nothing_stored"}, codes(r.Warnings))
+	})
+	t.Run("async, 500: the raw text is kept", func(t *testing.T) {
+		b := newBench(t, async, memos.Options{})
+		r := b.must(said("e-1", "I like jazz."))
+		b.server.Break(memos.Faults{LLMDown: true})
+		b.wait(10 * time.Second)
+		ready := b.ready(r.Markers...)
+		assert.Equal(t, abi.ReadinessReady, ready.Status)
+		assert.Equal(t, []string{"extraction_fallback"}, codes(ready.Warnings))
+	})
+	t.Run("async, unparseable: the task is completed, and nothing is there", func(t *testing.T) {
+		b := newBench(t, async, memos.Options{})
+		r := b.must(said("e-1", "I like jazz."))
+		b.server.Break(memos.Faults{LLMProse: true})
+		b.wait(10 * time.Second)
+		ready := b.ready(r.Markers...)
+		assert.Equal(t, abi.ReadinessDegraded, ready.Status)
+		assert.Equal(t, []string{"e-1"}, ready.EventIDs.Empty)
+		assert.Equal(t, []string{"lost_extraction"}, codes(ready.Warnings))
+	})
+}
+
+func TestRedisLost(t *testing.T) {
+	b := newBench(t, async, memos.Options{})
+	early := b.must(said("e-0", "I like tea."))
+	b.wait(10 * time.Second)
+	b.server.Break(memos.Faults{RedisDown: true})
+	r := b.must(said("e-1", "I like jazz."))
+	ready := b.ready(r.Markers...)
+	assert.Equal(t, abi.ReadinessUnknown, ready.Status, "the tracker does not answer")
+	_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
+	require.NoError(t, err)
+	b.server.Break(memos.Faults{})
+	b.wait(10 * time.Second)
+	ready = b.ready(append(early.Markers, r.Markers...)...)
+	assert.Equal(t, []string{"e-1"}, ready.EventIDs.Unknown, "its task is lost for ever")
+	assert.Contains(t, codes(ready.Warnings), "task_lost")
+	assert.Contains(t, b.find(ask("jazz")).FormattedContext, "| raw |", "its raw text can be searched")
+}
+
+func TestDatabaseDownInEveryOperation(t *testing.T) {
+	b := newBench(t, async, memos.Options{})
+	r := b.must(said("e-1", "I like jazz."))
+	b.server.Break(memos.Faults{DatabaseDown: true})
+	for name, run := range map[string]func() error{
+		"setup": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+			return err
+		},
+		"record":   func() error { _, err := b.record(said("e-2", "I like tea.")); return err },
+		"retrieve": func() error { _, err := b.retrieve(ask("jazz")); return err },
+		"readiness": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{Markers: r.Markers})
+			return err
+		},
+		"inventory": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpInventory, scope, inventory, &abi.Empty{})
+			return err
+		},
+		"reset": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+			return err
+		},
+		"provenance": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
+			return err
+		},
+		"find_event": func() error {
+			_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e-2", SentAt: b.Now})
+			if err == nil {
+				return abi.NewError(abi.CodeUnavailable, "the task is known")
+			}
+			return err
+		},
+	} {
+		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(run()), name)
+	}
+}
+
+// TestDeleteThatFailedAndDidDelete: the fallback of a reset is answered "Failed to delete memories" and has deleted; another that is answered so and has not is no success.
+func TestDeleteThatFailedAndDidDelete(t *testing.T) {
+	b := newBench(t, syncFast, memos.Options{})
+	b.must(said("e-1", "one"))
+	stay := true
+	b.server.Intercept(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		switch {
+		case strings.Contains(r.URL.Path, "record_id"):
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"code":500,"message":"no such method","data":null}`))
+			return true
+		case stay && r.URL.Path == "/product/delete_memory":
+			_, _ = w.Write([]byte(`{"code":200,"message":"Failed to delete memories","data":{"status":"failure"}}`))
+			return true
+		}
+		return false
+	})
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ResetInProgress, reset.Status)
+	stay = false
+	reset, err = sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ResetDone, reset.Status)
+}
+
+func TestManyEventsAreJudgedAtOnce(t *testing.T) {
+	b := newBench(t, async, memos.Options{})
+	var markers []string
+	for i := range 100 {
+		markers = append(markers, b.must(said("e-"+strings.Repeat("x", i), "I like jazz.")).Markers...)
+	}
+	b.sent()
+	assert.Len(t, b.ready(markers...).EventIDs.Pending, 100)
+	assert.Equal(t, []string{"get_memory", "status"}, b.sent())
+	b.wait(10 * time.Second)
+	ready := b.ready(markers...)
+	assert.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.EventIDs)
+}

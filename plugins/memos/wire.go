@@ -1,0 +1,195 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// answer is MemOS's envelope {code, message, data} (api/product_models.py: BaseResponse), and the body that it came in.
+type answer struct {
+	body    []byte
+	code    int64
+	message string
+	// data is nil where the envelope has none, or null.
+	data jx.Raw
+}
+
+// post sends a JSON body by a route.
+func (s *settings) post(c *sdk.Call, route string, body []byte) (*answer, error) {
+	return s.send(c, abi.HTTPRequest{Route: route, Headers: map[string]string{"content-type": "application/json"}}, body)
+}
+
+// get asks a route without a body.
+func (s *settings) get(c *sdk.Call, route string, query ...abi.QueryParam) (*answer, error) {
+	return s.send(c, abi.HTTPRequest{Route: route, Query: query}, nil)
+}
+
+// send returns a successful envelope. Everything else is an error that keeps what the server said.
+//
+// Errors: those of the way there as the host gave them; else by status, and backend for an answer that is no envelope or says otherwise inside.
+func (s *settings) send(c *sdk.Call, r abi.HTTPRequest, body []byte) (*answer, error) {
+	if s.hasKey {
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
+		}
+		r.Headers["authorization"] = "Bearer {{secret:api_key}}"
+	}
+	head, text, err := c.HTTP(r, body)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := openAnswer(text)
+	switch {
+	case head.Status != 200:
+		return nil, refusal(r.Route, head, a, text)
+	case !ok:
+		return nil, failure(abi.CodeBackend, r.Route, head.Status, "the answer is no JSON that MemOS gives", text).WithReason("unusable")
+	case a.code != 200:
+		return nil, failure(abi.CodeBackend, r.Route, head.Status, "code "+strconv.FormatInt(a.code, 10)+" inside an answer of status 200: "+a.message, text)
+	}
+	return a, nil
+}
+
+// openAnswer reads an envelope; GET /health has none and reads as one of code 200.
+func openAnswer(body []byte) (*answer, bool) {
+	a := &answer{body: body, code: 200}
+	err := abi.Unmarshal(body, a)
+	return a, err == nil
+}
+
+// Decode implements abi.Decodable, whose users look for depth and for what follows the value.
+func (a *answer) Decode(d *jx.Decoder, _ abi.Mode) error {
+	return d.Obj(func(d *jx.Decoder, key string) (err error) {
+		switch key {
+		case "code":
+			a.code, err = d.Int64()
+			return err
+		case "message", "detail":
+			return readText(d, &a.message)
+		case "data":
+			if d.Next() == jx.Null {
+				return d.Null()
+			}
+			a.data, err = d.Raw()
+			return err
+		}
+		return d.Skip()
+	})
+}
+
+// refusal is the error of a status that is not 200 (api/exceptions.py).
+func refusal(route string, head *abi.HTTPResponse, a *answer, text []byte) error {
+	message := a.message
+	if message == "" {
+		message = "status " + strconv.FormatInt(head.Status, 10)
+	}
+	code := abi.CodeBackend
+	switch status := head.Status; {
+	case status == 400 || status == 422:
+		code = abi.CodeInvalidArgument
+	case status == 401:
+		code = abi.CodeUnauthenticated
+	case status == 403:
+		code = abi.CodeDenied
+	case status == 404 || status == 410:
+		code = abi.CodeNotFound
+	case status == 409:
+		code = abi.CodeConflict
+	case status == 408 || status == 504:
+		code = abi.CodeTimeout
+	case status == 413:
+		code = abi.CodeTooLarge
+	case status == 429:
+		code = abi.CodeRateLimited
+	case status == 502 || status == 503 || status == 500 && storeDown(a.message):
+		code = abi.CodeUnavailable
+	}
+	e := failure(code, route, head.Status, message, text)
+	switch {
+	case code == abi.CodeRateLimited:
+		e.RetryAfterMS = retryAfter(head.Headers["retry-after"])
+	case head.Status == 404 && a.message == "Not Found":
+		e.Code = abi.CodeBackend
+		e.Hint = "the server has no such route: MemOS before 2.0.20 and its former apps (start_api, product_api) used other paths; run memos.api.server_api"
+	case code == abi.CodeUnavailable && head.Status == 500:
+		e.Reason = "store"
+		e.Hint = "is the graph database running? MemOS connects again by itself when it is back"
+	}
+	return e
+}
+
+// storeDown tells a 500 that holds the graph driver's words for a lost connection from any other.
+func storeDown(message string) bool {
+	for _, word := range []string{"connect", "Connection", "ServiceUnavailable", "SessionExpired", "Unable to retrieve routing"} {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryAfter reads the header's seconds; a date, or nothing, is nil.
+func retryAfter(header string) *int64 {
+	seconds, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64)
+	if err != nil || seconds < 0 || seconds > 1<<31 {
+		return nil
+	}
+	return sdk.Ptr(seconds * 1000)
+}
+
+// failure is an error that keeps what the server said.
+func failure(code abi.Code, route string, status int64, message string, body []byte) *abi.Error {
+	e := abi.NewError(code, route+": "+message)
+	e.Route = route
+	e.Native = &abi.NativeError{Status: &status, Body: string(body[:min(len(body), abi.NativeBodyLimit)])}
+	return e
+}
+
+// unusable is the error of an answer of status 200 that does not hold what it should.
+func unusable(route string, a *answer, what string) *abi.Error {
+	return failure(abi.CodeBackend, route, 200, what, a.body).WithReason("unusable")
+}
+
+// breach is the error of an item that belongs to somebody else.
+func breach(route string, a *answer, cube, found string) *abi.Error {
+	return failure(abi.CodeIsolationBreach, route, 200, "asked for cube "+cube+", and the answer holds an item of "+strconv.Quote(found), a.body).
+		WithHint("with GRAPH_DB_BACKEND=neo4j the server needs MOS_NEO4J_SHARED_DB=true, or it keeps no cubes apart")
+}
+
+// object writes a JSON object.
+func object(fields func(e *jx.Encoder)) []byte {
+	var e jx.Encoder
+	e.ObjStart()
+	fields(&e)
+	e.ObjEnd()
+	return e.Bytes()
+}
+
+func putText(e *jx.Encoder, name, value string) {
+	e.FieldStart(name)
+	e.Str(value)
+}
+
+func putNumber(e *jx.Encoder, name string, value int64) {
+	e.FieldStart(name)
+	e.Int64(value)
+}
+
+func putBool(e *jx.Encoder, name string, value bool) {
+	e.FieldStart(name)
+	e.Bool(value)
+}
+
+func putTexts(e *jx.Encoder, name string, values ...string) {
+	e.FieldStart(name)
+	e.ArrStart()
+	for _, value := range values {
+		e.Str(value)
+	}
+	e.ArrEnd()
+}
