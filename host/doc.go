@@ -9,7 +9,7 @@
 //
 // Every error that comes back is an *abi.Error. A Host, its Slots and everything reached through them are safe for concurrent use.
 //
-// Reading order: load.go (bytes to Module), provider.go and pool.go (Module and configuration to instances), call.go (one call end to end), the
-// hostcall files (one per import), contract.go (the slot's outer border), scope.go, write.go, read.go and reset.go (the contract), swap.go, manifest.go; the tape
-// files and replay.go (what is recorded, and played again).
+// Reading order: load.go (bytes to Module), interrupt.go (how a guest is stopped), provider.go and pool.go (Module and configuration to instances), call.go (one
+// call end to end), the hostcall files (one per import), contract.go (the slot's outer border), scope.go, write.go, read.go and reset.go (the contract), swap.go,
+// manifest.go; the tape files and replay.go (what is recorded, and played again).
 package host

@@ -48,6 +48,7 @@ type body struct {
 	groups uint32 // that number
 	code   wasmbin.Reader
 	bulk   bool // it has instructions that work on many bytes
+	weight int  // of all its instructions
 	out    []byte
 }
 
@@ -88,6 +89,7 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 			return err
 		}
 		var err error
+		b.weight += weight(in.Op)
 		switch in.Op {
 		case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 			if in.Typed {
@@ -171,9 +173,9 @@ func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
 	return out, nil
 }
 
-// meter writes one body. Without need it gets no site at its entry; when it turns out too heavy for that, it is written again with one.
+// meter writes one body. A small one gets no site at its entry without need; when a path turns out too heavy for that, it is written again with one.
 func (w *rewriter) meter(f int, b *body) error {
-	checked := w.graph.recursive(f)
+	checked := w.graph.recursive(f) || b.weight > 2*inlined
 	m := &writer{rewriter: w, body: b, checked: checked}
 	if err := m.write(); err != nil {
 		return err

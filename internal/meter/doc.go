@@ -18,7 +18,7 @@
 //   - Every loop header is a site, so no path without a site goes twice through the same code of one call.
 //   - A site charges the heaviest path from the sites before it. Where such a path would exceed stretch units, another site is added.
 //   - A function that could come to be active twice (a cycle in the graph of calls, where call_indirect may reach what any element segment or ref.func names
-//     under its type), or whose paths weigh more than inlined units, has a site at its entry. Before calling one at most beforeCall units are uncharged, and
+//     under its type), or that is large, or has a path of more than inlined units, has a site at its entry. Before calling one at most beforeCall units are uncharged, and
 //     its own entry charges them; it returns with at most atExit units uncharged, so unwinding a deep stack is bounded by its depth times atExit.
 //   - Other functions are charged to their callers like instructions. They call each other in no cycle, so the remainder is bounded by the size of the module.
 //   - memory.fill, copy and init and their like for tables charge their length before they begin. memory.grow, table.grow and calls of imports set the count to

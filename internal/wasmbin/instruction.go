@@ -84,14 +84,26 @@ type Instruction struct {
 // Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several memories, exceptions, relaxed SIMD, typed
 // references). Which of the instructions of 2.0 may stand where is not checked.
 func (r *Reader) Instruction(in *Instruction) error {
-	in.Index, in.Typed, in.Labels = 0, false, in.Labels[:0]
+	in.Index, in.Typed = 0, false
+	if len(in.Labels) > 0 { // a store of a pointer at each instruction would cost more than reading it
+		in.Labels = in.Labels[:0]
+	}
 	start := r.pos
 	c, err := r.Byte("instruction")
 	if err != nil {
 		return err
 	}
 	in.Op = Opcode(c)
-	switch {
+	switch { // the frequent ones first
+	case c >= 0x20 && c <= 0x26, c == 0x0c, c == 0x0d, c == 0x10, c == 0xd2: // locals, globals, tables; br, br_if, call, ref.func
+		in.Index, err = r.U32("index")
+		return err
+	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1: // nothing behind them
+		return nil
+	case in.Op == OpI32Const:
+		return r.signed(5, "i32 constant")
+	case c >= 0x28 && c <= 0x3e:
+		return r.memoryArgument()
 	case c == 0xfc || c == 0xfd:
 		n, err := r.U32("instruction")
 		if err != nil {
@@ -122,27 +134,18 @@ func (r *Reader) Instruction(in *Instruction) error {
 		}
 		_, err := r.ValueType()
 		return err
-	case c >= 0x28 && c <= 0x3e:
-		return r.memoryArgument()
 	case c == 0x43:
 		_, err = r.Bytes(4, "f32 constant")
 		return err
 	case c == 0x44:
 		_, err = r.Bytes(8, "f64 constant")
 		return err
-	case in.Op == OpI32Const:
-		return r.signed(5, "i32 constant")
 	case in.Op == OpI64Const:
 		return r.signed(10, "i64 constant")
-	case in.Op == OpBr, in.Op == OpBrIf, in.Op == OpCall, c >= 0x20 && c <= 0x26, in.Op == OpRefFunc:
-		in.Index, err = r.U32("index")
-		return err
 	case in.Op == OpMemorySize, in.Op == OpMemoryGrow:
 		return r.oneOf("memory", 0)
 	case in.Op == OpRefNull:
 		return r.oneOf("type of a reference", byte(FuncRef), byte(ExternRef))
-	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1:
-		return nil
 	}
 	r.pos = start
 	return r.Errorf("instruction 0x%02x is not one of WebAssembly 2.0", c)

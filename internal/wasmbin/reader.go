@@ -41,6 +41,10 @@ func (r *Reader) Byte(field string) (byte, error) {
 
 // U32 reads an unsigned LEB128 number of at most 32 bits and five bytes.
 func (r *Reader) U32(field string) (uint32, error) {
+	if r.pos < len(r.data) && r.data[r.pos] < 0x80 { // most are of one byte
+		r.pos++
+		return uint32(r.data[r.pos-1]), nil
+	}
 	var value uint64
 	for i := range 5 {
 		if r.pos+i >= len(r.data) {
