@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,19 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// set changes what the backend answers, sent is what reached it.
+func (s *scripted) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *scripted) sent() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.posted)
+}
+
 // clock is a clock that a test moves.
 type clock struct{ ms atomic.Int64 }
 
@@ -75,11 +89,11 @@ func scriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *clock) {
 func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 409, 413, 422, 429} {
 		s, b, _ := scriptedSlot(t, Options{})
-		b.post = func(string) int { return status }
+		b.set(func() { b.post = func(string) int { return status } })
 		_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 		e := requireCode(t, err, abi.CodeBackend)
 		assert.NotContains(t, e.Hint, "not known whether")
-		b.post, b.find = nil, "panic: it is not asked"
+		b.set(func() { b.post, b.find = nil, "panic: it is not asked" })
 		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 		require.NoError(t, err)
 		assert.Equal(t, abi.StatusCommitted, r.Status, "status %d: sent again without asking", status)
@@ -128,9 +142,9 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 			}
 			_, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
 			requireCode(t, err, c.code, "record it again: the host asks the backend")
-			sent := len(b.posted)
+			sent := len(b.sent())
 			for _, doubt := range []string{foundUnknown, foundAbsent, "partial b"} {
-				b.find = doubt
+				b.set(func() { b.find = doubt })
 				r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
 				require.NoError(t, err)
 				assert.Equal(t, abi.StatusUncertain, r.Status, doubt)
@@ -138,13 +152,13 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 				assert.True(t, strings.HasPrefix(r.Warnings[0], warnUncertain), r.Warnings[0])
 				assert.Len(t, r.Trace.IO, 1, "the look-up is a native call like others")
 			}
-			assert.Len(t, b.posted, sent, "nothing is sent while an earlier request can still land")
+			assert.Len(t, b.sent(), sent, "nothing is sent while an earlier request can still land")
 			clock.add(3001 * time.Millisecond)
-			b.post, b.find = nil, "partial b"
+			b.set(func() { b.post, b.find = nil, "partial b" })
 			r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusCommitted, r.Status)
-			assert.Equal(t, []string{"e/b"}, b.posted[sent:], "only what is missing is sent")
+			assert.Equal(t, []string{"e/b"}, b.sent()[sent:], "only what is missing is sent")
 		})
 	}
 }
@@ -178,22 +192,22 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	third, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Empty(t, third.Trace.IO, "once found it is known")
-	assert.Empty(t, b.posted)
+	assert.Empty(t, b.sent())
 }
 
 func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{})
 	withoutCapability(s, abi.OpFindEvent)
-	b.post = func(string) int { return 502 }
+	b.set(func() { b.post = func(string) int { return 502 } })
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
 	clock.add(time.Hour)
-	b.post = nil
+	b.set(func() { b.post = nil })
 	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Equal(t, warnNoFind, r.Warnings[0])
-	assert.Len(t, b.posted, 1)
+	assert.Len(t, b.sent(), 1)
 	r, err = s.RecordEvent(context.Background(), event("f", "deliver a; status partial"))
 	require.NoError(t, err)
 	assert.Contains(t, r.Warnings, warnNoFind)
@@ -213,10 +227,10 @@ func withoutCapability(s *Slot, op string) {
 
 func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{})
-	b.post = func(string) int { return 500 }
+	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(context.Background(), event("2", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
-	b.post, b.find = nil, foundAbsent
+	b.set(func() { b.post, b.find = nil, foundAbsent })
 	clock.add(4 * time.Second)
 	out, err := s.RecordEvents(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"), *event("3", "deliver a")}})
 	require.NoError(t, err)
@@ -224,16 +238,16 @@ func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
 		require.NotNil(t, r.Receipt)
 		assert.Equal(t, abi.StatusCommitted, r.Receipt.Status)
 	}
-	assert.Equal(t, []string{"2/a", "1/a", "2/a", "3/a"}, b.posted, "in their order")
+	assert.Equal(t, []string{"2/a", "1/a", "2/a", "3/a"}, b.sent(), "in their order")
 }
 
 func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{})
-	b.post = func(string) int { return 500 }
+	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
 	clock.add(-24 * time.Hour)
-	b.post, b.find = nil, foundAbsent
+	b.set(func() { b.post, b.find = nil, foundAbsent })
 	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
@@ -263,10 +277,10 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	for i := range 50 {
 		told(t, s, fmt.Sprint("old ", i), "deliver a")
 	}
-	b.post = func(string) int { return 500 }
+	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(ctx, event("doubtful", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
-	b.post, b.find = nil, foundAbsent
+	b.set(func() { b.post, b.find = nil, foundAbsent })
 	clock.add(2 * time.Hour)
 	for i := range 6 {
 		told(t, s, fmt.Sprint("new ", i), "deliver a")
@@ -274,17 +288,17 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	kept := 0
 	require.NoError(t, s.host.eachRecord(ctx, tableLedger, nil, func(state.KeyValue) error { kept++; return nil }))
 	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
-	sent := len(b.posted)
-	b.find = foundPresent
+	sent := len(b.sent())
+	b.set(func() { b.find = foundPresent })
 	r, err := s.RecordEvent(ctx, event("old 7", "deliver a"))
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate)
-	assert.Len(t, b.posted, sent)
-	b.find = foundAbsent
+	assert.Len(t, b.sent(), sent)
+	b.set(func() { b.find = foundAbsent })
 	r, err = s.RecordEvent(ctx, event("really new", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, r.Duplicate)
-	assert.Len(t, b.posted, sent+1)
+	assert.Len(t, b.sent(), sent+1)
 }
 
 func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
@@ -312,13 +326,15 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
 	require.NoError(t, err)
 
-	b.ready = `{"status":"pending","event_ids":{"pending":["1","2","3","4"]},"method":"script"}`
+	b.set(func() { b.ready = `{"status":"pending","event_ids":{"pending":["1","2","3","4"]},"method":"script"}` })
 	assert.Equal(t, abi.ReadinessPending, look().Status)
-	b.ready = `{"status":"failed","event_ids":{"lost":["2"],"failed":["3"],"empty":["4"],"pending":["1"]},"method":"script"}`
+	b.set(func() {
+		b.ready = `{"status":"failed","event_ids":{"lost":["2"],"failed":["3"],"empty":["4"],"pending":["1"]},"method":"script"}`
+	})
 	assert.Equal(t, abi.ReadinessFailed, look().Status)
-	b.ready = `{"status":"ready","event_ids":{},"method":"script"}`
+	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
 	r := look()
-	assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again")
+	b.set(func() { assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again") })
 	assert.Equal(t, abi.ReadinessFailed, r.Status, "what was lost stays so until it is recorded again")
 	assert.Equal(t, []string{"2"}, r.EventIDs.Lost)
 	assert.Equal(t, []string{"3"}, r.EventIDs.Failed)
@@ -339,7 +355,7 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{})
 	ctx := context.Background()
-	b.post = func(string) int { return 500 }
+	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
 	look := func() *abi.BackendReadiness {
@@ -348,7 +364,7 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	b.find = foundAbsent
+	b.set(func() { b.find = foundAbsent })
 	r := look()
 	assert.Equal(t, abi.ReadinessPending, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Unknown)
@@ -356,7 +372,7 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	r = look()
 	assert.Equal(t, abi.ReadinessFailed, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Lost)
-	b.post = nil
+	b.set(func() { b.post = nil })
 	w, err := s.RecordEvent(ctx, event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, w.Duplicate, "what is lost is sent again")
@@ -403,7 +419,7 @@ func TestScopeIsReadOnlyByItself(t *testing.T) {
 func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {
 	s, b, _ := scriptedSlot(t, Options{})
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	b.post = func(string) int { close(arrived); <-goOn; return 200 }
+	b.set(func() { b.post = func(string) int { close(arrived); <-goOn; return 200 } })
 	done := make(chan *abi.WriteReceipt)
 	go func() {
 		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
