@@ -1,0 +1,197 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/testenv/llm"
+)
+
+// Env owns what one run starts: a temporary folder with data and logs, and the processes. Use New, and Close at the end.
+type Env struct {
+	// Dir is the temporary folder; Dir/logs has one file a process. Close removes it, unless Keep says otherwise.
+	Dir string
+	// Cache is the folder with what is installed; it outlives the run.
+	Cache string
+	// Stub is the model and the embedder, unless Options.Endpoint names another.
+	Stub *llm.Server
+
+	endpoint Endpoint
+	out      io.Writer
+	keep     bool
+	began    time.Time
+
+	mu      sync.Mutex
+	ending  []func() error // run in reverse
+	running []*process
+}
+
+// Options of New; the zero value works silently with the stub.
+type Options struct {
+	// Out is told what is being done. nil: nobody.
+	Out io.Writer
+	// Endpoint is an OpenAI-compatible endpoint to use instead of the stub.
+	Endpoint *Endpoint
+	// Keep leaves the temporary folder in place on Close.
+	Keep bool
+}
+
+// Endpoint is an OpenAI-compatible endpoint.
+type Endpoint struct {
+	// BaseURL ends in /v1, as OpenAI's clients want it.
+	BaseURL string
+	APIKey  string
+	// Model for chats and EmbeddingModel, with its Dimensions.
+	Model, EmbeddingModel string
+	Dimensions            int
+}
+
+// New makes the folder and starts the stub.
+func New(options Options) (*Env, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "memhost-live-")
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{Dir: dir, Cache: cache, out: options.Out, keep: options.Keep, began: time.Now()}
+	if e.out == nil {
+		e.out = io.Discard
+	}
+	// Servers that refuse to run as root (PostgreSQL) must reach their folders below this one.
+	if err := errors.Join(os.Chmod(dir, 0o711), os.MkdirAll(e.logs(), 0o755)); err != nil {
+		return nil, err
+	}
+	if options.Endpoint != nil {
+		e.endpoint = *options.Endpoint
+		return e, nil
+	}
+	if err := e.startStub(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// startStub serves package llm in this process, on a free port of the loopback address.
+func (e *Env) startStub() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	e.Stub = llm.New(llm.Options{})
+	server := &http.Server{Handler: e.Stub, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	e.onClose(func() error {
+		e.Stub.ClearFaults()
+		return server.Close()
+	})
+	e.endpoint = Endpoint{BaseURL: fmt.Sprintf("http://%s/v1", listener.Addr()), APIKey: "stub", Model: "stub-chat", EmbeddingModel: "stub-embedding"}
+	return nil
+}
+
+// Close ends all processes, newest first, and removes the temporary folder. It may be called more than once.
+func (e *Env) Close() error {
+	e.mu.Lock()
+	ending := e.ending
+	e.ending = nil
+	e.mu.Unlock()
+	var errs []error
+	for i := len(ending) - 1; i >= 0; i-- {
+		errs = append(errs, ending[i]())
+	}
+	if !e.keep {
+		errs = append(errs, os.RemoveAll(e.Dir))
+	}
+	return errors.Join(errs...)
+}
+
+// Wait returns when the context ends (nil) or a process ends by itself (an error that names it).
+func (e *Env) Wait(ctx context.Context) error {
+	e.mu.Lock()
+	running := append([]*process(nil), e.running...)
+	e.mu.Unlock()
+	ended := make(chan *process, len(running))
+	for _, p := range running {
+		go func() {
+			select {
+			case <-p.done:
+				ended <- p
+			case <-ctx.Done():
+			}
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-ended:
+		return fmt.Errorf("%s ended by itself; its log is %s\n%s", p.name, p.logFile, tail(p.logFile, 15))
+	}
+}
+
+func (e *Env) logs() string { return filepath.Join(e.Dir, "logs") }
+
+// Logs is the folder with a log file for each process.
+func (e *Env) Logs() string { return e.logs() }
+
+func (e *Env) onClose(f func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ending = append(e.ending, f)
+}
+
+// say tells what is being done, with the seconds since the start.
+func (e *Env) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(e.out, "%6.1f s  %s\n", time.Since(e.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// freePort asks the system for a port that nobody listens on at present.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// cacheDir is memhost/live in the user's cache folder. Root's is closed to the account that PostgreSQL runs as, so root's is /var/cache/memhost.
+func cacheDir() (string, error) {
+	base := "/var/cache"
+	if os.Geteuid() != 0 {
+		var err error
+		if base, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(base, "memhost", "live")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// repository is the root of this module: the folder with go.mod, from the working directory upwards.
+func repository() (string, error) {
+	at, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/memhost/memhost\n") {
+			return at, nil
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return "", errors.New("run this inside memhost's repository: no go.mod of it here or above")
+		}
+		at = parent
+	}
+}

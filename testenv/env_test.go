@@ -1,0 +1,115 @@
+//go:build linux
+
+package testenv
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newEnv(t *testing.T) *Env {
+	t.Helper()
+	dir := t.TempDir()
+	e := &Env{Dir: filepath.Join(dir, "run"), Cache: filepath.Join(dir, "cache"), out: &strings.Builder{}, began: time.Now()}
+	require.NoError(t, errors.Join(os.MkdirAll(e.logs(), 0o755), os.MkdirAll(e.Cache, 0o755)))
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+func TestInstalledFillsOnceAndAgainAfterAFailure(t *testing.T) {
+	e, fills := newEnv(t), 0
+	fill := func(dir string) error {
+		fills++
+		require.NoFileExists(t, filepath.Join(dir, "half"), "what a failed fill left is gone")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "half"), nil, 0o644))
+		if fills == 1 {
+			return errors.New("no network")
+		}
+		return nil
+	}
+	_, err := e.installed("x", "recipe 1", fill)
+	require.ErrorContains(t, err, "no network")
+	first, err := e.installed("x", "recipe 1", fill)
+	require.NoError(t, err)
+	again, err := e.installed("x", "recipe 1", fill)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, 2, fills)
+	other, err := e.installed("x", "recipe 2", fill)
+	require.NoError(t, err)
+	require.NotEqual(t, first, other, "another recipe is another folder")
+}
+
+func TestAProcessEndsWithItsEnv(t *testing.T) {
+	e := newEnv(t)
+	p, err := e.start(command{name: "sleeper", args: []string{"sh", "-c", "sleep 1000 & wait"}})
+	require.NoError(t, err)
+	group := p.cmd.Process.Pid
+	require.NoError(t, e.Close())
+	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }, 5*time.Second, 5*time.Millisecond, "its children too")
+	require.NoDirExists(t, e.Dir)
+}
+
+func TestAProcessThatDoesNotEndIsKilled(t *testing.T) {
+	e := newEnv(t)
+	p, err := e.start(command{name: "deaf", args: []string{"sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"}})
+	require.NoError(t, err)
+	require.NoError(t, e.ready(t.Context(), p, 5*time.Second, func(context.Context) error {
+		if text, _ := os.ReadFile(p.logFile); len(text) == 0 {
+			return errors.New("not up")
+		}
+		return nil
+	}))
+	require.ErrorContains(t, p.end(syscall.SIGTERM, 50*time.Millisecond), "deaf did not end")
+}
+
+func TestReadyShowsTheLogOfAProcessThatEnded(t *testing.T) {
+	e := newEnv(t)
+	p, err := e.start(command{name: "broken", args: []string{"sh", "-c", "echo the port is taken; exit 3"}})
+	require.NoError(t, err)
+	err = e.ready(t.Context(), p, 5*time.Second, func(context.Context) error { return errors.New("no answer") })
+	require.ErrorContains(t, err, "broken ended before it was ready")
+	require.ErrorContains(t, err, "the port is taken")
+}
+
+func TestServersGetACleanEnvironment(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://proxy.example")
+	t.Setenv("OPENAI_API_KEY", "mine")
+	e := newEnv(t)
+	p, err := e.start(command{name: "env", args: []string{"env"}, env: []string{"OPENAI_API_KEY=stub"}})
+	require.NoError(t, err)
+	<-p.done
+	text, err := os.ReadFile(p.logFile)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "proxy.example")
+	require.Contains(t, string(text), "OPENAI_API_KEY=stub")
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := newEnv(t).tool(t.Context(), "no-such-program", "some-package")
+	require.ErrorContains(t, err, "no-such-program is missing")
+	require.ErrorContains(t, err, "some-package")
+}
+
+func TestAnUnknownBackendListsTheNames(t *testing.T) {
+	_, err := Start(t.Context(), newEnv(t), "honcho")
+	require.ErrorContains(t, err, "mem0, memos, memos:community")
+}
+
+func TestTheStubServesAndTheFolderGoes(t *testing.T) {
+	e, err := New(Options{})
+	require.NoError(t, err)
+	require.NoError(t, answers(e.endpoint.BaseURL+"/models")(t.Context()))
+	require.NoError(t, e.Close())
+	require.Error(t, answers(e.endpoint.BaseURL+"/models")(t.Context()))
+	require.NoDirExists(t, e.Dir)
+}

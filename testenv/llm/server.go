@@ -1,0 +1,448 @@
+package llm
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server answers as an OpenAI-compatible endpoint; it is an http.Handler. Use New.
+type Server struct {
+	options Options
+	mux     *http.ServeMux
+	faults  faults
+
+	mu     sync.Mutex
+	log    []Entry
+	counts Counts
+	number int
+}
+
+// Options of a server; the zero value serves.
+type Options struct {
+	// Dimensions of an embedding whose request names none. 0: what the model name says as OpenAI has it (text-embedding-3-large 3072), else 1536.
+	Dimensions int
+	// Now gives the times of the log and of the answers. nil: time.Now.
+	Now func() time.Time
+	// Keep bounds the log; the counts go on. 0: 10000.
+	Keep int
+}
+
+// Entry of the log: one request.
+type Entry struct {
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	// Kind is chat, responses, embeddings, rerank or models; Purpose says what a rule took it for (mem0.extract, graphiti.edges, unknown, ...).
+	Kind    string `json:"kind"`
+	Purpose string `json:"purpose"`
+	Model   string `json:"model,omitempty"`
+	// Inputs of an embedding request; Tokens are rough counts.
+	Inputs           int    `json:"inputs,omitempty"`
+	PromptTokens     int    `json:"prompt_tokens,omitempty"`
+	CompletionTokens int    `json:"completion_tokens,omitempty"`
+	Fault            Mode   `json:"fault,omitempty"`
+	Prompt           string `json:"prompt,omitempty"`
+	Answer           string `json:"answer,omitempty"`
+}
+
+// Counts of requests since the start or the last ClearLog: of chats, of embedding requests, and by purpose.
+type Counts struct {
+	LLM        int            `json:"llm"`
+	Embeddings int            `json:"embeddings"`
+	ByPurpose  map[string]int `json:"by_purpose"`
+}
+
+// New makes a server without faults.
+func New(options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Keep == 0 {
+		options.Keep = 10000
+	}
+	s := &Server{options: options, mux: http.NewServeMux()}
+	for _, prefix := range []string{"/v1", ""} {
+		s.mux.HandleFunc("POST "+prefix+"/chat/completions", s.chat)
+		s.mux.HandleFunc("POST "+prefix+"/responses", s.responses)
+		s.mux.HandleFunc("POST "+prefix+"/embeddings", s.embeddings)
+		s.mux.HandleFunc("POST "+prefix+"/rerank", s.rerank)
+		s.mux.HandleFunc("GET "+prefix+"/models", s.models)
+	}
+	s.mux.HandleFunc("GET /admin/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.faults.all()) })
+	s.mux.HandleFunc("POST /admin/faults", s.postFaults)
+	s.mux.HandleFunc("DELETE /admin/faults", func(w http.ResponseWriter, _ *http.Request) { s.ClearFaults(); w.WriteHeader(http.StatusNoContent) })
+	s.mux.HandleFunc("GET /admin/log", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Log()) })
+	s.mux.HandleFunc("DELETE /admin/log", func(w http.ResponseWriter, _ *http.Request) { s.ClearLog(); w.WriteHeader(http.StatusNoContent) })
+	s.mux.HandleFunc("GET /admin/counts", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Counts()) })
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Fail sets faults beside those already there; the first that matches acts. The error names an unknown mode.
+func (s *Server) Fail(list ...Fault) error { return s.faults.add(list...) }
+
+// ClearFaults removes all faults and lets held requests go on.
+func (s *Server) ClearFaults() { s.faults.clear() }
+
+// Log of the newest requests (Options.Keep), oldest first.
+func (s *Server) Log() []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Entry{}, s.log...)
+}
+
+// Counts since the start or the last ClearLog.
+func (s *Server) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counts
+	c.ByPurpose = map[string]int{}
+	for purpose, n := range s.counts.ByPurpose {
+		c.ByPurpose[purpose] = n
+	}
+	return c
+}
+
+// ClearLog starts the counts anew.
+func (s *Server) ClearLog() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log, s.counts = nil, Counts{}
+}
+
+func (s *Server) record(e Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number++
+	e.Number, e.At = s.number, s.options.Now().UTC()
+	s.log = append(s.log, e)
+	if s.counts.ByPurpose == nil {
+		s.counts.ByPurpose = map[string]int{}
+	}
+	s.counts.ByPurpose[e.Purpose]++
+	switch e.Kind {
+	case "chat", "responses":
+		s.counts.LLM++
+	case "embeddings":
+		s.counts.Embeddings++
+	}
+	if over := len(s.log) - s.options.Keep; over > 0 {
+		s.log = append(s.log[:0:0], s.log[over:]...)
+	}
+}
+
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
+	var list []Fault
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err := json.Unmarshal(body, &list); err != nil {
+		var one Fault
+		if json.Unmarshal(body, &one) != nil {
+			writeError(w, 400, "a fault, or a list of faults: "+err.Error())
+			return
+		}
+		list = []Fault{one}
+	}
+	if err := s.Fail(list...); err != nil {
+		writeError(w, 400, err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func readBody[T any](w http.ResponseWriter, r *http.Request) (*T, bool) {
+	var v T
+	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<20)).Decode(&v); err != nil {
+		writeError(w, 400, "the body is not JSON of this route: "+err.Error())
+		return nil, false
+	}
+	return &v, true
+}
+
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	request, ok := readBody[chatRequest](w, r)
+	if !ok {
+		return
+	}
+	p := request.prompt()
+	answer, finish, choice, fault, done := s.answer(w, r, "chat", p)
+	if done {
+		return
+	}
+	if p.Stream && choice {
+		s.stream(w, p, answer, finish)
+		return
+	}
+	message := map[string]any{"role": "assistant", "content": answer.Text, "refusal": nil}
+	if len(answer.Calls) > 0 {
+		message["tool_calls"] = wireCalls(answer.Calls, false)
+		if answer.Text == "" {
+			message["content"] = nil
+		}
+	}
+	choices := []any{}
+	if choice {
+		choices = append(choices, map[string]any{"index": 0, "finish_reason": finish, "message": message, "logprobs": logprobs(p, answer)})
+	}
+	body := map[string]any{"id": s.id("chatcmpl"), "object": "chat.completion", "created": s.options.Now().Unix(), "model": p.Model, "choices": choices, "usage": usage(p, answer)}
+	s.send(w, body, fault)
+}
+
+// answer asks the rules, logs the request and applies a fault. done: the fault answered the request.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, kind string, p *Prompt) (answer Answer, finish string, choice bool, fault *activeFault, done bool) {
+	purpose, answer := Reply(p)
+	fault = s.faults.take(kind, purpose, p.Forced)
+	entry := Entry{Kind: kind, Purpose: purpose, Model: p.Model, PromptTokens: tokens(p.Text()), Prompt: p.Text()}
+	finish, choice = "stop", true
+	if len(answer.Calls) > 0 {
+		finish = "tool_calls"
+	}
+	if fault != nil {
+		entry.Fault = fault.Mode
+		if fault.Mode == Down || fault.Mode == Slow || fault.Mode == Status || fault.Mode == NoForcedTool {
+			s.record(entry)
+			return answer, finish, choice, fault, fault.spoilExchange(r.Context(), w)
+		}
+		answer, finish, choice = fault.spoilAnswer(p, answer)
+	}
+	entry.Answer = answer.Text
+	for _, c := range answer.Calls {
+		entry.Answer += c.Name + " " + c.Arguments
+	}
+	entry.CompletionTokens = tokens(entry.Answer)
+	s.record(entry)
+	if fault != nil && fault.spoilExchange(r.Context(), w) {
+		return answer, finish, choice, fault, true
+	}
+	return answer, finish, choice, fault, false
+}
+
+// send writes the whole answer at once: a header that is sent before the body costs a client 40 ms (Nagle's algorithm and delayed acknowledgement).
+func (s *Server) send(w http.ResponseWriter, body any, fault *activeFault) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		writeError(w, 500, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+	if fault != nil && fault.Mode == CutBody {
+		text = text[:len(text)/2]
+	}
+	_, _ = w.Write(text)
+}
+
+// stream sends the answer as server-sent events: a few words a chunk.
+func (s *Server) stream(w http.ResponseWriter, p *Prompt, answer Answer, finish string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	id := s.id("chatcmpl")
+	chunk := func(delta map[string]any, finish any, usage any) {
+		body := map[string]any{"id": id, "object": "chat.completion.chunk", "created": s.options.Now().Unix(), "model": p.Model,
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}
+		if usage != nil {
+			body["usage"] = usage
+		}
+		text, _ := json.Marshal(body)
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", text)
+	}
+	chunk(map[string]any{"role": "assistant", "content": ""}, nil, nil)
+	for _, word := range strings.SplitAfter(answer.Text, " ") {
+		if word != "" {
+			chunk(map[string]any{"content": word}, nil, nil)
+		}
+	}
+	if len(answer.Calls) > 0 {
+		chunk(map[string]any{"tool_calls": wireCalls(answer.Calls, true)}, nil, nil)
+	}
+	chunk(map[string]any{}, finish, usage(p, answer))
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+	request, ok := readBody[responsesRequest](w, r)
+	if !ok {
+		return
+	}
+	p, err := request.prompt()
+	if err != nil {
+		writeError(w, 400, "input: "+err.Error())
+		return
+	}
+	answer, finish, choice, fault, done := s.answer(w, r, "responses", p)
+	if done {
+		return
+	}
+	output := []any{}
+	if choice {
+		output = append(output, map[string]any{"type": "message", "id": s.id("msg"), "role": "assistant", "status": "completed",
+			"content": []any{map[string]any{"type": "output_text", "text": answer.Text, "annotations": []any{}}}})
+	}
+	status := "completed"
+	if finish == "length" {
+		status = "incomplete"
+	}
+	in, out := tokens(p.Text()), tokens(answer.Text)
+	s.send(w, map[string]any{"id": s.id("resp"), "object": "response", "created_at": s.options.Now().Unix(), "model": p.Model, "status": status,
+		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "output": output, "error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{},
+		"usage": map[string]any{"input_tokens": in, "output_tokens": out, "total_tokens": in + out, "input_tokens_details": map[string]any{"cached_tokens": 0},
+			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}, fault)
+}
+
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+	request, ok := readBody[embeddingRequest](w, r)
+	if !ok {
+		return
+	}
+	inputs, ok := request.inputs()
+	fault := s.faults.take("embeddings", "embeddings", false)
+	entry := Entry{Kind: "embeddings", Purpose: "embeddings", Model: request.Model, Inputs: len(inputs), PromptTokens: tokens(strings.Join(inputs, " "))}
+	dimensions := s.dimensions(request)
+	if fault != nil {
+		entry.Fault = fault.Mode
+		if fault.Mode == Dimension {
+			dimensions = max(fault.Dimension, 1)
+		}
+	}
+	s.record(entry)
+	if fault != nil && fault.spoilExchange(r.Context(), w) {
+		return
+	}
+	if !ok {
+		writeError(w, 400, "input must be a text or a list of texts")
+		return
+	}
+	if dimensions > 65536 {
+		writeError(w, 400, "dimensions: at most 65536")
+		return
+	}
+	data := make([]any, 0, len(inputs))
+	for i, text := range inputs {
+		if text == "" {
+			writeError(w, 400, fmt.Sprintf("input[%d] must not be empty", i)) // as OpenAI does
+			return
+		}
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": encodeVector(Embed(text, dimensions), request.EncodingFormat)})
+	}
+	s.send(w, map[string]any{"object": "list", "model": request.Model, "data": data,
+		"usage": map[string]any{"prompt_tokens": entry.PromptTokens, "total_tokens": entry.PromptTokens}}, fault)
+}
+
+func (s *Server) dimensions(r *embeddingRequest) int {
+	switch {
+	case r.Dimensions > 0:
+		return r.Dimensions
+	case s.options.Dimensions > 0:
+		return s.options.Dimensions
+	case r.Model == "text-embedding-3-large":
+		return 3072
+	}
+	return 1536
+}
+
+// encodeVector gives the floats, or their little-endian bytes in base64.
+func encodeVector(vector []float32, format string) any {
+	if format != "base64" {
+		return vector
+	}
+	raw := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// rerank orders documents by the cosine of their embeddings with the query's, in the shape of Cohere's POST /v1/rerank.
+func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
+	type body struct {
+		Model     string            `json:"model"`
+		Query     string            `json:"query"`
+		Documents []json.RawMessage `json:"documents"`
+		TopN      int               `json:"top_n"`
+	}
+	request, ok := readBody[body](w, r)
+	if !ok {
+		return
+	}
+	fault := s.faults.take("rerank", "rerank", false)
+	s.record(Entry{Kind: "rerank", Purpose: "rerank", Model: request.Model, Inputs: len(request.Documents)})
+	if fault != nil && fault.spoilExchange(r.Context(), w) {
+		return
+	}
+	type result struct {
+		Index int     `json:"index"`
+		Score float64 `json:"relevance_score"`
+	}
+	results := make([]result, 0, len(request.Documents))
+	query := Embed(request.Query, 1024)
+	for i, document := range request.Documents {
+		text := contentText(document)
+		if text == "" {
+			var object struct {
+				Text string `json:"text"`
+			}
+			_ = json.Unmarshal(document, &object)
+			text = object.Text
+		}
+		results = append(results, result{Index: i, Score: (Cosine(query, Embed(text, 1024)) + 1) / 2})
+	}
+	sortStable(results, func(a, b result) bool { return a.Score > b.Score })
+	if request.TopN > 0 && request.TopN < len(results) {
+		results = results[:request.TopN]
+	}
+	s.send(w, map[string]any{"id": s.id("rerank"), "results": results, "meta": map[string]any{"api_version": map[string]any{"version": "1"}}}, fault)
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, 200, map[string]any{"object": "list", "data": []any{map[string]any{"id": "stub", "object": "model", "created": 0, "owned_by": "memhost"}}})
+}
+
+func (s *Server) id(kind string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%s-%d", kind, s.number)
+}
+
+func usage(p *Prompt, a Answer) map[string]any {
+	in, out := tokens(p.Text()), tokens(a.Text)
+	for _, c := range a.Calls {
+		out += tokens(c.Arguments)
+	}
+	return map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
+}
+
+// logprobs gives a one-token answer (a cross encoder's True or False) its probability.
+func logprobs(p *Prompt, a Answer) any {
+	if a.Text != "True" && a.Text != "False" {
+		return nil
+	}
+	probability := math.Log(0.5 + 0.5*crossScore(p))
+	if a.Text == "False" {
+		probability = math.Log(1 - 0.5*crossScore(p))
+	}
+	return map[string]any{"content": []any{map[string]any{"token": a.Text, "logprob": probability, "bytes": nil,
+		"top_logprobs": []any{map[string]any{"token": a.Text, "logprob": probability, "bytes": nil}}}}}
+}
+
+func wireCalls(calls []Call, indexed bool) []wireCall {
+	out := make([]wireCall, 0, len(calls))
+	for i, c := range calls {
+		w := wireCall{ID: c.ID, Type: "function"}
+		if w.ID == "" {
+			w.ID = fmt.Sprintf("call_%d", i+1)
+		}
+		if indexed {
+			w.Index = &i
+		}
+		w.Function.Name, w.Function.Arguments = c.Name, c.Arguments
+		out = append(out, w)
+	}
+	return out
+}

@@ -1,0 +1,49 @@
+package testenv
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+//go:embed requirements/*.txt
+var requirements embed.FS
+
+// python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt; other pins ("mem0ai==2.0.18") take the place of those
+// of the same packages.
+func (e *Env) python(ctx context.Context, name string, other ...string) (string, error) {
+	pins, err := requirements.ReadFile("requirements/" + name + ".txt")
+	if err != nil {
+		return "", err
+	}
+	for _, pin := range other {
+		project, _, _ := strings.Cut(pin, "==")
+		pins = regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(project)+`==.*$`).ReplaceAll(pins, []byte(pin))
+	}
+	python, err := e.tool(ctx, "python3", "python3", "python3-venv")
+	if err != nil {
+		return "", err
+	}
+	version, err := exec.CommandContext(ctx, python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", python, err)
+	}
+	recipe := "python " + strings.TrimSpace(string(version)) + "\n" + string(pins)
+	dir, err := e.installed("python-"+name, recipe, func(dir string) error {
+		e.say("install the pinned Python packages of %s into %s (once)", name, dir)
+		list := filepath.Join(dir, "requirements.txt")
+		if err := os.WriteFile(list, pins, 0o644); err != nil {
+			return err
+		}
+		if err := e.run(ctx, command{name: "pip-" + name, args: []string{python, "-m", "venv", dir}}); err != nil {
+			return fmt.Errorf("%w\n(Debian has venv in the package python3-venv)", err)
+		}
+		return e.run(ctx, command{name: "pip-" + name, args: []string{filepath.Join(dir, "bin", "pip"), "install", "-q", "--no-deps", "--disable-pip-version-check", "-r", list}})
+	})
+	return filepath.Join(dir, "bin"), err
+}
