@@ -1,7 +1,6 @@
 package main
 
 import (
-	"sort"
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
@@ -63,14 +62,10 @@ func searchHistory(c *sdk.Call, query string) ([]nanobot.Item, int64, error) {
 			hits = append(hits, hit{seq, n, x})
 		}
 	})
-	sort.SliceStable(hits, func(i, j int) bool {
-		if hits[i].words != hits[j].words {
-			return hits[i].words > hits[j].words
-		}
-		return hits[i].seq > hits[j].seq
-	})
 	var items []nanobot.Item
-	for _, h := range hits[:min(len(hits), historyMost)] {
+	order := nanobot.Order(len(hits), func(i int) int64 { return -int64(hits[i].words)<<40 - hits[i].seq })
+	for _, at := range order[:min(len(order), historyMost)] {
+		h := hits[at]
 		items = append(items, nanobot.Item{ID: "history#" + strconv.FormatInt(h.seq, 10), Kind: "history", Title: "From the event log (HISTORY.md)", Text: h.text,
 			Created: h.at, Events: h.events})
 	}

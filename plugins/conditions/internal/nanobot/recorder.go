@@ -276,6 +276,9 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 			if !OfModel(failed) {
 				return nil, failed
 			}
+			if abi.CodeOf(failed) == abi.CodeTimeout && c.Remaining() < 1000 {
+				break // the caller's time is over, not the model's: nothing is known of it
+			}
 			s.Fail(c, failed, l.Retries)
 		}
 		if err := s.Save(c); err != nil {

@@ -1,8 +1,9 @@
 package nanobot
 
 import (
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -130,8 +131,27 @@ func Sessions(c *sdk.Call) ([]*Session, error) {
 			list = append(list, s)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].Order < list[j].Order })
-	return list, nil
+	sorted := make([]*Session, len(list))
+	for i, at := range Order(len(list), func(i int) int64 { return list[i].Order }) {
+		sorted[i] = list[at]
+	}
+	return sorted, nil
+}
+
+// Order is the indexes below n, by a number of each, the smallest in front; equal ones stay in order. It sorts texts, for which the code is there already.
+func Order(n int, by func(int) int64) []int {
+	keys := make([]string, n)
+	for i := range keys {
+		number := strconv.FormatInt(by(i)+1<<62, 16)
+		keys[i] = strings.Repeat("0", 16-len(number)) + number + strconv.Itoa(i+1<<30)
+	}
+	slices.Sort(keys)
+	at := make([]int, n)
+	for i, key := range keys {
+		index, _ := strconv.Atoi(key[16:])
+		at[i] = index - 1<<30
+	}
+	return at
 }
 
 // Save writes the mark, if nobody else has written it meanwhile.
