@@ -55,15 +55,15 @@ func serve(t testing.TB) (*llm.Server, string) {
 	return stub, server.URL
 }
 
-// slotOf opens a slot. Its clock stands until advance is called.
+// slotOf opens a slot. Its clock begins at a fixed time, and jumps when advance is called.
 func slotOf(t testing.TB, url, more string) (s *host.Slot, advance func(time.Duration)) {
 	t.Helper()
 	var mu sync.Mutex
-	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	now, began := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Now()
 	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: cache, Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		return now
+		return now.Add(time.Since(began))
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })

@@ -49,19 +49,29 @@ type Mark struct {
 	Tokens int64
 	// Checked is how many messages there were when the policy was last found satisfied.
 	Checked int64
-	// Failures since the last success; RetryAt is when the next try is due, in ms since 1970, 0 for at once.
-	Failures, RetryAt int64
-	// Code, Reason and Said tell of the last failure.
-	Code, Reason, Said string
+	// IdleTo: the messages before it are to be archived, because the session rests.
+	IdleTo int64
+	Failure
 	// Summary is what the last archive said, Summarised the session's time then.
 	Summary, Summarised string
 	version             int64
 }
 
+// Failure is what went wrong last.
+type Failure struct {
+	// Failures since the last success; RetryAt is when the next try is due, in ms since 1970, 0 for at once.
+	Failures, RetryAt int64
+	// Code, Reason and Said tell of the last one.
+	Code, Reason, Said string
+}
+
+func (f *Failure) fields() []field {
+	return []field{number("failures", &f.Failures), number("retry_at_ms", &f.RetryAt), word("error", &f.Code), word("reason", &f.Reason), word("said", &f.Said)}
+}
+
 func (m *Mark) fields() []field {
-	return []field{number("last_consolidated", &m.Pointer), number("base", &m.Base), number("tokens", &m.Tokens), number("checked", &m.Checked),
-		number("failures", &m.Failures), number("retry_at_ms", &m.RetryAt), word("error", &m.Code), word("reason", &m.Reason), word("said", &m.Said),
-		word("last_summary", &m.Summary), word("last_active", &m.Summarised)}
+	return append(m.Failure.fields(), number("last_consolidated", &m.Pointer), number("base", &m.Base), number("tokens", &m.Tokens), number("checked", &m.Checked), number("idle_to", &m.IdleTo),
+		word("last_summary", &m.Summary), word("last_active", &m.Summarised))
 }
 
 // Session is one session of the scope.
@@ -76,7 +86,7 @@ func (s *Session) Open() int64 { return s.Messages - s.Pointer }
 
 // Outstanding tells whether work waits. all: what the end of the session would bring, too.
 func (s *Session) Outstanding(all bool) bool {
-	return s.Archive > s.Pointer || s.Want > s.Checked || all && s.Messages > s.Pointer
+	return s.Archive > s.Pointer || s.IdleTo > s.Pointer || s.Want > s.Checked || all && s.Messages > s.Pointer
 }
 
 // Key is the session's name within the state.
@@ -156,7 +166,11 @@ func Order(n int, by func(int) int64) []int {
 
 // Save writes the mark, if nobody else has written it meanwhile.
 func (s *Session) Save(c *sdk.Call) error {
-	return c.Put("mark/"+s.key, encodeFields(s.Mark.fields()), s.version)
+	err := c.Put("mark/"+s.key, encodeFields(s.Mark.fields()), s.version)
+	if err == nil {
+		_, s.version, err = c.Get("mark/" + s.key)
+	}
+	return err
 }
 
 // Read returns the messages from one number to before another, and how many lines could not be read.
@@ -188,15 +202,18 @@ func (s *Session) Done(end int64, tokens int64) {
 		s.Pointer = end
 		s.Mark.Tokens += tokens
 	}
-	s.Failures, s.RetryAt, s.Code, s.Reason, s.Said = 0, 0, "", "", ""
+	s.Failure = Failure{}
 }
 
 // retryFirst and retryMost bound the pause after a failure, in ms. It doubles with each.
 const retryFirst, retryMost = 5000, 300_000
 
-// Fail notes a failure. The next try is due at once where asking again may help and retries are left, otherwise after a pause; never before the time
+// Fail notes a failure of the session's work.
+func (s *Session) Fail(c *sdk.Call, err error, retries int64) { s.Failure.note(c, err, retries) }
+
+// note notes a failure. The next try is due at once where asking again may help and retries are left, otherwise after a pause; never before the time
 // that the endpoint names.
-func (s *Session) Fail(c *sdk.Call, err error, retries int64) {
+func (s *Failure) note(c *sdk.Call, err error, retries int64) {
 	e := abi.AsError(err)
 	s.Failures++
 	s.Code, s.Reason, s.Said = string(e.Code), e.Reason, clip(e.Message, 500)
@@ -260,3 +277,29 @@ func (u *Usage) JSON() abi.Raw { return encodeFields(u.fields()) }
 func unreadable(key string) error {
 	return abi.NewError(abi.CodeUnavailable, "the state under "+strconv.Quote(key)+" is not what was stored there").WithReason("state_io")
 }
+
+// Progress is how far work beside the sessions has come.
+type Progress struct {
+	// Cursor of the last entry that was worked off, Ran when, in ms since 1970.
+	Cursor, Ran int64
+	Failure
+	version int64
+}
+
+// ReadProgress reads a progress by its key.
+func ReadProgress(c *sdk.Call, key string) (p Progress, err error) {
+	p.version, err = load(c, key, p.fields())
+	return p, err
+}
+
+func (p *Progress) fields() []field {
+	return append(p.Failure.fields(), number("cursor", &p.Cursor), number("ran_ms", &p.Ran))
+}
+
+// Save writes the progress, if nobody else has written it meanwhile.
+func (p *Progress) Save(c *sdk.Call, key string) error {
+	return c.Put(key, encodeFields(p.fields()), p.version)
+}
+
+// Fail notes a failure.
+func (p *Progress) Fail(c *sdk.Call, err error, retries int64) { p.Failure.note(c, err, retries) }
