@@ -23,7 +23,6 @@ type settings struct {
 	maxTokens  int64
 	// raw: what the model could not archive goes into the history as it is.
 	raw        bool
-	search     bool
 	ownHistory bool // recent history of the request's session only
 	maxEntries int64
 	idleMS     int64 // 0: sessions are not archived for being idle
@@ -73,8 +72,6 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			s.maxTokens, err = d.Int64()
 		case "on_failure":
 			s.raw = word() == "raw"
-		case "history_search":
-			s.search = word() == "keyword"
 		case "history_visibility":
 			s.ownHistory = word() == "session"
 		case "max_history_entries":

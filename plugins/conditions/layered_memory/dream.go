@@ -153,12 +153,15 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 		instruction = s.dream.instruction
 	}
 	turns := []nanobot.Turn{{Role: "system", Content: instruction}, {Role: "user", Content: prompt}}
-	for range s.dream.rounds {
+	for round := range s.dream.rounds {
 		answer, err := s.llm.Chat(c, nanobot.Chat{Model: s.dream.model, Turns: turns, Tools: dreamTools}, &run.usage)
 		if err != nil {
 			return err
 		}
 		if len(answer.Calls) == 0 {
+			if round == 0 && strings.TrimSpace(answer.Text) == "" {
+				return nanobot.BadOutput("the model answered Dream with nothing", 200, nil)
+			}
 			run.reason = "completed"
 			return nil
 		}

@@ -21,15 +21,6 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, r.Close(receipt)
 }
 
-// recordEvents is recordEvent for each, in order; what is due is looked at once, at the end.
-func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	r, err := recorderOf(c)
-	if err != nil {
-		return nil, err
-	}
-	return r.AddAll(batch)
-}
-
 func recorderOf(c *sdk.Call) (*nanobot.Recorder, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -151,7 +142,8 @@ func (s *settings) askIdle(c *sdk.Call) error {
 	sessions, err := nanobot.Sessions(c)
 	for _, session := range sessions {
 		if err == nil && session.Open() > 0 && nanobot.NowMS(c)-session.Arrived >= s.idleMS {
-			session.IdleTo, err = session.Messages, session.Save(c)
+			session.IdleTo = session.Messages
+			err = session.Save(c)
 		}
 	}
 	return err

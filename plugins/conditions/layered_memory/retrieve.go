@@ -15,8 +15,7 @@ const (
 	recentTokens = 8000
 )
 
-// retrieve returns the files, the history that Dream has not read, the session's last summary, and where it is configured entries that share words with the
-// query, and the tail. It asks no model and writes nothing.
+// retrieve returns the files, the history that Dream has not read, the session's last summary, and where it is configured the tail. It asks no model and writes nothing.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -39,13 +38,6 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	items = append(items, recent...)
-	if s.search {
-		found, worse, err := searchHistory(c, r.Query, recent)
-		if err != nil {
-			return nil, err
-		}
-		items, bad = append(items, found...), bad+worse
-	}
 	session, err := nanobot.FindSession(c, r.SessionID)
 	if err != nil {
 		return nil, err
@@ -108,24 +100,6 @@ func (s *settings) recent(c *sdk.Call, session string) ([]nanobot.Item, int64, e
 		items[i], items[j] = items[j], items[i]
 	}
 	return items, bad, nil
-}
-
-// searchHistory finds entries that share words with the query and are not shown yet: most words first, then the newest.
-func searchHistory(c *sdk.Call, query string, shown []nanobot.Item) ([]nanobot.Item, int64, error) {
-	var hits []entry
-	var words []int
-	bad, err := eachEntry(c, func(x entry) bool {
-		if n := nanobot.Matches(query, x.content); n > 0 && !holds(shown, x.content) {
-			hits, words = append(hits, x), append(words, n)
-		}
-		return true
-	})
-	var items []nanobot.Item
-	order := nanobot.Order(len(hits), func(i int) int64 { return -int64(words[i])<<40 - hits[i].cursor })
-	for _, at := range order[:min(len(order), 20)] {
-		items = append(items, hits[at].item("From the history"))
-	}
-	return items, bad, err
 }
 
 // formatContext formats the items of an earlier result.

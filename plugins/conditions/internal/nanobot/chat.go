@@ -210,13 +210,11 @@ func (t *Turn) encode(e *jx.Encoder) {
 		e.FieldStart("tool_calls")
 		e.ArrStart()
 		for _, call := range t.Calls {
-			e.Raw([]byte(`{"id":` + string(sdk.Text(call.ID)) + `,"type":"function","function":{"name":` + string(sdk.Text(call.Name)) + `,"arguments":`))
-			if call.Arguments.Type() == jx.String {
-				e.Raw(call.Arguments)
-			} else {
-				e.Str(string(call.Arguments))
+			arguments := call.Arguments
+			if arguments.Type() != jx.String {
+				arguments = jx.Raw(sdk.Text(string(arguments)))
 			}
-			e.Raw([]byte("}}"))
+			e.Raw([]byte(`{"id":` + string(sdk.Text(call.ID)) + `,"type":"function","function":{"name":` + string(sdk.Text(call.Name)) + `,"arguments":` + string(arguments) + "}}"))
 		}
 		e.ArrEnd()
 	}
