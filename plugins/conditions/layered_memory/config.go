@@ -45,50 +45,27 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
 	var tail, after, idle jx.Raw
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
-			return d.Null()
-		}
-		word := func() (text string) {
-			if err == nil {
-				text, err = d.Str()
+	var profile, onFailure, visibility, versioning string
+	err := nanobot.DecodeFrom(jx.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
+		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
+		nanobot.Word("on_failure", &onFailure), nanobot.Word("history_visibility", &visibility), nanobot.Number("max_history_entries", &s.maxEntries),
+		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning)),
+		func(d *jx.Decoder, key string) (err error) {
+			switch key {
+			case "llm":
+				s.llm, err = nanobot.ParseLLM(d, config.Secrets)
+			case "include_tail":
+				tail, err = d.RawAppend(nil)
+			case "idle_archive_minutes":
+				idle, err = d.RawAppend(nil)
+			case "dream":
+				after, err = s.dream.read(d)
+			default:
+				err = d.Skip()
 			}
-			return text
-		}
-		switch key {
-		case "llm":
-			s.llm, err = nanobot.ParseLLM(d, config.Secrets)
-		case "profile":
-			s.local = word() == "local"
-		case "update_policy":
-			s.policy = word()
-		case "memory_window":
-			s.window, err = d.Int64()
-		case "include_tail":
-			tail, err = d.RawAppend(nil)
-		case "max_history_messages":
-			s.maxHistory, err = d.Int64()
-		case "max_context_tokens":
-			s.maxTokens, err = d.Int64()
-		case "on_failure":
-			s.raw = word() == "raw"
-		case "history_visibility":
-			s.ownHistory = word() == "session"
-		case "max_history_entries":
-			s.maxEntries, err = d.Int64()
-		case "idle_archive_minutes":
-			idle, err = d.RawAppend(nil)
-		case "include_soul":
-			s.soul, err = d.Bool()
-		case "versioning":
-			s.versions = word() == "snapshot"
-		case "dream":
-			after, err = s.dream.read(d)
-		default:
-			err = s.tokens.Read(d, key)
-		}
-		return err
-	})
+			return err
+		})
+	s.local, s.raw, s.ownHistory, s.versions = profile == "local", onFailure != "retry", visibility == "session", versioning != "off"
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of layered_memory: "+err.Error())
 	}
@@ -109,42 +86,18 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 func (b *dreaming) read(d *jx.Decoder) (after jx.Raw, err error) {
-	err = d.Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
-			return d.Null()
-		}
-		switch key {
-		case "enabled":
-			var on bool
-			on, err = d.Bool()
-			b.on = b.on && on
-		case "mode":
-			var mode string
-			mode, err = d.Str()
-			b.on, b.twoPhase = b.on && mode != "off", mode == "two_phase"
-		case "interval_h":
-			var hours float64
-			hours, err = d.Float64()
-			b.intervalMS = int64(hours * 3600_000)
-		case "after_session":
-			after, err = d.RawAppend(nil)
-		case "max_entries":
-			b.batch, err = d.Int64()
-		case "entry_chars":
-			b.entryChars, err = d.Int()
-		case "file_chars":
-			b.fileChars, err = d.Int()
-		case "max_iterations":
-			b.rounds, err = d.Int64()
-		case "model":
-			b.model, err = d.Str()
-		case "instruction":
-			b.instruction, err = d.Str()
-		default:
-			err = d.Skip()
+	mode, hours, entry, file := "", 2.0, int64(b.entryChars), int64(b.fileChars)
+	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours),
+		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
+		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jx.Decoder, key string) error {
+		raw, err := d.RawAppend(nil)
+		if key == "after_session" {
+			after = raw
 		}
 		return err
 	})
+	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
+	b.entryChars, b.fileChars = int(entry), int(file)
 	return after, err
 }
 

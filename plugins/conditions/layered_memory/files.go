@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
@@ -106,25 +104,11 @@ func appendHistory(c *sdk.Call, x entry, most int) (int64, error) {
 	return next, c.Put("cursor", []byte(strconv.FormatInt(next, 10)), version)
 }
 
-func (x *entry) encode() []byte {
-	var e jx.Encoder
-	e.ObjStart()
-	e.FieldStart("cursor")
-	e.Int64(x.cursor)
-	e.FieldStart("timestamp")
-	e.Str(x.at)
-	e.FieldStart("content")
-	e.Str(x.content)
-	if x.session != "" {
-		e.FieldStart("session_key")
-		e.Str(x.session)
-	}
-	if len(x.events) > 0 {
-		e.FieldStart("events")
-		nanobot.WriteList(&e, x.events)
-	}
-	e.ObjEnd()
-	return e.Bytes()
+func (x *entry) encode() []byte { return nanobot.Encode(x.fields()...) }
+
+func (x *entry) fields() []nanobot.Field {
+	return []nanobot.Field{nanobot.Number("cursor", &x.cursor), nanobot.Word("timestamp", &x.at), nanobot.Word("content", &x.content),
+		nanobot.Word("session_key", &x.session), nanobot.List("events", &x.events)}
 }
 
 // nextCursor is one more than the largest of the key cursor and the last line, or than the largest of all lines where that has none.
@@ -150,41 +134,11 @@ func nextCursor(c *sdk.Call) (next, version int64, err error) {
 	return issued + 1, version, err
 }
 
-// decodeEntry reads a line. One without a valid cursor, time and content is none.
+// decodeEntry reads a line. One without a valid cursor and a time is none.
 func decodeEntry(data []byte) (x entry, ok bool) {
 	x.cursor = -1
-	texts := 0
-	err := jx.DecodeBytes(data).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "cursor" && d.Next() == jx.Number:
-			var n jx.Num
-			n, err = d.Num()
-			if v, bad := strconv.ParseInt(n.String(), 10, 64); bad == nil {
-				x.cursor = v
-			}
-		case key == "timestamp" && d.Next() == jx.String:
-			texts++
-			x.at, err = d.Str()
-		case key == "content" && d.Next() == jx.String:
-			texts++
-			x.content, err = d.Str()
-		case key == "session_key" && d.Next() == jx.String:
-			x.session, err = d.Str()
-		case key == "session_key" && d.Next() != jx.Null:
-			texts--
-			err = d.Skip()
-		case key == "events" && d.Next() == jx.Array:
-			err = d.Arr(func(d *jx.Decoder) error {
-				id, err := nanobot.FlatContent(d)
-				x.events = append(x.events, id)
-				return err
-			})
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
-	return x, err == nil && x.cursor >= 0 && texts == 2
+	err := nanobot.Decode(data, x.fields()...)
+	return x, err == nil && x.cursor >= 0 && x.at != ""
 }
 
 // eachEntry walks the history from its beginning until each says false. What is no entry is counted.

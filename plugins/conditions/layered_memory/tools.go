@@ -36,27 +36,8 @@ func readArguments(raw jx.Raw) (a toolArguments, ok bool) {
 		}
 		raw = jx.Raw(text)
 	}
-	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch key {
-		case "path":
-			a.path, err = d.Str()
-		case "old_text":
-			a.old, err = d.Str()
-		case "new_text":
-			a.new, err = d.Str()
-		case "content":
-			a.content, err = d.Str()
-		case "offset":
-			a.offset, err = d.Int64()
-		case "limit":
-			a.limit, err = d.Int64()
-		case "replace_all":
-			a.all, err = d.Bool()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	err := nanobot.Decode(raw, nanobot.Word("path", &a.path), nanobot.Word("old_text", &a.old), nanobot.Word("new_text", &a.new), nanobot.Word("content", &a.content),
+		nanobot.Number("offset", &a.offset), nanobot.Number("limit", &a.limit), nanobot.Flag("replace_all", &a.all))
 	return a, err == nil
 }
 

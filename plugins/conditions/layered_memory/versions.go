@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
@@ -87,21 +85,10 @@ func record(c *sdk.Call, parent, message string, texts []string) (string, error)
 	return v.sha, err
 }
 
-func (v *version) encode() []byte {
-	var e jx.Encoder
-	e.ObjStart()
-	e.FieldStart("parent")
-	e.Str(v.parent)
-	e.FieldStart("time")
-	e.Str(v.at)
-	e.FieldStart("author")
-	e.Str("dream")
-	e.FieldStart("message")
-	e.Str(v.message)
-	e.FieldStart("tree")
-	nanobot.WriteList(&e, v.tree)
-	e.ObjEnd()
-	return e.Bytes()
+func (v *version) encode() []byte { return nanobot.Encode(v.fields()...) }
+
+func (v *version) fields() []nanobot.Field {
+	return []nanobot.Field{nanobot.Word("parent", &v.parent), nanobot.Word("time", &v.at), nanobot.Word("message", &v.message), nanobot.List("tree", &v.tree)}
 }
 
 func headVersion(c *sdk.Call) (string, error) {
@@ -141,25 +128,7 @@ func readVersion(c *sdk.Call, sha string) (*version, error) {
 		return nil, err
 	}
 	v := &version{sha: sha}
-	err = jx.DecodeBytes(data).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch key {
-		case "parent":
-			v.parent, err = d.Str()
-		case "time":
-			v.at, err = d.Str()
-		case "message":
-			v.message, err = d.Str()
-		case "tree":
-			err = d.Arr(func(d *jx.Decoder) error {
-				blob, err := d.Str()
-				v.tree = append(v.tree, blob)
-				return err
-			})
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	err = nanobot.Decode(data, v.fields()...)
 	if err != nil || len(v.tree) != len(tracked) {
 		return nil, abi.NewError(abi.CodeUnavailable, "the state's version "+sha+" is not what was stored there").WithReason("state_io")
 	}

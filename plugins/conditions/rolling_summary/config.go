@@ -33,48 +33,26 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, strict: true, memoryChars: 64000, agentEdits: true}
-	tailSet, failures, onFailure := false, int64(3), ""
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
-			return d.Null()
-		}
-		switch key {
-		case "llm":
-			s.llm, err = nanobot.ParseLLM(d, config.Secrets)
-		case "profile":
-			var profile string
-			profile, err = d.Str()
-			s.local = profile == "local"
-		case "update_policy":
-			s.policy, err = d.Str()
-		case "memory_window":
-			s.window, err = d.Int64()
-		case "include_tail":
-			tailSet = true
-			s.tail, err = d.Bool()
-		case "max_history_messages":
-			s.maxHistory, err = d.Int64()
-		case "max_context_tokens":
-			s.maxTokens, err = d.Int64()
-		case "strict_payload":
-			s.strict, err = d.Bool()
-		case "on_failure":
-			onFailure, err = d.Str()
-		case "max_failures":
-			failures, err = d.Int64()
-		case "history_search":
-			var mode string
-			mode, err = d.Str()
-			s.search = mode == "keyword"
-		case "max_memory_chars":
-			s.memoryChars, err = d.Int()
-		case "agent_edits":
-			s.agentEdits, err = d.Bool()
-		default:
-			err = s.tokens.Read(d, key)
-		}
-		return err
-	})
+	failures, chars := int64(3), int64(s.memoryChars)
+	var profile, onFailure, search string
+	var tail jx.Raw
+	err := nanobot.DecodeFrom(jx.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
+		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
+		nanobot.Flag("strict_payload", &s.strict), nanobot.Word("on_failure", &onFailure), nanobot.Number("max_failures", &failures),
+		nanobot.Word("history_search", &search), nanobot.Number("max_memory_chars", &chars), nanobot.Flag("agent_edits", &s.agentEdits)),
+		func(d *jx.Decoder, key string) (err error) {
+			switch key {
+			case "llm":
+				s.llm, err = nanobot.ParseLLM(d, config.Secrets)
+			case "include_tail":
+				tail, err = d.RawAppend(nil)
+			default:
+				err = d.Skip()
+			}
+			return err
+		})
+	s.local, s.search, s.memoryChars = profile == "local", search == "keyword", int(chars)
+	s.tail = string(tail) == "true" || tail == nil && s.local
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of rolling_summary: "+err.Error())
 	}
@@ -83,9 +61,6 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		if s.local {
 			s.policy = nanobot.PolicyWindow
 		}
-	}
-	if !tailSet {
-		s.tail = s.local
 	}
 	if onFailure == "raw_after_n" {
 		s.rawAfter = failures

@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
@@ -42,21 +40,7 @@ func readMemory(c *sdk.Call) (*memory, error) {
 		return m, err
 	}
 	m.version = version
-	err = jx.DecodeBytes(data).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch key {
-		case "text":
-			m.text, err = d.Str()
-		case "updated_at":
-			m.updated, err = d.Str()
-		case "events":
-			m.events, err = stringList(d)
-		case "many":
-			m.many, err = d.Bool()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	err = nanobot.Decode(data, m.fields()...)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeUnavailable, "the state's MEMORY.md is not what was stored there").WithReason("state_io")
 	}
@@ -73,18 +57,11 @@ func (m *memory) replace(c *sdk.Call, text string, events []string) error {
 	if m.many = m.many || len(m.events) > sourcesMost; m.many {
 		m.events = nil
 	}
-	var e jx.Encoder
-	e.ObjStart()
-	e.FieldStart("text")
-	e.Str(m.text)
-	e.FieldStart("updated_at")
-	e.Str(m.updated)
-	e.FieldStart("events")
-	nanobot.WriteList(&e, m.events)
-	e.FieldStart("many")
-	e.Bool(m.many)
-	e.ObjEnd()
-	return c.Put(memoryKey, e.Bytes(), m.version)
+	return c.Put(memoryKey, nanobot.Encode(m.fields()...), m.version)
+}
+
+func (m *memory) fields() []nanobot.Field {
+	return []nanobot.Field{nanobot.Word("text", &m.text), nanobot.Word("updated_at", &m.updated), nanobot.List("events", &m.events), nanobot.Flag("many", &m.many)}
 }
 
 // entry is one paragraph of HISTORY.md.
@@ -95,37 +72,17 @@ type entry struct {
 
 // appendHistory adds an entry, without blanks at its end.
 func appendHistory(c *sdk.Call, x entry) error {
-	var e jx.Encoder
-	e.ObjStart()
-	e.FieldStart("text")
-	e.Str(strings.TrimRight(x.text, " \t\r\n"))
-	e.FieldStart("at")
-	e.Str(c.Now)
-	e.FieldStart("session")
-	e.Str(x.session)
-	e.FieldStart("events")
-	nanobot.WriteList(&e, x.events)
-	e.ObjEnd()
-	_, err := c.Append(historyLog, e.Bytes())
+	x.text, x.at = strings.TrimRight(x.text, " \t\r\n"), c.Now
+	_, err := c.Append(historyLog, nanobot.Encode(x.fields()...))
 	return err
 }
 
+func (x *entry) fields() []nanobot.Field {
+	return []nanobot.Field{nanobot.Word("text", &x.text), nanobot.Word("at", &x.at), nanobot.Word("session", &x.session), nanobot.List("events", &x.events)}
+}
+
 func decodeEntry(data []byte) (x entry, err error) {
-	err = jx.DecodeBytes(data).Obj(func(d *jx.Decoder, key string) (err error) {
-		switch key {
-		case "text":
-			x.text, err = d.Str()
-		case "at":
-			x.at, err = d.Str()
-		case "session":
-			x.session, err = d.Str()
-		case "events":
-			x.events, err = stringList(d)
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	err = nanobot.Decode(data, x.fields()...)
 	return x, err
 }
 
@@ -146,15 +103,6 @@ func eachEntry(c *sdk.Call, each func(seq int64, x entry)) (bad int64, err error
 			each(stored.Seq, x)
 		}
 	}
-}
-
-func stringList(d *jx.Decoder) (list []string, err error) {
-	err = d.Arr(func(d *jx.Decoder) error {
-		text, err := d.Str()
-		list = append(list, text)
-		return err
-	})
-	return list, err
 }
 
 // eventsOf names the events of messages, each once, in order.

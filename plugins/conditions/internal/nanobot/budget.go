@@ -1,11 +1,5 @@
 package nanobot
 
-import (
-	"strconv"
-
-	"github.com/go-faster/jx"
-)
-
 // TokenBudget says when a session is too long by tokens, and down to what it is brought.
 type TokenBudget struct {
 	Window, Output, Safety, Overhead, Rounds int64
@@ -17,28 +11,10 @@ func DefaultBudget() TokenBudget {
 	return TokenBudget{Window: 200000, Output: 8192, Safety: 1024, Overhead: 4000, Rounds: 5, Ratio: 0.5}
 }
 
-// Read reads one option of the configuration; others are skipped.
-func (b *TokenBudget) Read(d *jx.Decoder, key string) (err error) {
-	switch key {
-	case "context_window_tokens":
-		b.Window, err = d.Int64()
-	case "max_output_tokens":
-		b.Output, err = d.Int64()
-	case "safety_buffer_tokens":
-		b.Safety, err = d.Int64()
-	case "prompt_overhead_tokens":
-		b.Overhead, err = d.Int64()
-	case "max_rounds":
-		b.Rounds, err = d.Int64()
-	case "consolidation_ratio":
-		var n jx.Num
-		if n, err = d.Num(); err == nil {
-			b.Ratio, err = strconv.ParseFloat(n.String(), 64)
-		}
-	default:
-		err = d.Skip()
-	}
-	return err
+// Fields are its options in the configuration.
+func (b *TokenBudget) Fields() []Field {
+	return []Field{Number("context_window_tokens", &b.Window), Number("max_output_tokens", &b.Output), Number("safety_buffer_tokens", &b.Safety),
+		Number("prompt_overhead_tokens", &b.Overhead), Number("max_rounds", &b.Rounds), Real("consolidation_ratio", &b.Ratio)}
 }
 
 // On tells whether there is a limit.

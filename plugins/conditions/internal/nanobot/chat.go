@@ -35,29 +35,16 @@ func ParseLLM(d *jx.Decoder, secrets []string) (LLM, error) {
 	for _, name := range secrets {
 		l.Authorized = l.Authorized || name == "api_key"
 	}
-	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
-			return d.Null()
-		}
-		switch key {
-		case "model":
-			l.Model, err = d.Str()
-		case "temperature":
-			var n jx.Num
-			n, err = d.Num()
-			l.Temperature = n.String()
-		case "max_output_tokens":
-			l.MaxOutputTokens, err = d.Int64()
-		case "timeout_s":
-			l.TimeoutMS, err = d.Int64()
-			l.TimeoutMS *= 1000
-		case "retries":
-			l.Retries, err = d.Int64()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	seconds := int64(60)
+	err := DecodeFrom(d, []Field{Word("model", &l.Model), Number("max_output_tokens", &l.MaxOutputTokens), Number("timeout_s", &seconds), Number("retries", &l.Retries)},
+		func(d *jx.Decoder, key string) error {
+			raw, err := d.Raw()
+			if key == "temperature" {
+				l.Temperature = string(raw)
+			}
+			return err
+		})
+	l.TimeoutMS = seconds * 1000
 	return l, err
 }
 
@@ -254,76 +241,45 @@ func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
 }
 
 func (u *Usage) read(d *jx.Decoder) error {
-	return d.Obj(func(d *jx.Decoder, key string) error {
-		if d.Next() != jx.Number {
-			return d.Skip()
-		}
-		n, err := d.Num()
-		if err != nil {
-			return err
-		}
-		count, err := strconv.ParseInt(n.String(), 10, 64)
-		if err != nil {
-			return nil // a count that is no whole number is none
-		}
-		switch key {
-		case "prompt_tokens":
-			u.PromptTokens += count
-		case "completion_tokens":
-			u.CompletionTokens += count
-		}
-		return nil
-	})
+	var in, out int64
+	err := DecodeFrom(d, []Field{Number("prompt_tokens", &in), Number("completion_tokens", &out)}, nil)
+	u.PromptTokens += in
+	u.CompletionTokens += out
+	return err
 }
 
 func (a *Answer) readChoice(d *jx.Decoder, finish *string) error {
-	return d.Obj(func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "finish_reason" && d.Next() == jx.String:
-			*finish, err = d.Str()
-		case key == "message" && d.Next() == jx.Object:
-			err = d.Obj(func(d *jx.Decoder, key string) (err error) {
-				switch {
-				case key == "content":
-					a.Text, err = FlatContent(d)
-				case key == "tool_calls" && d.Next() == jx.Array:
-					err = d.Arr(a.readCall)
-				default:
-					err = d.Skip()
-				}
-				return err
-			})
-		default:
-			err = d.Skip()
+	return DecodeFrom(d, []Field{Word("finish_reason", finish)}, func(d *jx.Decoder, key string) error {
+		if key != "message" || d.Next() != jx.Object {
+			return d.Skip()
 		}
-		return err
+		return DecodeFrom(d, nil, func(d *jx.Decoder, key string) (err error) {
+			switch {
+			case key == "content":
+				a.Text, err = FlatContent(d)
+			case key == "tool_calls" && d.Next() == jx.Array:
+				err = d.Arr(a.readCall)
+			default:
+				err = d.Skip()
+			}
+			return err
+		})
 	})
 }
 
 func (a *Answer) readCall(d *jx.Decoder) error {
 	var call Call
-	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "id" && d.Next() == jx.String:
-			call.ID, err = d.Str()
-		case key == "function" && d.Next() == jx.Object:
-			err = d.Obj(func(d *jx.Decoder, key string) (err error) {
-				switch {
-				case key == "name" && d.Next() == jx.String:
-					call.Name, err = d.Str()
-				case key == "arguments":
-					var raw jx.Raw
-					raw, err = d.RawAppend(nil)
-					call.Arguments = raw
-				default:
-					err = d.Skip()
-				}
-				return err
-			})
-		default:
-			err = d.Skip()
+	err := DecodeFrom(d, []Field{Word("id", &call.ID)}, func(d *jx.Decoder, key string) error {
+		if key != "function" || d.Next() != jx.Object {
+			return d.Skip()
 		}
-		return err
+		return DecodeFrom(d, []Field{Word("name", &call.Name)}, func(d *jx.Decoder, key string) error {
+			raw, err := d.RawAppend(nil)
+			if key == "arguments" {
+				call.Arguments = raw
+			}
+			return err
+		})
 	})
 	a.Calls = append(a.Calls, call)
 	return err

@@ -31,31 +31,15 @@ func RawOf(items []Item) abi.RawResult {
 	var e jx.Encoder
 	e.ArrStart()
 	for i := range items {
-		items[i].encode(&e)
+		e.Raw(encodeFields(items[i].fields()))
 	}
 	e.ArrEnd()
 	return abi.RawResult{Calls: []abi.RawCall{{Route: StateRoute, Body: e.Bytes()}}}
 }
 
-func (x *Item) encode(e *jx.Encoder) {
-	e.ObjStart()
-	for _, f := range []field{word("id", &x.ID), word("kind", &x.Kind), word("title", &x.Title)} {
-		e.FieldStart(f.name)
-		e.Str(*f.text)
-	}
-	e.FieldStart("text")
-	e.Str(x.Text)
-	for _, f := range []field{word("created_at", &x.Created), word("updated_at", &x.Updated)} {
-		if *f.text != "" {
-			e.FieldStart(f.name)
-			e.Str(*f.text)
-		}
-	}
-	e.FieldStart("source_event_ids")
-	WriteList(e, x.Events)
-	e.FieldStart("score")
-	e.Null()
-	e.ObjEnd()
+func (x *Item) fields() []field {
+	return []field{word("id", &x.ID), word("kind", &x.Kind), word("title", &x.Title), word("text", &x.Text), word("created_at", &x.Created),
+		word("updated_at", &x.Updated), List("source_event_ids", &x.Events)}
 }
 
 // ItemsOf reads the items of an earlier result.
@@ -69,28 +53,7 @@ func ItemsOf(raw *abi.RawResult) ([]Item, error) {
 		}
 		err := jx.DecodeBytes(raw.Calls[i].Body).Arr(func(d *jx.Decoder) error {
 			var x Item
-			err := d.Obj(func(d *jx.Decoder, key string) (err error) {
-				if d.Next() != jx.String {
-					return d.Skip()
-				}
-				var text string
-				text, err = d.Str()
-				switch key {
-				case "id":
-					x.ID = text
-				case "kind":
-					x.Kind = text
-				case "title":
-					x.Title = text
-				case "text":
-					x.Text = text
-				case "created_at":
-					x.Created = text
-				case "updated_at":
-					x.Updated = text
-				}
-				return err
-			})
+			err := DecodeFrom(d, x.fields(), nil)
 			items = append(items, x)
 			return err
 		})

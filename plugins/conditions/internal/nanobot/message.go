@@ -73,37 +73,15 @@ func (m *Message) Encode() []byte {
 // compact JSON.
 func DecodeMessage(line []byte) (Message, error) {
 	var m Message
-	err := jx.DecodeBytes(line).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := DecodeFrom(jx.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
+		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID)}, func(d *jx.Decoder, key string) (err error) {
 		switch {
 		case key == "content":
 			m.Content, err = FlatContent(d)
 		case key == "tool_calls" && d.Next() == jx.Array:
 			err = d.Arr(m.decodeCall)
-		case key == "tools_used" && d.Next() == jx.Array:
-			err = d.Arr(func(d *jx.Decoder) error {
-				name, err := FlatContent(d)
-				m.ToolsUsed = append(m.ToolsUsed, name)
-				return err
-			})
-		case d.Next() != jx.String:
-			err = d.Skip()
 		default:
-			var text string
-			text, err = d.Str()
-			switch key {
-			case "role":
-				m.Role = text
-			case "timestamp":
-				m.Timestamp = text
-			case "name":
-				m.Name = text
-			case "tool_call_id":
-				m.ToolCallID = text
-			case "event_id":
-				m.EventID = text
-			case "turn_id":
-				m.TurnID = text
-			}
+			err = d.Skip()
 		}
 		return err
 	})
@@ -115,26 +93,11 @@ func DecodeMessage(line []byte) (Message, error) {
 
 func (m *Message) decodeCall(d *jx.Decoder) error {
 	var call abi.ToolCall
-	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
-		switch {
-		case key == "id" && d.Next() == jx.String:
-			call.ID, err = d.Str()
-		case key == "function" && d.Next() == jx.Object:
-			err = d.Obj(func(d *jx.Decoder, key string) (err error) {
-				switch key {
-				case "name":
-					call.Name, err = FlatContent(d)
-				case "arguments":
-					call.Arguments, err = FlatContent(d)
-				default:
-					err = d.Skip()
-				}
-				return err
-			})
-		default:
-			err = d.Skip()
+	err := DecodeFrom(d, []Field{word("id", &call.ID)}, func(d *jx.Decoder, key string) error {
+		if key != "function" || d.Next() != jx.Object {
+			return d.Skip()
 		}
-		return err
+		return DecodeFrom(d, []Field{word("name", &call.Name), word("arguments", &call.Arguments)}, nil)
 	})
 	m.ToolCalls = append(m.ToolCalls, call)
 	return err
