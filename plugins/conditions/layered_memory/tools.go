@@ -47,7 +47,7 @@ func (f folder) call(call nanobot.Call) string {
 	if !ok {
 		return "Error: the arguments are not an object of the tool's parameters"
 	}
-	at := f.at(cleanPath(a.path))
+	at := f.at(strings.TrimPrefix(a.path, "./"))
 	if at == nil {
 		return "Error: " + strconv.Quote(nanobot.Clip(a.path, 200)) + " is none of SOUL.md, USER.md, memory/MEMORY.md"
 	}
@@ -86,18 +86,4 @@ func (x *file) replace(a toolArguments, blank bool) string {
 		x.text = strings.ReplaceAll(x.text, a.old, a.new)
 	}
 	return "Edited " + x.path
-}
-
-// cleanPath drops "./" and doubled separators. What leads out stays what it is, and is no file.
-func cleanPath(path string) string {
-	var parts []string
-	if strings.HasPrefix(path, "/") {
-		return path
-	}
-	for _, part := range strings.Split(path, "/") {
-		if part != "" && part != "." {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "/")
 }
