@@ -66,7 +66,7 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 
 func (s *settings) compress(c *sdk.Call, conversation string, u *nanobot.Usage) (string, error) {
 	if s.tokens.On() && c.CountTokens(archiveInstruction+conversation) > s.tokens.Limit() {
-		return "", nanobot.BadOutput("the part to archive is larger than the context window", 0, nil)
+		return "", nanobot.BadOutput("too large for the context window", 0, nil)
 	}
 	answer, err := s.llm.Chat(c, nanobot.Chat{Turns: []nanobot.Turn{{Role: "system", Content: archiveInstruction}, {Role: "user", Content: conversation}}}, u)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *settings) compress(c *sdk.Call, conversation string, u *nanobot.Usage) 
 	}
 	text := strings.TrimSpace(answer.Text)
 	if len(answer.Calls) > 0 || text == "" {
-		return "", nanobot.BadOutput("the model answered the archive with a tool call or with nothing", 200, []byte(text))
+		return "", nanobot.BadOutput("a tool call or nothing instead of an archive", 200, []byte(text))
 	}
 	return text, nil
 }

@@ -11,12 +11,12 @@ import (
 
 // dreamTools are the declarations of the tools that Dream has.
 var dreamTools = []string{
-	`{"type":"function","function":{"name":"read_file","description":"Read lines of a memory file.","parameters":{"type":"object","properties":{"path":{"type":"string"},` +
-		`"offset":{"type":"integer","description":"first line, from 1"},"limit":{"type":"integer"}},"required":["path"]}}}`,
-	`{"type":"function","function":{"name":"edit_file","description":"Replace old_text in a memory file by new_text. old_text is exact and unique, or replace_all is true; it is blank for a blank file.",` +
+	`{"type":"function","function":{"name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"},` +
+		`"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}}}`,
+	`{"type":"function","function":{"name":"edit_file","description":"old_text is exact and unique; blank for a blank file.",` +
 		`"parameters":{"type":"object","properties":{"path":{"type":"string"},"old_text":{"type":"string"},"new_text":{"type":"string"},"replace_all":{"type":"boolean"}},` +
 		`"required":["path","old_text","new_text"]}}}`,
-	`{"type":"function","function":{"name":"write_file","description":"Write a memory file that is blank.","parameters":{"type":"object","properties":{"path":{"type":"string"},` +
+	`{"type":"function","function":{"name":"write_file","parameters":{"type":"object","properties":{"path":{"type":"string"},` +
 		`"content":{"type":"string"}},"required":["path","content"]}}}`,
 }
 
