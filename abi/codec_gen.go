@@ -312,6 +312,10 @@ func (x *HTTPRequest) Encode(e *jx.Encoder) {
 		e.FieldStart("headers")
 		writeMap(x.Headers, e, writeString)
 	}
+	if x.TimeoutMS != 0 {
+		e.FieldStart("timeout_ms")
+		writeInt(x.TimeoutMS, e)
+	}
 	e.ObjEnd()
 }
 
@@ -329,8 +333,10 @@ func (x *HTTPRequest) Decode(d *jx.Decoder, m Mode) error {
 			o.err = readSlice(&x.Query, d, m, (*QueryParam).Decode)
 		case "headers":
 			o.err = readMap(&x.Headers, d, m, readString)
+		case "timeout_ms":
+			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
-			o.unknown(d, m, "route params query headers")
+			o.unknown(d, m, "route params query headers timeout_ms")
 		}
 	}
 	return o.err
@@ -2867,6 +2873,10 @@ func (x *WaitRequest) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	e.FieldStart("deadline_ms")
 	writeInt(x.DeadlineMS, e)
+	if x.Background {
+		e.FieldStart("background")
+		writeBool(x.Background, e)
+	}
 	e.ObjEnd()
 }
 
@@ -2878,8 +2888,10 @@ func (x *WaitRequest) Decode(d *jx.Decoder, m Mode) error {
 		switch o.key {
 		case "deadline_ms":
 			o.err = readInt(&x.DeadlineMS, d, m)
+		case "background":
+			o.err = readBool(&x.Background, d, m)
 		default:
-			o.unknown(d, m, "deadline_ms")
+			o.unknown(d, m, "deadline_ms background")
 		}
 	}
 	return o.err

@@ -48,6 +48,9 @@ type HTTPRequest struct {
 	Params  map[string]string `json:"params,omitempty"`
 	Query   []QueryParam      `json:"query,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+	// TimeoutMS bounds this one exchange, in ms; 0 means only the call's deadline does. When it is over the answer is the error timeout, and the
+	// guest goes on.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
 // QueryParam is one key and value of a URL's query; a key may recur.

@@ -122,5 +122,5 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
 	o := s.beginOn(p, abi.OpWaitUntilReady)
 	defer o.end(&err)
-	return o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds()}, new(abi.BackendReadiness), func() {})
+	return o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(), Background: true}, new(abi.BackendReadiness), func() {})
 }

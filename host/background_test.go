@@ -120,3 +120,23 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 	look(5)
 	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "nothing is worked off while read-only")
 }
+
+func TestOfTheWorkThatYieldsOneRunsAtATime(t *testing.T) {
+	s, during := yielding(t, "append,did,it")
+	require.NoError(t, during(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		requireCode(t, s.work(ctx, s.current.Load().provider, testScope), abi.CodeTimeout, "still running")
+	}))
+	assert.Equal(t, []string{"1=it "}, retrieved(t, s, "read did"), "the second was not entered")
+}
+
+func TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(server.Close)
+	s := netSlot(t, server.URL, Options{})
+	_, err := s.RecordEvent(context.Background(), event("e1", "http get timeout_ms=20"))
+	e := requireCode(t, err, abi.CodeTimeout, "did not answer route get in time")
+	assert.NotEqual(t, reasonStopped, e.Reason, "the guest went on and said so itself")
+	requireUsable(t, s, "e2")
+}

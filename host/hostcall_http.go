@@ -53,10 +53,18 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	if err := c.willSend(route.decl.Class); err != nil {
 		return nil, nil, err
 	}
+	if r.TimeoutMS < 0 {
+		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "timeout_ms: want 0 or more")
+	}
 	began := time.Now()
 	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
 	answer, err := c.intercepted(NativeCall{Route: route.decl.Name, Class: route.decl.Class, Origin: route.decl.Origin, Protocol: "http",
 		Method: request.Method, URL: request.URL.String(), Body: body}, func(ctx context.Context) (NativeAnswer, error) {
+		if r.TimeoutMS > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(min(r.TimeoutMS, int64(time.Hour/time.Millisecond)))*time.Millisecond)
+			defer cancel()
+		}
 		return route.origin.exchange(request.WithContext(ctx), c.provider.limits.BodyBytes)
 	})
 	took := time.Since(began)
@@ -226,7 +234,7 @@ func (c *call) sendError(r *route, err error) *abi.Error {
 		return abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("%s answered route %s with more than %d bytes", at, r.decl.Name, c.provider.limits.BodyBytes), err)
 	case errors.Is(err, errAddress):
 		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
-	case c.ctx.Err() != nil:
+	case c.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, r.decl.Name), err)
 	}
 	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).

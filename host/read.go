@@ -95,6 +95,13 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	}
 	defer o.slot.mode.endWrite(sc.key)
 	o.admitted = true
+	yields := slices.Contains(o.provider.module.Manifest.YieldsScope, o.call.op)
+	if yields { // of the operations that let writes pass one runs at a time: what one works off the next need not
+		if err := sc.takeWork(ctx, o.call.op); err != nil {
+			return err
+		}
+		defer sc.endWork()
+	}
 	if err := sc.takeTurn(ctx, o.call.op); err != nil {
 		return err
 	}
@@ -104,7 +111,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 		}
 		return o.at(ctx, sc, nil)
 	}()
-	if err != nil || !slices.Contains(o.provider.module.Manifest.YieldsScope, o.call.op) {
+	if err != nil || !yields {
 		defer sc.endTurn()
 		if err == nil {
 			err = o.enter(ctx, in, out)

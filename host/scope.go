@@ -69,6 +69,8 @@ type scopeState struct {
 	record scopeRecord
 	// turn is held by the one write, set-up or reset that runs.
 	turn chan struct{}
+	// work is held by the one operation that yields the scope and runs.
+	work chan struct{}
 
 	generation atomic.Int64 // 0: not read from the store yet
 	reading    sync.Mutex
@@ -106,7 +108,7 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	defer h.scopesMu.Unlock()
 	s, ok := h.scopes[key]
 	if !ok {
-		s = &scopeState{key: key, turn: make(chan struct{}, 1), record: scopeRecord{Provider: p.name, Origin: p.originKey,
+		s = &scopeState{key: key, turn: make(chan struct{}, 1), work: make(chan struct{}, 1), record: scopeRecord{Provider: p.name, Origin: p.originKey,
 			Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID, AgentID: scope.AgentID}}
 		h.scopes[key] = s
 	}
@@ -139,14 +141,19 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 }
 
 // takeTurn waits until no other write of the scope runs, or ctx ends.
-func (s *scopeState) takeTurn(ctx context.Context, op string) error {
+func (s *scopeState) takeTurn(ctx context.Context, op string) error { return acquire(ctx, s.turn, op) }
+
+// takeWork waits until no other operation that yields the scope runs, or ctx ends. It is taken before the turn.
+func (s *scopeState) takeWork(ctx context.Context, op string) error { return acquire(ctx, s.work, op) }
+
+func acquire(ctx context.Context, turn chan struct{}, op string) error {
 	select {
-	case s.turn <- struct{}{}:
+	case turn <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case s.turn <- struct{}{}:
+	case turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running", context.Cause(ctx)).WithReason("busy")
@@ -156,6 +163,8 @@ func (s *scopeState) takeTurn(ctx context.Context, op string) error {
 }
 
 func (s *scopeState) endTurn() { <-s.turn }
+
+func (s *scopeState) endWork() { <-s.work }
 
 // save puts the scope's record, with a generation, into a batch.
 func (s *scopeState) save(b *state.Batch, generation int64) error {

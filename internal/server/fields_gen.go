@@ -156,7 +156,8 @@ func fieldComments() map[string]map[string]string {
 			"secrets": "secrets lists the manifest's secrets for which the operator gave a value.",
 		},
 		"HTTPRequest": {
-			"params": "params fill the {name} parts of the route's path; the host escapes them.",
+			"params":     "params fill the {name} parts of the route's path; the host escapes them.",
+			"timeout_ms": "timeout_ms bounds this one exchange, in ms; 0 means only the call's deadline does. When it is over the answer is the error timeout, and the guest goes on.",
 		},
 		"HTTPResponse": {
 			"empty":   "empty is true where the manifest declares that this answer means \"nothing there\".",
@@ -311,6 +312,7 @@ func fieldComments() map[string]map[string]string {
 			"effective":      "effective names search mode and limits as used.",
 		},
 		"WaitRequest": {
+			"background":  "background is true when the host works of its own accord, by the manifest's interval, and nobody waits for the scope to be ready.",
 			"deadline_ms": "deadline_ms is how long the guest may work, in ms.",
 		},
 		"WriteReceipt": {

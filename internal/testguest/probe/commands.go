@@ -173,6 +173,8 @@ func call(c *sdk.Call, words []string) (string, error) {
 		case key == "body":
 			body = value
 			r.Headers["content-type"] = "application/json"
+		case key == "timeout_ms":
+			r.TimeoutMS, _ = strconv.ParseInt(value, 10, 64)
 		case strings.HasPrefix(key, "h:"):
 			r.Headers[key[2:]] = value
 		case strings.HasPrefix(key, "q:"):

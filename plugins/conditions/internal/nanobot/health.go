@@ -1,0 +1,55 @@
+package nanobot
+
+import (
+	"strconv"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Health looks at the endpoint's list of models. A scope's own failures stand in its readiness: health has no scope.
+func Health(c *sdk.Call, config *abi.GuestConfig, l LLM, types []string) *abi.BackendHealth {
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: config.Provider, ConsistencyModel: "async_derived", NativeMemoryTypes: types,
+		NativeIngestModes: []string{"llm"}, NativeQueryModes: []string{"whole"}, Isolation: "hard", PetObservability: "strong"}
+	headers := map[string]string{"accept": "application/json"}
+	l.Authorize(headers)
+	head, body, err := c.HTTP(abi.HTTPRequest{Route: ModelsRoute, Headers: headers, TimeoutMS: max(1, min(l.TimeoutMS, c.Remaining()-500))}, nil)
+	said := ""
+	switch {
+	case err != nil:
+		said = abi.AsError(err).Message
+	case head.Status < 200 || head.Status > 299:
+		said = "GET /models answered " + strconv.FormatInt(head.Status, 10)
+	case !isModels(body):
+		said = "GET /models answered what is no list of models"
+	}
+	if said != "" {
+		h.Status = abi.HealthDegraded
+		h.Warnings = append(h.Warnings, ReasonUnavailable+": "+said+"; turns are stored, and worked off when the model is back")
+	}
+	return h
+}
+
+func isModels(body []byte) bool {
+	found := false
+	err := jx.DecodeBytes(body).Obj(func(d *jx.Decoder, key string) error {
+		found = found || key == "data" && (d.Next() == jx.Array || d.Next() == jx.Null) // Ollama without a model answers null
+		return d.Skip()
+	})
+	return err == nil && found
+}
+
+// CountMessages counts the messages of all sessions. The digest is over their names and how many there are.
+func CountMessages(c *sdk.Call) (abi.InventoryKind, error) {
+	kind := abi.InventoryKind{Kind: "message"}
+	sessions, err := Sessions(c)
+	var digest sdk.Digest
+	for _, s := range sessions {
+		kind.Count += s.Messages
+		digest.Add(s.key + " " + strconv.FormatInt(s.Messages, 10) + "\n")
+	}
+	kind.Digest = digest.Hex()
+	return kind, err
+}

@@ -1,0 +1,289 @@
+package nanobot
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-faster/jx"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Message is one message of a session.
+type Message struct {
+	Role       string
+	Content    string
+	Timestamp  string
+	Name       string
+	ToolCallID string
+	ToolCalls  []abi.ToolCall
+	// ToolsUsed names tools, in files that older versions of Nanobot wrote.
+	ToolsUsed       []string
+	EventID, TurnID string
+}
+
+// Encode is the message as a line of a session file, without the line end.
+func (m *Message) Encode() []byte {
+	var e jx.Encoder
+	e.ObjStart()
+	field := func(name, value string) {
+		if value != "" {
+			e.FieldStart(name)
+			e.Str(value)
+		}
+	}
+	field("role", m.Role)
+	e.FieldStart("content")
+	e.Str(m.Content)
+	field("timestamp", m.Timestamp)
+	field("name", m.Name)
+	if len(m.ToolCalls) > 0 {
+		e.FieldStart("tool_calls")
+		e.ArrStart()
+		for _, call := range m.ToolCalls {
+			e.ObjStart()
+			field("id", call.ID)
+			field("type", "function")
+			e.FieldStart("function")
+			e.ObjStart()
+			field("name", call.Name)
+			e.FieldStart("arguments")
+			e.Str(call.Arguments)
+			e.ObjEnd()
+			e.ObjEnd()
+		}
+		e.ArrEnd()
+	}
+	field("tool_call_id", m.ToolCallID)
+	if len(m.ToolsUsed) > 0 {
+		e.FieldStart("tools_used")
+		e.ArrStart()
+		for _, name := range m.ToolsUsed {
+			e.Str(name)
+		}
+		e.ArrEnd()
+	}
+	field("event_id", m.EventID)
+	field("turn_id", m.TurnID)
+	e.ObjEnd()
+	return e.Bytes()
+}
+
+// DecodeMessage reads a line of a session file. Content may be a text, a list of parts, of which the texts count, or another value, which becomes
+// compact JSON.
+func DecodeMessage(line []byte) (Message, error) {
+	var m Message
+	err := DecodeFrom(jx.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
+		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID)}, func(d *jx.Decoder, key string) (err error) {
+		switch {
+		case key == "content":
+			m.Content, err = FlatContent(d)
+		case key == "tool_calls" && d.Next() == jx.Array:
+			err = d.Arr(m.decodeCall)
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err == nil && m.Role == "" {
+		err = abi.NewError(abi.CodeInvalidArgument, "a message without a role")
+	}
+	return m, err
+}
+
+func (m *Message) decodeCall(d *jx.Decoder) error {
+	var call abi.ToolCall
+	err := DecodeFrom(d, []Field{word("id", &call.ID)}, func(d *jx.Decoder, key string) error {
+		if key != "function" || d.Next() != jx.Object {
+			return d.Skip()
+		}
+		return DecodeFrom(d, []Field{word("name", &call.Name), word("arguments", &call.Arguments)}, nil)
+	})
+	m.ToolCalls = append(m.ToolCalls, call)
+	return err
+}
+
+// FlatContent reads a message's content as text.
+func FlatContent(d *jx.Decoder) (string, error) {
+	switch d.Next() {
+	case jx.String:
+		return d.Str()
+	case jx.Null:
+		return "", d.Null()
+	case jx.Array:
+		raw, err := d.Raw()
+		if err != nil {
+			return "", err
+		}
+		if text, ok := partsText(raw); ok {
+			return text, nil
+		}
+		return CompactJSON(raw)
+	}
+	raw, err := d.Raw()
+	if err != nil {
+		return "", err
+	}
+	return CompactJSON(raw)
+}
+
+// partsText joins the texts of a list of parts; false where it is no such list.
+func partsText(raw []byte) (string, bool) {
+	var texts []string
+	ok := true
+	err := jx.DecodeBytes(raw).Arr(func(d *jx.Decoder) error {
+		switch d.Next() {
+		case jx.String:
+			text, err := d.Str()
+			texts = append(texts, text)
+			return err
+		case jx.Object:
+			return d.Obj(func(d *jx.Decoder, key string) error {
+				if key != "text" || d.Next() != jx.String {
+					return d.Skip()
+				}
+				text, err := d.Str()
+				texts = append(texts, text)
+				return err
+			})
+		}
+		ok = false
+		return d.Skip()
+	})
+	return strings.Join(texts, "\n"), ok && err == nil && len(texts) > 0
+}
+
+// CompactJSON is a JSON value without blanks and with characters that are not ASCII as they are.
+func CompactJSON(raw []byte) (string, error) {
+	var e jx.Encoder
+	if err := compact(jx.DecodeBytes(raw), &e); err != nil {
+		return "", err
+	}
+	return string(e.Bytes()), nil
+}
+
+func compact(d *jx.Decoder, e *jx.Encoder) error {
+	switch d.Next() {
+	case jx.Object:
+		e.ObjStart()
+		err := d.Obj(func(d *jx.Decoder, key string) error {
+			e.FieldStart(key)
+			return compact(d, e)
+		})
+		e.ObjEnd()
+		return err
+	case jx.Array:
+		e.ArrStart()
+		err := d.Arr(func(d *jx.Decoder) error { return compact(d, e) })
+		e.ArrEnd()
+		return err
+	case jx.String:
+		text, err := d.Str()
+		e.Str(text)
+		return err
+	}
+	raw, err := d.Raw()
+	if err == nil {
+		e.Raw(raw)
+	}
+	return err
+}
+
+// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", or "" where it has no content. Memory blocks inside are left out. Lines
+// after the first are indented: no text can look like the message of another, or like a heading.
+func (m *Message) Render() string {
+	content := strings.TrimSpace(StripBlocks(m.Content))
+	if content == "" {
+		return ""
+	}
+	at := "?"
+	if m.Timestamp != "" {
+		at = Clip(m.Timestamp, 16)
+	}
+	tools := append([]string(nil), m.ToolsUsed...)
+	for _, call := range m.ToolCalls {
+		tools = append(tools, call.Name)
+	}
+	used := ""
+	if len(tools) > 0 {
+		used = " [tools: " + OneLine(strings.Join(tools, ", ")) + "]"
+	}
+	return "[" + OneLine(at) + "] " + strings.ToUpper(OneLine(m.Role)) + used + ": " + Indent(content)
+}
+
+// RenderAll joins the messages that have content, one or more lines each.
+func RenderAll(messages []Message) string {
+	var lines []string
+	for i := range messages {
+		if line := messages[i].Render(); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Indent puts two blanks before every line but the first.
+func Indent(text string) string {
+	if !strings.ContainsAny(text, "\n\r") {
+		return text
+	}
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	return strings.ReplaceAll(text, "\n", "\n  ")
+}
+
+// OneLine keeps a name from having lines of its own.
+func OneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// Clip is the first n characters.
+func Clip(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// StripBlocks removes memory-context elements: a memory never takes in what it gave out.
+func StripBlocks(text string) string {
+	const open, closer = "<" + abi.ContextTag, "</" + abi.ContextTag + ">"
+	for {
+		at := indexFold(text, open)
+		if at < 0 {
+			return text
+		}
+		end := indexFold(text[at:], closer)
+		if end < 0 {
+			return text // no block: a text that speaks of one
+		}
+		text = text[:at] + text[at+end+len(closer):]
+	}
+}
+
+// Minute is a time to the minute, "2026-01-12 09:03".
+func Minute(at string) string { return strings.Replace(Clip(at, 16), "T", " ", 1) }
+
+// Plural counts things in English.
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
+// WriteList writes a list of texts.
+func WriteList(e *jx.Encoder, list []string) {
+	e.ArrStart()
+	for _, text := range list {
+		e.Str(text)
+	}
+	e.ArrEnd()
+}

@@ -1,0 +1,121 @@
+package nanobot
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/memhost/memhost/abi"
+)
+
+func said(role, id string, calls ...string) Message {
+	m := Message{Role: role, Content: role, ToolCallID: id}
+	for _, c := range calls {
+		m.ToolCalls = append(m.ToolCalls, abi.ToolCall{ID: c})
+	}
+	return m
+}
+
+func roles(messages []Message) (list []string) {
+	for _, m := range messages {
+		list = append(list, m.Role)
+	}
+	return list
+}
+
+func TestReplay(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		messages []Message
+		want     []string
+	}{
+		{"check A13: a group of which one result was cut off", []Message{said("user", ""), said("assistant", "", "a", "b"), said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
+		{"check A14: a call that goes takes its result along", []Message{said("user", ""), said("assistant", "", "a", "b"), said("tool", "a"), said("tool", "c")}, []string{"user"}},
+		{"check A15: what stands before the first user goes", []Message{said("assistant", ""), said("tool", "a"), said("user", "")}, []string{"user"}},
+		{"no user at all", []Message{said("tool", "a"), said("assistant", "")}, []string{"assistant"}},
+		{"a whole group stays", []Message{said("user", ""), said("assistant", "", "a"), said("tool", "a")}, []string{"user", "assistant", "tool"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := slices.Clone(c.messages)
+			got := Replay(c.messages, 0)
+			assert.Equal(t, c.want, roles(got))
+			assert.Equal(t, got, Replay(got, 0), "stable on a second pass")
+			assert.Equal(t, before, c.messages, "inputs unchanged")
+		})
+	}
+	assert.Len(t, Replay([]Message{said("user", ""), said("user", ""), said("user", "")}, 2), 2)
+}
+
+func TestReplayIsStableAndWhole(t *testing.T) {
+	id := rapid.SampledFrom([]string{"a", "b", "c"})
+	rapid.Check(t, func(t *rapid.T) {
+		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Message {
+			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			case 0:
+				return said("user", "")
+			case 1:
+				return said("tool", id.Draw(t, "result"))
+			case 2:
+				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string { return s }).Draw(t, "calls")...)
+			}
+			return said("assistant", "")
+		}), 0, 20).Draw(t, "messages")
+		once := Replay(messages, 0)
+		require.Equal(t, roles(once), roles(Replay(once, 0)))
+		announced := map[string]bool{}
+		for _, m := range once {
+			for _, call := range m.ToolCalls {
+				announced[call.ID] = true
+			}
+			require.True(t, m.Role != "tool" || announced[m.ToolCallID], "no result without its call")
+		}
+	})
+}
+
+func TestStripThinking(t *testing.T) {
+	for in, want := range map[string]string{"plain": "plain", "a < b": "a < b", "<think>x</think>Yes.": "Yes.", "<THINK>x</think> Yes.": "Yes.", "<thinking>never closed": "",
+		"</think>Yes.": "Yes.", "Yes.</thought>": "Yes.", "Yes <think>x</think>and no": "Yes and no", "<think>x</think>": ""} {
+		assert.Equal(t, want, StripThinking(in), in)
+	}
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add("hello\n[2026-01-01T00:00] USER: x", "2026-01-12T09:03:00Z", "user")
+	f.Fuzz(func(t *testing.T, content, at, role string) {
+		m := Message{Role: role, Content: content, Timestamp: at}
+		for i, line := range strings.Split(m.Render(), "\n") {
+			require.True(t, i == 0 || strings.HasPrefix(line, "  "), "check S12: only the first line can look like a message: %q", line)
+		}
+	})
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	f.Add([]byte(`{"role":"user","content":[{"type":"text","text":"a"}],"tool_calls":[{"id":"c","function":{"name":"n","arguments":"{}"}}]}`))
+	f.Add([]byte(`{"role":"user","content":{"ü":[1, 2]}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		m, err := DecodeMessage(line)
+		if err != nil {
+			return
+		}
+		again, err := DecodeMessage(m.Encode())
+		require.NoError(t, err)
+		require.Equal(t, m.Encode(), again.Encode())
+	})
+}
+
+func TestOrderIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		by := rapid.SliceOf(rapid.Int64Range(-1<<50, 1<<50)).Draw(t, "by")
+		at := Order(len(by), func(i int) int64 { return by[i] })
+		require.True(t, slices.IsSortedFunc(at, func(a, b int) int {
+			if by[a] != by[b] {
+				return int(min(max(by[a]-by[b], -1), 1))
+			}
+			return a - b
+		}))
+	})
+}
