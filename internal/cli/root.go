@@ -49,7 +49,8 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand()}},
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(), a.retrieveCommand(), a.healthCommand(),
-			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand()}},
+			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(),
+			a.ledgerCommand(), a.exportCommand(), a.importCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},

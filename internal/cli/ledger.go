@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// ledgerCommand is the command line of ledger_memory: its native queries and mutations by their usual names.
+func (a *app) ledgerCommand() *cobra.Command {
+	root := &cobra.Command{Use: "ledger", Short: "Look at and change a ledger (ledger_memory)", Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	root.AddCommand(
+		a.ledgerVerb("log", "log", "List the commits of a branch, newest first", nil, false, "branch"),
+		a.ledgerVerb("branches", "branches", "List the branches", nil, false),
+		a.ledgerVerb("view", "view", "Show what a branch has", nil, false, "branch"),
+		a.ledgerVerb("fsck", "fsck", "Check every object and chain; exit 1 where something is damaged", nil, false),
+		a.ledgerVerb("checkout NAME", "checkout", "Make a branch the current one", []string{"name"}, true),
+		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "about", "from"),
+		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open", []string{"source"}, true, "target", "on-conflict"),
+		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch", []string{"id"}, true, "target"),
+		a.ledgerVerb("rebuild", "rebuild", "Make a branch's view anew from the ledger", nil, true, "branch"))
+	for _, verb := range root.Commands() {
+		check := verb.Args
+		verb.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return wrapUsage(cmd, err)
+			}
+			return nil
+		}
+	}
+	return root
+}
+
+// ledgerVerb calls a native query, or mutation, with arguments and flags as its parameters, and prints the answer as JSON.
+func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, flags ...string) *cobra.Command {
+	var f scopeFlags
+	values := map[string]*string{}
+	var most int
+	var all, orphan bool
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(len(args)), RunE: func(cmd *cobra.Command, given []string) error {
+		params := map[string]abi.Raw{}
+		for i, arg := range args {
+			params[arg] = quoted(given[i])
+		}
+		for flag, value := range values {
+			if *value != "" {
+				params[paramName(flag)] = quoted(*value)
+			}
+		}
+		if most > 0 {
+			params["limit"] = abi.Raw(fmt.Sprint(most))
+		}
+		if all {
+			params["all"] = abi.Raw("true")
+		}
+		if orphan {
+			params["orphan"] = abi.Raw("true")
+		}
+		return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
+			if changes {
+				return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: f.scope(), Name: name, Params: params})
+			}
+			return a.ledgerLook(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
+		})
+	}}
+	f.add(cmd.Flags())
+	for _, flag := range flags {
+		values[flag] = cmd.Flags().String(flag, "", "")
+	}
+	switch name {
+	case "log":
+		cmd.Flags().IntVarP(&most, "limit", "n", 20, "how many commits")
+	case "view":
+		cmd.Flags().BoolVar(&all, "all", false, "forgotten and expired entries too")
+	case "create_branch":
+		cmd.Flags().BoolVar(&orphan, "orphan", false, "begin with nothing")
+	}
+	return cmd
+}
+
+// paramName is a flag's parameter. --persona is the scope's, as with every verb: a branch's persona is --about.
+func paramName(flag string) string {
+	switch flag {
+	case "on-conflict":
+		return "on_conflict"
+	case "about":
+		return "persona"
+	}
+	return flag
+}
+
+func quoted(s string) abi.Raw {
+	// A string is always JSON.
+	text, _ := json.Marshal(s)
+	return text
+}
+
+func (a *app) ledgerLook(ctx context.Context, d *door, q *abi.NativeQuery) error {
+	r, err := d.NativeQuery(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := a.out.raw(r.Result); err != nil {
+		return err
+	}
+	var state struct{ OK *bool }
+	if q.Name == "fsck" && json.Unmarshal(r.Result, &state) == nil && state.OK != nil && !*state.OK {
+		return &doneError{exitFailed}
+	}
+	return nil
+}
+
+func (a *app) ledgerChange(ctx context.Context, d *door, m *abi.NativeMutation) error {
+	r, err := d.NativeMutation(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := a.out.value(r); err != nil {
+		return err
+	}
+	if r.Status == "skipped_read_only" {
+		return &doneError{exitRefused}
+	}
+	var open []struct{ Severity string }
+	if string(m.Params["on_conflict"]) == "" && r.Trace != nil && json.Unmarshal(r.Trace.Details["conflicts"], &open) == nil {
+		for _, c := range open {
+			if c.Severity == "blocking" {
+				return &doneError{exitFailed}
+			}
+		}
+	}
+	return nil
+}

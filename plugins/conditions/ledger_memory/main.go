@@ -1,0 +1,33 @@
+// Package main is the control ledger_memory: an append-only ledger of events, hash-chained commits, and branches.
+package main
+
+import "github.com/memhost/memhost/sdk"
+
+func main() {}
+
+//go:wasmexport setup_scope
+func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
+
+//go:wasmexport record_event
+func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
+
+//go:wasmexport retrieve
+func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
+
+//go:wasmexport format_context
+func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, formatContext) }
+
+//go:wasmexport reset_scope
+func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
+
+//go:wasmexport health
+func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
+
+//go:wasmexport inventory
+func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+
+//go:wasmexport native_query
+func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }
+
+//go:wasmexport native_mutation
+func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, nativeMutation) }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// recordEvent puts what was said into the ledger, word for word: observations, in one commit. Facts come by the tools.
+//
+// Errors: conflict when the scope holds the event id with other content; what the state answers.
+func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	return l.record(e)
+}
+
+func (l *ledger) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	if _, err := abi.ParseTime(e.Timestamp); err != nil {
+		return nil, wrong("timestamp", abi.AsError(err).Message)
+	}
+	key, digest := sourceKey(e.EventID), sdk.Digest256(string(l.Body()))
+	known, version, err := l.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	if version != 0 {
+		return l.repeated(e, string(known), digest)
+	}
+	events := observations(e)
+	if len(events) == 0 {
+		r := l.receipt(e, abi.StatusNotRetained, "", nil)
+		r.Warnings = []string{"nothing_said: the turn has no text; nothing was stored"}
+		return r, l.Put(key, []byte(digest+" "), 0)
+	}
+	k, warnings, err := l.recordOn(&step{events: events, message: firstLine(e), meta: metaFor(e)})
+	if err != nil {
+		return nil, err
+	}
+	r := l.receipt(e, abi.StatusCommitted, k.ID, k.Events)
+	r.Warnings = warnings
+	return r, l.Put(key, []byte(digest+" "+k.ID), 0)
+}
+
+func metaFor(e *abi.MemoryEvent) meta {
+	return meta{ConversationID: e.SessionID, TurnID: e.TurnID, EventIDs: []string{e.EventID}}
+}
+
+// recordOn commits to the current branch.
+func (l *ledger) recordOn(s *step) (*commit, []string, error) {
+	b, err := l.on("")
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := l.viewOf(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.commitTo(b, v, s)
+}
+
+// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has forgotten.
+func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string) (*abi.WriteReceipt, error) {
+	before, id, _ := strings.Cut(known, " ")
+	if before != digest {
+		return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
+	}
+	var r *abi.WriteReceipt
+	switch {
+	case id == "":
+		r = l.receipt(e, abi.StatusNotRetained, "", nil)
+	default:
+		k, err := l.theCommit(id)
+		if err != nil {
+			return nil, err
+		}
+		r = l.receipt(e, abi.StatusCommitted, id, k.Events)
+		r.StoredCount = sdk.Ptr(int64(0))
+	}
+	r.Duplicate = true
+	r.Warnings = []string{"duplicate_event: the scope holds this event already; nothing was stored"}
+	return r, nil
+}
+
+// receipt names the event's commit and the ledger's events.
+func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, commitID string, events []string) *abi.WriteReceipt {
+	trace := l.s.trace("commit")
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone, StoredCount: sdk.Ptr(int64(len(events))), Trace: trace}
+	if commitID != "" {
+		r.NativeIDs, r.NativeIDsKind = events, abi.NativeIDsFinal
+		trace.NativeIDs = events
+		trace.Details = map[string]abi.Raw{"commit_id": sdk.Text(commitID)}
+	}
+	return r
+}
+
+// observations is a turn as it was said: one for each message with a text, or for each piece of it, and for each tool call.
+func observations(e *abi.MemoryEvent) []*event {
+	var list []*event
+	topic := topicOf(e)
+	add := func(subject, predicate, text string) {
+		for _, part := range pieces(text) {
+			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part, Topic: topic}, Confidence: 800,
+				Source: sourceOf(e), Timestamp: inSeconds(e.Timestamp)}
+			// Subject, predicate, topic and pieces are within their limits: normalise has nothing to refuse but a part of nothing but blanks.
+			if o.normalise() == nil {
+				list = append(list, o)
+			}
+		}
+	}
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		subject := oneLine(string(m.Role), maxName)
+		if m.Name != "" {
+			subject = oneLine(string(m.Role)+" "+m.Name, maxName)
+		}
+		if m.Content != nil {
+			predicate := "said"
+			if m.Role == abi.RoleTool {
+				predicate = "returned"
+			}
+			add(subject, predicate, *m.Content)
+		}
+		for j := range m.ToolCalls {
+			add(subject, "called", m.ToolCalls[j].Name+" "+m.ToolCalls[j].Arguments)
+		}
+	}
+	return list
+}
+
+// topicOf is the event's labels as a path: context/scenario.
+func topicOf(e *abi.MemoryEvent) string {
+	topic := e.Context
+	if e.Scenario != "" {
+		topic += "/" + e.Scenario
+	}
+	return oneLine(topic, maxName)
+}
+
+func sourceOf(e *abi.MemoryEvent) string { return "conversation:" + e.SessionID + "/" + e.TurnID }
+
+// pieces cuts a text that is longer than an object may be, at a blank where there is one in the last tenth.
+func pieces(text string) []string {
+	var list []string
+	text = strings.TrimSpace(text)
+	for utf8.RuneCountInString(text) > maxObject {
+		end := 0
+		for range maxObject {
+			_, n := utf8.DecodeRuneInString(text[end:])
+			end += n
+		}
+		if at := strings.LastIndexFunc(text[:end], unicode.IsSpace); at > end*9/10 {
+			end = at
+		}
+		list = append(list, strings.TrimSpace(text[:end]))
+		text = strings.TrimSpace(text[end:])
+	}
+	if text != "" {
+		list = append(list, text)
+	}
+	return list
+}
+
+// firstLine is a commit's message: the beginning of what was said.
+func firstLine(e *abi.MemoryEvent) string {
+	for i := range e.Messages {
+		if text := e.Messages[i].Content; text != nil && strings.TrimSpace(*text) != "" {
+			// The message is a line of 200 characters at most: what is far behind need not be looked at.
+			head := strings.ToValidUTF8((*text)[:min(len(*text), 2000)], "")
+			return string(e.Messages[i].Role) + ": " + head
+		}
+	}
+	return "Remember turn " + strconv.Quote(e.TurnID)
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/sdk"
+)
+
+// search is what memory_search asks for; at least one of the first four is given.
+type search struct {
+	query, subject, scope, topic string
+	sessionID                    string
+	includeForgotten             bool
+	limit                        int64
+}
+
+// hit is an entry with its score; none where there was no query.
+type hit struct {
+	*entry
+	score int64 // in thousandths
+}
+
+// find reads every entry of a view: the share of the query's words found, and one more where the object contains the query.
+func (l *ledger) find(v *view, s *search) ([]hit, error) {
+	words := wordsOf(s.query)
+	var hits []hit
+	look := func(item sdk.Item) error {
+		e, err := decodeEntry(item.Value)
+		if err != nil {
+			return damaged(item.Key)
+		}
+		if !s.fits(e) || !l.mayShow(e) || e.ForgottenAt == "" && !l.visible(e, s.sessionID) {
+			return nil
+		}
+		score := scoreOf(e, s.query, words)
+		if s.query != "" && score == 0 {
+			return nil
+		}
+		if !e.whole() {
+			return corrupt("event", e.EventID)
+		}
+		// The best so far, in order: a limit is at most 100.
+		at := len(hits)
+		for at > 0 && before(hit{e, score}, hits[at-1]) {
+			at--
+		}
+		hits = append(hits, hit{})
+		copy(hits[at+1:], hits[at:])
+		if hits[at] = (hit{e, score}); int64(len(hits)) > s.limit {
+			hits = hits[:s.limit]
+		}
+		return nil
+	}
+	if err := l.each(v.prefix+"item/", look); err != nil {
+		return nil, err
+	}
+	if s.includeForgotten {
+		if err := l.each(v.prefix+"gone/", look); err != nil {
+			return nil, err
+		}
+	}
+	return hits, nil
+}
+
+// before is the order of hits: by score, then the last touched first, then by id.
+func before(a, b hit) bool {
+	switch {
+	case a.score != b.score:
+		return a.score > b.score
+	case a.UpdatedAt != b.UpdatedAt:
+		return a.UpdatedAt > b.UpdatedAt
+	}
+	return a.EventID < b.EventID
+}
+
+func (s *search) fits(e *entry) bool {
+	return (s.subject == "" || fold(s.subject) == fold(e.Subject)) && (s.scope == "" || s.scope == e.Scope) &&
+		(s.topic == "" || s.topic == e.Topic || strings.HasPrefix(e.Topic, s.topic+"/"))
+}
+
+func scoreOf(e *entry, query string, words []string) int64 {
+	if len(words) == 0 {
+		return 0
+	}
+	text := map[string]bool{}
+	for _, field := range []string{e.Subject, e.Predicate, e.Object, e.Topic, e.Evidence} {
+		for _, w := range wordsOf(field) {
+			text[w] = true
+		}
+	}
+	found := 0
+	for _, w := range words {
+		if text[w] {
+			found++
+		}
+	}
+	score := int64(1000 * found / len(words))
+	if strings.Contains(lower(e.Object), lower(strings.TrimSpace(query))) {
+		score += 1000
+	}
+	return score
+}
+
+// wordsOf is the different lower-cased runs of letters and digits; of Chinese, Japanese and Korean, which set no blanks, each pair of characters.
+func wordsOf(text string) []string {
+	var words []string
+	add := func(w string) {
+		if w != "" && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	var run []rune
+	end := func() {
+		if len(run) == 0 {
+			return
+		}
+		if !isCJK(run[0]) || len(run) == 1 {
+			add(string(run))
+		} else {
+			for i := range len(run) - 1 {
+				add(string(run[i : i+2]))
+			}
+		}
+		run = run[:0]
+	}
+	for _, r := range lower(text) {
+		if !isWord(r) {
+			end()
+			continue
+		}
+		if len(run) > 0 && isCJK(run[0]) != isCJK(r) {
+			end()
+		}
+		run = append(run, r)
+	}
+	end()
+	return words
+}
+
+func isCJK(r rune) bool {
+	return r >= 0x3040 && r <= 0x30FF || r >= 0x3400 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7AF || r >= 0xF900 && r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
+}
+
+// isWord tells whether a character belongs to a word. The tables of package unicode are large in a guest; beyond Latin-1 the blocks of punctuation and
+// symbols do.
+func isWord(r rune) bool {
+	switch {
+	case r < 0x80:
+		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	case r < 0xC0:
+		return r == 0xAA || r == 0xB5 || r == 0xBA
+	case r == 0xD7 || r == 0xF7:
+		return false
+	case r >= 0x2000 && r <= 0x2BFF || r >= 0x2E00 && r <= 0x2E7F || r >= 0x3000 && r <= 0x3004 || r >= 0x3008 && r <= 0x3020 || r == 0x30FB:
+		return false
+	case r >= 0xFE30 && r <= 0xFE6F || r >= 0xFF00 && r <= 0xFF0F || r >= 0xFF1A && r <= 0xFF20 || r >= 0xFF3B && r <= 0xFF40 || r >= 0xFF5B && r <= 0xFF65:
+		return false
+	case r >= 0xE000 && r <= 0xF8FF || r >= 0x1F000 && r <= 0x1FAFF:
+		return false
+	}
+	return true
+}
+
+// lower folds the cases of Latin, Greek and Cyrillic letters; other alphabets have none, or are compared as they are.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z', r >= 0xC0 && r <= 0xDE && r != 0xD7, r >= 0x391 && r <= 0x3A9, r >= 0x410 && r <= 0x42F:
+			return r + 32
+		case r >= 0x400 && r <= 0x40F:
+			return r + 80
+		case r >= 0x100 && r <= 0x137 || r >= 0x14A && r <= 0x177:
+			return r | 1
+		case r >= 0x139 && r <= 0x148 || r >= 0x179 && r <= 0x17E:
+			return r + r&1
+		}
+		return r
+	}, s)
+}

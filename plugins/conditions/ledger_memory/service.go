@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// setupScope has nothing to prepare: the branch main is there from the start.
+func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	items, _, err := l.List(abi.StateListRequest{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	r := &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(len(items) > 0), Trace: l.s.trace("open")}
+	if _, warning, err := l.head(); err != nil {
+		return nil, err
+	} else if warning != "" {
+		r.Warnings = []string{warning}
+	}
+	return r, nil
+}
+
+// resetScope counts what there is. The host removes it with the generation's state, in the transaction that starts the next one: the only real erasure.
+func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	removed := map[string]*int64{}
+	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix} {
+		n, _, err := l.tally(kind)
+		if err != nil {
+			return nil, err
+		}
+		removed[strings.TrimSuffix(kind, "/")] = &n
+	}
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: removed, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: l.s.trace("reset")}, nil
+}
+
+// tally counts the keys under a prefix and hashes them with their versions.
+func (l *ledger) tally(prefix string) (n int64, digest string, err error) {
+	var sum sdk.Digest
+	r := abi.StateListRequest{Prefix: prefix}
+	for more := true; more; {
+		var items []sdk.Item
+		if items, more, err = l.List(r); err != nil {
+			return 0, "", err
+		}
+		for _, item := range items {
+			sum.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+			r.After = item.Key
+			n++
+		}
+	}
+	return n, sum.Hex(), nil
+}
+
+// inventory counts the objects of the ledger. Views are derived and not counted.
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	list := &abi.Inventory{Complete: true, Quiescent: true, Trace: l.s.trace("state_list")}
+	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix} {
+		n, digest, err := l.tally(kind)
+		if err != nil {
+			return nil, err
+		}
+		list.Kinds = append(list.Kinds, abi.InventoryKind{Kind: strings.TrimSuffix(kind, "/"), Count: n, Digest: digest})
+	}
+	return list, nil
+}
+
+// health is always ok: the state is the host's own.
+func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: l.s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: []string{"fact", "observation"},
+		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"newest_first"}, Isolation: "hard", PetObservability: "strong"}, nil
+}
+
+// entryOf is the entry to which an event of the ledger belongs; nil where there is none.
+func (l *ledger) entryOf(v *view, eventID string) (*entry, error) {
+	if !isID(eventID) {
+		return nil, nil
+	}
+	lineage, err := v.owner(eventID)
+	if err != nil || lineage == "" {
+		return nil, err
+	}
+	return v.get(lineage)
+}
+
+// mayShow leaves out what never goes out.
+func (l *ledger) mayShow(e *entry) bool {
+	return e.Sensitivity != confidential || l.s.exposeConfidential
+}
