@@ -38,7 +38,7 @@ func TestModulesOfThisRepositoryAreMetered(t *testing.T) {
 // TestEngineAcceptsWhatItAcceptedBefore goes through every module among the test data of wazero, valid or not, the specification's included: the engine must accept
 // the metered one if and only if it accepts the original, or else an invalid module could reach what was added.
 func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
-	if testing.Short() || wazeroFolder() == "" {
+	if brief() || wazeroFolder() == "" {
 		t.Skip("8,000 modules")
 	}
 	e := newEngine(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2))
@@ -74,7 +74,7 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 
 // TestCommandsSayTheSame runs the WASI commands among the test data of wazero: TinyGo's, Rust's, Zig's and C's.
 func TestCommandsSayTheSame(t *testing.T) {
-	if testing.Short() || wazeroFolder() == "" {
+	if brief() || wazeroFolder() == "" {
 		t.Skip("runs programs")
 	}
 	folder, ran := os.DirFS(wazeroFolder()), 0
@@ -138,7 +138,7 @@ func (g guest) ask(t testing.TB, op string, request []byte) []byte {
 
 // TestStandardGoIsMetered builds a guest with the standard Go toolchain: 3 MB, with switches of thousands of labels.
 func TestStandardGoIsMetered(t *testing.T) {
-	if testing.Short() {
+	if brief() {
 		t.Skip("builds a module")
 	}
 	file := filepath.Join(t.TempDir(), "echo.wasm")

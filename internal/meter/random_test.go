@@ -349,7 +349,7 @@ func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bo
 func TestRandomModulesComeToTheSame(t *testing.T) {
 	e := newEngine(t, wazero.NewRuntimeConfig().WithMemoryLimitPages(64).WithCoreFeatures(api.CoreFeaturesV2))
 	modules, most, accounts := 200, int64(0), 0
-	if testing.Short() {
+	if brief() {
 		modules = 30
 	}
 	for seed := range uint64(modules) {
@@ -417,7 +417,7 @@ func interpreter(t testing.TB) wazero.Runtime {
 func TestDamagedModules(t *testing.T) {
 	e, r := interpreter(t), rand.New(rand.NewPCG(3, 3))
 	accepted, n := 0, 3000
-	if testing.Short() {
+	if brief() {
 		n = 300
 	}
 	for i := range n {

@@ -159,7 +159,7 @@ func TestSpecificationsTestsGiveTheSame(t *testing.T) {
 	if _, err := os.Stat(base); wazeroFolder() == "" || err != nil {
 		t.Skip("the sources of wazero are not there")
 	}
-	if testing.Short() {
+	if brief() {
 		t.Skip("54,006 commands")
 	}
 	folder := filepath.Join(base, "v2", "testdata")

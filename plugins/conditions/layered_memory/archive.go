@@ -47,7 +47,7 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 				return "", err
 			}
 			c.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(err).Message)
-			_, err := appendHistory(c, entry{content: "[RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, session: session.Head.ID, events: events}, rawMost)
+			_, err := appendHistory(c, entry{content: "[RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, session: session.ID, events: events}, rawMost)
 			if err == nil {
 				session.Done(end, tokens)
 			}
@@ -55,7 +55,7 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 		}
 	}
 	if text != nothing {
-		if _, err := appendHistory(c, entry{content: text, session: session.Head.ID, events: events}, summaryMost); err != nil {
+		if _, err := appendHistory(c, entry{content: text, session: session.ID, events: events}, summaryMost); err != nil {
 			return "", err
 		}
 		session.Summary, session.Summarised = prepare(text, summaryMost), session.Updated

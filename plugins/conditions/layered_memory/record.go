@@ -65,7 +65,7 @@ func (s *settings) size(c *sdk.Call, session *nanobot.Session) (int64, error) {
 	for _, f := range files {
 		size += c.CountTokens(f.text)
 	}
-	items, _, err := s.recent(c, session.Head.ID)
+	items, _, err := s.recent(c, session.ID)
 	for _, x := range items {
 		size += c.CountTokens(x.Text)
 	}

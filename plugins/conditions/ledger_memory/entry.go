@@ -31,7 +31,7 @@ const maxSources = 16
 func (e *entry) observed() bool { return e.Type == typeObserve }
 
 // whole tells whether the content is still that which its event's id was made of.
-func (e *entry) whole() bool { return e.identity.id() == e.EventID }
+func (e *entry) whole() bool { return e.id() == e.EventID }
 
 // take gives the entry the value of an event.
 func (e *entry) take(v *event) {
@@ -90,7 +90,7 @@ func decodeEntry(data []byte) (*entry, error) {
 }
 
 func (e *entry) read(d *jx.Decoder, key string) (err error) {
-	to := e.identity.field(key)
+	to := e.field(key)
 	if to != nil {
 		*to, err = d.Str()
 		return err

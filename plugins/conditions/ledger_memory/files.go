@@ -166,7 +166,7 @@ func (l *ledger) importOne(path, text string) (bool, error) {
 		return true, l.Put(staged+path, []byte(text), sdk.AnyVersion)
 	case dir == "events" && isID(id):
 		e, err := decodeEvent([]byte(text))
-		if err != nil || e.ID != id || e.identity.id() != id {
+		if err != nil || e.ID != id || e.id() != id {
 			return false, wrong(path, "the id is not that of the content")
 		}
 		return true, l.keep(e)

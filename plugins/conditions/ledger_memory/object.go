@@ -108,7 +108,7 @@ func (e *event) normalise() error {
 		}
 	}
 	e.Confidence = min(max(e.Confidence, 0), 1000)
-	e.ID = e.identity.id()
+	e.ID = e.id()
 	return nil
 }
 

@@ -72,10 +72,9 @@ func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string) (*abi.WriteR
 		return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
 	}
 	var r *abi.WriteReceipt
-	switch {
-	case id == "":
+	if id == "" {
 		r = l.receipt(e, abi.StatusNotRetained, "", nil)
-	default:
+	} else {
 		k, err := l.theCommit(id)
 		if err != nil {
 			return nil, err

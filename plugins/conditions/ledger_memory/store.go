@@ -81,7 +81,7 @@ func readEvent(id string, stored []byte) (*event, error) {
 		return nil, err
 	}
 	e, err := decodeEvent(data)
-	if err != nil || e.ID != id || e.identity.id() != id {
+	if err != nil || e.ID != id || e.id() != id {
 		return nil, corrupt("event", id)
 	}
 	return e, nil

@@ -70,7 +70,7 @@ func (s *settings) consolidateTo(c *sdk.Call, session *nanobot.Session, end int6
 		}
 	}
 	if p.hasEntry && strings.TrimSpace(p.entry) != "" {
-		if err := appendHistory(c, entry{text: p.entry, session: session.Head.ID, events: events}); err != nil {
+		if err := appendHistory(c, entry{text: p.entry, session: session.ID, events: events}); err != nil {
 			return err
 		}
 	}

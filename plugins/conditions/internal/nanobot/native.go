@@ -46,7 +46,7 @@ func WriteStatus(c *sdk.Call, e *jx.Encoder) error {
 	for _, s := range sessions {
 		e.ObjStart()
 		e.FieldStart("session_id")
-		e.Str(s.Head.ID)
+		e.Str(s.ID)
 		for _, n := range []struct {
 			name  string
 			value int64
@@ -91,7 +91,7 @@ func WriteSessionFiles(c *sdk.Call, e *jx.Encoder) error {
 		return err
 	}
 	for _, s := range sessions {
-		name := base64.RawURLEncoding.EncodeToString([]byte(s.Head.ID)) + ".jsonl"
+		name := base64.RawURLEncoding.EncodeToString([]byte(s.ID)) + ".jsonl"
 		if err := s.writeFile(c, e, "sessions/"+name, s.Base, s.Messages, s.Pointer-s.Base); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func WriteSessionFiles(c *sdk.Call, e *jx.Encoder) error {
 func (s *Session) writeFile(c *sdk.Call, e *jx.Encoder, path string, from, to, pointer int64) error {
 	var head jx.Encoder
 	head.ObjStart()
-	for _, f := range []field{{name: "_type", text: sdk.Ptr("metadata")}, word("key", &s.Head.ID), word("created_at", &s.Created), word("updated_at", &s.Updated)} {
+	for _, f := range []field{{name: "_type", text: sdk.Ptr("metadata")}, word("key", &s.ID), word("created_at", &s.Created), word("updated_at", &s.Updated)} {
 		head.FieldStart(f.name)
 		head.Str(*f.text)
 	}

@@ -64,7 +64,7 @@ func eventKey(id string) string {
 
 func (r *Recorder) session(id string) (*Session, error) {
 	for _, s := range r.sessions {
-		if s.Head.ID == id {
+		if s.ID == id {
 			return s, nil
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Recorder) session(id string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Head.ID = id
+	s.ID = id
 	r.sessions = append(r.sessions, s)
 	return s, nil
 }
@@ -235,7 +235,7 @@ func Readiness(c *sdk.Call, markers []string, all bool) (*abi.BackendReadiness, 
 		}
 		if s.RetryAt > now {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+OneLine(s.Head.ID)+", "+strconv.FormatInt(s.Failures, 10)+
+			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+OneLine(s.ID)+", "+strconv.FormatInt(s.Failures, 10)+
 				" failures, nothing is lost: "+s.Said)
 		}
 	}

@@ -209,18 +209,18 @@ func (s *Session) Done(end int64, tokens int64) {
 const retryFirst, retryMost = 5000, 300_000
 
 // Fail notes a failure of the session's work.
-func (s *Session) Fail(c *sdk.Call, err error, retries int64) { s.Failure.note(c, err, retries) }
+func (s *Session) Fail(c *sdk.Call, err error, retries int64) { s.note(c, err, retries) }
 
 // note notes a failure. The next try is due at once where asking again may help and retries are left, otherwise after a pause; never before the time
 // that the endpoint names.
-func (s *Failure) note(c *sdk.Call, err error, retries int64) {
+func (f *Failure) note(c *sdk.Call, err error, retries int64) {
 	e := abi.AsError(err)
-	s.Failures++
-	s.Code, s.Reason, s.Said = string(e.Code), e.Reason, clip(e.Message, 500)
+	f.Failures++
+	f.Code, f.Reason, f.Said = string(e.Code), e.Reason, clip(e.Message, 500)
 	pause := int64(0)
-	if !e.Retryable || s.Failures > retries {
+	if !e.Retryable || f.Failures > retries {
 		pause = retryFirst
-		for n := s.Failures - retries; n > 1 && pause < retryMost; n-- {
+		for n := f.Failures - retries; n > 1 && pause < retryMost; n-- {
 			pause *= 2
 		}
 		pause = min(pause, retryMost)
@@ -228,9 +228,9 @@ func (s *Failure) note(c *sdk.Call, err error, retries int64) {
 	if e.RetryAfterMS != nil {
 		pause = max(pause, *e.RetryAfterMS)
 	}
-	s.RetryAt = 0
+	f.RetryAt = 0
 	if pause > 0 {
-		s.RetryAt = NowMS(c) + pause
+		f.RetryAt = NowMS(c) + pause
 	}
 }
 
@@ -302,4 +302,4 @@ func (p *Progress) Save(c *sdk.Call, key string) error {
 }
 
 // Fail notes a failure.
-func (p *Progress) Fail(c *sdk.Call, err error, retries int64) { p.Failure.note(c, err, retries) }
+func (p *Progress) Fail(c *sdk.Call, err error, retries int64) { p.note(c, err, retries) }
