@@ -36,7 +36,7 @@ func providerOf(t testing.TB, url, more string) host.ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("layered_memory")
 	if !ok {
-		t.Skip("layered_memory.wasm is not built: make plugins")
+		t.Fatal("layered_memory.wasm is not built: make plugins")
 	}
 	return host.ProviderConfig{Name: "layered_memory", Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{"llm":{"base_url":"` + url + `/v1","model":"stub"}` + more + `}`)}
 }

@@ -39,7 +39,7 @@ func providerOf(t testing.TB, name, url, more string) host.ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("rolling_summary")
 	if !ok {
-		t.Skip("rolling_summary.wasm is not built: make plugins")
+		t.Fatal("rolling_summary.wasm is not built: make plugins")
 	}
 	return host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin",
 		Block:   abi.Raw(`{"llm":{"base_url":"` + url + `/v1","model":"stub","api_key":{"secret":"K"}}` + more + `}`),
