@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/jsonpointer"
 )
 
 // question is a scope where the provider has something to say: one that was written to, or the target's known one.
@@ -221,7 +222,7 @@ func (b *bench) limitsHold(sent []exchange) *outcome {
 			if !ok || x.call.Route != l.Route {
 				continue
 			}
-			if v, ok := at(body, "/"+strings.TrimPrefix(l.Field, "/")); ok {
+			if v, ok := jsonpointer.Find(body, "/"+strings.TrimPrefix(l.Field, "/")); ok {
 				if n, ok := v.(json.Number); ok && n.String() != "" {
 					if f, err := n.Float64(); err == nil && f > float64(l.Native) {
 						o := failed("route %s: %s %s was sent, and the manifest declares %d", l.Route, l.Field, n, l.Native)

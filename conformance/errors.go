@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/jsonpointer"
 )
 
 // injected is a fault between host and backend.
@@ -123,8 +124,8 @@ func (f *struck) errorInside(call host.NativeCall) []byte {
 		}
 	}
 	if request, ok := decode(call.Body); ok {
-		if id, ok := at(request, "/id"); ok {
-			if _, rpc := at(request, "/jsonrpc"); rpc {
+		if id, ok := jsonpointer.Find(request, "/id"); ok {
+			if _, rpc := jsonpointer.Find(request, "/jsonrpc"); rpc {
 				same, _ := json.Marshal(id)
 				return fmt.Appendf(nil, `{"jsonrpc": "2.0", "id": %s, "result": {"isError": true, "content": [{"type": "text", "text": %q}]}}`, same, marker)
 			}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"strconv"
-	"strings"
 )
 
 // decode reads one JSON value, numbers as they are written.
@@ -66,36 +64,6 @@ func sameNumber(a, b json.Number) bool {
 	x, err := a.Float64()
 	y, err2 := b.Float64()
 	return err == nil && err2 == nil && x == y
-}
-
-// at resolves an RFC 6901 JSON Pointer.
-func at(value any, pointer string) (any, bool) {
-	if pointer == "" {
-		return value, true
-	}
-	if !strings.HasPrefix(pointer, "/") {
-		return nil, false
-	}
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		switch v := value.(type) {
-		case map[string]any:
-			inner, ok := v[token]
-			if !ok {
-				return nil, false
-			}
-			value = inner
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil, false
-			}
-			value = v[i]
-		default:
-			return nil, false
-		}
-	}
-	return value, true
 }
 
 // anywhere tells whether ok holds of a value or of any value inside it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/jsonpointer"
 )
 
 // clause is one of the contract's, with its check.
@@ -129,7 +130,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	b.capabilities = m.Capabilities.Capabilities
 	config, _ := decode(m.Config)
 	for _, d := range k.declared {
-		if here, there := at(config, d.Unless); d.Unless != "" && there && here != nil {
+		if here, there := jsonpointer.Find(config, d.Unless); d.Unless != "" && there && here != nil {
 			continue
 		}
 		if b.declared = append(b.declared, d); d.Clause == int64(c.number) && d.Part == "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/jsonpointer"
 )
 
 func TestWhatAnAnswerCanBeSaidToBe(t *testing.T) {
@@ -50,7 +51,7 @@ func TestPointersReachEveryValue(t *testing.T) {
 	value, ok := decode([]byte(`{"a/b":[1,{"~":"x"}],"":null}`))
 	require.True(t, ok)
 	for pointer, want := range map[string]string{"": `{"":null,"a/b":[1,{"~":"x"}]}`, "/a~1b/0": "1", "/a~1b/1/~0": `"x"`, "/": "null"} {
-		v, ok := at(value, pointer)
+		v, ok := jsonpointer.Find(value, pointer)
 		require.True(t, ok, pointer)
 		text, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -58,7 +59,7 @@ func TestPointersReachEveryValue(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		pointer := rapid.StringMatching(`(/[a~b10-]{0,3}){1,3}|[a/]{1,3}`).Draw(t, "pointer")
-		if v, ok := at(value, pointer); ok {
+		if v, ok := jsonpointer.Find(value, pointer); ok {
 			assert.True(t, anywhere(value, func(x any) bool { return sameValue(x, v) }))
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/jsonpointer"
 )
 
 // checkRaw is clause 8.
@@ -76,14 +77,14 @@ func views(a host.NativeAnswer) []any {
 			return
 		}
 		for _, inner := range []string{"/result", "/result/structuredContent", "/result/structuredContent/result"} {
-			if found, ok := at(object, inner); ok {
+			if found, ok := jsonpointer.Find(object, inner); ok {
 				list = append(list, found)
 			}
 		}
-		content, _ := at(object, "/result/content")
+		content, _ := jsonpointer.Find(object, "/result/content")
 		items, _ := content.([]any)
 		for _, item := range items {
-			if text, ok := at(item, "/text"); ok {
+			if text, ok := jsonpointer.Find(item, "/text"); ok {
 				list = append(list, text)
 				if inner, ok := decode([]byte(fmt.Sprint(text))); ok {
 					list = append(list, inner)
@@ -124,7 +125,7 @@ func pointers(r *abi.RetrieveResult) outcome {
 		return failed("raw is no JSON")
 	}
 	for i, e := range r.Evidence {
-		v, ok := at(raw, e.Pointer)
+		v, ok := jsonpointer.Find(raw, e.Pointer)
 		switch {
 		case !ok || e.Pointer == "":
 			return failed("evidence %d points to %q, where nothing is", i, e.Pointer)
@@ -145,7 +146,7 @@ func pointers(r *abi.RetrieveResult) outcome {
 func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 	raw, _ := rawValue(r)
 	for i, e := range r.Evidence {
-		item, ok := at(raw, e.Pointer)
+		item, ok := jsonpointer.Find(raw, e.Pointer)
 		if !ok {
 			continue // the part about pointers tells
 		}

@@ -12,11 +12,11 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/jsonpointer"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -254,7 +254,7 @@ func (r *route) matches(body []byte) error {
 		return wrong("%v", err)
 	}
 	for _, m := range r.match {
-		found, ok := pointer(value, m.pointer)
+		found, ok := jsonpointer.Find(value, m.pointer)
 		if !ok {
 			return wrong("nothing at %s, the manifest wants %v", m.pointer, m.value)
 		}
@@ -320,33 +320,6 @@ func unambiguousValue(d *json.Decoder, depth int) (any, error) {
 	}
 	_, err = d.Token()
 	return object, err
-}
-
-// pointer resolves an RFC 6901 JSON Pointer in a decoded value.
-func pointer(value any, at string) (any, bool) {
-	if at == "" {
-		return value, true
-	}
-	for _, token := range strings.Split(at, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		switch v := value.(type) {
-		case map[string]any:
-			next, ok := v[token]
-			if !ok {
-				return nil, false
-			}
-			value = next
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil, false
-			}
-			value = v[i]
-		default:
-			return nil, false
-		}
-	}
-	return value, true
 }
 
 // ms is a duration in milliseconds, to the microsecond.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/jsonpointer"
 	"github.com/memhost/memhost/internal/schema"
 )
 
@@ -105,7 +106,7 @@ func inBlockAt(pointer string) string {
 
 // openOrigin resolves an origin's URL; nil when the block does not name it.
 func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, error) {
-	value, ok := pointer(block, decl.From)
+	value, ok := jsonpointer.Find(block, decl.From)
 	if !ok || value == nil {
 		return nil, nil
 	}
@@ -156,7 +157,7 @@ func optionalText(block any, from string) (string, error) {
 	if from == "" {
 		return "", nil
 	}
-	value, ok := pointer(block, from)
+	value, ok := jsonpointer.Find(block, from)
 	if !ok || value == nil {
 		return "", nil
 	}
@@ -185,7 +186,7 @@ func (p *Provider) openSecrets(block any) ([]string, error) {
 		wrong := func(format string, args ...any) error {
 			return abi.NewError(abi.CodeInvalidArgument, path+": "+fmt.Sprintf(format, args...))
 		}
-		value, ok := pointer(block, decl.From)
+		value, ok := jsonpointer.Find(block, decl.From)
 		if !ok || value == nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/jsonpointer"
 	"github.com/memhost/memhost/internal/schema"
 	"github.com/memhost/memhost/internal/tokens"
 )
@@ -96,7 +97,7 @@ func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, e
 		if err := json.Unmarshal(rule.Equals, &want); err != nil {
 			return "", "", err
 		}
-		if found, ok := pointer(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
+		if found, ok := jsonpointer.Find(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
 			return rule.Kind, rule.Note, nil
 		}
 	}
@@ -217,7 +218,7 @@ func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, erro
 	}
 	met, because := map[string]bool{}, map[string]string{}
 	for _, r := range requires {
-		found, there := pointer(value, r.Pointer)
+		found, there := jsonpointer.Find(value, r.Pointer)
 		there = there && found != nil
 		if there && len(r.Equals) > 0 {
 			var want any
