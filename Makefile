@@ -46,7 +46,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum
 
 lint: ## golangci-lint, built from its module
-	$(GO) run $(GOLANGCI) run ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)
 	@$(GO) run ./internal/testrun -fuzz $(or $(FUZZTIME),30s)
