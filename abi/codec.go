@@ -4,7 +4,7 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // Mode says what Decode does with a field that the type does not have.
@@ -53,7 +53,7 @@ func (r *Raw) UnmarshalJSON(data []byte) error {
 // Encodable is what Marshal writes: every struct of this package, through a pointer.
 type Encodable interface {
 	// Encode writes one JSON value.
-	Encode(e *jx.Encoder)
+	Encode(e *jsontext.Encoder)
 }
 
 // Decodable is what Unmarshal reads: every struct of this package.
@@ -61,7 +61,7 @@ type Decodable interface {
 	// Decode reads one JSON value over whatever the receiver held; a field that is absent or null becomes zero. Of a
 	// key that occurs twice the last one counts. Where the input is not JSON, the error is the decoder's. Only Unmarshal
 	// limits how deep a document nests.
-	Decode(d *jx.Decoder, m Mode) error
+	Decode(d *jsontext.Decoder, m Mode) error
 }
 
 // The functions that read and write are generic so that TinyGo calls Encode or Decode of the type at hand. A pointer that
@@ -73,13 +73,10 @@ func Marshal[V Encodable](v V) []byte { return AppendJSON(make([]byte, 0, 512), 
 
 // AppendJSON is Marshal into a buffer that the caller keeps.
 func AppendJSON[V Encodable](dst []byte, v V) []byte {
-	e := jx.GetEncoder()
+	var e jsontext.Encoder
 	e.SetBytes(dst)
-	v.Encode(e)
-	dst = e.Bytes()
-	e.SetBytes(nil) // the buffer is not the pool's
-	jx.PutEncoder(e)
-	return dst
+	v.Encode(&e)
+	return e.Bytes()
 }
 
 // Unmarshal reads an answer: unknown fields are ignored. Nothing in v refers to data afterwards.
@@ -108,22 +105,19 @@ func OpenEnvelope(data []byte) (*Envelope, error) {
 }
 
 // ValidJSON tells whether data is one JSON value no deeper than MaxDepth.
-func ValidJSON(data []byte) bool { return tooDeep(data, MaxDepth) == "" && notJSON(data) == "" }
+func ValidJSON(data []byte) bool { return jsontext.DecodeBytes(data).Limit(MaxDepth).Validate() == nil }
 
 func unmarshal[V Decodable](data []byte, v V, m Mode) error {
-	if what := tooDeep(data, MaxDepth); what != "" {
-		return NewError(CodeInvalidArgument, what)
-	}
-	d := jx.DecodeBytes(data)
+	d := jsontext.DecodeBytes(data).Limit(MaxDepth)
 	return finish(d, data, v.Decode(d, m))
 }
 
 // finish turns what Decode returned into what Unmarshal does.
-func finish(d *jx.Decoder, data []byte, err error) error {
-	if err == nil && atEnd(d) {
+func finish(d *jsontext.Decoder, data []byte, err error) error {
+	if err == nil && d.AtEnd() {
 		return nil
 	}
-	if what := notJSON(data); what != "" {
+	if what := notJSON(data, MaxDepth); what != "" {
 		return NewError(CodeInvalidArgument, what)
 	}
 	var f *fieldError
@@ -154,7 +148,7 @@ type batchError struct {
 }
 
 // Encode writes the receipt, or the event id with its error. A value with neither is written as an internal error.
-func (x *ReceiptOrError) Encode(e *jx.Encoder) {
+func (x *ReceiptOrError) Encode(e *jsontext.Encoder) {
 	if x.Receipt != nil {
 		x.Receipt.Encode(e)
 		return
@@ -167,9 +161,9 @@ func (x *ReceiptOrError) Encode(e *jx.Encoder) {
 }
 
 // Decode reads an object with a field error as an error, any other as a receipt.
-func (x *ReceiptOrError) Decode(d *jx.Decoder, m Mode) error {
+func (x *ReceiptOrError) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReceiptOrError{}
-	raw, err := readValue(d, jx.Object, "an object")
+	raw, err := readValue(d, jsontext.Object, "an object")
 	if raw == nil {
 		return err
 	}
@@ -177,7 +171,7 @@ func (x *ReceiptOrError) Decode(d *jx.Decoder, m Mode) error {
 	if err != nil {
 		return err
 	}
-	d = jx.DecodeBytes(raw)
+	d = jsontext.DecodeBytes(raw)
 	if !isError {
 		x.Receipt = new(WriteReceipt)
 		return x.Receipt.Decode(d, m)

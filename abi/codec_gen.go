@@ -2,10 +2,10 @@
 
 package abi
 
-import "github.com/go-faster/jx"
+import "github.com/memhost/memhost/abi/jsontext"
 
 // Encode writes x as one JSON object.
-func (x *batchError) Encode(e *jx.Encoder) {
+func (x *batchError) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("event_id")
 	writeString(x.EventID, e)
@@ -15,7 +15,7 @@ func (x *batchError) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *batchError) Decode(d *jx.Decoder, m Mode) error {
+func (x *batchError) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = batchError{}
 	o := openObject(d)
 	for o.next() {
@@ -32,7 +32,7 @@ func (x *batchError) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Error) Encode(e *jx.Encoder) {
+func (x *Error) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("code")
 	writeString(string(x.Code), e)
@@ -70,7 +70,7 @@ func (x *Error) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Error) Decode(d *jx.Decoder, m Mode) error {
+func (x *Error) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Error{}
 	o := openObject(d)
 	for o.next() {
@@ -103,7 +103,7 @@ func (x *Error) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeError) Encode(e *jx.Encoder) {
+func (x *NativeError) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	if x.Status != nil {
 		e.FieldStart("status")
@@ -115,7 +115,7 @@ func (x *NativeError) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeError) Decode(d *jx.Decoder, m Mode) error {
+func (x *NativeError) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeError{}
 	o := openObject(d)
 	for o.next() {
@@ -132,7 +132,7 @@ func (x *NativeError) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Envelope) Encode(e *jx.Encoder) {
+func (x *Envelope) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("op")
 	writeString(x.Op, e)
@@ -156,7 +156,7 @@ func (x *Envelope) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Envelope) Decode(d *jx.Decoder, m Mode) error {
+func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Envelope{}
 	o := openObject(d)
 	for o.next() {
@@ -185,13 +185,13 @@ func (x *Envelope) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Empty) Encode(e *jx.Encoder) {
+func (x *Empty) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *Empty) Decode(d *jx.Decoder, m Mode) error {
+func (x *Empty) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Empty{}
 	o := openObject(d)
 	for o.next() {
@@ -201,7 +201,7 @@ func (x *Empty) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EnvelopeMode) Encode(e *jx.Encoder) {
+func (x *EnvelopeMode) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("read_only")
 	writeBool(x.ReadOnly, e)
@@ -209,7 +209,7 @@ func (x *EnvelopeMode) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *EnvelopeMode) Decode(d *jx.Decoder, m Mode) error {
+func (x *EnvelopeMode) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EnvelopeMode{}
 	o := openObject(d)
 	for o.next() {
@@ -224,7 +224,7 @@ func (x *EnvelopeMode) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Resume) Encode(e *jx.Encoder) {
+func (x *Resume) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("missing")
 	writeSlice(x.Missing, e, writeString)
@@ -234,7 +234,7 @@ func (x *Resume) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Resume) Decode(d *jx.Decoder, m Mode) error {
+func (x *Resume) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Resume{}
 	o := openObject(d)
 	for o.next() {
@@ -251,7 +251,7 @@ func (x *Resume) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *GuestConfig) Encode(e *jx.Encoder) {
+func (x *GuestConfig) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("provider")
 	writeString(x.Provider, e)
@@ -271,7 +271,7 @@ func (x *GuestConfig) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *GuestConfig) Decode(d *jx.Decoder, m Mode) error {
+func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = GuestConfig{}
 	o := openObject(d)
 	for o.next() {
@@ -296,7 +296,7 @@ func (x *GuestConfig) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *HTTPRequest) Encode(e *jx.Encoder) {
+func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -320,7 +320,7 @@ func (x *HTTPRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *HTTPRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = HTTPRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -343,7 +343,7 @@ func (x *HTTPRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *QueryParam) Encode(e *jx.Encoder) {
+func (x *QueryParam) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("key")
 	writeString(x.Key, e)
@@ -353,7 +353,7 @@ func (x *QueryParam) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *QueryParam) Decode(d *jx.Decoder, m Mode) error {
+func (x *QueryParam) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = QueryParam{}
 	o := openObject(d)
 	for o.next() {
@@ -370,7 +370,7 @@ func (x *QueryParam) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *HTTPResponse) Encode(e *jx.Encoder) {
+func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("status")
 	writeInt(x.Status, e)
@@ -384,7 +384,7 @@ func (x *HTTPResponse) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *HTTPResponse) Decode(d *jx.Decoder, m Mode) error {
+func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = HTTPResponse{}
 	o := openObject(d)
 	for o.next() {
@@ -403,7 +403,7 @@ func (x *HTTPResponse) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BoltRequest) Encode(e *jx.Encoder) {
+func (x *BoltRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -415,7 +415,7 @@ func (x *BoltRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BoltRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *BoltRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BoltRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -432,7 +432,7 @@ func (x *BoltRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BoltResult) Encode(e *jx.Encoder) {
+func (x *BoltResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("columns")
 	writeSlice(x.Columns, e, writeString)
@@ -450,7 +450,7 @@ func (x *BoltResult) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BoltResult) Decode(d *jx.Decoder, m Mode) error {
+func (x *BoltResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BoltResult{}
 	o := openObject(d)
 	for o.next() {
@@ -473,7 +473,7 @@ func (x *BoltResult) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateVersion) Encode(e *jx.Encoder) {
+func (x *StateVersion) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("version")
 	writeInt(x.Version, e)
@@ -481,7 +481,7 @@ func (x *StateVersion) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateVersion) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateVersion) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateVersion{}
 	o := openObject(d)
 	for o.next() {
@@ -496,7 +496,7 @@ func (x *StateVersion) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateSeq) Encode(e *jx.Encoder) {
+func (x *StateSeq) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("seq")
 	writeInt(x.Seq, e)
@@ -504,7 +504,7 @@ func (x *StateSeq) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateSeq) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateSeq) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateSeq{}
 	o := openObject(d)
 	for o.next() {
@@ -519,7 +519,7 @@ func (x *StateSeq) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateDeleted) Encode(e *jx.Encoder) {
+func (x *StateDeleted) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("deleted")
 	writeInt(x.Deleted, e)
@@ -527,7 +527,7 @@ func (x *StateDeleted) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateDeleted) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateDeleted) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateDeleted{}
 	o := openObject(d)
 	for o.next() {
@@ -542,7 +542,7 @@ func (x *StateDeleted) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateListRequest) Encode(e *jx.Encoder) {
+func (x *StateListRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("prefix")
 	writeString(x.Prefix, e)
@@ -562,7 +562,7 @@ func (x *StateListRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateListRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateListRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateListRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -583,7 +583,7 @@ func (x *StateListRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateList) Encode(e *jx.Encoder) {
+func (x *StateList) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("keys")
 	writeStructs(x.Keys, e, (*StateKey).Encode)
@@ -593,7 +593,7 @@ func (x *StateList) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateList) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateList{}
 	o := openObject(d)
 	for o.next() {
@@ -610,7 +610,7 @@ func (x *StateList) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateKey) Encode(e *jx.Encoder) {
+func (x *StateKey) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("key")
 	writeString(x.Key, e)
@@ -622,7 +622,7 @@ func (x *StateKey) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateKey) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateKey{}
 	o := openObject(d)
 	for o.next() {
@@ -641,7 +641,7 @@ func (x *StateKey) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateReadRequest) Encode(e *jx.Encoder) {
+func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("log")
 	writeString(x.Log, e)
@@ -661,7 +661,7 @@ func (x *StateReadRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateReadRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateReadRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateReadRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -682,7 +682,7 @@ func (x *StateReadRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateEntries) Encode(e *jx.Encoder) {
+func (x *StateEntries) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("entries")
 	writeStructs(x.Entries, e, (*StateEntry).Encode)
@@ -694,7 +694,7 @@ func (x *StateEntries) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateEntries) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateEntries) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateEntries{}
 	o := openObject(d)
 	for o.next() {
@@ -713,7 +713,7 @@ func (x *StateEntries) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateEntry) Encode(e *jx.Encoder) {
+func (x *StateEntry) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("seq")
 	writeInt(x.Seq, e)
@@ -723,7 +723,7 @@ func (x *StateEntry) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateEntry) Decode(d *jx.Decoder, m Mode) error {
+func (x *StateEntry) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateEntry{}
 	o := openObject(d)
 	for o.next() {
@@ -740,7 +740,7 @@ func (x *StateEntry) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ModuleManifest) Encode(e *jx.Encoder) {
+func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("manifest")
 	writeInt(x.Manifest, e)
@@ -808,7 +808,7 @@ func (x *ModuleManifest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ModuleManifest) Decode(d *jx.Decoder, m Mode) error {
+func (x *ModuleManifest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ModuleManifest{}
 	o := openObject(d)
 	for o.next() {
@@ -859,7 +859,7 @@ func (x *ModuleManifest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProviderDecl) Encode(e *jx.Encoder) {
+func (x *ProviderDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -881,7 +881,7 @@ func (x *ProviderDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProviderDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *ProviderDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProviderDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -904,7 +904,7 @@ func (x *ProviderDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *KindRule) Encode(e *jx.Encoder) {
+func (x *KindRule) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("pointer")
 	writeString(x.Pointer, e)
@@ -920,7 +920,7 @@ func (x *KindRule) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *KindRule) Decode(d *jx.Decoder, m Mode) error {
+func (x *KindRule) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = KindRule{}
 	o := openObject(d)
 	for o.next() {
@@ -941,7 +941,7 @@ func (x *KindRule) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *OriginDecl) Encode(e *jx.Encoder) {
+func (x *OriginDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -957,7 +957,7 @@ func (x *OriginDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *OriginDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *OriginDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = OriginDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -978,7 +978,7 @@ func (x *OriginDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SecretDecl) Encode(e *jx.Encoder) {
+func (x *SecretDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -998,7 +998,7 @@ func (x *SecretDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SecretDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SecretDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1021,7 +1021,7 @@ func (x *SecretDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EmptyDecl) Encode(e *jx.Encoder) {
+func (x *EmptyDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -1035,7 +1035,7 @@ func (x *EmptyDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *EmptyDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *EmptyDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EmptyDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1054,7 +1054,7 @@ func (x *EmptyDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeLimit) Encode(e *jx.Encoder) {
+func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -1068,7 +1068,7 @@ func (x *NativeLimit) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeLimit) Decode(d *jx.Decoder, m Mode) error {
+func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeLimit{}
 	o := openObject(d)
 	for o.next() {
@@ -1089,7 +1089,7 @@ func (x *NativeLimit) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RouteDecl) Encode(e *jx.Encoder) {
+func (x *RouteDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -1121,7 +1121,7 @@ func (x *RouteDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RouteDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RouteDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1150,7 +1150,7 @@ func (x *RouteDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackgroundDecl) Encode(e *jx.Encoder) {
+func (x *BackgroundDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("export")
 	writeString(x.Export, e)
@@ -1162,7 +1162,7 @@ func (x *BackgroundDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackgroundDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *BackgroundDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackgroundDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1181,7 +1181,7 @@ func (x *BackgroundDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RequireDecl) Encode(e *jx.Encoder) {
+func (x *RequireDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("export")
 	writeString(x.Export, e)
@@ -1197,7 +1197,7 @@ func (x *RequireDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RequireDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *RequireDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RequireDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1218,7 +1218,7 @@ func (x *RequireDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ConformanceDecl) Encode(e *jx.Encoder) {
+func (x *ConformanceDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	if len(x.NotApplicable) > 0 {
 		e.FieldStart("not_applicable")
@@ -1232,7 +1232,7 @@ func (x *ConformanceDecl) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ConformanceDecl) Decode(d *jx.Decoder, m Mode) error {
+func (x *ConformanceDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ConformanceDecl{}
 	o := openObject(d)
 	for o.next() {
@@ -1249,7 +1249,7 @@ func (x *ConformanceDecl) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NotApplicable) Encode(e *jx.Encoder) {
+func (x *NotApplicable) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("clause")
 	writeInt(x.Clause, e)
@@ -1267,7 +1267,7 @@ func (x *NotApplicable) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NotApplicable) Decode(d *jx.Decoder, m Mode) error {
+func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NotApplicable{}
 	o := openObject(d)
 	for o.next() {
@@ -1288,7 +1288,7 @@ func (x *NotApplicable) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunManifest) Encode(e *jx.Encoder) {
+func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("manifest")
 	writeInt(x.Manifest, e)
@@ -1376,7 +1376,7 @@ func (x *RunManifest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
+func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunManifest{}
 	o := openObject(d)
 	for o.next() {
@@ -1451,7 +1451,7 @@ func (x *RunManifest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ScopeMapping) Encode(e *jx.Encoder) {
+func (x *ScopeMapping) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -1467,7 +1467,7 @@ func (x *ScopeMapping) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ScopeMapping) Decode(d *jx.Decoder, m Mode) error {
+func (x *ScopeMapping) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ScopeMapping{}
 	o := openObject(d)
 	for o.next() {
@@ -1488,7 +1488,7 @@ func (x *ScopeMapping) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SmokeVerdict) Encode(e *jx.Encoder) {
+func (x *SmokeVerdict) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -1504,7 +1504,7 @@ func (x *SmokeVerdict) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SmokeVerdict) Decode(d *jx.Decoder, m Mode) error {
+func (x *SmokeVerdict) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SmokeVerdict{}
 	o := openObject(d)
 	for o.next() {
@@ -1525,7 +1525,7 @@ func (x *SmokeVerdict) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunModule) Encode(e *jx.Encoder) {
+func (x *RunModule) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -1541,7 +1541,7 @@ func (x *RunModule) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunModule) Decode(d *jx.Decoder, m Mode) error {
+func (x *RunModule) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunModule{}
 	o := openObject(d)
 	for o.next() {
@@ -1564,7 +1564,7 @@ func (x *RunModule) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunStep) Encode(e *jx.Encoder) {
+func (x *RunStep) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -1580,7 +1580,7 @@ func (x *RunStep) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunStep) Decode(d *jx.Decoder, m Mode) error {
+func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunStep{}
 	o := openObject(d)
 	for o.next() {
@@ -1601,7 +1601,7 @@ func (x *RunStep) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Trace) Encode(e *jx.Encoder) {
+func (x *Trace) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("operation")
 	writeString(x.Operation, e)
@@ -1719,7 +1719,7 @@ func (x *Trace) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Trace) Decode(d *jx.Decoder, m Mode) error {
+func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Trace{}
 	o := openObject(d)
 	for o.next() {
@@ -1800,7 +1800,7 @@ func (x *Trace) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BudgetUse) Encode(e *jx.Encoder) {
+func (x *BudgetUse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("how")
 	writeString(x.How, e)
@@ -1812,7 +1812,7 @@ func (x *BudgetUse) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BudgetUse) Decode(d *jx.Decoder, m Mode) error {
+func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BudgetUse{}
 	o := openObject(d)
 	for o.next() {
@@ -1829,7 +1829,7 @@ func (x *BudgetUse) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *IO) Encode(e *jx.Encoder) {
+func (x *IO) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -1849,7 +1849,7 @@ func (x *IO) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *IO) Decode(d *jx.Decoder, m Mode) error {
+func (x *IO) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = IO{}
 	o := openObject(d)
 	for o.next() {
@@ -1876,7 +1876,7 @@ func (x *IO) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryScope) Encode(e *jx.Encoder) {
+func (x *MemoryScope) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("run_id")
 	writeString(x.RunID, e)
@@ -1894,7 +1894,7 @@ func (x *MemoryScope) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryScope) Decode(d *jx.Decoder, m Mode) error {
+func (x *MemoryScope) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryScope{}
 	o := openObject(d)
 	for o.next() {
@@ -1915,7 +1915,7 @@ func (x *MemoryScope) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Message) Encode(e *jx.Encoder) {
+func (x *Message) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("role")
 	writeString(string(x.Role), e)
@@ -1937,7 +1937,7 @@ func (x *Message) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Message) Decode(d *jx.Decoder, m Mode) error {
+func (x *Message) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Message{}
 	o := openObject(d)
 	for o.next() {
@@ -1960,7 +1960,7 @@ func (x *Message) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ToolCall) Encode(e *jx.Encoder) {
+func (x *ToolCall) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("id")
 	writeString(x.ID, e)
@@ -1972,7 +1972,7 @@ func (x *ToolCall) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ToolCall) Decode(d *jx.Decoder, m Mode) error {
+func (x *ToolCall) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ToolCall{}
 	o := openObject(d)
 	for o.next() {
@@ -1991,7 +1991,7 @@ func (x *ToolCall) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryEvent) Encode(e *jx.Encoder) {
+func (x *MemoryEvent) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("event_id")
 	writeString(x.EventID, e)
@@ -2031,7 +2031,7 @@ func (x *MemoryEvent) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryEvent) Decode(d *jx.Decoder, m Mode) error {
+func (x *MemoryEvent) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryEvent{}
 	o := openObject(d)
 	for o.next() {
@@ -2068,7 +2068,7 @@ func (x *MemoryEvent) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ContextBudget) Encode(e *jx.Encoder) {
+func (x *ContextBudget) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	if x.MinTokens != nil {
 		e.FieldStart("min_tokens")
@@ -2086,7 +2086,7 @@ func (x *ContextBudget) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ContextBudget) Decode(d *jx.Decoder, m Mode) error {
+func (x *ContextBudget) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ContextBudget{}
 	o := openObject(d)
 	for o.next() {
@@ -2105,7 +2105,7 @@ func (x *ContextBudget) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RetrieveRequest) Encode(e *jx.Encoder) {
+func (x *RetrieveRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("query")
 	writeString(x.Query, e)
@@ -2141,7 +2141,7 @@ func (x *RetrieveRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RetrieveRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *RetrieveRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RetrieveRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -2172,7 +2172,7 @@ func (x *RetrieveRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RetrieveResult) Encode(e *jx.Encoder) {
+func (x *RetrieveResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("raw")
 	x.Raw.Encode(e)
@@ -2188,7 +2188,7 @@ func (x *RetrieveResult) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RetrieveResult) Decode(d *jx.Decoder, m Mode) error {
+func (x *RetrieveResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RetrieveResult{}
 	o := openObject(d)
 	for o.next() {
@@ -2209,7 +2209,7 @@ func (x *RetrieveResult) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RawResult) Encode(e *jx.Encoder) {
+func (x *RawResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("calls")
 	writeStructs(x.Calls, e, (*RawCall).Encode)
@@ -2221,7 +2221,7 @@ func (x *RawResult) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RawResult) Decode(d *jx.Decoder, m Mode) error {
+func (x *RawResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RawResult{}
 	o := openObject(d)
 	for o.next() {
@@ -2238,7 +2238,7 @@ func (x *RawResult) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RawCall) Encode(e *jx.Encoder) {
+func (x *RawCall) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("route")
 	writeString(x.Route, e)
@@ -2248,7 +2248,7 @@ func (x *RawCall) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RawCall) Decode(d *jx.Decoder, m Mode) error {
+func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RawCall{}
 	o := openObject(d)
 	for o.next() {
@@ -2265,7 +2265,7 @@ func (x *RawCall) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Evidence) Encode(e *jx.Encoder) {
+func (x *Evidence) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("pointer")
 	writeString(x.Pointer, e)
@@ -2331,7 +2331,7 @@ func (x *Evidence) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Evidence) Decode(d *jx.Decoder, m Mode) error {
+func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Evidence{}
 	o := openObject(d)
 	for o.next() {
@@ -2376,7 +2376,7 @@ func (x *Evidence) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Span) Encode(e *jx.Encoder) {
+func (x *Span) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("start")
 	writeInt(x.Start, e)
@@ -2386,7 +2386,7 @@ func (x *Span) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Span) Decode(d *jx.Decoder, m Mode) error {
+func (x *Span) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Span{}
 	o := openObject(d)
 	for o.next() {
@@ -2403,7 +2403,7 @@ func (x *Span) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FormatRequest) Encode(e *jx.Encoder) {
+func (x *FormatRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("result")
 	x.Result.Encode(e)
@@ -2417,7 +2417,7 @@ func (x *FormatRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FormatRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FormatRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -2436,7 +2436,7 @@ func (x *FormatRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FormatResult) Encode(e *jx.Encoder) {
+func (x *FormatResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("formatted_context")
 	writeString(x.FormattedContext, e)
@@ -2448,7 +2448,7 @@ func (x *FormatResult) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FormatResult) Decode(d *jx.Decoder, m Mode) error {
+func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FormatResult{}
 	o := openObject(d)
 	for o.next() {
@@ -2467,7 +2467,7 @@ func (x *FormatResult) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *AdapterMode) Encode(e *jx.Encoder) {
+func (x *AdapterMode) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("read_only")
 	writeBool(x.ReadOnly, e)
@@ -2481,7 +2481,7 @@ func (x *AdapterMode) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *AdapterMode) Decode(d *jx.Decoder, m Mode) error {
+func (x *AdapterMode) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = AdapterMode{}
 	o := openObject(d)
 	for o.next() {
@@ -2500,7 +2500,7 @@ func (x *AdapterMode) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ModeReceipt) Encode(e *jx.Encoder) {
+func (x *ModeReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("read_only")
 	writeBool(x.ReadOnly, e)
@@ -2520,7 +2520,7 @@ func (x *ModeReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ModeReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *ModeReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ModeReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -2545,7 +2545,7 @@ func (x *ModeReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *WriteReceipt) Encode(e *jx.Encoder) {
+func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("event_id")
 	writeString(x.EventID, e)
@@ -2575,7 +2575,7 @@ func (x *WriteReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *WriteReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = WriteReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -2608,7 +2608,7 @@ func (x *WriteReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EventBatch) Encode(e *jx.Encoder) {
+func (x *EventBatch) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("events")
 	writeStructs(x.Events, e, (*MemoryEvent).Encode)
@@ -2616,7 +2616,7 @@ func (x *EventBatch) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *EventBatch) Decode(d *jx.Decoder, m Mode) error {
+func (x *EventBatch) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EventBatch{}
 	o := openObject(d)
 	for o.next() {
@@ -2631,7 +2631,7 @@ func (x *EventBatch) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BatchReceipts) Encode(e *jx.Encoder) {
+func (x *BatchReceipts) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("receipts")
 	writeStructs(x.Receipts, e, (*ReceiptOrError).Encode)
@@ -2639,7 +2639,7 @@ func (x *BatchReceipts) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BatchReceipts) Decode(d *jx.Decoder, m Mode) error {
+func (x *BatchReceipts) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BatchReceipts{}
 	o := openObject(d)
 	for o.next() {
@@ -2654,7 +2654,7 @@ func (x *BatchReceipts) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SetupReceipt) Encode(e *jx.Encoder) {
+func (x *SetupReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("ready")
 	writeBool(x.Ready, e)
@@ -2674,7 +2674,7 @@ func (x *SetupReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SetupReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *SetupReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SetupReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -2697,7 +2697,7 @@ func (x *SetupReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ResetReceipt) Encode(e *jx.Encoder) {
+func (x *ResetReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("status")
 	writeString(string(x.Status), e)
@@ -2719,7 +2719,7 @@ func (x *ResetReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ResetReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ResetReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -2746,7 +2746,7 @@ func (x *ResetReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackendHealth) Encode(e *jx.Encoder) {
+func (x *BackendHealth) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("status")
 	writeString(string(x.Status), e)
@@ -2782,7 +2782,7 @@ func (x *BackendHealth) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackendHealth) Decode(d *jx.Decoder, m Mode) error {
+func (x *BackendHealth) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackendHealth{}
 	o := openObject(d)
 	for o.next() {
@@ -2817,7 +2817,7 @@ func (x *BackendHealth) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessRequest) Encode(e *jx.Encoder) {
+func (x *ReadinessRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -2829,7 +2829,7 @@ func (x *ReadinessRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *ReadinessRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -2846,7 +2846,7 @@ func (x *ReadinessRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessMarkers) Encode(e *jx.Encoder) {
+func (x *ReadinessMarkers) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
@@ -2854,7 +2854,7 @@ func (x *ReadinessMarkers) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessMarkers) Decode(d *jx.Decoder, m Mode) error {
+func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessMarkers{}
 	o := openObject(d)
 	for o.next() {
@@ -2869,7 +2869,7 @@ func (x *ReadinessMarkers) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *WaitRequest) Encode(e *jx.Encoder) {
+func (x *WaitRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("deadline_ms")
 	writeInt(x.DeadlineMS, e)
@@ -2881,7 +2881,7 @@ func (x *WaitRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *WaitRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *WaitRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = WaitRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -2898,7 +2898,7 @@ func (x *WaitRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackendReadiness) Encode(e *jx.Encoder) {
+func (x *BackendReadiness) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("status")
 	writeString(string(x.Status), e)
@@ -2920,7 +2920,7 @@ func (x *BackendReadiness) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackendReadiness) Decode(d *jx.Decoder, m Mode) error {
+func (x *BackendReadiness) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackendReadiness{}
 	o := openObject(d)
 	for o.next() {
@@ -2945,7 +2945,7 @@ func (x *BackendReadiness) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessEventIDs) Encode(e *jx.Encoder) {
+func (x *ReadinessEventIDs) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("pending")
 	writeSlice(x.Pending, e, writeString)
@@ -2961,7 +2961,7 @@ func (x *ReadinessEventIDs) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessEventIDs) Decode(d *jx.Decoder, m Mode) error {
+func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessEventIDs{}
 	o := openObject(d)
 	for o.next() {
@@ -2984,7 +2984,7 @@ func (x *ReadinessEventIDs) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FindEventRequest) Encode(e *jx.Encoder) {
+func (x *FindEventRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("event_id")
 	writeString(x.EventID, e)
@@ -2996,7 +2996,7 @@ func (x *FindEventRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FindEventRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FindEventRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -3015,7 +3015,7 @@ func (x *FindEventRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FindEventAnswer) Encode(e *jx.Encoder) {
+func (x *FindEventAnswer) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("found")
 	writeString(x.Found, e)
@@ -3035,7 +3035,7 @@ func (x *FindEventAnswer) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FindEventAnswer) Decode(d *jx.Decoder, m Mode) error {
+func (x *FindEventAnswer) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FindEventAnswer{}
 	o := openObject(d)
 	for o.next() {
@@ -3058,7 +3058,7 @@ func (x *FindEventAnswer) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryFeedback) Encode(e *jx.Encoder) {
+func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("feedback_id")
 	writeString(x.FeedbackID, e)
@@ -3086,7 +3086,7 @@ func (x *MemoryFeedback) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryFeedback) Decode(d *jx.Decoder, m Mode) error {
+func (x *MemoryFeedback) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryFeedback{}
 	o := openObject(d)
 	for o.next() {
@@ -3115,7 +3115,7 @@ func (x *MemoryFeedback) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FeedbackReceipt) Encode(e *jx.Encoder) {
+func (x *FeedbackReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("feedback_id")
 	writeString(x.FeedbackID, e)
@@ -3133,7 +3133,7 @@ func (x *FeedbackReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FeedbackReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *FeedbackReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FeedbackReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -3156,7 +3156,7 @@ func (x *FeedbackReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProvenanceRequest) Encode(e *jx.Encoder) {
+func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3188,7 +3188,7 @@ func (x *ProvenanceRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProvenanceRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *ProvenanceRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProvenanceRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -3215,7 +3215,7 @@ func (x *ProvenanceRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Provenance) Encode(e *jx.Encoder) {
+func (x *Provenance) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("items")
 	writeStructs(x.Items, e, (*ProvenanceItem).Encode)
@@ -3231,7 +3231,7 @@ func (x *Provenance) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Provenance) Decode(d *jx.Decoder, m Mode) error {
+func (x *Provenance) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Provenance{}
 	o := openObject(d)
 	for o.next() {
@@ -3250,7 +3250,7 @@ func (x *Provenance) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProvenanceItem) Encode(e *jx.Encoder) {
+func (x *ProvenanceItem) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("evidence")
 	x.Evidence.Encode(e)
@@ -3260,7 +3260,7 @@ func (x *ProvenanceItem) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProvenanceItem) Decode(d *jx.Decoder, m Mode) error {
+func (x *ProvenanceItem) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProvenanceItem{}
 	o := openObject(d)
 	for o.next() {
@@ -3277,7 +3277,7 @@ func (x *ProvenanceItem) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeQuery) Encode(e *jx.Encoder) {
+func (x *NativeQuery) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3291,7 +3291,7 @@ func (x *NativeQuery) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeQuery) Decode(d *jx.Decoder, m Mode) error {
+func (x *NativeQuery) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeQuery{}
 	o := openObject(d)
 	for o.next() {
@@ -3310,7 +3310,7 @@ func (x *NativeQuery) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeQueryResult) Encode(e *jx.Encoder) {
+func (x *NativeQueryResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("name")
 	writeString(x.Name, e)
@@ -3324,7 +3324,7 @@ func (x *NativeQueryResult) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeQueryResult) Decode(d *jx.Decoder, m Mode) error {
+func (x *NativeQueryResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeQueryResult{}
 	o := openObject(d)
 	for o.next() {
@@ -3343,7 +3343,7 @@ func (x *NativeQueryResult) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeMutation) Encode(e *jx.Encoder) {
+func (x *NativeMutation) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3359,7 +3359,7 @@ func (x *NativeMutation) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeMutation) Decode(d *jx.Decoder, m Mode) error {
+func (x *NativeMutation) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeMutation{}
 	o := openObject(d)
 	for o.next() {
@@ -3380,7 +3380,7 @@ func (x *NativeMutation) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MutationReceipt) Encode(e *jx.Encoder) {
+func (x *MutationReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("status")
 	writeString(x.Status, e)
@@ -3394,7 +3394,7 @@ func (x *MutationReceipt) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MutationReceipt) Decode(d *jx.Decoder, m Mode) error {
+func (x *MutationReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MutationReceipt{}
 	o := openObject(d)
 	for o.next() {
@@ -3413,7 +3413,7 @@ func (x *MutationReceipt) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *InventoryRequest) Encode(e *jx.Encoder) {
+func (x *InventoryRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3421,7 +3421,7 @@ func (x *InventoryRequest) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *InventoryRequest) Decode(d *jx.Decoder, m Mode) error {
+func (x *InventoryRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = InventoryRequest{}
 	o := openObject(d)
 	for o.next() {
@@ -3436,7 +3436,7 @@ func (x *InventoryRequest) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Inventory) Encode(e *jx.Encoder) {
+func (x *Inventory) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("kinds")
 	writeStructs(x.Kinds, e, (*InventoryKind).Encode)
@@ -3452,7 +3452,7 @@ func (x *Inventory) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Inventory) Decode(d *jx.Decoder, m Mode) error {
+func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Inventory{}
 	o := openObject(d)
 	for o.next() {
@@ -3473,7 +3473,7 @@ func (x *Inventory) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *InventoryKind) Encode(e *jx.Encoder) {
+func (x *InventoryKind) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("kind")
 	writeString(x.Kind, e)
@@ -3487,7 +3487,7 @@ func (x *InventoryKind) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *InventoryKind) Decode(d *jx.Decoder, m Mode) error {
+func (x *InventoryKind) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = InventoryKind{}
 	o := openObject(d)
 	for o.next() {
@@ -3506,7 +3506,7 @@ func (x *InventoryKind) Decode(d *jx.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Capabilities) Encode(e *jx.Encoder) {
+func (x *Capabilities) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("provider")
 	writeString(x.Provider, e)
@@ -3526,7 +3526,7 @@ func (x *Capabilities) Encode(e *jx.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Capabilities) Decode(d *jx.Decoder, m Mode) error {
+func (x *Capabilities) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Capabilities{}
 	o := openObject(d)
 	for o.next() {

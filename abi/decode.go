@@ -6,25 +6,25 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // What the generated code calls to read a field. Each reads null as the zero value.
 
 // object goes through the fields of an object; null has none. Whoever reads a field leaves the outcome in err.
 type object struct {
-	fields jx.ObjIter
+	fields jsontext.ObjIter
 	none   bool   // there is no object, or it is null
 	key    string // valid until the next one: TinyGo copies a []byte that a switch takes as a string
 	err    error
 }
 
-func openObject(d *jx.Decoder) (o object) {
+func openObject(d *jsontext.Decoder) (o object) {
 	switch d.Next() {
-	case jx.Object:
+	case jsontext.Object:
 		o.fields, o.err = d.ObjIter()
 		o.none = o.err != nil
-	case jx.Null:
+	case jsontext.Null:
 		o.none, o.err = true, d.Null()
 	default:
 		o.none, o.err = true, mismatch(d, "an object")
@@ -51,7 +51,7 @@ func (o *object) next() bool {
 }
 
 // unknown deals with a field that the type does not have. Known lists the type's fields, separated by blanks.
-func (o *object) unknown(d *jx.Decoder, m Mode, known string) {
+func (o *object) unknown(d *jsontext.Decoder, m Mode, known string) {
 	if m != Strict {
 		o.err = d.Skip()
 		return
@@ -60,12 +60,12 @@ func (o *object) unknown(d *jx.Decoder, m Mode, known string) {
 }
 
 // hasField looks through an object for a field that is not null.
-func hasField(raw jx.Raw, field string) (has bool, err error) {
-	d := jx.DecodeBytes(raw)
+func hasField(raw jsontext.Raw, field string) (has bool, err error) {
+	d := jsontext.DecodeBytes(raw)
 	o := openObject(d)
 	for o.next() {
 		if o.key == field {
-			has = d.Next() != jx.Null
+			has = d.Next() != jsontext.Null
 		}
 		o.err = d.Skip()
 	}
@@ -74,18 +74,18 @@ func hasField(raw jx.Raw, field string) (has bool, err error) {
 
 // array is to the elements of an array what object is to fields.
 type array struct {
-	elements jx.ArrIter
+	elements jsontext.ArrIter
 	none     bool
 	n        int // how many elements were begun
 	err      error
 }
 
-func openArray(d *jx.Decoder) (a array) {
+func openArray(d *jsontext.Decoder) (a array) {
 	switch d.Next() {
-	case jx.Array:
+	case jsontext.Array:
 		a.elements, a.err = d.ArrIter()
 		a.none = a.err != nil
-	case jx.Null:
+	case jsontext.Null:
 		a.none, a.err = true, d.Null()
 	default:
 		a.none, a.err = true, mismatch(d, "an array")
@@ -107,9 +107,9 @@ func (a *array) next() bool {
 }
 
 // readValue reads a value of a type. For null, as for an error, it returns nil. The bytes are the decoder's.
-func readValue(d *jx.Decoder, t jx.Type, what string) (jx.Raw, error) {
+func readValue(d *jsontext.Decoder, t jsontext.Type, what string) (jsontext.Raw, error) {
 	switch d.Next() {
-	case jx.Null:
+	case jsontext.Null:
 		return nil, d.Null()
 	case t:
 		return d.Raw()
@@ -118,32 +118,34 @@ func readValue(d *jx.Decoder, t jx.Type, what string) (jx.Raw, error) {
 	}
 }
 
-func readString(v *string, d *jx.Decoder, _ Mode) error {
+func readString(v *string, d *jsontext.Decoder, _ Mode) error {
 	*v = ""
-	raw, err := readValue(d, jx.String, "a string")
-	switch {
-	case raw == nil:
+	switch d.Next() {
+	case jsontext.String:
+		var err error
+		*v, err = d.Str()
 		return err
-	case bytes.IndexByte(raw, '\\') < 0:
-		*v = string(raw[1 : len(raw)-1])
-		return nil
+	case jsontext.Null:
+		return d.Null()
 	}
-	// In one allocation: Str would grow its buffer from escape to escape, and copy it at the end.
-	raw, _ = mended(raw)
-	text, err := jx.DecodeBytes(raw).StrAppend(make([]byte, 0, len(raw)))
-	*v = unsafe.String(unsafe.SliceData(text), len(text))
-	return err
+	return mismatch(d, "a string")
 }
 
-func readBool(v *bool, d *jx.Decoder, _ Mode) error {
-	raw, err := readValue(d, jx.Bool, "a boolean")
-	*v = len(raw) > 0 && raw[0] == 't'
-	return err
+func readBool(v *bool, d *jsontext.Decoder, _ Mode) (err error) {
+	*v = false
+	switch d.Next() {
+	case jsontext.Bool:
+		*v, err = d.Bool()
+		return err
+	case jsontext.Null:
+		return d.Null()
+	}
+	return mismatch(d, "a boolean")
 }
 
-func readInt(v *int64, d *jx.Decoder, _ Mode) error {
+func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 	*v = 0
-	raw, err := readValue(d, jx.Number, "a whole number")
+	raw, err := readValue(d, jsontext.Number, "a whole number")
 	if raw == nil {
 		return err
 	}
@@ -156,10 +158,9 @@ func readInt(v *int64, d *jx.Decoder, _ Mode) error {
 	return nil
 }
 
-// readFloat leaves the arithmetic to strconv: the decoder's Float64 is off by one bit for some numbers of 17 digits.
-func readFloat(v *float64, d *jx.Decoder, _ Mode) error {
+func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
 	*v = 0
-	raw, err := readValue(d, jx.Number, "a number")
+	raw, err := readValue(d, jsontext.Number, "a number")
 	if raw == nil {
 		return err
 	}
@@ -170,24 +171,31 @@ func readFloat(v *float64, d *jx.Decoder, _ Mode) error {
 	return nil
 }
 
-func viewOf(raw jx.Raw) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+func viewOf(raw jsontext.Raw) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
-func readRaw(v *Raw, d *jx.Decoder, _ Mode) error {
+func readRaw(v *Raw, d *jsontext.Decoder, _ Mode) error {
 	*v = nil
-	raw, err := readValue(d, d.Next(), "")
-	if raw == nil {
+	if d.Next() == jsontext.Null {
+		return d.Null()
+	}
+	raw, levels, err := d.RawLevels()
+	if err != nil {
 		return err
 	}
-	if what := tooDeep(raw, MaxValueDepth); what != "" {
-		return &fieldError{what: what}
+	if levels > MaxValueDepth {
+		return &fieldError{what: notJSON(raw, MaxValueDepth)}
 	}
 	*v = append(Raw(nil), raw...)
 	return nil
 }
 
 // readDocument is readRaw for a field tagged `codec:"document"`: a value that may be as deep as the document around it.
-func readDocument(v *Raw, d *jx.Decoder, m Mode) error {
-	raw, err := readValue(d, d.Next(), "")
+func readDocument(v *Raw, d *jsontext.Decoder, m Mode) error {
+	*v = nil
+	if d.Next() == jsontext.Null {
+		return d.Null()
+	}
+	raw, err := d.Raw()
 	*v = Raw(raw[:len(raw):len(raw)])
 	if m != viewing {
 		*v = append(Raw(nil), raw...)
@@ -195,18 +203,18 @@ func readDocument(v *Raw, d *jx.Decoder, m Mode) error {
 	return err
 }
 
-func readPtr[T any](v **T, d *jx.Decoder, m Mode, elem func(*T, *jx.Decoder, Mode) error) error {
+func readPtr[T any](v **T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.Decoder, Mode) error) error {
 	*v = nil
-	if d.Next() == jx.Null {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	*v = new(T)
 	return elem(*v, d, m)
 }
 
-func readIntPtr(v **int64, d *jx.Decoder, m Mode) error { return readPtr(v, d, m, readInt) }
+func readIntPtr(v **int64, d *jsontext.Decoder, m Mode) error { return readPtr(v, d, m, readInt) }
 
-func readSlice[T any](v *[]T, d *jx.Decoder, m Mode, elem func(*T, *jx.Decoder, Mode) error) error {
+func readSlice[T any](v *[]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.Decoder, Mode) error) error {
 	*v = nil
 	a := openArray(d)
 	if a.none {
@@ -222,27 +230,15 @@ func readSlice[T any](v *[]T, d *jx.Decoder, m Mode, elem func(*T, *jx.Decoder, 
 	return a.err
 }
 
-func readMap[T any](v *map[string]T, d *jx.Decoder, m Mode, elem func(*T, *jx.Decoder, Mode) error) error {
+func readMap[T any](v *map[string]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.Decoder, Mode) error) error {
 	*v = nil
-	raw, err := readValue(d, jx.Object, "an object")
-	if raw == nil {
-		return err
-	}
-	d = jx.DecodeBytes(raw)
 	o := openObject(d)
-	// The keys come from the mended text, the values from the one that was sent.
-	var keys *jx.Decoder
-	var names object
-	if clean, differs := mended(raw); differs {
-		keys = jx.DecodeBytes(clean)
-		names = openObject(keys)
+	if o.none {
+		return o.err
 	}
 	members := map[string]T{}
 	var value T
 	for o.next() {
-		if keys != nil && names.next() {
-			o.key, names.err = names.key, keys.Skip()
-		}
 		if o.err = elem(&value, d, m); o.err == nil {
 			members[strings.Clone(o.key)] = value
 		}

@@ -2,10 +2,9 @@ package abi
 
 import (
 	"errors"
-	"io"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // fieldError is a value that is not what its field wants. The path is put together by the callers on the way back.
@@ -37,18 +36,18 @@ func inField(name string, err error) error {
 }
 
 // mismatch reports a value of another type than the field's.
-func mismatch(d *jx.Decoder, what string) error {
+func mismatch(d *jsontext.Decoder, what string) error {
 	var got string
 	switch d.Next() {
-	case jx.String:
+	case jsontext.String:
 		got = "a string"
-	case jx.Number:
+	case jsontext.Number:
 		got = "a number"
-	case jx.Bool:
+	case jsontext.Bool:
 		got = "a boolean"
-	case jx.Array:
+	case jsontext.Array:
 		got = "an array"
-	case jx.Object:
+	case jsontext.Object:
 		got = "an object"
 	default:
 		return d.Skip() // no value at all
@@ -93,47 +92,14 @@ func shorten(text []byte) string {
 	return string(text)
 }
 
-// atEnd tells that nothing but blanks is left. It reads on where it is not.
-func atEnd(d *jx.Decoder) bool {
-	// Wrapped, it would be the end of input inside a further value.
-	return d.Skip() == io.EOF
-}
-
-// notJSON says why data is not one JSON value; it returns "" where it is.
-func notJSON(data []byte) string {
-	d := jx.DecodeBytes(data)
-	if err := d.Skip(); err != nil {
-		return "not JSON: " + complaint(d, len(data), err)
+// notJSON says why data is not one JSON value of at most so many levels; it returns "" where it is.
+func notJSON(data []byte, levels int) string {
+	err := jsontext.DecodeBytes(data).Limit(levels).Validate()
+	if err == nil {
+		return ""
 	}
-	if !atEnd(d) {
-		return "not JSON: there is more after the end of the value"
+	if at, deep := jsontext.DepthError(err); deep {
+		return "nested too deep at byte " + itoa(at) + ", want at most " + itoa(MaxDepth) + " levels, in a free value " + itoa(MaxValueDepth)
 	}
-	return ""
-}
-
-// complaint is what the decoder found wrong, without the names of its own functions around it.
-func complaint(d *jx.Decoder, length int, err error) string {
-	if isEnd(err) { // or a number that ends with its point, for which the decoder has the same error
-		further := d.Skip()
-		if further == nil {
-			return "a number ends with its point"
-		}
-		err = further
-	}
-	if isEnd(err) {
-		return "unexpected end of input at byte " + itoa(length)
-	}
-	return innermost(err).Error()
-}
-
-func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
-
-func innermost(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
+	return "not JSON: " + err.Error()
 }

@@ -2,36 +2,21 @@ package abi
 
 import (
 	"slices"
-	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // What the generated code calls to write a field.
 
-func writeString(v string, e *jx.Encoder) {
-	if !utf8.ValidString(v) {
-		v = validUTF8(v)
-	}
-	e.Str(v)
-}
+func writeString(v string, e *jsontext.Encoder) { e.Str(v) }
 
-// validUTF8 puts U+FFFD for every byte that is not UTF-8.
-func validUTF8(s string) string {
-	b := make([]byte, 0, len(s)+8)
-	for _, r := range s {
-		b = utf8.AppendRune(b, r)
-	}
-	return string(b)
-}
+func writeBool(v bool, e *jsontext.Encoder) { e.Bool(v) }
 
-func writeBool(v bool, e *jx.Encoder) { e.Bool(v) }
+func writeInt(v int64, e *jsontext.Encoder) { e.Int64(v) }
 
-func writeInt(v int64, e *jx.Encoder) { e.Int64(v) }
+func writeFloat(v float64, e *jsontext.Encoder) { e.Float64(v) }
 
-func writeFloat(v float64, e *jx.Encoder) { e.Float64(v) }
-
-func writeRaw(v Raw, e *jx.Encoder) {
+func writeRaw(v Raw, e *jsontext.Encoder) {
 	if len(v) == 0 {
 		e.Null()
 		return
@@ -39,9 +24,9 @@ func writeRaw(v Raw, e *jx.Encoder) {
 	e.Raw(v)
 }
 
-func writeIntPtr(v *int64, e *jx.Encoder) { writePtr(v, e, writeInt) }
+func writeIntPtr(v *int64, e *jsontext.Encoder) { writePtr(v, e, writeInt) }
 
-func writePtr[T any](v *T, e *jx.Encoder, elem func(T, *jx.Encoder)) {
+func writePtr[T any](v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
 	if v == nil {
 		e.Null()
 		return
@@ -49,7 +34,7 @@ func writePtr[T any](v *T, e *jx.Encoder, elem func(T, *jx.Encoder)) {
 	elem(*v, e)
 }
 
-func writeStructPtr[T any](v *T, e *jx.Encoder, elem func(*T, *jx.Encoder)) {
+func writeStructPtr[T any](v *T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
 	if v == nil {
 		e.Null()
 		return
@@ -57,7 +42,7 @@ func writeStructPtr[T any](v *T, e *jx.Encoder, elem func(*T, *jx.Encoder)) {
 	elem(v, e)
 }
 
-func writeSlice[T any](v []T, e *jx.Encoder, elem func(T, *jx.Encoder)) {
+func writeSlice[T any](v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
 	e.ArrStart()
 	for i := range v {
 		elem(v[i], e)
@@ -65,7 +50,7 @@ func writeSlice[T any](v []T, e *jx.Encoder, elem func(T, *jx.Encoder)) {
 	e.ArrEnd()
 }
 
-func writeStructs[T any](v []T, e *jx.Encoder, elem func(*T, *jx.Encoder)) {
+func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
 	e.ArrStart()
 	for i := range v {
 		elem(&v[i], e)
@@ -73,33 +58,26 @@ func writeStructs[T any](v []T, e *jx.Encoder, elem func(*T, *jx.Encoder)) {
 	e.ArrEnd()
 }
 
-func writeMap[T any](v map[string]T, e *jx.Encoder, elem func(T, *jx.Encoder)) {
+func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
 	var few [16]string
 	e.ObjStart()
 	for _, key := range sortedKeys(few[:0], v) {
-		startField(key, e)
+		e.FieldStart(key)
 		elem(v[key], e)
 	}
 	e.ObjEnd()
 }
 
-func writeStructMap[T any](v map[string]T, e *jx.Encoder, elem func(*T, *jx.Encoder)) {
+func writeStructMap[T any](v map[string]T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
 	var few [16]string
 	var t T
 	e.ObjStart()
 	for _, key := range sortedKeys(few[:0], v) {
-		startField(key, e)
+		e.FieldStart(key)
 		t = v[key]
 		elem(&t, e)
 	}
 	e.ObjEnd()
-}
-
-func startField(key string, e *jx.Encoder) {
-	if !utf8.ValidString(key) {
-		key = validUTF8(key)
-	}
-	e.FieldStart(key)
 }
 
 func sortedKeys[T any](keys []string, m map[string]T) []string {

@@ -3,7 +3,7 @@ package abi
 import (
 	"testing"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,7 +33,7 @@ func TestOpenEnvelopeReadsAsUnmarshalDoes(t *testing.T) {
 		`{"body": ` + deepest + ` }`:         ``,
 		`{"body":[` + deepest + `]}`:         `invalid_argument: nested too deep at byte 75, want at most 64 levels, in a free value 56`,
 		`{"scope":{"run_id":1},"body":null}`: `invalid_argument: scope.run_id: want a string, got a number`,
-		`{"body":{"a"}}`:                     `invalid_argument: not JSON: unexpected byte 125 '}' at 12`,
+		`{"body":{"a"}}`:                     `invalid_argument: not JSON: unexpected '}' at byte 12`,
 		`{"body":`:                           `invalid_argument: not JSON: unexpected end of input at byte 8`,
 	} {
 		var copied Envelope
@@ -52,7 +52,7 @@ func TestOpenEnvelopeReadsAsUnmarshalDoes(t *testing.T) {
 
 func TestDecodeByItselfReportsTheContractsErrors(t *testing.T) {
 	var x MemoryEvent
-	err := x.Decode(jx.DecodeStr(`{"messages":[{"rol":1}]}`), Strict)
+	err := x.Decode(jsontext.DecodeStr(`{"messages":[{"rol":1}]}`), Strict)
 	require.EqualError(t, err, `messages[0].rol: unknown field, did you mean "role"?`)
 	require.Equal(t, NewError(CodeInvalidArgument, err.Error()), AsError(err))
 }
@@ -60,7 +60,7 @@ func TestDecodeByItselfReportsTheContractsErrors(t *testing.T) {
 // half reads nothing.
 type half struct{}
 
-func (half) Decode(*jx.Decoder, Mode) error { return nil }
+func (half) Decode(*jsontext.Decoder, Mode) error { return nil }
 
 func TestADecodeThatReadsNothingIsNoticed(t *testing.T) {
 	require.EqualError(t, Unmarshal([]byte(`{}`), half{}), "internal: Decode did not read the whole value")

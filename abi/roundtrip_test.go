@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -60,28 +60,28 @@ func withoutEmptyBudget(v any) any {
 	return v
 }
 
-func TestAJXEncoderAndDecoderCanBeShared(t *testing.T) {
+func TestAnEncoderAndADecoderCanBeShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a, b MemoryScope
 		fill(t, &a)
 		fill(t, &b)
-		var e jx.Encoder
+		var e jsontext.Encoder
 		e.ArrStart()
 		a.Encode(&e)
 		b.Encode(&e)
-		e.Obj(func(e *jx.Encoder) {
-			e.FieldStart("a")
-			a.Encode(e)
-			e.FieldStart("n")
-			e.Int(1)
-		})
+		e.ObjStart()
+		e.FieldStart("a")
+		a.Encode(&e)
+		e.FieldStart("n")
+		e.Int(1)
+		e.ObjEnd()
 		e.ArrEnd()
 		require.True(t, json.Valid(e.Bytes()), "%s", e.Bytes())
 
 		var got [2]MemoryScope
 		i := 0
-		d := jx.DecodeBytes(e.Bytes())
-		require.NoError(t, d.Arr(func(d *jx.Decoder) error {
+		d := jsontext.DecodeBytes(e.Bytes())
+		require.NoError(t, d.Arr(func(d *jsontext.Decoder) error {
 			if i == 2 {
 				return d.Skip()
 			}
@@ -95,9 +95,9 @@ func TestAJXEncoderAndDecoderCanBeShared(t *testing.T) {
 // ping is a type of somebody else's.
 type ping struct{ n int }
 
-func (p *ping) Encode(e *jx.Encoder) { e.Int(p.n) }
+func (p *ping) Encode(e *jsontext.Encoder) { e.Int(p.n) }
 
-func (p *ping) Decode(d *jx.Decoder, _ Mode) (err error) {
+func (p *ping) Decode(d *jsontext.Decoder, _ Mode) (err error) {
 	p.n, err = d.Int()
 	return err
 }
@@ -107,7 +107,7 @@ func TestForeignTypesAreServedToo(t *testing.T) {
 	var p ping
 	require.NoError(t, Unmarshal([]byte(" 12 "), &p))
 	require.Equal(t, 12, p.n)
-	require.EqualError(t, Unmarshal([]byte("12 13"), &p), "invalid_argument: not JSON: there is more after the end of the value")
+	require.EqualError(t, Unmarshal([]byte("12 13"), &p), "invalid_argument: not JSON: more after the end of the value at byte 3")
 }
 
 func TestNothingOfTheInputIsKept(t *testing.T) {

@@ -373,11 +373,7 @@ func checkRaw(path string, v Raw) *Error {
 	if len(v) == 0 {
 		return nil
 	}
-	what := tooDeep(v, MaxValueDepth)
-	if what == "" {
-		what = notJSON(v)
-	}
-	if what != "" {
+	if what := notJSON(v, MaxValueDepth); what != "" {
 		return invalid(path, what)
 	}
 	return nil

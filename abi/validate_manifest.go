@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // The protocols of an origin.
@@ -476,5 +476,5 @@ func isToken(s string) bool {
 
 // isObject tells whether v is a JSON object.
 func isObject(v Raw) bool {
-	return ValidJSON(v) && jx.Raw(v).Type() == jx.Object
+	return ValidJSON(v) && jsontext.Raw(v).Type() == jsontext.Object
 }

@@ -112,7 +112,7 @@ func TestValidateOtherRequests(t *testing.T) {
 		{`{` + okScope + `,"budget":{"min_tokens":-1}}`, `budget.min_tokens: negative`},
 	})
 	require.EqualError(t, (&FormatRequest{Result: RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: Raw("x")}}}}}).Validate(),
-		"invalid_argument: result.raw.calls[0].body: not JSON: unexpected byte 120 'x' at 0")
+		"invalid_argument: result.raw.calls[0].body: not JSON: unexpected 'x' at byte 0")
 	checkValid(t, func() validator { return new(AdapterMode) }, [][2]string{
 		{`{"read_only":true}`, ``},
 		{`{"read_only":true,` + badScope + `}`, `scope.persona_id: missing or empty`},

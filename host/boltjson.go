@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/dbtype"
 )
 
@@ -19,19 +19,16 @@ func (e *rowError) Error() string { return e.what }
 
 // appendRow writes a row as a JSON array and a newline. ABI.md lists how each type of Cypher is spelled.
 func appendRow(dst []byte, values []any) ([]byte, error) {
-	e := jx.GetEncoder()
+	var e jsontext.Encoder
 	e.SetBytes(dst)
-	w := boltWriter{e: e}
+	w := boltWriter{e: &e}
 	w.list(values)
-	dst = e.Bytes()
-	e.SetBytes(nil) // the buffer is not the pool's
-	jx.PutEncoder(e)
-	return append(dst, '\n'), w.err
+	return append(e.Bytes(), '\n'), w.err
 }
 
 // boltWriter writes values of the driver. Err is the first that could not be written.
 type boltWriter struct {
-	e   *jx.Encoder
+	e   *jsontext.Encoder
 	err error
 }
 

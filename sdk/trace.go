@@ -3,7 +3,7 @@ package sdk
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -61,7 +61,7 @@ func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 
 // Text is a JSON string, for the free fields of a trace.
 func Text(s string) abi.Raw {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.Str(s)
 	return e.Bytes()
 }

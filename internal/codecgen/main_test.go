@@ -28,7 +28,7 @@ func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
 	out, err := generate(t, "type W string\ntype Plain struct{ A chan int }\ntype T struct {\n\tA W `json:\"a\"`\n\tcause error\n}\n")
 	require.NoError(t, err)
 	require.Contains(t, out, "package a\n")
-	require.Contains(t, out, "func (x *T) Encode(e *jx.Encoder)")
+	require.Contains(t, out, "func (x *T) Encode(e *jsontext.Encoder)")
 	require.NotContains(t, out, "Plain")
 	require.NotContains(t, out, "cause")
 }

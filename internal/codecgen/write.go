@@ -15,7 +15,7 @@ func (pkg *goPackage) writeStruct(b *bytes.Buffer, s goStruct) error {
 }
 
 func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
-	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *jx.Encoder) {\ne.ObjStart()\n", s.name)
+	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *jsontext.Encoder) {\ne.ObjStart()\n", s.name)
 	for _, f := range s.fields {
 		code, err := pkg.codeOf(s, f)
 		if err != nil {
@@ -34,7 +34,7 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 func (pkg *goPackage) writeDecode(b *bytes.Buffer, s goStruct) error {
 	fmt.Fprintf(b, `
 // Decode reads x from one JSON value.
-func (x *%s) Decode(d *jx.Decoder, m Mode) error {
+func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = %s{}
 	o := openObject(d)
 	for o.next() {

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
 // params writes a statement's parameters: the group first, always.
-type params struct{ e jx.Encoder }
+type params struct{ e jsontext.Encoder }
 
 func inGroup(gid string) *params {
 	p := new(params)
@@ -44,7 +44,7 @@ func (p *params) json() []byte {
 }
 
 // run runs a statement of the menu and gives every row to each. A cut answer is an error: what is missing must not look absent.
-func run(c *sdk.Call, route string, params []byte, each func(i int, d *jx.Decoder) error) error {
+func run(c *sdk.Call, route string, params []byte, each func(i int, d *jsontext.Decoder) error) error {
 	head, rows, err := c.Bolt(route, params)
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func run(c *sdk.Call, route string, params []byte, each func(i int, d *jx.Decode
 }
 
 // whole reads a count; null is 0.
-func whole(d *jx.Decoder) (int64, error) {
-	if d.Next() == jx.Null {
+func whole(d *jsontext.Decoder) (int64, error) {
+	if d.Next() == jsontext.Null {
 		return 0, d.Null()
 	}
 	return d.Int64()
@@ -83,7 +83,7 @@ func boltNamed(c *sdk.Call, gid string, names []string) (map[string]named, error
 	for len(names) > 0 {
 		n := min(namesAtOnce, len(names))
 		name, at := "", named{}
-		err := run(c, "bolt_episodes_named", inGroup(gid).list("names", names[:n]).json(), func(i int, d *jx.Decoder) (err error) {
+		err := run(c, "bolt_episodes_named", inGroup(gid).list("names", names[:n]).json(), func(i int, d *jsontext.Decoder) (err error) {
 			switch i {
 			case 0:
 				name, err = text(d)
@@ -107,7 +107,7 @@ func boltNamed(c *sdk.Call, gid string, names []string) (map[string]named, error
 
 // boltIngest tells when the newest episode of all groups was begun, in Unix ms: whether the ingest worker does anything at all. It reveals no content.
 func boltIngest(c *sdk.Call) (newest int64, err error) {
-	err = run(c, "bolt_ingest", nil, func(i int, d *jx.Decoder) (err error) {
+	err = run(c, "bolt_ingest", nil, func(i int, d *jsontext.Decoder) (err error) {
 		if i != 1 {
 			return d.Skip()
 		}
@@ -119,7 +119,7 @@ func boltIngest(c *sdk.Call) (newest int64, err error) {
 
 // boltNumber is the one number that a statement answers.
 func boltNumber(c *sdk.Call, route string, params []byte) (n int64, err error) {
-	err = run(c, route, params, func(i int, d *jx.Decoder) (err error) {
+	err = run(c, route, params, func(i int, d *jsontext.Decoder) (err error) {
 		if i != 0 {
 			return d.Skip()
 		}
@@ -131,7 +131,7 @@ func boltNumber(c *sdk.Call, route string, params []byte) (n int64, err error) {
 
 // boltOwned tells whether a fact or an episode with a UUID exists, and whether it is the group's: servers delete by UUID in any group.
 func boltOwned(c *sdk.Call, route, gid, uuid string) (exists, mine bool, err error) {
-	err = run(c, route, inGroup(gid).text("uuid", uuid).json(), func(i int, d *jx.Decoder) (err error) {
+	err = run(c, route, inGroup(gid).text("uuid", uuid).json(), func(i int, d *jsontext.Decoder) (err error) {
 		if i != 0 {
 			return d.Skip()
 		}

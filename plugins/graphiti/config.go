@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -45,8 +45,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, stallMS: 120_000, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
 	url, surface, bearer := "", "", false
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
+	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		if d.Next() == jsontext.Null {
 			return d.Null()
 		}
 		switch key {
@@ -77,7 +77,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		case "extraction_instructions":
 			s.instructions, err = d.Str()
 		case "headers":
-			err = d.Obj(func(d *jx.Decoder, name string) error {
+			err = d.Obj(func(d *jsontext.Decoder, name string) error {
 				value, err := d.Str()
 				s.headers[lower(name)] = value
 				return err

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -69,13 +69,13 @@ type formatRequest struct {
 }
 
 // Decode implements abi.Decodable.
-func (r *formatRequest) Decode(d *jx.Decoder, m abi.Mode) error {
-	return d.Obj(func(d *jx.Decoder, key string) error {
+func (r *formatRequest) Decode(d *jsontext.Decoder, m abi.Mode) error {
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
 		switch {
 		case key == "budget":
 			return r.budget.Decode(d, m)
-		case key == "result" && d.Next() == jx.Object:
-			return d.Obj(func(d *jx.Decoder, key string) error {
+		case key == "result" && d.Next() == jsontext.Object:
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
 				if key != "raw" {
 					return d.Skip()
 				}

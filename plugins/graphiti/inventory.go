@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -85,7 +85,7 @@ func listed(c *sdk.Call, route, kind, gid string) (abi.InventoryKind, error) {
 		if err := sdk.EachRow(rows, func(row []byte) error {
 			k.Count++
 			digest.Add(string(row) + "\n")
-			return sdk.EachColumn(row, func(i int, d *jx.Decoder) (err error) {
+			return sdk.EachColumn(row, func(i int, d *jsontext.Decoder) (err error) {
 				if i != 0 {
 					return d.Skip()
 				}

@@ -3,7 +3,7 @@ package main
 import (
 	"unsafe"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -19,7 +19,7 @@ type item struct {
 	episodes []string
 }
 
-func (x *item) decode(d *jx.Decoder, key string) (err error) {
+func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 	switch key {
 	case "uuid":
 		x.uuid, err = text(d)
@@ -49,8 +49,8 @@ func (x *item) decode(d *jx.Decoder, key string) (err error) {
 func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
 
 // items reads a list of items.
-func items(d *jx.Decoder) (list []item, err error) {
-	err = d.Arr(func(d *jx.Decoder) error {
+func items(d *jsontext.Decoder) (list []item, err error) {
+	err = d.Arr(func(d *jsontext.Decoder) error {
 		list = append(list, item{})
 		x := &list[len(list)-1]
 		fields, err := d.ObjIter()
@@ -72,7 +72,7 @@ func items(d *jx.Decoder) (list []item, err error) {
 func itemsIn(route, name string, body []byte) ([]item, error) {
 	var found []item
 	seen := false
-	err := walk(route, body, func(d *jx.Decoder, key string) (err error) {
+	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != name {
 			return d.Skip()
 		}

@@ -1,26 +1,26 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
 
 // text reads a string; null is the empty one.
-func text(d *jx.Decoder) (string, error) {
-	if d.Next() == jx.Null {
+func text(d *jsontext.Decoder) (string, error) {
+	if d.Next() == jsontext.Null {
 		return "", d.Null()
 	}
 	return d.Str()
 }
 
 // texts reads a list of strings; null is an empty one.
-func texts(d *jx.Decoder) ([]string, error) {
+func texts(d *jsontext.Decoder) ([]string, error) {
 	list := []string{}
-	if d.Next() == jx.Null {
+	if d.Next() == jsontext.Null {
 		return list, d.Null()
 	}
-	err := d.Arr(func(d *jx.Decoder) error {
+	err := d.Arr(func(d *jsontext.Decoder) error {
 		s, err := text(d)
 		list = append(list, s)
 		return err
@@ -29,7 +29,7 @@ func texts(d *jx.Decoder) ([]string, error) {
 }
 
 // fields goes through an object of an answer. What is not JSON, or nests too deep for this guest's stack, is refused before.
-func fields(route string, body []byte, each func(d *jx.Decoder, key string) error) error {
+func fields(route string, body []byte, each func(d *jsontext.Decoder, key string) error) error {
 	if !abi.ValidJSON(body) {
 		return unusable(route, "no JSON that can be read", body)
 	}
@@ -37,9 +37,9 @@ func fields(route string, body []byte, each func(d *jx.Decoder, key string) erro
 }
 
 // walk is fields for JSON that is known to be valid.
-func walk(route string, body []byte, each func(d *jx.Decoder, key string) error) error {
-	d := jx.DecodeBytes(body)
-	if d.Next() != jx.Object {
+func walk(route string, body []byte, each func(d *jsontext.Decoder, key string) error) error {
+	d := jsontext.DecodeBytes(body)
+	if d.Next() != jsontext.Object {
 		return unusable(route, "no JSON object", body)
 	}
 	if err := d.Obj(each); err != nil {
@@ -49,12 +49,12 @@ func walk(route string, body []byte, each func(d *jx.Decoder, key string) error)
 }
 
 // list goes through an array of an answer.
-func list(route string, body []byte, each func(d *jx.Decoder) error) error {
+func list(route string, body []byte, each func(d *jsontext.Decoder) error) error {
 	if !abi.ValidJSON(body) {
 		return unusable(route, "no JSON that can be read", body)
 	}
-	d := jx.DecodeBytes(body)
-	if d.Next() != jx.Array {
+	d := jsontext.DecodeBytes(body)
+	if d.Next() != jsontext.Array {
 		return unusable(route, "no JSON array", body)
 	}
 	if err := d.Arr(each); err != nil {

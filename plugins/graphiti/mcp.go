@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -58,7 +58,7 @@ func (s *settings) open(c *sdk.Call) error {
 		return err
 	}
 	opened := session{id: head.Headers["mcp-session-id"], protocol: protocolVersion, sent: id}
-	err = fields(route, result, func(d *jx.Decoder, key string) (err error) {
+	err = fields(route, result, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "protocolVersion" {
 			return d.Skip()
 		}
@@ -139,17 +139,17 @@ func (s *settings) tool(c *sdk.Call, route, name string, arguments []byte) ([]by
 func toolText(route string, result []byte) ([]byte, error) {
 	var content []byte
 	found, failed := false, false
-	err := walk(route, result, func(d *jx.Decoder, key string) (err error) {
+	err := walk(route, result, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "isError":
 			failed, err = d.Bool()
 			return err
 		case "content":
-			return d.Arr(func(d *jx.Decoder) error {
+			return d.Arr(func(d *jsontext.Decoder) error {
 				if found {
 					return d.Skip()
 				}
-				return d.Obj(func(d *jx.Decoder, key string) (err error) {
+				return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 					if key != "text" {
 						return d.Skip()
 					}
@@ -173,8 +173,8 @@ func toolText(route string, result []byte) ([]byte, error) {
 		return nil, unusable(route, "one without text", result)
 	}
 	message, isError := "", false
-	err = fields(route, content, func(d *jx.Decoder, key string) (err error) {
-		if key != "error" || d.Next() != jx.String {
+	err = fields(route, content, func(d *jsontext.Decoder, key string) (err error) {
+		if key != "error" || d.Next() != jsontext.String {
 			return d.Skip()
 		}
 		message, err = d.Str()
@@ -218,22 +218,22 @@ func readRPC(route string, message []byte, id int64) (result []byte, failure str
 	if !shallow(message) {
 		return nil, "", false, unusable(route, "nested too deep", message)
 	}
-	err = walk(route, message, func(d *jx.Decoder, key string) (err error) {
+	err = walk(route, message, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "id":
-			var raw jx.Raw
+			var raw jsontext.Raw
 			raw, err = d.Raw()
 			ours = string(raw) == strconv.FormatInt(id, 10)
 		case "result":
-			var raw jx.Raw
+			var raw jsontext.Raw
 			raw, err = d.Raw() // a part of the message
 			result = raw
 		case "error":
 			failure = "JSON-RPC error"
-			if d.Next() != jx.Object {
+			if d.Next() != jsontext.Object {
 				return d.Skip()
 			}
-			err = d.Obj(func(d *jx.Decoder, key string) error {
+			err = d.Obj(func(d *jsontext.Decoder, key string) error {
 				if key != "message" {
 					return d.Skip()
 				}

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -40,7 +40,7 @@ func (s *settings) deleteByID(c *sdk.Call, gid string, r *abi.NativeMutation, ow
 	if err := s.needBolt("native mutation " + r.Name); err != nil {
 		return nil, err
 	}
-	uuid, err := jx.DecodeBytes(r.Params["uuid"]).Str()
+	uuid, err := jsontext.DecodeBytes(r.Params["uuid"]).Str()
 	if err != nil || !isUUID(uuid) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "params.uuid: want a UUID in lower case")
 	}
@@ -71,10 +71,10 @@ func (s *settings) addTriplet(c *sdk.Call, gid string, r *abi.NativeMutation) (*
 	if !s.mcp {
 		return nil, abi.NewError(abi.CodeUnsupported, "add_triplet exists on Graphiti's MCP server only").WithHint("use surface: mcp")
 	}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	for _, p := range [...][2]string{{"source", "source_node_name"}, {"relation", "edge_name"}, {"fact", "fact"}, {"target", "target_node_name"}} {
-		value, err := jx.DecodeBytes(r.Params[p[0]]).Str()
+		value, err := jsontext.DecodeBytes(r.Params[p[0]]).Str()
 		if err != nil || value == "" {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+p[0]+": want a text")
 		}
@@ -91,11 +91,11 @@ func (s *settings) addTriplet(c *sdk.Call, gid string, r *abi.NativeMutation) (*
 	}
 	receipt := &abi.MutationReceipt{Status: "applied", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "add_triplet",
 		Warnings: []string{"triplet_undated: the fact has no source episode, and its date is the LLM's guess"}}}
-	err = fields(route, body, func(d *jx.Decoder, key string) error {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != "edges" {
 			return d.Skip()
 		}
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			var x item
 			err := d.Obj(x.decode)
 			receipt.NativeIDs = append(receipt.NativeIDs, x.uuid)

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -94,14 +94,14 @@ func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
 }
 
 // rows runs a statement and makes an item of every row: native is the row as an object, evidence what set reads out of its columns.
-func (p *origins) rows(route string, params []byte, kind string, set func(e *abi.Evidence, column string, d *jx.Decoder) error) error {
+func (p *origins) rows(route string, params []byte, kind string, set func(e *abi.Evidence, column string, d *jsontext.Decoder) error) error {
 	head, rows, err := p.call.Bolt(route, params)
 	if err != nil {
 		return err
 	}
 	return sdk.EachRow(rows, func(row []byte) error {
 		item := abi.ProvenanceItem{Evidence: abi.Evidence{NativeType: kind, TimeBasis: abi.TimeEvent}, Native: []byte{'{'}}
-		err := sdk.EachColumn(row, func(i int, d *jx.Decoder) error {
+		err := sdk.EachColumn(row, func(i int, d *jsontext.Decoder) error {
 			if i >= len(head.Columns) {
 				return d.Skip()
 			}
@@ -113,7 +113,7 @@ func (p *origins) rows(route string, params []byte, kind string, set func(e *abi
 				item.Native = append(item.Native, ',')
 			}
 			item.Native = append(append(append(item.Native, sdk.Text(head.Columns[i])...), ':'), value...)
-			return set(&item.Evidence, head.Columns[i], jx.DecodeBytes(value))
+			return set(&item.Evidence, head.Columns[i], jsontext.DecodeBytes(value))
 		})
 		if err != nil {
 			return unusable(route, err.Error(), row)
@@ -125,9 +125,9 @@ func (p *origins) rows(route string, params []byte, kind string, set func(e *abi
 }
 
 // setFact reads the columns of a statement about facts.
-func setFact(e *abi.Evidence, column string, d *jx.Decoder) (err error) {
+func setFact(e *abi.Evidence, column string, d *jsontext.Decoder) (err error) {
 	at := func(field *string) error {
-		if d.Next() == jx.Null {
+		if d.Next() == jsontext.Null {
 			return nil
 		}
 		ms, err := d.Int64()
@@ -165,8 +165,8 @@ func setFact(e *abi.Evidence, column string, d *jx.Decoder) (err error) {
 }
 
 // setEpisode reads the columns of a statement about episodes.
-func setEpisode(group string) func(e *abi.Evidence, column string, d *jx.Decoder) error {
-	return func(e *abi.Evidence, column string, d *jx.Decoder) (err error) {
+func setEpisode(group string) func(e *abi.Evidence, column string, d *jsontext.Decoder) error {
+	return func(e *abi.Evidence, column string, d *jsontext.Decoder) (err error) {
 		e.Group = group
 		switch column {
 		case "episode":
@@ -177,7 +177,7 @@ func setEpisode(group string) func(e *abi.Evidence, column string, d *jx.Decoder
 				e.SourceEventIDs = []string{name}
 			}
 		case "event_ms":
-			if d.Next() != jx.Null {
+			if d.Next() != jsontext.Null {
 				var ms int64
 				ms, err = d.Int64()
 				e.ValidAt = stampMS(ms)
@@ -303,17 +303,17 @@ func (p *origins) byEntities(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return fields(entities, body, func(d *jx.Decoder, key string) error {
+	return fields(entities, body, func(d *jsontext.Decoder, key string) error {
 		if key != "edges" {
 			return d.Skip()
 		}
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			raw, err := d.RawAppend(nil)
 			if err != nil {
 				return err
 			}
 			var x item
-			if err := jx.DecodeBytes(raw).Obj(x.decode); err != nil {
+			if err := jsontext.DecodeBytes(raw).Obj(x.decode); err != nil {
 				return err
 			}
 			if x.group == p.gid {

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -99,7 +99,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 }
 
 func (s *settings) boltQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	p := new(jx.Encoder)
+	p := new(jsontext.Encoder)
 	p.ObjStart()
 	if q.route != "bolt_ingest" { // it counts all groups, and reveals no content of any
 		p.FieldStart("gid")
@@ -135,7 +135,7 @@ func (s *settings) boltQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 }
 
 func (s *settings) toolQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	p := new(jx.Encoder)
+	p := new(jsontext.Encoder)
 	p.ObjStart()
 	if err := q.write(p, r.Params); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *settings) result(q *menuItem, body []byte) *abi.NativeQueryResult {
 }
 
 // write checks the caller's parameters and writes those that the item has.
-func (m *menuItem) write(e *jx.Encoder, given map[string]abi.Raw) error {
+func (m *menuItem) write(e *jsontext.Encoder, given map[string]abi.Raw) error {
 	for _, name := range sortedKeys(given) {
 		known := false
 		for i := range m.params {
@@ -189,24 +189,24 @@ func (m *menuItem) write(e *jx.Encoder, given map[string]abi.Raw) error {
 			return err
 		}
 		e.FieldStart(p.name)
-		e.Raw(jx.Raw(value))
+		e.Raw(jsontext.Raw(value))
 	}
 	return nil
 }
 
 func (p *menuParam) check(value abi.Raw) error {
-	d := jx.DecodeBytes(value)
+	d := jsontext.DecodeBytes(value)
 	wrong := func(want string) error { return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": want "+want) }
 	switch p.kind {
 	case kindText:
-		if d.Next() != jx.String {
+		if d.Next() != jsontext.String {
 			return wrong("a string")
 		}
 		if p.name == "clock" && string(value) != `"event"` && string(value) != `"system"` {
 			return wrong(`"event" or "system"`)
 		}
 	case kindTexts:
-		if d.Next() != jx.Array || d.Arr(func(d *jx.Decoder) error { _, err := d.Str(); return err }) != nil {
+		if d.Next() != jsontext.Array || d.Arr(func(d *jsontext.Decoder) error { _, err := d.Str(); return err }) != nil {
 			return wrong("a list of strings")
 		}
 	case kindWhole:

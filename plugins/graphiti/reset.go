@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -189,7 +189,7 @@ func readRemoved(c *sdk.Call) (map[string]int64, error) {
 	if err != nil || version == 0 {
 		return removed, err
 	}
-	err = jx.DecodeBytes(value).Obj(func(d *jx.Decoder, key string) (err error) {
+	err = jsontext.DecodeBytes(value).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		key = strings.Clone(key)
 		removed[key], err = d.Int64()
 		return err
@@ -198,7 +198,7 @@ func readRemoved(c *sdk.Call) (map[string]int64, error) {
 }
 
 func keepRemoved(c *sdk.Call, removed map[string]int64) error {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	for _, l := range labels {
 		e.FieldStart(l[1])

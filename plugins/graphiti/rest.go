@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -25,7 +25,7 @@ func (s *settings) rest(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte, er
 // restMessages enqueues turns, one message each: POST /messages (graph_service routers/ingest.py). The 202 says that they are queued and nothing else: whether
 // they are ever processed shows in the graph alone. uuid is never sent: one that Graphiti does not know ends its worker, a known one re-processes that episode.
 func (s *settings) restMessages(c *sdk.Call, gid string, turns []turn) error {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("group_id")
 	e.Str(gid)
@@ -60,7 +60,7 @@ func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
 		return err
 	}
 	done := false
-	err = fields(r.Route, answer, func(d *jx.Decoder, key string) (err error) {
+	err = fields(r.Route, answer, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "success" {
 			return d.Skip()
 		}
@@ -75,7 +75,7 @@ func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
 
 // restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all.
 func (s *settings) restSearch(c *sdk.Call, gid, query string) ([]byte, error) {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("group_ids")
 	e.Raw(quoted(gid))
@@ -99,10 +99,10 @@ func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, er
 	if err != nil {
 		return nil, err
 	}
-	if !abi.ValidJSON(body) || jx.DecodeBytes(body).Next() != jx.Array {
+	if !abi.ValidJSON(body) || jsontext.DecodeBytes(body).Next() != jsontext.Array {
 		return nil, unusable(route, "no JSON array", body)
 	}
-	found, err := items(jx.DecodeBytes(body))
+	found, err := items(jsontext.DecodeBytes(body))
 	if err != nil {
 		return nil, unusable(route, err.Error(), body)
 	}

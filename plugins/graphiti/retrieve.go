@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -243,9 +243,9 @@ func (f *found) add(route string, body []byte) (err error) {
 		f.nodes, err = itemsIn(route, "nodes", body)
 	case routeSources:
 		f.sources = map[string][]string{}
-		err = list(route, body, func(d *jx.Decoder) error {
+		err = list(route, body, func(d *jsontext.Decoder) error {
 			fact, i := "", 0
-			return d.Arr(func(d *jx.Decoder) (err error) {
+			return d.Arr(func(d *jsontext.Decoder) (err error) {
 				switch i {
 				case 0:
 					fact, err = text(d)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -32,7 +32,7 @@ type moment struct {
 	given bool
 }
 
-func readMoment(d *jx.Decoder) (moment, error) {
+func readMoment(d *jsontext.Decoder) (moment, error) {
 	s, err := text(d)
 	return momentOf(s), err
 }

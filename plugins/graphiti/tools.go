@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -11,7 +11,7 @@ import (
 
 // mcpAdd queues one turn: add_memory. The answer has no id, and says nothing of what becomes of it. uuid is never sent (see restMessages).
 func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("name")
 	e.Str(t.name)
@@ -44,7 +44,7 @@ func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 
 // mcpSearch finds facts of one group: search_memory_facts. Without a group the server would take its default one, with an empty list all.
 func (s *settings) mcpSearch(c *sdk.Call, gid, query string, filters []filter) ([]byte, error) {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("query")
 	e.Str(query)
@@ -54,7 +54,7 @@ func (s *settings) mcpSearch(c *sdk.Call, gid, query string, filters []filter) (
 	e.Int64(s.maxFacts)
 	for _, f := range filters {
 		e.FieldStart(f.name)
-		e.Raw(jx.Raw(f.value))
+		e.Raw(jsontext.Raw(f.value))
 	}
 	e.ObjEnd()
 	return s.tool(c, "mcp_search_facts", "search_memory_facts", e.Bytes())
@@ -65,7 +65,7 @@ const maxNodes = 10
 
 // mcpNodes finds entities of one group: search_nodes.
 func (s *settings) mcpNodes(c *sdk.Call, gid, query string) ([]byte, error) {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("query")
 	e.Str(query)
@@ -79,7 +79,7 @@ func (s *settings) mcpNodes(c *sdk.Call, gid, query string) ([]byte, error) {
 
 // mcpEpisodesBody is get_episodes as it came: by uuid, so any page but all of them is a random sample.
 func (s *settings) mcpEpisodesBody(c *sdk.Call, gid string, most int64) ([]byte, error) {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("group_ids")
 	e.Raw(quoted(gid))
@@ -104,7 +104,7 @@ func (s *settings) mcpEpisodes(c *sdk.Call, gid string, most int64) ([]item, err
 
 // mcpClear removes a group's facts, entities, episodes and communities in one transaction: clear_graph. Sagas stay.
 func (s *settings) mcpClear(c *sdk.Call, gid string) error {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("group_ids")
 	e.Raw(quoted(gid))
@@ -123,7 +123,7 @@ func (s *settings) mcpStatus(c *sdk.Call) error {
 		return err
 	}
 	status, message := "", ""
-	err = fields(route, body, func(d *jx.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "status":
 			status, err = text(d)
@@ -157,12 +157,12 @@ func (s *settings) mcpMissing(c *sdk.Call) ([]string, error) {
 		return nil, err
 	}
 	has := map[string]bool{}
-	err = fields(route, result, func(d *jx.Decoder, key string) error {
+	err = fields(route, result, func(d *jsontext.Decoder, key string) error {
 		if key != "tools" {
 			return d.Skip()
 		}
-		return d.Arr(func(d *jx.Decoder) error {
-			return d.Obj(func(d *jx.Decoder, key string) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
 				if key != "name" {
 					return d.Skip()
 				}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -110,7 +110,7 @@ func spoken(m *abi.Message) string {
 
 // about is an event's ids and labels as compact JSON.
 func about(e *abi.MemoryEvent) string {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	for _, f := range [...]struct{ key, value string }{{"mh_event", e.EventID}, {"mh_session", e.SessionID}, {"mh_turn", e.TurnID}, {"mh_agent", e.AgentID},
 		{"mh_scenario", e.Scenario}, {"mh_context", e.Context}, {"mh_attribute", e.Attribute}} {
@@ -125,7 +125,7 @@ func about(e *abi.MemoryEvent) string {
 		for _, name := range sortedKeys(e.Metadata) {
 			j.FieldStart(name)
 			if value := e.Metadata[name]; len(value) > 0 {
-				j.Raw(jx.Raw(value))
+				j.Raw(jsontext.Raw(value))
 			} else {
 				j.Null()
 			}

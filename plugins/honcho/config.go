@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -55,15 +55,15 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			s.headers["authorization"] = "Bearer {{secret:api_key}}"
 		}
 	}
-	if err := eachField(jx.DecodeBytes(config.Config), s.parse); err != nil {
+	if err := eachField(jsontext.DecodeBytes(config.Config), s.parse); err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of honcho: "+err.Error())
 	}
 	return s, nil
 }
 
 // parse reads one key. Null leaves the default.
-func (s *settings) parse(d *jx.Decoder, key string) (err error) {
-	if d.Next() == jx.Null {
+func (s *settings) parse(d *jsontext.Decoder, key string) (err error) {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	switch key {
@@ -72,7 +72,7 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	case "context":
 		s.context, err = d.Bool()
 	case "supplements":
-		err = d.Arr(func(d *jx.Decoder) error {
+		err = d.Arr(func(d *jsontext.Decoder) error {
 			name, err := d.Str()
 			s.supplements = append(s.supplements, name)
 			return err
@@ -84,7 +84,7 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	case "search_top_k":
 		err = readNumber(d, &s.searchTopK)
 	case "search_max_distance":
-		var n jx.Raw
+		var n jsontext.Raw
 		n, err = d.Raw()
 		s.searchMaxDistance = string(n)
 	case "include_most_frequent":
@@ -102,7 +102,7 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	case "max_message_chars":
 		err = readInt(d, &s.maxMessageChars)
 	case "workspace_configuration":
-		var raw jx.Raw
+		var raw jsontext.Raw
 		raw, err = d.Raw()
 		s.workspaceConfiguration = append(abi.Raw(nil), raw...)
 	case "probe_embeddings":
@@ -115,15 +115,15 @@ func (s *settings) parse(d *jx.Decoder, key string) (err error) {
 	return err
 }
 
-func readInt(d *jx.Decoder, into *int) error {
+func readInt(d *jsontext.Decoder, into *int) error {
 	var n int64
 	err := readNumber(d, &n)
 	*into = int(n)
 	return err
 }
 
-func (f *serverFacts) parse(d *jx.Decoder, key string) (err error) {
-	if d.Next() == jx.Null {
+func (f *serverFacts) parse(d *jsontext.Decoder, key string) (err error) {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	var known bool

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -14,7 +14,7 @@ const maxSessions = 300
 //
 // Source: Honcho POST .../messages/list with {"filters": {"metadata": {"mh_event": ...}}}, a typed containment.
 func (s *settings) messagesOf(c *sdk.Call, n *native, session, event string) ([]message, error) {
-	body := filters(func(e *jx.Encoder) {
+	body := filters(func(e *jsontext.Encoder) {
 		within(e, "metadata")
 		field(e, keyEvent, label(event))
 		e.ObjEnd()

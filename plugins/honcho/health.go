@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -63,12 +63,12 @@ func (s *settings) readVersion(c *sdk.Call) (version string) {
 	if err != nil {
 		return ""
 	}
-	_ = eachField(jx.DecodeBytes(answer.body), func(d *jx.Decoder, key string) error {
-		if key != "info" || d.Next() != jx.Object {
+	_ = eachField(jsontext.DecodeBytes(answer.body), func(d *jsontext.Decoder, key string) error {
+		if key != "info" || d.Next() != jsontext.Object {
 			return d.Skip()
 		}
-		return eachField(d, func(d *jx.Decoder, key string) error {
-			if key != "version" || d.Next() != jx.String {
+		return eachField(d, func(d *jsontext.Decoder, key string) error {
+			if key != "version" || d.Next() != jsontext.String {
 				return d.Skip()
 			}
 			return readText(d, &version)

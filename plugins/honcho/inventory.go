@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -57,7 +57,7 @@ func (s *settings) countMessages(c *sdk.Call, n *native, v *abi.Inventory) (comp
 
 // listConclusions lists those about and by the user, which is all that a retrieval reads.
 func (s *settings) listConclusions(c *sdk.Call, n *native, v *abi.Inventory) (complete bool, err error) {
-	body := filters(func(e *jx.Encoder) { field(e, "observed_id", n.user) })
+	body := filters(func(e *jsontext.Encoder) { field(e, "observed_id", n.user) })
 	var all []string
 	var total int64
 	for number := int64(1); ; number++ {
@@ -103,11 +103,11 @@ func (s *settings) countCard(c *sdk.Call, n *native, v *abi.Inventory) error {
 }
 
 func readCard(body []byte) (lines []string, err error) {
-	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) error {
+	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) error {
 		if key != "peer_card" {
 			return d.Skip()
 		}
-		return eachItem(d, func(d *jx.Decoder) error {
+		return eachItem(d, func(d *jsontext.Decoder) error {
 			var line string
 			err := readText(d, &line)
 			lines = append(lines, line)

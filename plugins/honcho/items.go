@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -50,7 +50,7 @@ const representationHeading = "Honcho's representation of the user; a time in br
 // a budget that is short keeps what stands first.
 func proseItems(body abi.Raw, at string) (items []*item, err error) {
 	var card, summary, messages []*item
-	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) (err error) {
+	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "peer_representation", "representation":
 			var text string
@@ -59,7 +59,7 @@ func proseItems(body abi.Raw, at string) (items []*item, err error) {
 			}
 		case "peer_card":
 			n := 0
-			err = eachItem(d, func(d *jx.Decoder) error {
+			err = eachItem(d, func(d *jsontext.Decoder) error {
 				var line string
 				err := readText(d, &line)
 				card = append(card, newItem(at+"/peer_card/"+strconv.Itoa(n), "card", "peer_card", line, "Honcho's card of the user", "- "+oneParagraph(line)))
@@ -69,7 +69,7 @@ func proseItems(body abi.Raw, at string) (items []*item, err error) {
 		case "summary":
 			summary, err = summaryItems(d, at+"/summary")
 		case "messages":
-			var raw jx.Raw
+			var raw jsontext.Raw
 			if raw, err = d.Raw(); err == nil {
 				messages, err = messageItems(abi.Raw(raw), at+"/messages", "Messages of this session, the newest first")
 			}
@@ -102,9 +102,9 @@ func factItems(text, at string) (items []*item) {
 	return items
 }
 
-func summaryItems(d *jx.Decoder, at string) ([]*item, error) {
+func summaryItems(d *jsontext.Decoder, at string) ([]*item, error) {
 	var kind, content, createdAt string
-	err := eachField(d, func(d *jx.Decoder, key string) error {
+	err := eachField(d, func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "content":
 			return readText(d, &content)

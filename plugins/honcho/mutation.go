@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -71,7 +71,7 @@ func (m *mutation) createConclusion() error {
 	if err := m.checked("content", "session_id"); err != nil {
 		return err
 	}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("conclusions")
 	e.ArrStart()
@@ -104,7 +104,7 @@ func (m *mutation) deleteConclusion() error {
 	if err := m.checked("id"); err != nil {
 		return err
 	}
-	r := request{route: "conclusions_list", workspace: m.native.workspace, body: filters(func(e *jx.Encoder) {
+	r := request{route: "conclusions_list", workspace: m.native.workspace, body: filters(func(e *jsontext.Encoder) {
 		field(e, "observed_id", m.native.user)
 		field(e, "id", id)
 	})}
@@ -131,7 +131,7 @@ func (m *mutation) setCard() error {
 	if err := m.checked("lines"); err != nil {
 		return err
 	}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("peer_card")
 	e.ArrStart()
@@ -160,14 +160,14 @@ func (m *mutation) deleteSession() error {
 func (m *mutation) dream() error {
 	kind := m.params.need("dream_type")
 	session := m.params.text("session_id")
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	field(&e, "observer", m.native.user)
 	field(&e, "dream_type", kind)
 	if session != "" {
 		field(&e, "session_id", m.native.session(session))
 	}
-	m.params.copy(&e, jx.Bool, "true or false", "rebuild")
+	m.params.copy(&e, jsontext.Bool, "true or false", "rebuild")
 	e.ObjEnd()
 	if err := m.checked("dream_type", "session_id", "rebuild"); err != nil {
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -15,7 +15,7 @@ const pageSize = 100
 // list fetches one page of a list by a route.
 //
 //go:noinline
-func (s *settings) list(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]jx.Raw, page, error) {
+func (s *settings) list(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]jsontext.Raw, page, error) {
 	r.query = []abi.QueryParam{{Key: "page", Value: strconv.FormatInt(number, 10)}, {Key: "size", Value: strconv.FormatInt(size, 10)}}
 	if newestFirst {
 		r.query = append(r.query, abi.QueryParam{Key: "reverse", Value: "true"})
@@ -59,7 +59,7 @@ func (s *settings) count(c *sdk.Call, r request) (int64, error) {
 func (s *settings) sessions(c *sdk.Call, n *native, peer string, number int64) ([]string, page, error) {
 	r := request{route: "sessions_list", workspace: n.workspace}
 	if s.fixed != "" {
-		r.route, r.peer, r.body = "peer_sessions", peer, filters(func(e *jx.Encoder) { e.Field("is_active", func(e *jx.Encoder) { e.Bool(true) }) })
+		r.route, r.peer, r.body = "peer_sessions", peer, filters(func(e *jsontext.Encoder) { e.FieldStart("is_active"); e.Bool(true) })
 	}
 	return s.listIDs(c, r, number, pageSize, false)
 }
@@ -75,8 +75,8 @@ func (s *settings) members(n *native) []string {
 // filters is the body of a list or search with the filters that write puts in.
 //
 //go:noinline
-func filters(write func(e *jx.Encoder)) []byte {
-	var e jx.Encoder
+func filters(write func(e *jsontext.Encoder)) []byte {
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("filters")
 	e.ObjStart()
@@ -89,13 +89,13 @@ func filters(write func(e *jx.Encoder)) []byte {
 // field writes a text. What is filtered by never comes from outside unescaped: "*" would drop the condition.
 //
 //go:noinline
-func field(e *jx.Encoder, name, value string) {
+func field(e *jsontext.Encoder, name, value string) {
 	e.FieldStart(name)
 	e.Str(value)
 }
 
 // about filters conclusions by whose they are: the self-collection of the user's peer, which is the one that the deriver writes by default.
-func (n *native) about(e *jx.Encoder) {
+func (n *native) about(e *jsontext.Encoder) {
 	field(e, "observer_id", n.user)
 	field(e, "observed_id", n.user)
 }
@@ -103,7 +103,7 @@ func (n *native) about(e *jx.Encoder) {
 // within begins a field that is an object.
 //
 //go:noinline
-func within(e *jx.Encoder, name string) {
+func within(e *jsontext.Encoder, name string) {
 	e.FieldStart(name)
 	e.ObjStart()
 }
@@ -111,7 +111,7 @@ func within(e *jx.Encoder, name string) {
 // flag writes a boolean.
 //
 //go:noinline
-func flag(e *jx.Encoder, name string, value bool) {
+func flag(e *jsontext.Encoder, name string, value bool) {
 	e.FieldStart(name)
 	e.Bool(value)
 }

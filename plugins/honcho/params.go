@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -34,12 +34,12 @@ func (p *params) wrong(name, what string) {
 // is tells whether a parameter is given; one of another type is wrong.
 //
 //go:noinline
-func (p *params) is(name string, t jx.Type, what string) bool {
+func (p *params) is(name string, t jsontext.Type, what string) bool {
 	raw, ok := p.given[name]
-	if !ok || len(raw) == 0 || jx.Raw(raw).Type() == jx.Null {
+	if !ok || len(raw) == 0 || jsontext.Raw(raw).Type() == jsontext.Null {
 		return false
 	}
-	if jx.Raw(raw).Type() != t {
+	if jsontext.Raw(raw).Type() != t {
 		p.wrong(name, "want "+what)
 		return false
 	}
@@ -48,10 +48,10 @@ func (p *params) is(name string, t jx.Type, what string) bool {
 
 //go:noinline
 func (p *params) text(name string) string {
-	if !p.is(name, jx.String, "a string") {
+	if !p.is(name, jsontext.String, "a string") {
 		return ""
 	}
-	text, err := jx.DecodeBytes(p.given[name]).Str()
+	text, err := jsontext.DecodeBytes(p.given[name]).Str()
 	if err != nil {
 		p.wrong(name, err.Error())
 	}
@@ -68,10 +68,10 @@ func (p *params) need(name string) string {
 }
 
 func (p *params) texts(name string) (texts []string) {
-	if !p.is(name, jx.Array, "a list of strings") {
+	if !p.is(name, jsontext.Array, "a list of strings") {
 		return nil
 	}
-	err := jx.DecodeBytes(p.given[name]).Arr(func(d *jx.Decoder) error {
+	err := jsontext.DecodeBytes(p.given[name]).Arr(func(d *jsontext.Decoder) error {
 		text, err := d.Str()
 		texts = append(texts, text)
 		return err
@@ -86,11 +86,11 @@ func (p *params) texts(name string) (texts []string) {
 //
 //go:noinline
 func (p *params) whole(name string) int64 {
-	if !p.is(name, jx.Number, "an integer") {
+	if !p.is(name, jsontext.Number, "an integer") {
 		return 0
 	}
 	var n int64
-	if err := readNumber(jx.DecodeBytes(p.given[name]), &n); err != nil {
+	if err := readNumber(jsontext.DecodeBytes(p.given[name]), &n); err != nil {
 		p.wrong(name, "want an integer")
 	}
 	return n
@@ -99,11 +99,11 @@ func (p *params) whole(name string) int64 {
 // copy writes given parameters of a type into an object as they are. Honcho checks their range.
 //
 //go:noinline
-func (p *params) copy(e *jx.Encoder, t jx.Type, what string, names ...string) {
+func (p *params) copy(e *jsontext.Encoder, t jsontext.Type, what string, names ...string) {
 	for _, name := range names {
 		if p.is(name, t, what) {
 			e.FieldStart(name)
-			e.Raw(jx.Raw(p.given[name]))
+			e.Raw(jsontext.Raw(p.given[name]))
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -62,7 +62,7 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 	}
 	for i, p := range parts {
 		peer := n.author(p.of.Role)
-		var x jx.Encoder
+		var x jsontext.Encoder
 		x.ObjStart()
 		field(&x, "peer_id", peer)
 		field(&x, "content", p.text)
@@ -104,7 +104,7 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 }
 
 // writeExtras writes what of a message has no field in Honcho.
-func writeExtras(x *jx.Encoder, m *abi.Message) {
+func writeExtras(x *jsontext.Encoder, m *abi.Message) {
 	if m.Name != "" {
 		field(x, keyName, m.Name)
 	}
@@ -112,7 +112,7 @@ func writeExtras(x *jx.Encoder, m *abi.Message) {
 		field(x, keyCallID, m.ToolCallID)
 	}
 	if len(m.ToolCalls) > 0 {
-		var calls jx.Encoder
+		var calls jsontext.Encoder
 		calls.ArrStart()
 		for i := range m.ToolCalls {
 			calls.ObjStart()
@@ -127,14 +127,14 @@ func writeExtras(x *jx.Encoder, m *abi.Message) {
 }
 
 // writeOnce writes what is the whole event's.
-func writeOnce(x *jx.Encoder, e *abi.MemoryEvent, at time.Time) {
+func writeOnce(x *jsontext.Encoder, e *abi.MemoryEvent, at time.Time) {
 	if e.Timestamp != moment(at, 0) {
 		field(x, keyTime, e.Timestamp)
 	}
 	if len(e.Metadata) == 0 {
 		return
 	}
-	var meta jx.Encoder
+	var meta jsontext.Encoder
 	meta.ObjStart()
 	for _, name := range sortedNames(e.Metadata) {
 		meta.FieldStart(name)
@@ -231,7 +231,7 @@ func digits(n int64, width int) string {
 // number writes an integer.
 //
 //go:noinline
-func number(x *jx.Encoder, name string, value int64) {
+func number(x *jsontext.Encoder, name string, value int64) {
 	x.FieldStart(name)
 	x.Int64(value)
 }

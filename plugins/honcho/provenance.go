@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -39,7 +39,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	case r.NativeID != "":
 		return answer, s.ofConclusion(c, &n, r.NativeID, number, size, answer)
 	}
-	return answer, s.conclusionsInto(c, &n, answer, number, size, func(e *jx.Encoder) {
+	return answer, s.conclusionsInto(c, &n, answer, number, size, func(e *jsontext.Encoder) {
 		within(e, "created_at")
 		if r.From != "" {
 			field(e, "gte", r.From)
@@ -73,11 +73,11 @@ func (s *settings) ofConclusion(c *sdk.Call, n *native, id string, number, size 
 		return nil
 	}
 	if number == 1 {
-		if err := s.conclusionsInto(c, n, into, 1, 1, func(e *jx.Encoder) { field(e, "id", id) }); err != nil {
+		if err := s.conclusionsInto(c, n, into, 1, 1, func(e *jsontext.Encoder) { field(e, "id", id) }); err != nil {
 			return err
 		}
 	}
-	return s.conclusionsInto(c, n, into, number, size, func(e *jx.Encoder) {
+	return s.conclusionsInto(c, n, into, number, size, func(e *jsontext.Encoder) {
 		within(e, "source_ids")
 		e.FieldStart("contains")
 		e.ArrStart()
@@ -88,8 +88,8 @@ func (s *settings) ofConclusion(c *sdk.Call, n *native, id string, number, size 
 }
 
 // conclusionsInto adds a page of the user's conclusions that meet a further condition.
-func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance, number, size int64, condition func(*jx.Encoder)) error {
-	r := request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) {
+func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance, number, size int64, condition func(*jsontext.Encoder)) error {
+	r := request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) {
 		n.about(e)
 		condition(e)
 	})}

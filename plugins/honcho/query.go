@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -16,51 +16,51 @@ import (
 var queries = []struct {
 	name  string
 	takes []string
-	build func(q *query, e *jx.Encoder)
+	build func(q *query, e *jsontext.Encoder)
 }{
-	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"}, func(q *query, e *jx.Encoder) {
+	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"}, func(q *query, e *jsontext.Encoder) {
 		q.request.route, q.request.peer = "chat", q.native.user
 		text, _ := sanitize(q.params.need("query"))
 		field(e, "query", text)
 		q.optionalSession(e)
-		q.params.copy(e, jx.String, "a string", "reasoning_level")
-		q.params.copy(e, jx.Object, "a JSON Schema", "response_format")
+		q.params.copy(e, jsontext.String, "a string", "reasoning_level")
+		q.params.copy(e, jsontext.Object, "a JSON Schema", "response_format")
 	}},
-	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"}, func(q *query, e *jx.Encoder) {
+	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"}, func(q *query, e *jsontext.Encoder) {
 		q.request.route, q.request.peer = "representation", q.native.user
 		if text, _ := sanitize(q.params.text("query")); text != "" {
 			field(e, "search_query", text)
 		}
 		q.optionalSession(e)
-		q.params.copy(e, jx.Number, "an integer", "search_top_k", "max_conclusions")
-		q.params.copy(e, jx.Bool, "true or false", "include_most_frequent")
+		q.params.copy(e, jsontext.Number, "an integer", "search_top_k", "max_conclusions")
+		q.params.copy(e, jsontext.Bool, "true or false", "include_most_frequent")
 	}},
-	{"peer_context", []string{"query", "max_conclusions"}, func(q *query, _ *jx.Encoder) {
+	{"peer_context", []string{"query", "max_conclusions"}, func(q *query, _ *jsontext.Encoder) {
 		q.request.route, q.request.peer = "peer_context", q.native.user
 		if text, _ := cutQuery(q.params.text("query"), q.settings.queryChars); text != "" {
 			q.add("search_query", text)
 		}
 		q.number("max_conclusions")
 	}},
-	{"card", nil, func(q *query, _ *jx.Encoder) { q.request.route, q.request.peer = "card", q.native.user }},
-	{"search", []string{"query", "limit"}, func(q *query, e *jx.Encoder) {
+	{"card", nil, func(q *query, _ *jsontext.Encoder) { q.request.route, q.request.peer = "card", q.native.user }},
+	{"search", []string{"query", "limit"}, func(q *query, e *jsontext.Encoder) {
 		if q.request.route = "search"; q.settings.fixed != "" {
 			q.request.route, q.request.peer = "peer_search", q.native.user
 		}
 		text, _ := sanitize(q.params.need("query"))
 		field(e, "query", text)
-		q.params.copy(e, jx.Number, "an integer", "limit")
+		q.params.copy(e, jsontext.Number, "an integer", "limit")
 	}},
-	{"conclusions_query", []string{"query", "top_k", "distance"}, func(q *query, e *jx.Encoder) {
+	{"conclusions_query", []string{"query", "top_k", "distance"}, func(q *query, e *jsontext.Encoder) {
 		q.request.route = "conclusions_query"
 		text, _ := sanitize(q.params.need("query"))
 		field(e, "query", text)
-		q.params.copy(e, jx.Number, "a number", "top_k", "distance")
+		q.params.copy(e, jsontext.Number, "a number", "top_k", "distance")
 		q.filters(e, q.native.about)
 	}},
-	{"conclusions_list", []string{"level", "times_derived", "page", "size"}, func(q *query, e *jx.Encoder) {
+	{"conclusions_list", []string{"level", "times_derived", "page", "size"}, func(q *query, e *jsontext.Encoder) {
 		q.request.route = "conclusions_list"
-		q.filters(e, func(e *jx.Encoder) {
+		q.filters(e, func(e *jsontext.Encoder) {
 			q.native.about(e)
 			if level := q.params.text("level"); level != "" {
 				if !slices.Contains([]string{"explicit", "deductive", "inductive", "contradiction"}, level) {
@@ -77,22 +77,22 @@ var queries = []struct {
 		q.number("page")
 		q.number("size")
 	}},
-	{"summaries", []string{"session_id"}, func(q *query, _ *jx.Encoder) {
+	{"summaries", []string{"session_id"}, func(q *query, _ *jsontext.Encoder) {
 		q.request.route, q.request.session = "summaries", q.native.session(q.params.need("session_id"))
 	}},
-	{"messages", []string{"session_id", "page", "size"}, func(q *query, _ *jx.Encoder) {
+	{"messages", []string{"session_id", "page", "size"}, func(q *query, _ *jsontext.Encoder) {
 		q.request.route, q.request.session = "messages_list", q.native.session(q.params.need("session_id"))
 		q.number("page")
 		q.number("size")
 	}},
-	{"sessions", []string{"page", "size"}, func(q *query, e *jx.Encoder) {
+	{"sessions", []string{"page", "size"}, func(q *query, e *jsontext.Encoder) {
 		if q.request.route = "sessions_list"; q.settings.fixed != "" {
 			q.request.route, q.request.peer = "peer_sessions", q.native.user
 		}
 		q.number("page")
 		q.number("size")
 	}},
-	{"queue_status", nil, func(q *query, _ *jx.Encoder) {
+	{"queue_status", nil, func(q *query, _ *jsontext.Encoder) {
 		if q.request.route = "queue_status"; q.settings.fixed != "" {
 			q.add("sender_id", q.native.user)
 		}
@@ -129,13 +129,13 @@ func (q *query) number(name string) {
 	}
 }
 
-func (q *query) optionalSession(e *jx.Encoder) {
+func (q *query) optionalSession(e *jsontext.Encoder) {
 	if id := q.params.text("session_id"); id != "" {
 		field(e, "session_id", q.native.session(id))
 	}
 }
 
-func (q *query) filters(e *jx.Encoder, write func(*jx.Encoder)) {
+func (q *query) filters(e *jsontext.Encoder, write func(*jsontext.Encoder)) {
 	within(e, "filters")
 	write(e)
 	e.ObjEnd()
@@ -157,7 +157,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		q := &query{settings: s, native: s.native(c), params: params{given: r.Params}}
 		q.request.workspace = q.native.workspace
 		q.params.only(known.takes...)
-		var e jx.Encoder
+		var e jsontext.Encoder
 		e.ObjStart()
 		known.build(q, &e)
 		e.ObjEnd()

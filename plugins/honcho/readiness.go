@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -270,7 +270,7 @@ func (s *settings) queueStatus(c *sdk.Call, workspace, sender string) (queue, er
 
 // derivedSince counts the user's conclusions that were made since a time, or all of them.
 func (s *settings) derivedSince(c *sdk.Call, n *native, at string) (int64, error) {
-	return s.count(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) {
+	return s.count(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) {
 		n.about(e)
 		if at != "" {
 			within(e, "created_at")

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -134,24 +134,24 @@ func detail(body []byte) string {
 	if !abi.ValidJSON(body) {
 		return ""
 	}
-	_ = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) error {
+	_ = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) error {
 		if key != "detail" {
 			return d.Skip()
 		}
 		switch d.Next() {
-		case jx.String:
+		case jsontext.String:
 			text, err := d.Str()
 			said = append(said, text)
 			return err
-		case jx.Array:
-			return d.Arr(func(d *jx.Decoder) error {
+		case jsontext.Array:
+			return d.Arr(func(d *jsontext.Decoder) error {
 				var where []string
 				var what string
-				err := eachField(d, func(d *jx.Decoder, key string) (err error) {
+				err := eachField(d, func(d *jsontext.Decoder, key string) (err error) {
 					switch {
-					case key == "loc" && d.Next() == jx.Array:
-						return d.Arr(func(d *jx.Decoder) error {
-							if d.Next() == jx.String {
+					case key == "loc" && d.Next() == jsontext.Array:
+						return d.Arr(func(d *jsontext.Decoder) error {
+							if d.Next() == jsontext.String {
 								part, err := d.Str()
 								where = append(where, part)
 								return err
@@ -160,7 +160,7 @@ func detail(body []byte) string {
 							where = append(where, string(raw))
 							return err
 						})
-					case key == "msg" && d.Next() == jx.String:
+					case key == "msg" && d.Next() == jsontext.String:
 						what, err = d.Str()
 						return err
 					}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -171,7 +171,7 @@ func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *a
 	}
 	left := []string{}
 	for _, peer := range n.peers() {
-		known, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, "id", peer) })})
+		known, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) { field(e, "id", peer) })})
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *a
 
 func (s *settings) deleteConclusions(c *sdk.Call, n *native, role, peer string, at *resetState) (emptied bool, err error) {
 	for {
-		ids, _, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jx.Encoder) { field(e, role, peer) })},
+		ids, _, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) { field(e, role, peer) })},
 			1, pageSize, false)
 		if err != nil || len(ids) == 0 {
 			return err == nil, err

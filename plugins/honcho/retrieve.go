@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -159,7 +159,7 @@ func (q *retrieval) checkContext(answer *reply, session string) error {
 		return unusable("context", answer.status, answer.body, "is no session context: "+err.Error())
 	}
 	fields := 0
-	err := eachField(jx.DecodeBytes(answer.body), func(d *jx.Decoder, key string) error {
+	err := eachField(jsontext.DecodeBytes(answer.body), func(d *jsontext.Decoder, key string) error {
 		fields++
 		switch key {
 		case "id":
@@ -172,7 +172,7 @@ func (q *retrieval) checkContext(answer *reply, session string) error {
 			}
 			return nil
 		case "messages":
-			return eachItem(d, func(d *jx.Decoder) error {
+			return eachItem(d, func(d *jsontext.Decoder) error {
 				raw, err := d.Raw()
 				if err != nil {
 					return err
@@ -210,7 +210,7 @@ func (q *retrieval) readMessages() error {
 		limit = min(limit, max(*b, 1))
 	}
 	q.conclusions = limit
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	field(&e, "query", q.query)
 	number(&e, "limit", limit)
@@ -258,7 +258,7 @@ func (q *retrieval) supplement(name, words string) error {
 	s, n := q.settings, &q.native
 	words, _ = sanitize(words)
 	r := request{route: name, workspace: n.workspace, peer: n.user}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	switch name {
 	case "peer_context":
@@ -308,10 +308,10 @@ func (q *retrieval) supplement(name, words string) error {
 	return nil
 }
 
-func (q *retrieval) distance(e *jx.Encoder, name string) {
+func (q *retrieval) distance(e *jsontext.Encoder, name string) {
 	if d := q.settings.searchMaxDistance; d != "" {
 		e.FieldStart(name)
-		e.Raw(jx.Raw(d))
+		e.Raw(jsontext.Raw(d))
 	}
 }
 

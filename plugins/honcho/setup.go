@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -49,11 +49,11 @@ func (s *settings) peerFilter(n *native) []byte {
 	if s.fixed == "" {
 		return nil
 	}
-	return filters(func(e *jx.Encoder) { field(e, "id", n.user) })
+	return filters(func(e *jsontext.Encoder) { field(e, "id", n.user) })
 }
 
 func (s *settings) makeWorkspace(c *sdk.Call, n *native, receipt *abi.SetupReceipt) (existed bool, err error) {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	field(&e, "id", n.workspace)
 	if s.fixed == "" {
@@ -90,7 +90,7 @@ func (s *settings) scopeLabels(c *sdk.Call) [][2]string {
 		{"mh_agent", c.Scope.AgentID}, {"mh_generation", string(sdk.Number(c.Generation))}}
 }
 
-func (s *settings) writeScope(e *jx.Encoder, c *sdk.Call) {
+func (s *settings) writeScope(e *jsontext.Encoder, c *sdk.Call) {
 	e.ObjStart()
 	for _, l := range s.scopeLabels(c) {
 		field(e, l[0], l[1])
@@ -101,13 +101,13 @@ func (s *settings) writeScope(e *jx.Encoder, c *sdk.Call) {
 // sameScope compares a workspace's metadata with the scope.
 func (s *settings) sameScope(c *sdk.Call, workspace []byte) (labelled, same bool, err error) {
 	same = true
-	err = eachField(jx.DecodeBytes(workspace), func(d *jx.Decoder, key string) error {
+	err = eachField(jsontext.DecodeBytes(workspace), func(d *jsontext.Decoder, key string) error {
 		if key != "metadata" {
 			return d.Skip()
 		}
-		return eachField(d, func(d *jx.Decoder, key string) error {
+		return eachField(d, func(d *jsontext.Decoder, key string) error {
 			for _, l := range s.scopeLabels(c) {
-				if key == l[0] && d.Next() == jx.String {
+				if key == l[0] && d.Next() == jsontext.String {
 					value, err := d.Str()
 					labelled, same = true, same && value == l[1]
 					return err
@@ -122,7 +122,7 @@ func (s *settings) sameScope(c *sdk.Call, workspace []byte) (labelled, same bool
 // peerBody asks for a peer. Tool and system never, and the assistant only where it is wished, are observed: else the deriver extracts "facts" about the
 // assistant from the output of tools.
 func (s *settings) peerBody(c *sdk.Call, n *native, peer string) []byte {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	field(&e, "id", peer)
 	if s.fixed != "" {

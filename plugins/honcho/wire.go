@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -41,8 +41,8 @@ func (q queue) outstanding() int64 { return q.inProgress + q.pending }
 // eachField calls read for every field of an object. Null has none.
 //
 //go:noinline
-func eachField(d *jx.Decoder, read func(d *jx.Decoder, key string) error) error {
-	if d.Next() == jx.Null {
+func eachField(d *jsontext.Decoder, read func(d *jsontext.Decoder, key string) error) error {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	return d.Obj(read)
@@ -51,16 +51,16 @@ func eachField(d *jx.Decoder, read func(d *jx.Decoder, key string) error) error 
 // eachItem calls read for every element of a list. Null has none.
 //
 //go:noinline
-func eachItem(d *jx.Decoder, read func(d *jx.Decoder) error) error {
-	if d.Next() == jx.Null {
+func eachItem(d *jsontext.Decoder, read func(d *jsontext.Decoder) error) error {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	return d.Arr(read)
 }
 
 //go:noinline
-func readText(d *jx.Decoder, into *string) (err error) {
-	if d.Next() == jx.Null {
+func readText(d *jsontext.Decoder, into *string) (err error) {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	*into, err = d.Str()
@@ -68,8 +68,8 @@ func readText(d *jx.Decoder, into *string) (err error) {
 }
 
 //go:noinline
-func readNumber(d *jx.Decoder, into *int64) (err error) {
-	if d.Next() == jx.Null {
+func readNumber(d *jsontext.Decoder, into *int64) (err error) {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
 	raw, err := d.Raw()
@@ -80,9 +80,9 @@ func readNumber(d *jx.Decoder, into *int64) (err error) {
 }
 
 // read reads a message. The item's bytes stay in use.
-func (m *message) read(item jx.Raw) error {
+func (m *message) read(item jsontext.Raw) error {
 	m.raw = abi.Raw(item)
-	return eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
+	return eachField(jsontext.DecodeBytes(item), func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &m.id)
@@ -106,13 +106,13 @@ func (m *message) read(item jx.Raw) error {
 }
 
 // readMark reads what record put into a message's metadata. Others may have written there, too: what is of another type is not ours.
-func (m *message) readMark(d *jx.Decoder, key string) error {
+func (m *message) readMark(d *jsontext.Decoder, key string) error {
 	switch {
-	case key == keyEvent && d.Next() == jx.String:
+	case key == keyEvent && d.Next() == jsontext.String:
 		text, err := d.Str()
 		m.event = unlabel(text)
 		return err
-	case (key == keyPiece || key == keyPieces) && d.Next() == jx.Number:
+	case (key == keyPiece || key == keyPieces) && d.Next() == jsontext.Number:
 		raw, err := d.Raw()
 		n, notInt := strconv.Atoi(string(raw))
 		if notInt != nil {
@@ -129,9 +129,9 @@ func (m *message) readMark(d *jx.Decoder, key string) error {
 }
 
 // read reads a conclusion. The item's bytes stay in use.
-func (x *conclusion) read(item jx.Raw) error {
+func (x *conclusion) read(item jsontext.Raw) error {
 	x.raw = abi.Raw(item)
-	return eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
+	return eachField(jsontext.DecodeBytes(item), func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &x.id)
@@ -153,8 +153,8 @@ func (x *conclusion) read(item jx.Raw) error {
 }
 
 // readList reads a bare list.
-func readList(body []byte) (items []jx.Raw, err error) {
-	err = eachItem(jx.DecodeBytes(body), func(d *jx.Decoder) error {
+func readList(body []byte) (items []jsontext.Raw, err error) {
+	err = eachItem(jsontext.DecodeBytes(body), func(d *jsontext.Decoder) error {
 		item, err := d.Raw()
 		items = append(items, item)
 		return err
@@ -163,12 +163,12 @@ func readList(body []byte) (items []jx.Raw, err error) {
 }
 
 // readPage reads a list with its head: {"items": [...], "total": n, "page": 1, "size": 50, "pages": k}.
-func readPage(body []byte) (items []jx.Raw, head page, err error) {
+func readPage(body []byte) (items []jsontext.Raw, head page, err error) {
 	head.total = -1
-	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) (err error) {
+	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "items":
-			var raw jx.Raw
+			var raw jsontext.Raw
 			if raw, err = d.Raw(); err == nil {
 				items, err = readList(raw)
 			}
@@ -186,7 +186,7 @@ func readPage(body []byte) (items []jx.Raw, head page, err error) {
 	return items, head, err
 }
 
-func readMessages(items []jx.Raw) ([]message, error) {
+func readMessages(items []jsontext.Raw) ([]message, error) {
 	found := make([]message, len(items))
 	for i, item := range items {
 		if err := found[i].read(item); err != nil {
@@ -196,7 +196,7 @@ func readMessages(items []jx.Raw) ([]message, error) {
 	return found, nil
 }
 
-func readConclusions(items []jx.Raw) ([]conclusion, error) {
+func readConclusions(items []jsontext.Raw) ([]conclusion, error) {
 	found := make([]conclusion, len(items))
 	for i, item := range items {
 		if err := found[i].read(item); err != nil {
@@ -207,10 +207,10 @@ func readConclusions(items []jx.Raw) ([]conclusion, error) {
 }
 
 // readIDs reads only the ids of items: of sessions, peers or conclusions.
-func readIDs(items []jx.Raw) ([]string, error) {
+func readIDs(items []jsontext.Raw) ([]string, error) {
 	ids := make([]string, len(items))
 	for i, item := range items {
-		err := eachField(jx.DecodeBytes(item), func(d *jx.Decoder, key string) error {
+		err := eachField(jsontext.DecodeBytes(item), func(d *jsontext.Decoder, key string) error {
 			if key == "id" {
 				return readText(d, &ids[i])
 			}
@@ -225,7 +225,7 @@ func readIDs(items []jx.Raw) ([]string, error) {
 
 func readQueue(body []byte) (q queue, err error) {
 	fields := 0
-	err = eachField(jx.DecodeBytes(body), func(d *jx.Decoder, key string) error {
+	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) error {
 		fields++
 		switch key {
 		case "total_work_units":

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -88,8 +88,8 @@ func (b *backend) authorization() (name, value string) {
 func memoryParam(id string) map[string]string { return map[string]string{"memory_id": id} }
 
 // readObject walks a JSON object that a route answered. Errors: backend, where it is none.
-func readObject(route string, body []byte, field func(d *jx.Decoder, key string) error) error {
-	d := jx.DecodeBytes(body)
+func readObject(route string, body []byte, field func(d *jsontext.Decoder, key string) error) error {
+	d := jsontext.DecodeBytes(body)
 	err := d.Obj(field)
 	if err == nil {
 		err = atEnd(d)
@@ -98,8 +98,8 @@ func readObject(route string, body []byte, field func(d *jx.Decoder, key string)
 }
 
 // readArray walks a JSON array that a route answered.
-func readArray(route string, body []byte, element func(d *jx.Decoder) error) error {
-	d := jx.DecodeBytes(body)
+func readArray(route string, body []byte, element func(d *jsontext.Decoder) error) error {
+	d := jsontext.DecodeBytes(body)
 	err := d.Arr(element)
 	if err == nil {
 		err = atEnd(d)
@@ -107,8 +107,8 @@ func readArray(route string, body []byte, element func(d *jx.Decoder) error) err
 	return unusable(route, body, err)
 }
 
-func atEnd(d *jx.Decoder) error {
-	if d.Next() != jx.Invalid {
+func atEnd(d *jsontext.Decoder) error {
+	if d.Next() != jsontext.Invalid {
 		return errors.New("more than one JSON value")
 	}
 	return nil
@@ -137,16 +137,16 @@ func clip(body []byte) string {
 }
 
 // readText is a string; any other value is skipped and gives "".
-func readText(d *jx.Decoder) (string, error) {
-	if d.Next() != jx.String {
+func readText(d *jsontext.Decoder) (string, error) {
+	if d.Next() != jsontext.String {
 		return "", d.Skip()
 	}
 	return d.Str()
 }
 
 // readNumber is a number; any other value is skipped and gives nil.
-func readNumber(d *jx.Decoder) (*float64, error) {
-	if d.Next() != jx.Number {
+func readNumber(d *jsontext.Decoder) (*float64, error) {
+	if d.Next() != jsontext.Number {
 		return nil, d.Skip()
 	}
 	n, err := d.Float64()
@@ -154,12 +154,12 @@ func readNumber(d *jx.Decoder) (*float64, error) {
 }
 
 // eachIn walks an object, or an array by elements with an empty key; any other value is skipped.
-func eachIn(d *jx.Decoder, visit func(d *jx.Decoder, key string) error) error {
+func eachIn(d *jsontext.Decoder, visit func(d *jsontext.Decoder, key string) error) error {
 	switch d.Next() {
-	case jx.Object:
+	case jsontext.Object:
 		return d.Obj(visit)
-	case jx.Array:
-		return d.Arr(func(d *jx.Decoder) error { return visit(d, "") })
+	case jsontext.Array:
+		return d.Arr(func(d *jsontext.Decoder) error { return visit(d, "") })
 	default:
 		return d.Skip()
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -49,7 +49,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		"backdate": &s.backdate, "name_prefix": &s.namePrefix, "nested_metadata": &s.nestedMetadata, "verify_writes": &s.verifyWrites,
 		"deep_health": &s.deepHealth}
 	numbers := map[string]*int64{"top_k": &s.topK, "max_chars_per_message": &s.maxChars, "add_timeout_s": &s.addTimeoutS, "settle_ms": &s.settleMS}
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case texts[key] != nil:
 			*texts[key], err = d.Str()

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -14,7 +14,7 @@ type said struct{ message, code string }
 
 func readFailure(body []byte) said {
 	var detail, problem, message, more, code string
-	err := jx.DecodeBytes(body).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "detail":
 			detail, err = readDetail(d)
@@ -25,7 +25,7 @@ func readFailure(body []byte) said {
 		case "code":
 			code, err = readText(d)
 		case "details":
-			err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+			err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 				if key == "message" {
 					more, err = readText(d)
 					return err
@@ -52,18 +52,18 @@ func readFailure(body []byte) said {
 }
 
 // readDetail is a text, or the first message of a validation error with its place.
-func readDetail(d *jx.Decoder) (detail string, err error) {
-	if d.Next() != jx.Array {
+func readDetail(d *jsontext.Decoder) (detail string, err error) {
+	if d.Next() != jsontext.Array {
 		return readText(d)
 	}
-	err = d.Arr(func(d *jx.Decoder) error {
+	err = d.Arr(func(d *jsontext.Decoder) error {
 		var text, place string
-		err := eachIn(d, func(d *jx.Decoder, key string) (err error) {
+		err := eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "msg":
 				text, err = readText(d)
 			case "loc":
-				err = eachIn(d, func(d *jx.Decoder, _ string) error {
+				err = eachIn(d, func(d *jsontext.Decoder, _ string) error {
 					step, err := readText(d)
 					if step != "" {
 						place += step + "."

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -161,7 +161,7 @@ func (o *outgoing) split(p part, limit int) {
 }
 
 // writeMetadata writes the event's labels and metadata. created_at is mem0's own key: it becomes the memory's created_at.
-func (b *backend) writeMetadata(j *jx.Encoder, o *outgoing, backdate bool) {
+func (b *backend) writeMetadata(j *jsontext.Encoder, o *outgoing, backdate bool) {
 	e := o.event
 	field := func(key, value string) {
 		if value != "" {
@@ -185,11 +185,11 @@ func (b *backend) writeMetadata(j *jx.Encoder, o *outgoing, backdate bool) {
 	field("mh_agent_id", e.AgentID)
 	field(keyParts, o.digests)
 	if len(e.Metadata) > 0 {
-		nested := jx.Encoder{}
+		nested := jsontext.Encoder{}
 		nested.ObjStart()
 		for _, key := range sortedKeys(e.Metadata) {
 			nested.FieldStart(key)
-			nested.Raw(jx.Raw(e.Metadata[key]))
+			nested.Raw(jsontext.Raw(e.Metadata[key]))
 		}
 		nested.ObjEnd()
 		text := withoutNUL(nested.Bytes())
@@ -252,7 +252,7 @@ func unixSeconds(timestamp string) int64 {
 }
 
 // writeMessages writes the list of messages.
-func writeMessages(j *jx.Encoder, parts []part) {
+func writeMessages(j *jsontext.Encoder, parts []part) {
 	j.FieldStart("messages")
 	j.ArrStart()
 	for _, p := range parts {
@@ -271,7 +271,7 @@ func writeMessages(j *jx.Encoder, parts []part) {
 // addBody is the request of an add.
 func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	s, e := b.settings, o.event
-	var j jx.Encoder
+	var j jsontext.Encoder
 	text := func(key, value string) {
 		if value != "" {
 			j.FieldStart(key)

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -36,7 +36,7 @@ func applyFeedback(c *sdk.Call, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, er
 		}
 	}
 	for _, id := range f.NativeIDs {
-		var j jx.Encoder
+		var j jsontext.Encoder
 		j.ObjStart()
 		for _, field := range [][2]string{{"memory_id", id}, {"feedback", value}, {"feedback_reason", f.Text}} {
 			j.FieldStart(field[0])

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -32,7 +32,7 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 		key := map[string]string{"session_id": keySession, "turn_id": keyTurn, "event_id": keyEvent}[name]
 		switch {
 		case name == "cross_context":
-		case key != "" && jx.Raw(value).Type() == jx.String:
+		case key != "" && jsontext.Raw(value).Type() == jsontext.String:
 			filters = append(filters, filter{key, abi.Raw(withoutNUL(value))})
 		case key != "":
 			return nil, nil, abi.NewError(abi.CodeInvalidArgument, "filters."+name+": want a string")
@@ -59,7 +59,7 @@ func checkFilter(path, name string, value abi.Raw) error {
 	case slices.Contains([]string{"and", "or", "not"}, strings.ToLower(strings.TrimSpace(name))):
 		return wrong("combines conditions, which is not offered")
 	}
-	return eachIn(jx.DecodeBytes(value), func(d *jx.Decoder, key string) error {
+	return eachIn(jsontext.DecodeBytes(value), func(d *jsontext.Decoder, key string) error {
 		inner, err := d.Raw()
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func checkFilter(path, name string, value abi.Raw) error {
 
 // writeFilters writes the conditions with the scope's ids. On the self-hosted server they are one flat object with the ids last: the last of equal keys wins.
 // The platform takes a list under AND, metadata wrapped; as_of there leaves out what is later.
-func (b *backend) writeFilters(j *jx.Encoder, filters []filter, asOf string) {
+func (b *backend) writeFilters(j *jsontext.Encoder, filters []filter, asOf string) {
 	text := func(key, value string) {
 		j.FieldStart(key)
 		j.Str(value)
@@ -116,13 +116,13 @@ func (b *backend) writeFilters(j *jx.Encoder, filters []filter, asOf string) {
 }
 
 // writeLiteral writes a value that means itself: a bare "*" would mean any.
-func writeLiteral(j *jx.Encoder, value abi.Raw) {
+func writeLiteral(j *jsontext.Encoder, value abi.Raw) {
 	if string(value) != `"*"` {
-		j.Raw(jx.Raw(value))
+		j.Raw(jsontext.Raw(value))
 		return
 	}
 	j.ObjStart()
 	j.FieldStart("eq")
-	j.Raw(jx.Raw(value))
+	j.Raw(jsontext.Raw(value))
 	j.ObjEnd()
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -63,7 +63,7 @@ func (b *backend) look(eventID string) (found, error) {
 
 // searchEvent searches with the event's id as a filter. The query plays no part: threshold 0 lets every row through.
 func (b *backend) searchEvent(eventID string, limit int64) ([]*memory, error) {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str("memory")
@@ -101,7 +101,7 @@ func (b *backend) listPlatform(page, size int64, label [2]string) ([]*memory, in
 	if label[0] != "" {
 		filters = []filter{{label[0], sdk.Text(label[1])}}
 	}
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("filters")
 	b.writeFilters(&j, filters, "")

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -27,7 +27,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	for _, route := range calls {
 		body, err := b.send(request{route: route})
 		if err == nil {
-			err = readObject(route, body, func(d *jx.Decoder, _ string) error { return d.Skip() })
+			err = readObject(route, body, func(d *jsontext.Decoder, _ string) error { return d.Skip() })
 		}
 		if err != nil {
 			return h, unavailable(h, err)
@@ -62,7 +62,7 @@ func unavailable(h *abi.BackendHealth, err error) error {
 
 // trySearch searches in the ids of the empty scope, in which nothing is ever stored: it proves embedder and vector store.
 func (b *backend) trySearch() error {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str("health")

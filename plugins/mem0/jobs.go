@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -48,7 +48,7 @@ func (b *backend) job(id string) (*jobState, error) {
 	return s, readObject("platform_event", body, s.readField)
 }
 
-func (s *jobState) readField(d *jx.Decoder, key string) (err error) {
+func (s *jobState) readField(d *jsontext.Decoder, key string) (err error) {
 	switch key {
 	case "status":
 		s.status, err = readText(d)
@@ -65,12 +65,12 @@ func (s *jobState) readField(d *jx.Decoder, key string) (err error) {
 		results, err = readAddedList(d)
 		s.ids = idsOfAdded(results)
 	case "payload":
-		err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+		err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "run_id":
 				s.run, err = readText(d)
 			case "metadata":
-				err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+				err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 					if key != keyEvent {
 						return d.Skip()
 					}
@@ -162,14 +162,14 @@ func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err er
 			return false, err
 		}
 		more, stop := false, false
-		err = readObject("platform_events", body, func(d *jx.Decoder, key string) error {
+		err = readObject("platform_events", body, func(d *jsontext.Decoder, key string) error {
 			switch key {
 			case "next":
 				next, err := readText(d)
 				more = next != ""
 				return err
 			case "results":
-				return d.Arr(func(d *jx.Decoder) error {
+				return d.Arr(func(d *jsontext.Decoder) error {
 					s := new(jobState)
 					err := eachIn(d, s.readField)
 					if s.run == b.ids.run && !stop {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -357,7 +357,7 @@ func FuzzWithoutNUL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) || !jx.Valid([]byte(text)) {
+		if !utf8.ValidString(text) || !jsontext.Valid([]byte(text)) {
 			return
 		}
 		var want, got any

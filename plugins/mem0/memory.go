@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -35,8 +35,8 @@ func (m *memory) label(key string) string {
 }
 
 // readMemory reads an item. JSON null gives nil.
-func readMemory(d *jx.Decoder) (*memory, error) {
-	if d.Next() == jx.Null {
+func readMemory(d *jsontext.Decoder) (*memory, error) {
+	if d.Next() == jsontext.Null {
 		return nil, d.Null()
 	}
 	m := new(memory)
@@ -44,19 +44,19 @@ func readMemory(d *jx.Decoder) (*memory, error) {
 }
 
 // readWhole is readMemory that keeps the item as it came.
-func readWhole(d *jx.Decoder) (*memory, error) {
+func readWhole(d *jsontext.Decoder) (*memory, error) {
 	native, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
-	m, err := readMemory(jx.DecodeBytes(native))
+	m, err := readMemory(jsontext.DecodeBytes(native))
 	if m != nil {
 		m.native = abi.Raw(native)
 	}
 	return m, err
 }
 
-func (m *memory) readField(d *jx.Decoder, key []byte) (err error) {
+func (m *memory) readField(d *jsontext.Decoder, key []byte) (err error) {
 	switch string(key) {
 	case "id":
 		m.id, err = readText(d)
@@ -78,7 +78,7 @@ func (m *memory) readField(d *jx.Decoder, key []byte) (err error) {
 	case "score":
 		m.score, err = readNumber(d)
 	case "score_details", "score_breakdown":
-		err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+		err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 			if key == "semantic_score" || key == "semantic" {
 				m.semantic, err = readNumber(d)
 				return err
@@ -90,7 +90,7 @@ func (m *memory) readField(d *jx.Decoder, key []byte) (err error) {
 		by, err = readText(d)
 		m.replaced = by != ""
 	case "metadata":
-		if d.Next() == jx.Object {
+		if d.Next() == jsontext.Object {
 			return d.ObjBytes(m.readLabel)
 		}
 		err = d.Skip()
@@ -100,8 +100,8 @@ func (m *memory) readField(d *jx.Decoder, key []byte) (err error) {
 	return err
 }
 
-func (m *memory) readLabel(d *jx.Decoder, key []byte) error {
-	if !bytes.HasPrefix(key, []byte(prefix)) || d.Next() != jx.String {
+func (m *memory) readLabel(d *jsontext.Decoder, key []byte) error {
+	if !bytes.HasPrefix(key, []byte(prefix)) || d.Next() != jsontext.String {
 		return d.Skip()
 	}
 	name := string(key) // before the next read
@@ -111,7 +111,7 @@ func (m *memory) readLabel(d *jx.Decoder, key []byte) error {
 }
 
 // readTime is a time, or "" where mem0 has something else: the self-hosted server stores any text as created_at.
-func readTime(d *jx.Decoder) (string, error) {
+func readTime(d *jsontext.Decoder) (string, error) {
 	text, err := readText(d)
 	if _, wrong := abi.ParseTime(text); wrong != nil {
 		text = ""
@@ -142,18 +142,18 @@ func readItems(route string, body []byte) (found []*memory, count int64, err err
 	return readItemsBy(route, body, readMemory)
 }
 
-func readItemsBy(route string, body []byte, read func(*jx.Decoder) (*memory, error)) (found []*memory, count int64, err error) {
+func readItemsBy(route string, body []byte, read func(*jsontext.Decoder) (*memory, error)) (found []*memory, count int64, err error) {
 	listed := false
-	err = readObject(route, body, func(d *jx.Decoder, key string) error {
+	err = readObject(route, body, func(d *jsontext.Decoder, key string) error {
 		switch {
-		case key == "count" && d.Next() == jx.Number:
+		case key == "count" && d.Next() == jsontext.Number:
 			count, err = d.Int64()
 			return err
 		case key != "results":
 			return d.Skip()
 		}
 		listed = true
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			m, err := read(d)
 			if err == nil && m != nil {
 				found = append(found, m)
@@ -194,7 +194,7 @@ func (b *backend) getMemory(id string) (*memory, error) {
 	case head.Status != 200:
 		return nil, failure(route, head, body)
 	}
-	d := jx.DecodeBytes(body)
+	d := jsontext.DecodeBytes(body)
 	read := readMemory
 	if b.Op == abi.OpProvenance {
 		read = readWhole

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -80,17 +80,17 @@ func readParams(r *abi.NativeMutation) (*params, error) {
 	single := change{}
 	var err error
 	for _, key := range sortedKeys(r.Params) {
-		d := jx.DecodeBytes(r.Params[key])
+		d := jsontext.DecodeBytes(r.Params[key])
 		switch {
 		case key == "memories" && r.Name == "update_batch":
-			err = d.Arr(func(d *jx.Decoder) error {
+			err = d.Arr(func(d *jsontext.Decoder) error {
 				var item change
 				err := d.Obj(item.read)
 				p.changes = append(p.changes, item)
 				return err
 			})
 		case key == "memory_ids" && r.Name == "delete_batch":
-			err = d.Arr(func(d *jx.Decoder) error {
+			err = d.Arr(func(d *jsontext.Decoder) error {
 				id, err := d.Str()
 				p.changes = append(p.changes, change{id: id})
 				return err
@@ -110,7 +110,7 @@ func readParams(r *abi.NativeMutation) (*params, error) {
 	return p, nil
 }
 
-func (c *change) read(d *jx.Decoder, key string) (err error) {
+func (c *change) read(d *jsontext.Decoder, key string) (err error) {
 	switch key {
 	case "memory_id":
 		c.id, err = d.Str()
@@ -120,12 +120,12 @@ func (c *change) read(d *jx.Decoder, key string) (err error) {
 		text = strings.ReplaceAll(text, "\x00", "")
 		c.text = &text
 	case "metadata":
-		var raw jx.Raw
+		var raw jsontext.Raw
 		if raw, err = d.Raw(); err == nil {
 			c.metadata = abi.Raw(withoutNUL(raw))
 		}
 	case "expiration_date":
-		var raw jx.Raw
+		var raw jsontext.Raw
 		raw, err = d.Raw()
 		c.expiration = abi.Raw(raw)
 	default:
@@ -156,7 +156,7 @@ func (p *params) check(name string) error {
 			continue
 		}
 		taken := ""
-		err := jx.DecodeBytes(c.metadata).Obj(func(d *jx.Decoder, key string) error {
+		err := jsontext.DecodeBytes(c.metadata).Obj(func(d *jsontext.Decoder, key string) error {
 			if slices.Contains(idKeys, key) || slices.Contains(reserved, key) || strings.HasPrefix(key, prefix) {
 				taken = key
 			}
@@ -174,7 +174,7 @@ func (p *params) check(name string) error {
 
 // body is the request for one memory; in a batch it names the memory.
 func (c *change) body(named bool) []byte {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	if named {
 		j.FieldStart("memory_id")
@@ -190,7 +190,7 @@ func (c *change) body(named bool) []byte {
 	}{{"metadata", c.metadata}, {"expiration_date", c.expiration}} {
 		if len(field.value) > 0 {
 			j.FieldStart(field.key)
-			j.Raw(jx.Raw(field.value))
+			j.Raw(jsontext.Raw(field.value))
 		}
 	}
 	j.ObjEnd()
@@ -198,7 +198,7 @@ func (c *change) body(named bool) []byte {
 }
 
 func (p *params) batchBody() []byte {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("memories")
 	j.ArrStart()

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -77,13 +77,13 @@ func (b *backend) historyOf(id string, out *abi.Provenance) error {
 	if err != nil {
 		return err
 	}
-	return readArray(route, body, func(d *jx.Decoder) error {
+	return readArray(route, body, func(d *jsontext.Decoder) error {
 		native, err := d.Raw()
 		if err != nil {
 			return err
 		}
 		e := abi.Evidence{Rank: int64(len(out.Items) + 1), NativeType: "history", SourceEventIDs: nil}
-		err = jx.DecodeBytes(native).Obj(func(d *jx.Decoder, key string) (err error) {
+		err = jsontext.DecodeBytes(native).Obj(func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "id":
 				e.NativeID, err = readText(d)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -73,7 +73,7 @@ func (j job) pending() bool { return j.id != "" && j.status != "SUCCEEDED" }
 // readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or {event_id, status, results?: [{id, data: {memory}, event}]}.
 func readAdded(route string, body []byte) (j job, results []added, err error) {
 	known := false
-	err = readObject(route, body, func(d *jx.Decoder, key string) (err error) {
+	err = readObject(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "event_id":
 			known = true
@@ -81,7 +81,7 @@ func readAdded(route string, body []byte) (j job, results []added, err error) {
 		case "status":
 			j.status, err = readText(d)
 		case "results":
-			known = known || d.Next() == jx.Array
+			known = known || d.Next() == jsontext.Array
 			results, err = readAddedList(d)
 		default:
 			err = d.Skip()
@@ -94,18 +94,18 @@ func readAdded(route string, body []byte) (j job, results []added, err error) {
 	return j, results, err
 }
 
-func readAddedList(d *jx.Decoder) (list []added, err error) {
-	err = eachIn(d, func(d *jx.Decoder, _ string) error {
+func readAddedList(d *jsontext.Decoder) (list []added, err error) {
+	err = eachIn(d, func(d *jsontext.Decoder, _ string) error {
 		var item added
 		event := "ADD"
-		err := eachIn(d, func(d *jx.Decoder, key string) (err error) {
+		err := eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "id":
 				item.id, err = readText(d)
 			case "memory":
 				item.text, err = readText(d)
 			case "data":
-				err = eachIn(d, func(d *jx.Decoder, key string) (err error) {
+				err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 					if key == "memory" {
 						item.text, err = readText(d)
 						return err

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -109,7 +109,7 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 			return err
 		}
 		id := ""
-		err = readObject("platform_delete_scope", body, func(d *jx.Decoder, key string) (err error) {
+		err = readObject("platform_delete_scope", body, func(d *jsontext.Decoder, key string) (err error) {
 			if key == "event_id" {
 				id, err = readText(d)
 				return err

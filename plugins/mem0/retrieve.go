@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -86,7 +86,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 			q.warnings = append(q.warnings, "store_unknown: mem0 does not tell its vector store: "+abi.AsError(err).Message)
 		}
 	}
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str(query)

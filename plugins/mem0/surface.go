@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -94,10 +94,10 @@ func (b *backend) lookForSurface() (*surface, error) {
 // readOpenAPI looks for the routes of either surface and for the field rerank.
 func (f *surface) readOpenAPI(body []byte) error {
 	var memories, search, platform bool
-	err := readObject("openapi", body, func(d *jx.Decoder, key string) error {
+	err := readObject("openapi", body, func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "paths":
-			return eachIn(d, func(d *jx.Decoder, path string) error {
+			return eachIn(d, func(d *jsontext.Decoder, path string) error {
 				memories = memories || path == "/memories"
 				search = search || path == "/search"
 				platform = platform || strings.HasPrefix(path, "/v3/memories/search")
@@ -118,20 +118,20 @@ func (f *surface) readOpenAPI(body []byte) error {
 }
 
 // readComponents looks into components.schemas.SearchRequest.properties.
-func (f *surface) readComponents(d *jx.Decoder) error {
-	return eachIn(d, func(d *jx.Decoder, key string) error {
+func (f *surface) readComponents(d *jsontext.Decoder) error {
+	return eachIn(d, func(d *jsontext.Decoder, key string) error {
 		if key != "schemas" {
 			return d.Skip()
 		}
-		return eachIn(d, func(d *jx.Decoder, name string) error {
+		return eachIn(d, func(d *jsontext.Decoder, name string) error {
 			if name != "SearchRequest" {
 				return d.Skip()
 			}
-			return eachIn(d, func(d *jx.Decoder, key string) error {
+			return eachIn(d, func(d *jsontext.Decoder, key string) error {
 				if key != "properties" {
 					return d.Skip()
 				}
-				return eachIn(d, func(d *jx.Decoder, field string) error {
+				return eachIn(d, func(d *jsontext.Decoder, field string) error {
 					f.rerank = f.rerank || field == "rerank"
 					return d.Skip()
 				})
@@ -149,8 +149,8 @@ func (b *backend) lookAtStore() error {
 	f := b.surface
 	f.details = map[string]string{}
 	hnsw, embedded := true, false
-	err = readObject("configuration", body, func(d *jx.Decoder, section string) error {
-		return eachIn(d, func(d *jx.Decoder, key string) error {
+	err = readObject("configuration", body, func(d *jsontext.Decoder, section string) error {
+		return eachIn(d, func(d *jsontext.Decoder, key string) error {
 			if key == "provider" {
 				name, err := readText(d)
 				f.details[section] = name
@@ -159,9 +159,9 @@ func (b *backend) lookAtStore() error {
 			if key != "config" {
 				return d.Skip()
 			}
-			return eachIn(d, func(d *jx.Decoder, key string) (err error) {
+			return eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 				switch {
-				case section == "vector_store" && key == "hnsw" && d.Next() == jx.Bool:
+				case section == "vector_store" && key == "hnsw" && d.Next() == jsontext.Bool:
 					hnsw, err = d.Bool()
 				case section == "vector_store" && key == "path":
 					embedded = true
@@ -204,7 +204,7 @@ func (f *surface) labelFilter() string {
 
 // keep writes the surface into the scope's state.
 func (f *surface) keep(c *sdk.Call) error {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	for _, field := range [][2]string{{"api", f.api}, {"store", f.store}} {
 		e.FieldStart(field[0])
@@ -221,7 +221,7 @@ func (f *surface) keep(c *sdk.Call) error {
 // readSurface is the surface that keep wrote, nil where that cannot be read.
 func readSurface(kept []byte) *surface {
 	f := new(surface)
-	err := jx.DecodeBytes(kept).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := jsontext.DecodeBytes(kept).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "api":
 			f.api, err = d.Str()

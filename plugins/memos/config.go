@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -54,8 +54,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	numbers := map[string]*int64{"top_k": &s.limits.text, "pref_top_k": &s.limits.pref, "tool_mem_top_k": &s.limits.tool, "skill_mem_top_k": &s.limits.skill,
 		"stall_after_ms": &s.stallAfterMS}
 	switches := map[string]*bool{"rerank": &s.rerank, "read_back": &s.readBack, "isolation_probe": &s.isolationProbe, "feedback_enabled": &s.feedbackEnabled}
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
+	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		if d.Next() == jsontext.Null {
 			return d.Null()
 		}
 		switch {

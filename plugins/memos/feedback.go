@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -58,7 +58,7 @@ func applyFeedback(c *sdk.Call, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, er
 
 func (s *settings) feedbackBody(c *sdk.Call, r *abi.MemoryFeedback) []byte {
 	cube := s.cubeOf(c)
-	return object(func(e *jx.Encoder) {
+	return object(func(e *jsontext.Encoder) {
 		putText(e, "user_id", cube)
 		putTexts(e, "writable_cube_ids", cube)
 		putText(e, "session_id", sessionOf(r.SessionID))
@@ -92,12 +92,12 @@ func (s *settings) feedbackBody(c *sdk.Call, r *abi.MemoryFeedback) []byte {
 // readRecord reads data, [{answer, record: {add: [{id}], update: [{id, archived_id}]}}], into the ids of what is new.
 func readRecord(a *answer) (ids []string, err error) {
 	ids = []string{}
-	if a.data == nil || a.data.Type() != jx.Array {
+	if a.data == nil || a.data.Type() != jsontext.Array {
 		return ids, nil
 	}
-	keep := func(d *jx.Decoder) error {
-		return d.Obj(func(d *jx.Decoder, key string) error {
-			if key != "id" || d.Next() != jx.String {
+	keep := func(d *jsontext.Decoder) error {
+		return d.Obj(func(d *jsontext.Decoder, key string) error {
+			if key != "id" || d.Next() != jsontext.String {
 				return d.Skip()
 			}
 			id, err := d.Str()
@@ -107,16 +107,16 @@ func readRecord(a *answer) (ids []string, err error) {
 			return err
 		})
 	}
-	err = jx.DecodeBytes(a.data).Arr(func(d *jx.Decoder) error {
-		if d.Next() != jx.Object {
+	err = jsontext.DecodeBytes(a.data).Arr(func(d *jsontext.Decoder) error {
+		if d.Next() != jsontext.Object {
 			return d.Skip()
 		}
-		return d.Obj(func(d *jx.Decoder, key string) error {
-			if key != "record" || d.Next() != jx.Object {
+		return d.Obj(func(d *jsontext.Decoder, key string) error {
+			if key != "record" || d.Next() != jsontext.Object {
 				return d.Skip()
 			}
-			return d.Obj(func(d *jx.Decoder, key string) error {
-				if (key != "add" && key != "update") || d.Next() != jx.Array {
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
+				if (key != "add" && key != "update") || d.Next() != jsontext.Array {
 					return d.Skip()
 				}
 				return d.Arr(keep)

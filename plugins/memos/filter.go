@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -27,7 +27,7 @@ type cond struct {
 func is(key, value string) cond { return cond{key: key, value: sdk.Text(value)} }
 
 // put writes the field "filter", where there are conditions.
-func (f filter) put(e *jx.Encoder) {
+func (f filter) put(e *jsontext.Encoder) {
 	if len(f.conds) == 0 {
 		return
 	}
@@ -43,11 +43,11 @@ func (f filter) put(e *jx.Encoder) {
 		e.ObjStart()
 		e.FieldStart(c.key)
 		if c.op == "" {
-			e.Raw(jx.Raw(c.value))
+			e.Raw(jsontext.Raw(c.value))
 		} else {
 			e.ObjStart()
 			e.FieldStart(c.op)
-			e.Raw(jx.Raw(c.value))
+			e.Raw(jsontext.Raw(c.value))
 			e.ObjEnd()
 		}
 		e.ObjEnd()
@@ -64,17 +64,17 @@ func (f filter) met(m *item) bool {
 		}
 		have := m.labels[c.key]
 		if c.key == "session_id" {
-			have = jx.Raw(sdk.Text(m.sessionID))
+			have = jsontext.Raw(sdk.Text(m.sessionID))
 		}
-		if len(have) == 0 || !sameScalar(have, jx.Raw(c.value)) {
+		if len(have) == 0 || !sameScalar(have, jsontext.Raw(c.value)) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameScalar(a, b jx.Raw) bool {
-	if a.Type() == jx.String && b.Type() == jx.String {
+func sameScalar(a, b jsontext.Raw) bool {
+	if a.Type() == jsontext.String && b.Type() == jsontext.String {
 		return textOf(a) == textOf(b)
 	}
 	return strings.TrimSpace(string(a)) == strings.TrimSpace(string(b))
@@ -181,7 +181,7 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 		if name == "cross_context" {
 			continue
 		}
-		if kind := jx.Raw(value).Type(); kind != jx.String && kind != jx.Number && kind != jx.Bool {
+		if kind := jsontext.Raw(value).Type(); kind != jsontext.String && kind != jsontext.Number && kind != jsontext.Bool {
 			return abi.NewError(abi.CodeInvalidArgument, "filters."+name+": want a text, a number or a truth value: MemOS ignores a filter of another shape in silence")
 		}
 		info := hard
@@ -190,14 +190,14 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 		}
 		switch {
 		case name == "session_id":
-			if jx.Raw(value).Type() != jx.String {
+			if jsontext.Raw(value).Type() != jsontext.String {
 				return abi.NewError(abi.CodeInvalidArgument, "filters.session_id: want a text")
 			}
 			how := hard
 			if how == string(abi.FilterHard) {
 				how = "hard_session"
 			}
-			a.add(name, how, is("session_id", sessionOf(textOf(jx.Raw(value)))))
+			a.add(name, how, is("session_id", sessionOf(textOf(jsontext.Raw(value)))))
 		case name == "agent_id":
 			a.add(name, info, cond{key: "mh_agent_id", value: value})
 		case plainKey(name):
@@ -229,22 +229,22 @@ var operators = []string{"gt", "lt", "gte", "lte", "contains", "in", "like"}
 // checkFilter refuses a caller's filter that the server would misread: native_query hands it on.
 //
 // Errors: invalid_argument, with the path.
-func checkFilter(raw jx.Raw) error {
+func checkFilter(raw jsontext.Raw) error {
 	wrong := func(what string) error {
 		return abi.NewError(abi.CodeInvalidArgument, "params.filter: "+what).
 			WithHint(`write {"and": [{"mh_scenario": "travel"}]}; other shapes MemOS ignores in silence, or answers with nothing`)
 	}
-	if raw.Type() != jx.Object {
+	if raw.Type() != jsontext.Object {
 		return wrong("want an object")
 	}
 	fields, good := 0, error(nil)
-	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+	err := jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
 		fields++
-		if (key != "and" && key != "or") || d.Next() != jx.Array {
+		if (key != "and" && key != "or") || d.Next() != jsontext.Array {
 			good = wrong("want exactly one of and, or at the top, with a list")
 			return d.Skip()
 		}
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			one, err := d.Raw()
 			if err == nil && good == nil {
 				good = checkCond(one, wrong)
@@ -263,26 +263,26 @@ func checkFilter(raw jx.Raw) error {
 	return nil
 }
 
-func checkCond(raw jx.Raw, wrong func(string) error) error {
-	if raw.Type() != jx.Object {
+func checkCond(raw jsontext.Raw, wrong func(string) error) error {
+	if raw.Type() != jsontext.Object {
 		return wrong("a condition is an object")
 	}
 	var good error
-	err := jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+	err := jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
 		value, err := d.Raw()
 		switch {
 		case err != nil:
 			return err
 		case !plainKey(key) || key == "and" || key == "or":
 			good = wrong("a field's name is letters, digits and underscores, without info. before it; conditions do not nest")
-		case value.Type() == jx.Object:
-			return jx.DecodeBytes(value).Obj(func(d *jx.Decoder, op string) error {
+		case value.Type() == jsontext.Object:
+			return jsontext.DecodeBytes(value).Obj(func(d *jsontext.Decoder, op string) error {
 				if !slices.Contains(operators, op) {
 					good = wrong("operator " + op + " is none of " + strings.Join(operators, ", "))
 				}
 				return d.Skip()
 			})
-		case value.Type() == jx.Null || value.Type() == jx.Array:
+		case value.Type() == jsontext.Null || value.Type() == jsontext.Array:
 			good = wrong("a field's value is a text, a number, a truth value, or an object of one operator")
 		}
 		return nil

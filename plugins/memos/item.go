@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -36,7 +36,7 @@ type item struct {
 	tags, covered                    []string
 	sources                          []source
 	// labels are the fields that memhost sent: at the top of metadata on Neo4j, under metadata.info elsewhere.
-	labels map[string]jx.Raw
+	labels map[string]jsontext.Raw
 }
 
 // readGroups decodes the groups of search or get_memory and refuses an item of another cube.
@@ -64,15 +64,15 @@ func readGroups(route string, a *answer, cube string) ([]group, error) {
 // parseGroups is readGroups for an answer that was looked at before.
 func parseGroups(route string, a *answer) ([]group, error) {
 	found := map[string][]group{}
-	if a.data == nil || jx.DecodeBytes(a.data).Next() != jx.Object {
+	if a.data == nil || jsontext.DecodeBytes(a.data).Next() != jsontext.Object {
 		return nil, unusable(route, a, "data is no object of groups")
 	}
-	err := jx.DecodeBytes(a.data).Obj(func(d *jx.Decoder, key string) error {
-		if !slices.Contains(groupNames, key) || d.Next() != jx.Array {
+	err := jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) error {
+		if !slices.Contains(groupNames, key) || d.Next() != jsontext.Array {
 			return d.Skip()
 		}
 		at := 0
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			g, err := readGroup(d, key, "/data/"+key+"/"+strconv.Itoa(at))
 			at++
 			found[key] = append(found[key], g)
@@ -89,21 +89,21 @@ func parseGroups(route string, a *answer) ([]group, error) {
 	return groups, nil
 }
 
-func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
+func readGroup(d *jsontext.Decoder, name, pointer string) (group, error) {
 	g := group{name: name, total: -1}
-	err := d.Obj(func(d *jx.Decoder, key string) (err error) {
+	err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case key == "cube_id":
 			return readText(d, &g.cube)
-		case key == "total_nodes" && d.Next() == jx.Number:
+		case key == "total_nodes" && d.Next() == jsontext.Number:
 			g.total, err = d.Int64()
 			return err
-		case key == "memories" && d.Next() == jx.Array:
+		case key == "memories" && d.Next() == jsontext.Array:
 			at := 0
-			return d.Arr(func(d *jx.Decoder) error {
+			return d.Arr(func(d *jsontext.Decoder) error {
 				place := pointer + "/memories/" + strconv.Itoa(at)
 				at++
-				if d.Next() != jx.Object {
+				if d.Next() != jsontext.Object {
 					return d.Skip()
 				}
 				m := item{pointer: place}
@@ -118,22 +118,22 @@ func readGroup(d *jx.Decoder, name, pointer string) (group, error) {
 }
 
 // readItem decodes one memory.
-func readItem(raw jx.Raw) (item, error) {
+func readItem(raw jsontext.Raw) (item, error) {
 	var m item
-	err := m.read(jx.DecodeBytes(raw))
+	err := m.read(jsontext.DecodeBytes(raw))
 	return m, err
 }
 
 // read decodes one memory. Fields of another type than expected are left out.
-func (m *item) read(d *jx.Decoder) error {
-	return d.Obj(func(d *jx.Decoder, key string) error {
+func (m *item) read(d *jsontext.Decoder) error {
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "id":
 			return readText(d, &m.id)
 		case "memory":
 			return readText(d, &m.memory)
 		case "metadata":
-			if d.Next() == jx.Object {
+			if d.Next() == jsontext.Object {
 				return d.Obj(m.readMetadata)
 			}
 		}
@@ -141,7 +141,7 @@ func (m *item) read(d *jx.Decoder) error {
 	})
 }
 
-func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
+func (m *item) readMetadata(d *jsontext.Decoder, key string) (err error) {
 	switch key {
 	case "memory_type":
 		return readText(d, &m.kind)
@@ -158,14 +158,14 @@ func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
 	case "vector_sync":
 		return readText(d, &m.vectorSync)
 	case "relativity":
-		if d.Next() != jx.Number {
+		if d.Next() != jsontext.Number {
 			return d.Skip()
 		}
 		value, err := d.Float64()
 		m.relativity = &value
 		return err
 	case "version":
-		if d.Next() != jx.Number {
+		if d.Next() != jsontext.Number {
 			return d.Skip()
 		}
 		version, err := d.Float64()
@@ -181,7 +181,7 @@ func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
 		m.sources, err = readSources(d)
 		return err
 	case "info":
-		if d.Next() != jx.Object {
+		if d.Next() != jsontext.Object {
 			return d.Skip()
 		}
 		return d.Obj(m.readLabel)
@@ -190,8 +190,8 @@ func (m *item) readMetadata(d *jx.Decoder, key string) (err error) {
 }
 
 // readText reads a string and skips what is none.
-func readText(d *jx.Decoder, into *string) (err error) {
-	if d.Next() != jx.String {
+func readText(d *jsontext.Decoder, into *string) (err error) {
+	if d.Next() != jsontext.String {
 		return d.Skip()
 	}
 	*into, err = d.Str()
@@ -199,30 +199,30 @@ func readText(d *jx.Decoder, into *string) (err error) {
 }
 
 // readLabel keeps a field that memhost sent.
-func (m *item) readLabel(d *jx.Decoder, key string) error {
-	if !strings.HasPrefix(key, "mh_") && key != "project_id" && key != "manager_user_id" || d.Next() == jx.Null {
+func (m *item) readLabel(d *jsontext.Decoder, key string) error {
+	if !strings.HasPrefix(key, "mh_") && key != "project_id" && key != "manager_user_id" || d.Next() == jsontext.Null {
 		return d.Skip()
 	}
 	raw, err := d.Raw()
 	if m.labels == nil {
-		m.labels = map[string]jx.Raw{}
+		m.labels = map[string]jsontext.Raw{}
 	}
 	m.labels[key] = raw
 	return err
 }
 
 // readTexts reads a list of strings, or one string, as covered_history is one after feedback.
-func readTexts(d *jx.Decoder) (list []string, err error) {
+func readTexts(d *jsontext.Decoder) (list []string, err error) {
 	switch d.Next() {
-	case jx.String:
+	case jsontext.String:
 		one, err := d.Str()
 		if one == "" {
 			return nil, err
 		}
 		return []string{one}, err
-	case jx.Array:
-		err = d.Arr(func(d *jx.Decoder) error {
-			if d.Next() != jx.String {
+	case jsontext.Array:
+		err = d.Arr(func(d *jsontext.Decoder) error {
+			if d.Next() != jsontext.String {
 				return d.Skip()
 			}
 			one, err := d.Str()
@@ -238,12 +238,12 @@ func readTexts(d *jx.Decoder) (list []string, err error) {
 func (m *item) label(key string) string { return textOf(m.labels[key]) }
 
 // textOf is a JSON string's text; of another value nothing.
-func textOf(raw jx.Raw) string {
+func textOf(raw jsontext.Raw) string {
 	if len(raw) == 0 {
 		return ""
 	}
-	d := jx.DecodeBytes(raw)
-	if d.Next() != jx.String {
+	d := jsontext.DecodeBytes(raw)
+	if d.Next() != jsontext.String {
 		return ""
 	}
 	text, _ := d.Str()
@@ -322,7 +322,7 @@ type listing struct {
 }
 
 func (l listing) body() []byte {
-	return object(func(e *jx.Encoder) {
+	return object(func(e *jsontext.Encoder) {
 		putText(e, "mem_cube_id", l.cube)
 		l.filter.put(e)
 		putNumber(e, "page", l.page)

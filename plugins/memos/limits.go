@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -48,7 +48,7 @@ func (l limits) within(n *int64) limits {
 }
 
 // put writes the limits as POST /product/search takes them. A group with none is switched off.
-func (l limits) put(e *jx.Encoder) {
+func (l limits) put(e *jsontext.Encoder) {
 	putNumber(e, "top_k", l.text)
 	putNumber(e, "pref_top_k", l.pref)
 	putNumber(e, "tool_mem_top_k", l.tool)

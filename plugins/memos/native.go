@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -42,20 +42,20 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 			_, err = readGroups(route, a, cube)
 		}
 	case "get_all":
-		a, err = s.post(c, "subgraph", object(func(e *jx.Encoder) {
+		a, err = s.post(c, "subgraph", object(func(e *jsontext.Encoder) {
 			putText(e, "user_id", cube)
 			putTexts(e, "mem_cube_ids", cube)
-			kind := textOf(jx.Raw(r.Params["memory_type"]))
+			kind := textOf(jsontext.Raw(r.Params["memory_type"]))
 			if kind == "" {
 				kind = "text_mem"
 			}
 			putText(e, "memory_type", kind)
-			if words := textOf(jx.Raw(r.Params["search_query"])); words != "" {
+			if words := textOf(jsontext.Raw(r.Params["search_query"])); words != "" {
 				putText(e, "search_query", words)
 			}
 		}))
 	case "exist_mem_cube_id":
-		a, err = s.post(c, "exist", object(func(e *jx.Encoder) { putText(e, "mem_cube_id", cube) }))
+		a, err = s.post(c, "exist", object(func(e *jsontext.Encoder) { putText(e, "mem_cube_id", cube) }))
 	case "scheduler_status":
 		a, err = s.get(c, "status", abi.QueryParam{Key: "user_id", Value: cube})
 	case "scheduler_allstatus":
@@ -72,7 +72,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 // queryBody is a listing of the cube with the caller's filter and page.
 func queryBody(cube string, params map[string]abi.Raw) ([]byte, error) {
 	if f := params["filter"]; len(f) > 0 {
-		if err := checkFilter(jx.Raw(f)); err != nil {
+		if err := checkFilter(jsontext.Raw(f)); err != nil {
 			return nil, err
 		}
 	}
@@ -83,12 +83,12 @@ func queryBody(cube string, params map[string]abi.Raw) ([]byte, error) {
 			}
 		}
 	}
-	return object(func(e *jx.Encoder) {
+	return object(func(e *jsontext.Encoder) {
 		putText(e, "mem_cube_id", cube)
 		for _, name := range []string{"filter", "page", "page_size"} {
 			if p := params[name]; len(p) > 0 {
 				e.FieldStart(name)
-				e.Raw(jx.Raw(p))
+				e.Raw(jsontext.Raw(p))
 			}
 		}
 	}), nil
@@ -117,17 +117,17 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	}
 	switch r.Name {
 	case "delete_memories":
-		return s.deleteMemories(c, jx.Raw(r.Params["ids"]))
+		return s.deleteMemories(c, jsontext.Raw(r.Params["ids"]))
 	case "recover":
 		return s.recoverCube(c)
 	}
 	return nil, unknownName("native mutation", r.Name, mutationNames)
 }
 
-func (s *settings) deleteMemories(c *sdk.Call, raw jx.Raw) (*abi.MutationReceipt, error) {
+func (s *settings) deleteMemories(c *sdk.Call, raw jsontext.Raw) (*abi.MutationReceipt, error) {
 	var ids []string
-	if len(raw) > 0 && raw.Type() == jx.Array {
-		ids, _ = readTexts(jx.DecodeBytes(raw))
+	if len(raw) > 0 && raw.Type() == jsontext.Array {
+		ids, _ = readTexts(jsontext.DecodeBytes(raw))
 	}
 	for _, id := range ids {
 		if id == "" {
@@ -141,7 +141,7 @@ func (s *settings) deleteMemories(c *sdk.Call, raw jx.Raw) (*abi.MutationReceipt
 	if err := s.own(c, ids); err != nil {
 		return nil, err
 	}
-	a, err := s.post(c, "delete_memory", object(func(e *jx.Encoder) {
+	a, err := s.post(c, "delete_memory", object(func(e *jsontext.Encoder) {
 		putTexts(e, "writable_cube_ids", s.cubeOf(c))
 		putTexts(e, "memory_ids", ids...)
 	}))
@@ -171,7 +171,7 @@ func (s *settings) recoverCube(c *sdk.Call) (*abi.MutationReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.post(c, "recover", object(func(e *jx.Encoder) {
+	if _, err := s.post(c, "recover", object(func(e *jsontext.Encoder) {
 		putText(e, "mem_cube_id", cube)
 		putText(e, "delete_record_id", recordOf(cube))
 	})); err != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -110,7 +110,7 @@ func (s *settings) seesCanary(c *sdk.Call, v *verdict) (bool, error) {
 }
 
 func (s *settings) searchCanary(c *sdk.Call, cube string) ([]group, error) {
-	a, err := s.post(c, "search_fast", object(func(e *jx.Encoder) {
+	a, err := s.post(c, "search_fast", object(func(e *jsontext.Encoder) {
 		putText(e, "user_id", cube)
 		putTexts(e, "readable_cube_ids", cube)
 		putText(e, "query", canaryText)
@@ -138,7 +138,7 @@ func (s *settings) plantCanary(c *sdk.Call, v *verdict) (bool, error) {
 			return false, err
 		}
 	}
-	a, err := s.post(c, "add_fast", object(func(e *jx.Encoder) {
+	a, err := s.post(c, "add_fast", object(func(e *jsontext.Encoder) {
 		putText(e, "user_id", cube)
 		putTexts(e, "writable_cube_ids", cube)
 		putText(e, "session_id", "canary")
@@ -175,14 +175,14 @@ func (s *settings) plantCanary(c *sdk.Call, v *verdict) (bool, error) {
 
 // exists asks whether any node carries the cube's id, soft-deleted ones included.
 func (s *settings) exists(c *sdk.Call, cube string) (bool, error) {
-	a, err := s.post(c, "exist", object(func(e *jx.Encoder) { putText(e, "mem_cube_id", cube) }))
+	a, err := s.post(c, "exist", object(func(e *jsontext.Encoder) { putText(e, "mem_cube_id", cube) }))
 	if err != nil {
 		return false, err
 	}
 	found, known := false, false
-	if a.data != nil && a.data.Type() == jx.Object {
-		err = jx.DecodeBytes(a.data).Obj(func(d *jx.Decoder, key string) (err error) {
-			if key != cube || d.Next() != jx.Bool {
+	if a.data != nil && a.data.Type() == jsontext.Object {
+		err = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) (err error) {
+			if key != cube || d.Next() != jsontext.Bool {
 				return d.Skip()
 			}
 			known = true

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -136,7 +136,7 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 }
 
 func sourcesOf(t *testing.T, text string) []source {
-	list, err := readSources(jx.DecodeStr(text))
+	list, err := readSources(jsontext.DecodeStr(text))
 	require.NoError(t, err)
 	return list
 }
@@ -147,7 +147,7 @@ func FuzzReadSources(f *testing.F) {
 	f.Add(`[{"type":"doc","content":"\"{}\""}]`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if abi.ValidJSON([]byte(text)) {
-			_, err := readSources(jx.DecodeStr(text))
+			_, err := readSources(jsontext.DecodeStr(text))
 			require.NoError(t, err)
 		}
 	})
@@ -181,7 +181,7 @@ func FuzzCheckFilter(f *testing.F) {
 	f.Add(`{"and":[{"a":1}]}`)
 	f.Add(`{"or":[{"a":{"in":["x"]}}],"x":1}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if !abi.ValidJSON([]byte(text)) || checkFilter(jx.Raw(text)) != nil {
+		if !abi.ValidJSON([]byte(text)) || checkFilter(jsontext.Raw(text)) != nil {
 			return
 		}
 		var top map[string][]map[string]any

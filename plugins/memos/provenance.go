@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -42,7 +42,7 @@ type origin struct {
 }
 
 // add takes a memory and its text in the answer.
-func (p *origin) add(g string, m *item, native jx.Raw) {
+func (p *origin) add(g string, m *item, native jsontext.Raw) {
 	if slices.Contains(p.seen, m.id) {
 		return // a twin of feedback
 	}
@@ -51,21 +51,21 @@ func (p *origin) add(g string, m *item, native jx.Raw) {
 }
 
 // natives are the memories of an answer as they stand there, by where they stand.
-func natives(a *answer) map[string]jx.Raw {
-	found := map[string]jx.Raw{}
-	_ = jx.DecodeBytes(a.data).Obj(func(d *jx.Decoder, name string) error {
-		if d.Next() != jx.Array {
+func natives(a *answer) map[string]jsontext.Raw {
+	found := map[string]jsontext.Raw{}
+	_ = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, name string) error {
+		if d.Next() != jsontext.Array {
 			return d.Skip()
 		}
 		at := 0
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			pointer, i := "/data/"+name+"/"+strconv.Itoa(at)+"/memories/", 0
 			at++
-			return d.Obj(func(d *jx.Decoder, key string) error {
-				if key != "memories" || d.Next() != jx.Array {
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
+				if key != "memories" || d.Next() != jsontext.Array {
 					return d.Skip()
 				}
-				return d.Arr(func(d *jx.Decoder) error {
+				return d.Arr(func(d *jsontext.Decoder) error {
 					raw, err := d.Raw()
 					found[pointer+strconv.Itoa(i)] = raw
 					i++
@@ -78,15 +78,15 @@ func natives(a *answer) map[string]jx.Raw {
 }
 
 // withoutVector takes metadata.embedding out of a memory: neo4j-community leaves the whole vector there, in POST get_memory alone.
-func withoutVector(raw jx.Raw) jx.Raw {
-	return jx.Raw(object(func(e *jx.Encoder) {
-		_ = jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+func withoutVector(raw jsontext.Raw) jsontext.Raw {
+	return jsontext.Raw(object(func(e *jsontext.Encoder) {
+		_ = jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
 			e.FieldStart(key)
-			if key != "metadata" || d.Next() != jx.Object {
+			if key != "metadata" || d.Next() != jsontext.Object {
 				return copyRaw(d, e)
 			}
 			e.ObjStart()
-			err := d.Obj(func(d *jx.Decoder, key string) error {
+			err := d.Obj(func(d *jsontext.Decoder, key string) error {
 				if key == "embedding" {
 					return d.Skip()
 				}
@@ -99,7 +99,7 @@ func withoutVector(raw jx.Raw) jx.Raw {
 	}))
 }
 
-func copyRaw(d *jx.Decoder, e *jx.Encoder) error {
+func copyRaw(d *jsontext.Decoder, e *jsontext.Encoder) error {
 	raw, err := d.Raw()
 	if err != nil {
 		return err
@@ -228,12 +228,12 @@ func groupOf(kind string) string {
 }
 
 // byID is one memory of the scope.
-func (p *origin) byID(c *sdk.Call, id string) (*item, jx.Raw, error) {
+func (p *origin) byID(c *sdk.Call, id string) (*item, jsontext.Raw, error) {
 	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id}}, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if a.data == nil || a.data.Type() != jx.Object {
+	if a.data == nil || a.data.Type() != jsontext.Object {
 		return nil, nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
 	}
 	m, err := readItem(a.data)
@@ -264,16 +264,16 @@ func (s *settings) own(c *sdk.Call, ids []string) error {
 
 // owners asks for the cube of each id; an unknown id has none.
 func (s *settings) owners(c *sdk.Call, ids []string) (map[string]string, error) {
-	a, err := s.post(c, "owners", object(func(e *jx.Encoder) { putTexts(e, "memory_ids", ids...) }))
+	a, err := s.post(c, "owners", object(func(e *jsontext.Encoder) { putTexts(e, "memory_ids", ids...) }))
 	if err != nil {
 		return nil, err
 	}
-	if a.data == nil || a.data.Type() != jx.Object {
+	if a.data == nil || a.data.Type() != jsontext.Object {
 		return nil, unusable("owners", a, "data is no object of owners")
 	}
 	owners := map[string]string{}
-	err = jx.DecodeBytes(a.data).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() != jx.String {
+	err = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		if d.Next() != jsontext.String {
 			return d.Skip()
 		}
 		owners[key], err = d.Str()

@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -13,7 +13,7 @@ import (
 type marker struct{ event, session, at string }
 
 func (m marker) String() string {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ArrStart()
 	for _, text := range []string{m.event, m.session, m.at} {
 		e.Str(text)
@@ -27,7 +27,7 @@ func readMarker(text string) (m marker, ok bool) {
 	if !abi.ValidJSON([]byte(text)) {
 		return m, false
 	}
-	parts, err := readTexts(jx.DecodeStr(text))
+	parts, err := readTexts(jsontext.DecodeStr(text))
 	if err != nil || len(parts) != 3 {
 		return m, false
 	}
@@ -180,12 +180,12 @@ func (s *settings) task(c *sdk.Call, event string) (string, error) {
 
 // statuses reads data, [{task_id, status}].
 func statuses(a *answer) (list []string, err error) {
-	if a.data == nil || a.data.Type() != jx.Array {
+	if a.data == nil || a.data.Type() != jsontext.Array {
 		return nil, unusable("status", a, "data is no list of tasks")
 	}
-	err = jx.DecodeBytes(a.data).Arr(func(d *jx.Decoder) error {
-		return d.Obj(func(d *jx.Decoder, key string) error {
-			if key != "status" || d.Next() != jx.String {
+	err = jsontext.DecodeBytes(a.data).Arr(func(d *jsontext.Decoder) error {
+		return d.Obj(func(d *jsontext.Decoder, key string) error {
+			if key != "status" || d.Next() != jsontext.String {
 				return d.Skip()
 			}
 			one, err := d.Str()

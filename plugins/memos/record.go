@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -74,7 +74,7 @@ func (s *settings) addRoute() string {
 // addBody is the request of POST /product/add (APIADDRequest). No field that the server acts on beside the memory is ever sent: is_feedback, doc_path,
 // file and image parts, merged_from, source_doc_id. Nor custom_tags: they reach only the extraction's prompt, and would tell it what the turn reveals.
 func (s *settings) addBody(cube string, e *abi.MemoryEvent) []byte {
-	return object(func(j *jx.Encoder) {
+	return object(func(j *jsontext.Encoder) {
 		putText(j, "user_id", cube)
 		putTexts(j, "writable_cube_ids", cube)
 		putText(j, "session_id", sessionOf(e.SessionID))
@@ -106,7 +106,7 @@ func (s *settings) addBody(cube string, e *abi.MemoryEvent) []byte {
 
 // putInfo writes the event's labels: texts and other scalars only, since nested values lose the write on Neo4j, and with names of our own, since some
 // 35 names are dropped in silence (add_handler.py) and a few act.
-func putInfo(j *jx.Encoder, e *abi.MemoryEvent) {
+func putInfo(j *jsontext.Encoder, e *abi.MemoryEvent) {
 	putText(j, "mh_event_id", e.EventID)
 	putText(j, "mh_turn_id", e.TurnID)
 	putText(j, "mh_run_id", e.RunID)
@@ -125,14 +125,14 @@ func putInfo(j *jx.Encoder, e *abi.MemoryEvent) {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	var rest jx.Encoder
+	var rest jsontext.Encoder
 	rest.ObjStart()
 	left := 0
 	for _, key := range keys {
-		value := jx.Raw(e.Metadata[key])
+		value := jsontext.Raw(e.Metadata[key])
 		switch kind := value.Type(); {
-		case len(value) == 0 || kind == jx.Null: // null is the same as absent
-		case plainKey(key) && (kind == jx.String || kind == jx.Number || kind == jx.Bool):
+		case len(value) == 0 || kind == jsontext.Null: // null is the same as absent
+		case plainKey(key) && (kind == jsontext.String || kind == jsontext.Number || kind == jsontext.Bool):
 			j.FieldStart("mh_m_" + key)
 			j.Raw(value)
 		default:
@@ -152,7 +152,7 @@ func putInfo(j *jx.Encoder, e *abi.MemoryEvent) {
 
 // speakers is the messages' names as JSON text, index to name: the server drops the field name.
 func speakers(e *abi.MemoryEvent) string {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	found := false
 	for i := range e.Messages {
@@ -169,7 +169,7 @@ func speakers(e *abi.MemoryEvent) string {
 }
 
 // putMessages writes the messages with text as texts, never as parts: of a file or image part the server would open the path or the address.
-func putMessages(j *jx.Encoder, e *abi.MemoryEvent) {
+func putMessages(j *jsontext.Encoder, e *abi.MemoryEvent) {
 	at := chatTime(e.Timestamp)
 	j.ArrStart()
 	for i := range e.Messages {
@@ -205,7 +205,7 @@ func toolCallID(e *abi.MemoryEvent, i int) string {
 	return messageID("mh_unnamed", i)
 }
 
-func putToolCalls(j *jx.Encoder, calls []abi.ToolCall) {
+func putToolCalls(j *jsontext.Encoder, calls []abi.ToolCall) {
 	j.FieldStart("tool_calls")
 	j.ArrStart()
 	for k := range calls {
@@ -249,14 +249,14 @@ func padded(n, width int) string {
 
 // readReceipt reads data, [{memory, memory_id, memory_type, cube_id}].
 func (s *settings) readReceipt(a *answer, cube string, receipt *abi.WriteReceipt) error {
-	if a.data == nil || a.data.Type() != jx.Array {
+	if a.data == nil || a.data.Type() != jsontext.Array {
 		return unusable(s.addRoute(), a, "data is no list of memories")
 	}
 	kept := false
 	foreign := ""
-	err := jx.DecodeBytes(a.data).Arr(func(d *jx.Decoder) error {
+	err := jsontext.DecodeBytes(a.data).Arr(func(d *jsontext.Decoder) error {
 		var id, text, owner string
-		err := d.Obj(func(d *jx.Decoder, key string) error {
+		err := d.Obj(func(d *jsontext.Decoder, key string) error {
 			switch key {
 			case "memory_id":
 				return readText(d, &id)

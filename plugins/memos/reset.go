@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -91,7 +91,7 @@ func (s *settings) remove(c *sdk.Call, cube string) error {
 		if hard {
 			route = "reset_hard"
 		}
-		_, err := s.post(c, route, object(func(e *jx.Encoder) {
+		_, err := s.post(c, route, object(func(e *jsontext.Encoder) {
 			putText(e, "mem_cube_id", cube)
 			putText(e, "record_id", recordOf(cube))
 			putBool(e, "hard_delete", hard)
@@ -102,7 +102,7 @@ func (s *settings) remove(c *sdk.Call, cube string) error {
 		if abi.CodeOf(err) != abi.CodeBackend || abi.AsError(err).Native == nil {
 			return err
 		}
-		_, err = s.post(c, "delete_memory", object(func(e *jx.Encoder) {
+		_, err = s.post(c, "delete_memory", object(func(e *jsontext.Encoder) {
 			putTexts(e, "writable_cube_ids", cube)
 			putText(e, "user_id", cube)
 		}))

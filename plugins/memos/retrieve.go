@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -65,7 +65,7 @@ func (q *query) search(c *sdk.Call) error {
 
 // body is the request of POST /product/search (APISearchRequest). The session is a soft signal there, never a filter.
 func (q *query) body() []byte {
-	return object(func(e *jx.Encoder) {
+	return object(func(e *jsontext.Encoder) {
 		putText(e, "user_id", q.cube)
 		putTexts(e, "readable_cube_ids", q.cube)
 		putText(e, "query", q.request.Query)

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -22,10 +22,10 @@ const sourceDepth = 8
 //	neo4j, after async           the same, and inside it a doc once more
 //
 // So a text that parses is parsed, and a doc whose content parses is left for what is in it, until neither holds.
-func readSources(d *jx.Decoder) (list []source, err error) {
+func readSources(d *jsontext.Decoder) (list []source, err error) {
 	switch d.Next() {
-	case jx.Array:
-		err = d.Arr(func(d *jx.Decoder) error {
+	case jsontext.Array:
+		err = d.Arr(func(d *jsontext.Decoder) error {
 			s, ok, err := unpackSource(d, sourceDepth)
 			if ok {
 				list = append(list, s)
@@ -33,10 +33,10 @@ func readSources(d *jx.Decoder) (list []source, err error) {
 			return err
 		})
 		return list, err
-	case jx.String:
+	case jsontext.String:
 		text, err := d.Str()
 		if inner := []byte(text); err == nil && text != "" && text[0] == '[' && abi.ValidJSON(inner) {
-			return readSources(jx.DecodeBytes(inner))
+			return readSources(jsontext.DecodeBytes(inner))
 		}
 		return nil, err
 	}
@@ -44,15 +44,15 @@ func readSources(d *jx.Decoder) (list []source, err error) {
 }
 
 // unpackSource is the innermost source of a value; false when there is none. The error is of d alone: a text inside that cannot be read is no source.
-func unpackSource(d *jx.Decoder, depth int) (s source, ok bool, err error) {
+func unpackSource(d *jsontext.Decoder, depth int) (s source, ok bool, err error) {
 	switch d.Next() {
-	case jx.String:
+	case jsontext.String:
 		text, err := d.Str()
 		if err == nil && depth > 0 {
 			s, ok = unpackText(text, depth-1)
 		}
 		return s, ok, err
-	case jx.Object:
+	case jsontext.Object:
 		if s, err = readSource(d); err != nil {
 			return s, false, err
 		}
@@ -70,12 +70,12 @@ func unpackText(text string, depth int) (source, bool) {
 	if text == "" || text[0] != '{' && text[0] != '"' || !abi.ValidJSON([]byte(text)) {
 		return source{}, false
 	}
-	s, ok, err := unpackSource(jx.DecodeStr(text), depth)
+	s, ok, err := unpackSource(jsontext.DecodeStr(text), depth)
 	return s, ok && err == nil
 }
 
-func readSource(d *jx.Decoder) (s source, err error) {
-	err = d.Obj(func(d *jx.Decoder, key string) error {
+func readSource(d *jsontext.Decoder) (s source, err error) {
+	err = d.Obj(func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "type":
 			return readText(d, &s.kind)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -16,7 +16,7 @@ type answer struct {
 	code    int64
 	message string
 	// data is nil where the envelope has none, or null.
-	data jx.Raw
+	data jsontext.Raw
 }
 
 // post sends a JSON body by a route.
@@ -63,8 +63,8 @@ func openAnswer(body []byte) (*answer, bool) {
 }
 
 // Decode implements abi.Decodable, whose users look for depth and for what follows the value.
-func (a *answer) Decode(d *jx.Decoder, _ abi.Mode) error {
-	return d.Obj(func(d *jx.Decoder, key string) (err error) {
+func (a *answer) Decode(d *jsontext.Decoder, _ abi.Mode) error {
+	return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "code":
 			a.code, err = d.Int64()
@@ -72,7 +72,7 @@ func (a *answer) Decode(d *jx.Decoder, _ abi.Mode) error {
 		case "message", "detail":
 			return readText(d, &a.message)
 		case "data":
-			if d.Next() == jx.Null {
+			if d.Next() == jsontext.Null {
 				return d.Null()
 			}
 			a.data, err = d.Raw()
@@ -162,30 +162,30 @@ func breach(route string, a *answer, cube, found string) *abi.Error {
 }
 
 // object writes a JSON object.
-func object(fields func(e *jx.Encoder)) []byte {
-	var e jx.Encoder
+func object(fields func(e *jsontext.Encoder)) []byte {
+	var e jsontext.Encoder
 	e.ObjStart()
 	fields(&e)
 	e.ObjEnd()
 	return e.Bytes()
 }
 
-func putText(e *jx.Encoder, name, value string) {
+func putText(e *jsontext.Encoder, name, value string) {
 	e.FieldStart(name)
 	e.Str(value)
 }
 
-func putNumber(e *jx.Encoder, name string, value int64) {
+func putNumber(e *jsontext.Encoder, name string, value int64) {
 	e.FieldStart(name)
 	e.Int64(value)
 }
 
-func putBool(e *jx.Encoder, name string, value bool) {
+func putBool(e *jsontext.Encoder, name string, value bool) {
 	e.FieldStart(name)
 	e.Bool(value)
 }
 
-func putTexts(e *jx.Encoder, name string, values ...string) {
+func putTexts(e *jsontext.Encoder, name string, values ...string) {
 	e.FieldStart(name)
 	e.ArrStart()
 	for _, value := range values {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/go-faster/jx"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -75,7 +75,7 @@ func words(text string) []string {
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
 	lines := make([]string, len(notes))
 	for i, note := range notes {
-		text, err := jx.DecodeBytes(note.Body).Str()
+		text, err := jsontext.DecodeBytes(note.Body).Str()
 		if err != nil {
 			return sdk.Fitted{}, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+err.Error())
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -13,20 +13,20 @@ import (
 // member reads one field of an object into where it belongs.
 type member struct {
 	name string
-	read func(d *jx.Decoder) error
+	read func(d *jsontext.Decoder) error
 }
 
 // readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that occurs
 // twice the last one counts, and in strict mode an unknown field is an error that names the nearest. abi.Unmarshal has
 // checked before that the bytes are JSON.
-func readObject(d *jx.Decoder, m abi.Mode, members []member) error {
-	if d.Next() == jx.Null {
+func readObject(d *jsontext.Decoder, m abi.Mode, members []member) error {
+	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
-	if err := want(d, jx.Object, "an object"); err != nil {
+	if err := want(d, jsontext.Object, "an object"); err != nil {
 		return err
 	}
-	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+	err := d.ObjBytes(func(d *jsontext.Decoder, key []byte) error {
 		i := slices.IndexFunc(members, func(m member) bool { return m.name == string(key) })
 		switch {
 		case i >= 0:
@@ -40,7 +40,7 @@ func readObject(d *jx.Decoder, m abi.Mode, members []member) error {
 	if err == nil {
 		return nil
 	}
-	e := *abi.AsError(err) // found inside what jx wraps around it
+	e := *abi.AsError(err) // found inside what is wrapped around it
 	e.Code = abi.CodeInvalidArgument
 	return &e
 }
@@ -83,24 +83,24 @@ func under(name string, err error) error {
 	return &e
 }
 
-func want(d *jx.Decoder, t jx.Type, what string) error {
+func want(d *jsontext.Decoder, t jsontext.Type, what string) error {
 	if got := d.Next(); got != t {
 		return abi.NewError(abi.CodeInvalidArgument, "want "+what+", got "+described(got))
 	}
 	return nil
 }
 
-func described(t jx.Type) string {
+func described(t jsontext.Type) string {
 	switch t {
-	case jx.String:
+	case jsontext.String:
 		return "a string"
-	case jx.Number:
+	case jsontext.Number:
 		return "a number"
-	case jx.Bool:
+	case jsontext.Bool:
 		return "a boolean"
-	case jx.Array:
+	case jsontext.Array:
 		return "an array"
-	case jx.Object:
+	case jsontext.Object:
 		return "an object"
 	default:
 		return "null"
@@ -108,13 +108,13 @@ func described(t jx.Type) string {
 }
 
 // text reads a string; null is the empty one.
-func text(to *string) func(d *jx.Decoder) error {
-	return func(d *jx.Decoder) (err error) {
-		if d.Next() == jx.Null {
+func text(to *string) func(d *jsontext.Decoder) error {
+	return func(d *jsontext.Decoder) (err error) {
+		if d.Next() == jsontext.Null {
 			*to = ""
 			return d.Null()
 		}
-		if err := want(d, jx.String, "a string"); err != nil {
+		if err := want(d, jsontext.String, "a string"); err != nil {
 			return err
 		}
 		*to, err = d.Str()
@@ -123,9 +123,9 @@ func text(to *string) func(d *jx.Decoder) error {
 }
 
 // raw reads any value; null is nil.
-func raw(to *abi.Raw) func(d *jx.Decoder) error {
-	return func(d *jx.Decoder) error {
-		if d.Next() == jx.Null {
+func raw(to *abi.Raw) func(d *jsontext.Decoder) error {
+	return func(d *jsontext.Decoder) error {
+		if d.Next() == jsontext.Null {
 			*to = nil
 			return d.Null()
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -210,7 +210,7 @@ func countRows(c *sdk.Call, words []string) (string, error) {
 	n, values := 0, 0
 	err = sdk.EachRow(rows, func(row []byte) error {
 		n++
-		return sdk.EachColumn(row, func(_ int, d *jx.Decoder) error {
+		return sdk.EachColumn(row, func(_ int, d *jsontext.Decoder) error {
 			values++
 			return d.Skip()
 		})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -292,7 +292,7 @@ func TestDreamThatFailsIsTriedAgain(t *testing.T) {
 }
 
 func call(name, arguments string) nanobot.Call {
-	return nanobot.Call{ID: "c", Name: name, Arguments: jx.Raw(arguments)}
+	return nanobot.Call{ID: "c", Name: name, Arguments: jsontext.Raw(arguments)}
 }
 
 func TestB20B21GuardedTools(t *testing.T) {
@@ -332,7 +332,7 @@ func FuzzToolCall(f *testing.F) {
 	f.Add("read_file", `{"path":"USER.md","offset":-5,"limit":99999999999}`)
 	f.Add("write_file", `"{}"`)
 	f.Fuzz(func(t *testing.T, name, arguments string) {
-		if jx.Valid([]byte(arguments)) {
+		if jsontext.Valid([]byte(arguments)) {
 			files := folder{{path: soulFile}, {path: userFile, text: "a"}, {path: memoryFile}}
 			require.NotPanics(t, func() { files.call(call(name, arguments)) })
 			require.Len(t, files, 3)

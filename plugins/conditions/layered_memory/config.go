@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -44,13 +44,13 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
-	var tail, after, idle jx.Raw
+	var tail, after, idle jsontext.Raw
 	var profile, onFailure, visibility, versioning string
-	err := nanobot.DecodeFrom(jx.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
+	err := nanobot.DecodeFrom(jsontext.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
 		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
 		nanobot.Word("on_failure", &onFailure), nanobot.Word("history_visibility", &visibility), nanobot.Number("max_history_entries", &s.maxEntries),
 		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning)),
-		func(d *jx.Decoder, key string) (err error) {
+		func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "llm":
 				s.llm, err = nanobot.ParseLLM(d, config.Secrets)
@@ -85,11 +85,11 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-func (b *dreaming) read(d *jx.Decoder) (after jx.Raw, err error) {
+func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
 	mode, hours, entry, file := "", 2.0, int64(b.entryChars), int64(b.fileChars)
 	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours),
 		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
-		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jx.Decoder, key string) error {
+		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jsontext.Decoder, key string) error {
 		raw, err := d.RawAppend(nil)
 		if key == "after_session" {
 			after = raw

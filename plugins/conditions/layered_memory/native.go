@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -22,7 +22,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	if err != nil {
 		return nil, err
 	}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	switch r.Name {
 	case "files":
 		err = writeFiles(c, &e)
@@ -41,7 +41,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	return &abi.NativeQueryResult{Name: r.Name, Result: e.Bytes(), Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}, nil
 }
 
-func writeFiles(c *sdk.Call, e *jx.Encoder) error {
+func writeFiles(c *sdk.Call, e *jsontext.Encoder) error {
 	files, err := readFolder(c)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func writeFiles(c *sdk.Call, e *jx.Encoder) error {
 }
 
 // writeVersion writes one version; its message holds the diff against its parent. Of the first there is none.
-func writeVersion(c *sdk.Call, e *jx.Encoder, sha string) error {
+func writeVersion(c *sdk.Call, e *jsontext.Encoder, sha string) error {
 	var found *version
 	var err error
 	if sha != "" {
@@ -102,7 +102,7 @@ func writeVersion(c *sdk.Call, e *jx.Encoder, sha string) error {
 	return nil
 }
 
-func (v *version) write(e *jx.Encoder) {
+func (v *version) write(e *jsontext.Encoder) {
 	subject, diff, _ := strings.Cut(v.message, "\n\n")
 	e.ObjStart()
 	for _, f := range []struct{ name, text string }{{"sha", v.sha}, {"parent", v.parent}, {"time", v.at}, {"subject", subject}, {"diff", diff}} {
@@ -112,7 +112,7 @@ func (v *version) write(e *jx.Encoder) {
 	e.ObjEnd()
 }
 
-func writeVersions(c *sdk.Call, e *jx.Encoder) error {
+func writeVersions(c *sdk.Call, e *jsontext.Encoder) error {
 	n := 0
 	e.ArrStart()
 	err := eachVersion(c, func(v *version) bool {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 )
@@ -27,14 +27,14 @@ type toolArguments struct {
 	all                     bool
 }
 
-func readArguments(raw jx.Raw) (a toolArguments, ok bool) {
+func readArguments(raw jsontext.Raw) (a toolArguments, ok bool) {
 	a.offset, a.limit = 1, 2000
-	if raw.Type() == jx.String {
-		text, err := jx.DecodeBytes(raw).Str()
+	if raw.Type() == jsontext.String {
+		text, err := jsontext.DecodeBytes(raw).Str()
 		if err != nil {
 			return a, false
 		}
-		raw = jx.Raw(text)
+		raw = jsontext.Raw(text)
 	}
 	err := nanobot.Decode(raw, nanobot.Word("path", &a.path), nanobot.Word("old_text", &a.old), nanobot.Word("new_text", &a.new), nanobot.Word("content", &a.content),
 		nanobot.Number("offset", &a.offset), nanobot.Number("limit", &a.limit), nanobot.Flag("replace_all", &a.all))

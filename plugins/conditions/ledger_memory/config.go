@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -22,8 +22,8 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxTokens: sdk.Ptr(int64(8000)), temporarySeconds: 86400}
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
+	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		if d.Next() == jsontext.Null {
 			if key == "max_context_tokens" {
 				s.maxTokens = nil
 			}

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 )
 
 // entry is what a lineage of events comes to on a branch: a fact, or an observation.
@@ -89,7 +89,7 @@ func decodeEntry(data []byte) (*entry, error) {
 	return e, readObject(data, e.read)
 }
 
-func (e *entry) read(d *jx.Decoder, key string) (err error) {
+func (e *entry) read(d *jsontext.Decoder, key string) (err error) {
 	to := e.field(key)
 	if to != nil {
 		*to, err = d.Str()

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -123,14 +123,14 @@ func (l *ledger) exportEnd(out *filesOut) ([]byte, error) {
 //
 // Errors: invalid_argument for an object whose id is not that of its content, or a head that is not there; conflict where the scope has commits of its own.
 func (l *ledger) importFiles(p *params) (*abi.MutationReceipt, error) {
-	list, done := p.raw("files", jx.Object), p.flag("done")
+	list, done := p.raw("files", jsontext.Object), p.flag("done")
 	if err := p.done(); err != nil {
 		return nil, err
 	}
 	var skipped []string
 	count := int64(0)
 	if list != nil {
-		if err := readObject(list, func(d *jx.Decoder, path string) error {
+		if err := readObject(list, func(d *jsontext.Decoder, path string) error {
 			text, err := d.Str()
 			if err != nil {
 				return wrong("params.files", err.Error())
@@ -184,7 +184,7 @@ func (l *ledger) importOne(path, text string) (bool, error) {
 
 func (l *ledger) importSource(path, text string) error {
 	var key, value string
-	err := readObject([]byte(text), func(d *jx.Decoder, name string) (err error) {
+	err := readObject([]byte(text), func(d *jsontext.Decoder, name string) (err error) {
 		switch name {
 		case "key":
 			key, err = d.Str()
@@ -219,11 +219,11 @@ func (l *ledger) importEnd() error {
 
 func (l *ledger) importBranches(text []byte) error {
 	var incoming []*branch
-	if err := readObject(text, func(d *jx.Decoder, key string) error {
+	if err := readObject(text, func(d *jsontext.Decoder, key string) error {
 		if key != "branches" {
 			return d.Skip()
 		}
-		return d.Arr(func(d *jx.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
 			raw, err := d.Raw()
 			if err != nil {
 				return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -145,10 +145,10 @@ func appendShare(b []byte, name string, n int64) []byte {
 }
 
 // readShare reads a number from 0 to 1 in thousandths; what is smaller or larger counts as that.
-func readShare(d *jx.Decoder) (int64, error) {
+func readShare(d *jsontext.Decoder) (int64, error) {
 	raw, err := d.Raw()
 	text := string(raw)
-	if err != nil || raw.Type() != jx.Number || strings.ContainsAny(text, "eE") {
+	if err != nil || raw.Type() != jsontext.Number || strings.ContainsAny(text, "eE") {
 		return 0, wrong("confidence", "want a number from 0 to 1, without an exponent")
 	}
 	whole, part, _ := strings.Cut(text, ".")
@@ -171,7 +171,7 @@ func readShare(d *jx.Decoder) (int64, error) {
 // decodeEvent reads an event. Whether its id is that of its content is for check to say.
 func decodeEvent(data []byte) (*event, error) {
 	e := new(event)
-	err := readObject(data, func(d *jx.Decoder, key string) (err error) {
+	err := readObject(data, func(d *jsontext.Decoder, key string) (err error) {
 		to := e.field(key)
 		switch {
 		case to != nil:
@@ -225,13 +225,13 @@ func (e *event) field(key string) *string {
 }
 
 // readObject calls each with the fields of a JSON object that are not null.
-func readObject(data []byte, each func(d *jx.Decoder, key string) error) error {
-	d := jx.DecodeBytes(data)
-	if d.Next() != jx.Object {
+func readObject(data []byte, each func(d *jsontext.Decoder, key string) error) error {
+	d := jsontext.DecodeBytes(data)
+	if d.Next() != jsontext.Object {
 		return abi.NewError(abi.CodeInvalidArgument, "want a JSON object")
 	}
-	return d.Obj(func(d *jx.Decoder, key string) error {
-		if d.Next() == jx.Null {
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
+		if d.Next() == jsontext.Null {
 			return d.Null()
 		}
 		return each(d, key)
@@ -282,7 +282,7 @@ func (k *commit) encode() []byte { return k.fields(k.ID) }
 
 func decodeCommit(data []byte) (*commit, error) {
 	k := &commit{Metadata: []byte("{}")}
-	err := readObject(data, func(d *jx.Decoder, key string) (err error) {
+	err := readObject(data, func(d *jsontext.Decoder, key string) (err error) {
 		var to *string
 		switch key {
 		case "id":
@@ -318,8 +318,8 @@ func decodeCommit(data []byte) (*commit, error) {
 }
 
 // readTexts reads a list of strings.
-func readTexts(d *jx.Decoder) (list []string, err error) {
-	err = d.Arr(func(d *jx.Decoder) error {
+func readTexts(d *jsontext.Decoder) (list []string, err error) {
+	err = d.Arr(func(d *jsontext.Decoder) error {
 		s, err := d.Str()
 		list = append(list, s)
 		return err
@@ -365,17 +365,17 @@ func (m *meta) encode() []byte {
 func metaOf(k *commit) meta {
 	var m meta
 	// Metadata was read by decodeCommit: it is an object; a field of another type than ours is left.
-	_ = readObject(k.Metadata, func(d *jx.Decoder, key string) (err error) {
+	_ = readObject(k.Metadata, func(d *jsontext.Decoder, key string) (err error) {
 		switch {
-		case key == "conversation_id" && d.Next() == jx.String:
+		case key == "conversation_id" && d.Next() == jsontext.String:
 			m.ConversationID, err = d.Str()
 			return err
-		case key == "turn_id" && d.Next() == jx.String:
+		case key == "turn_id" && d.Next() == jsontext.String:
 			m.TurnID, err = d.Str()
 			return err
-		case key == "event_ids" && d.Next() == jx.Array:
-			return d.Arr(func(d *jx.Decoder) error {
-				if d.Next() != jx.String {
+		case key == "event_ids" && d.Next() == jsontext.Array:
+			return d.Arr(func(d *jsontext.Decoder) error {
+				if d.Next() != jsontext.String {
 					return d.Skip()
 				}
 				id, err := d.Str()
@@ -403,7 +403,7 @@ func (b *branch) encode() []byte {
 
 func decodeBranch(data []byte) (*branch, error) {
 	b := new(branch)
-	return b, readObject(data, func(d *jx.Decoder, key string) (err error) {
+	return b, readObject(data, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "name":
 			b.Name, err = d.Str()

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -15,10 +15,10 @@ type params struct {
 	err   error
 }
 
-func (p *params) raw(name string, want jx.Type) jx.Raw {
+func (p *params) raw(name string, want jsontext.Type) jsontext.Raw {
 	p.known = append(p.known, name)
-	value := jx.Raw(p.given[name])
-	if len(value) == 0 || value.Type() == jx.Null {
+	value := jsontext.Raw(p.given[name])
+	if len(value) == 0 || value.Type() == jsontext.Null {
 		return nil
 	}
 	if value.Type() != want {
@@ -39,11 +39,11 @@ func (p *params) has(name string) bool {
 }
 
 func (p *params) text(name string) string {
-	value := p.raw(name, jx.String)
+	value := p.raw(name, jsontext.String)
 	if value == nil {
 		return ""
 	}
-	s, err := jx.DecodeBytes(value).Str()
+	s, err := jsontext.DecodeBytes(value).Str()
 	if err != nil {
 		p.fail(name, err.Error())
 	}
@@ -60,16 +60,16 @@ func (p *params) must(name string) string {
 }
 
 func (p *params) flag(name string) bool {
-	value := p.raw(name, jx.Bool)
+	value := p.raw(name, jsontext.Bool)
 	return value != nil && string(value) == "true"
 }
 
 func (p *params) number(name string, least, most, otherwise int64) int64 {
-	value := p.raw(name, jx.Number)
+	value := p.raw(name, jsontext.Number)
 	if value == nil {
 		return otherwise
 	}
-	n, err := jx.DecodeBytes(value).Int64()
+	n, err := jsontext.DecodeBytes(value).Int64()
 	if err != nil || n < least || n > most {
 		p.fail(name, "want "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10)+", found "+string(value))
 	}
@@ -78,11 +78,11 @@ func (p *params) number(name string, least, most, otherwise int64) int64 {
 
 // share is a number from 0 to 1, in thousandths; 0.8 where it is not given.
 func (p *params) share(name string) int64 {
-	value := p.raw(name, jx.Number)
+	value := p.raw(name, jsontext.Number)
 	if value == nil {
 		return 800
 	}
-	n, err := readShare(jx.DecodeBytes(value))
+	n, err := readShare(jsontext.DecodeBytes(value))
 	if err != nil {
 		p.fail(name, "want a number from 0 to 1")
 	}
@@ -127,8 +127,8 @@ func (p *params) done() error {
 
 // eachOf calls f with every item of a JSON array.
 func eachOf(list []byte, f func(item []byte) error) error {
-	d := jx.DecodeBytes(list)
-	return d.Arr(func(d *jx.Decoder) error {
+	d := jsontext.DecodeBytes(list)
+	return d.Arr(func(d *jsontext.Decoder) error {
 		item, err := d.Raw()
 		if err != nil {
 			return err

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -38,7 +38,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 //
 // Errors: invalid_argument; a time that cannot be read, or an end before the beginning, is named by its entry.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(jx.DecodeBytes(config.Config))
+	list, err := readBlock(jsontext.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: "+err.Error())
 	}
@@ -53,12 +53,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 // readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file that holds one.
-func readBlock(d *jx.Decoder) (list []*entry, err error) {
-	err = d.Obj(func(d *jx.Decoder, key string) (err error) {
+func readBlock(d *jsontext.Decoder) (list []*entry, err error) {
+	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
-		case key != "entries" || d.Next() == jx.Null:
+		case key != "entries" || d.Next() == jsontext.Null:
 			return d.Skip()
-		case d.Next() == jx.Object:
+		case d.Next() == jsontext.Object:
 			list, err = readBlock(d)
 		default:
 			list, err = readEntries(d)
@@ -68,8 +68,8 @@ func readBlock(d *jx.Decoder) (list []*entry, err error) {
 	return list, err
 }
 
-func readEntries(d *jx.Decoder) (list []*entry, err error) {
-	err = d.Arr(func(d *jx.Decoder) error {
+func readEntries(d *jsontext.Decoder) (list []*entry, err error) {
+	err = d.Arr(func(d *jsontext.Decoder) error {
 		e, err := readEntry(d)
 		list = append(list, e)
 		return err
@@ -77,16 +77,16 @@ func readEntries(d *jx.Decoder) (list []*entry, err error) {
 	return list, err
 }
 
-func readEntry(d *jx.Decoder) (*entry, error) {
+func readEntry(d *jsontext.Decoder) (*entry, error) {
 	d.Next() // to where the value begins
 	raw, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
 	e := &entry{raw: abi.Raw(raw)}
-	return e, jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+	return e, jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
 		field := e.field(key)
-		if field == nil || d.Next() == jx.Null {
+		if field == nil || d.Next() == jsontext.Null {
 			return d.Skip()
 		}
 		*field, err = d.Str()

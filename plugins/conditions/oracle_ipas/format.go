@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -72,7 +72,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	var entries []*entry
 	switch calls := r.Result.Raw.Calls; {
 	case len(calls) == 1 && calls[0].Route == route:
-		if entries, err = readEntries(jx.DecodeBytes(calls[0].Body)); err != nil {
+		if entries, err = readEntries(jsontext.DecodeBytes(calls[0].Body)); err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 	case len(calls) > 0:

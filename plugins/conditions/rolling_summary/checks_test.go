@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -82,14 +82,14 @@ func TestA5ArgumentsInEveryShape(t *testing.T) {
 	require.NoError(t, err)
 	for name, arguments := range map[string]string{"an object": object, "a JSON string": string(text), "a list with an object": "[" + object + "]"} {
 		t.Run("check A5: "+name, func(t *testing.T) {
-			p, err := parsePayload(jx.Raw(arguments))
+			p, err := parsePayload(jsontext.Raw(arguments))
 			require.NoError(t, err)
 			assert.Equal(t, payload{"[2026-01-12 09:01] Talked.", "# Long-term Memory\n\n- likes tea\n", true, true}, p)
 		})
 	}
 	for _, arguments := range []string{`[]`, `["x"]`, `7`, `"not json"`, `null`, `true`, `""`} {
 		t.Run("check A5: "+arguments, func(t *testing.T) {
-			_, err := parsePayload(jx.Raw(arguments))
+			_, err := parsePayload(jsontext.Raw(arguments))
 			require.Error(t, err)
 			b := bring(t, `"update_policy":"every_event"`)
 			b.say("s1", 1)
@@ -106,10 +106,10 @@ func FuzzParsePayload(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
-		if !jx.Valid([]byte(arguments)) {
+		if !jsontext.Valid([]byte(arguments)) {
 			return
 		}
-		p, err := parsePayload(jx.Raw(arguments))
+		p, err := parsePayload(jsontext.Raw(arguments))
 		if err != nil {
 			require.True(t, nanobot.OfModel(err), "a payload that is wrong is the model's failure: %v", err)
 			return

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -35,12 +35,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, strict: true, memoryChars: 64000, agentEdits: true}
 	failures, chars := int64(3), int64(s.memoryChars)
 	var profile, onFailure, search string
-	var tail jx.Raw
-	err := nanobot.DecodeFrom(jx.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
+	var tail jsontext.Raw
+	err := nanobot.DecodeFrom(jsontext.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
 		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
 		nanobot.Flag("strict_payload", &s.strict), nanobot.Word("on_failure", &onFailure), nanobot.Number("max_failures", &failures),
 		nanobot.Word("history_search", &search), nanobot.Number("max_memory_chars", &chars), nanobot.Flag("agent_edits", &s.agentEdits)),
-		func(d *jx.Decoder, key string) (err error) {
+		func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "llm":
 				s.llm, err = nanobot.ParseLLM(d, config.Secrets)

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -21,7 +21,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	if err != nil {
 		return nil, err
 	}
-	var e jx.Encoder
+	var e jsontext.Encoder
 	switch r.Name {
 	case "files":
 		err = writeFiles(c, &e)
@@ -44,7 +44,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 }
 
 // writeFiles writes the object of files.
-func writeFiles(c *sdk.Call, e *jx.Encoder) error {
+func writeFiles(c *sdk.Call, e *jsontext.Encoder) error {
 	file, err := readMemory(c)
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 )
@@ -15,40 +15,40 @@ type payload struct {
 }
 
 // parsePayload reads the arguments: an object, a string that holds one, or a list whose first element is one.
-func parsePayload(raw jx.Raw) (payload, error) {
+func parsePayload(raw jsontext.Raw) (payload, error) {
 	switch raw.Type() {
-	case jx.Object:
+	case jsontext.Object:
 		return parseFields(raw)
-	case jx.String:
-		text, err := jx.DecodeBytes(raw).Str()
-		if err != nil || !jx.Valid([]byte(text)) {
+	case jsontext.String:
+		text, err := jsontext.DecodeBytes(raw).Str()
+		if err != nil || !jsontext.Valid([]byte(text)) {
 			return payload{}, notPayload(raw)
 		}
-		inner := jx.Raw(strings.TrimSpace(text))
+		inner := jsontext.Raw(strings.TrimSpace(text))
 		return parsePayload(inner)
-	case jx.Array:
-		var first jx.Raw
-		err := jx.DecodeBytes(raw).Arr(func(d *jx.Decoder) error {
+	case jsontext.Array:
+		var first jsontext.Raw
+		err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
 			element, err := d.RawAppend(nil)
 			if first == nil {
 				first = element
 			}
 			return err
 		})
-		if err == nil && first != nil && first.Type() == jx.Object {
+		if err == nil && first != nil && first.Type() == jsontext.Object {
 			return parseFields(first)
 		}
 	}
 	return payload{}, notPayload(raw)
 }
 
-func notPayload(raw jx.Raw) error {
+func notPayload(raw jsontext.Raw) error {
 	return nanobot.BadOutput("the arguments of save_memory are not an object", 200, raw)
 }
 
-func parseFields(raw jx.Raw) (p payload, err error) {
-	err = jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) (err error) {
-		if d.Next() == jx.Null {
+func parseFields(raw jsontext.Raw) (p payload, err error) {
+	err = jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		if d.Next() == jsontext.Null {
 			return d.Null()
 		}
 		switch key {
@@ -71,8 +71,8 @@ func parseFields(raw jx.Raw) (p payload, err error) {
 }
 
 // valueText is a string, or the compact JSON of another value.
-func valueText(d *jx.Decoder) (string, error) {
-	if d.Next() == jx.String {
+func valueText(d *jsontext.Decoder) (string, error) {
+	if d.Next() == jsontext.String {
 		return d.Str()
 	}
 	raw, err := d.Raw()

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -35,7 +35,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 //
 // Errors: invalid_argument, also when two entries are for the same persona and run: one of them would never be shown.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(jx.DecodeBytes(config.Config))
+	list, err := readBlock(jsontext.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of static_profile: "+err.Error())
 	}
@@ -52,12 +52,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 // readBlock reads {"profiles": [...]}. Instead of the list there may be such an object again: the content of a file that holds one.
-func readBlock(d *jx.Decoder) (list []*profile, err error) {
-	err = d.Obj(func(d *jx.Decoder, key string) (err error) {
+func readBlock(d *jsontext.Decoder) (list []*profile, err error) {
+	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
-		case key != "profiles" || d.Next() == jx.Null:
+		case key != "profiles" || d.Next() == jsontext.Null:
 			return d.Skip()
-		case d.Next() == jx.Object:
+		case d.Next() == jsontext.Object:
 			list, err = readBlock(d)
 		default:
 			list, err = readProfiles(d)
@@ -67,8 +67,8 @@ func readBlock(d *jx.Decoder) (list []*profile, err error) {
 	return list, err
 }
 
-func readProfiles(d *jx.Decoder) (list []*profile, err error) {
-	err = d.Arr(func(d *jx.Decoder) error {
+func readProfiles(d *jsontext.Decoder) (list []*profile, err error) {
+	err = d.Arr(func(d *jsontext.Decoder) error {
 		p, err := readProfile(d)
 		list = append(list, p)
 		return err
@@ -76,14 +76,14 @@ func readProfiles(d *jx.Decoder) (list []*profile, err error) {
 	return list, err
 }
 
-func readProfile(d *jx.Decoder) (*profile, error) {
+func readProfile(d *jsontext.Decoder) (*profile, error) {
 	d.Next() // to where the value begins
 	raw, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
 	p := &profile{raw: abi.Raw(raw)}
-	return p, jx.DecodeBytes(raw).Obj(func(d *jx.Decoder, key string) error {
+	return p, jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
 		var field *string
 		switch key {
 		case "persona_id":
@@ -93,7 +93,7 @@ func readProfile(d *jx.Decoder) (*profile, error) {
 		case "text":
 			field = &p.text
 		}
-		if field == nil || d.Next() == jx.Null {
+		if field == nil || d.Next() == jsontext.Null {
 			return d.Skip()
 		}
 		*field, err = d.Str()

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -30,14 +30,14 @@ type LLM struct {
 }
 
 // ParseLLM reads the block llm. secrets are those that have a value.
-func ParseLLM(d *jx.Decoder, secrets []string) (LLM, error) {
+func ParseLLM(d *jsontext.Decoder, secrets []string) (LLM, error) {
 	l := LLM{Temperature: "0.1", MaxOutputTokens: 8192, TimeoutMS: 60000, Retries: 2}
 	for _, name := range secrets {
 		l.Authorized = l.Authorized || name == "api_key"
 	}
 	seconds := int64(60)
 	err := DecodeFrom(d, []Field{Word("model", &l.Model), Number("max_output_tokens", &l.MaxOutputTokens), Number("timeout_s", &seconds), Number("retries", &l.Retries)},
-		func(d *jx.Decoder, key string) error {
+		func(d *jsontext.Decoder, key string) error {
 			raw, err := d.Raw()
 			if key == "temperature" {
 				l.Temperature = string(raw)
@@ -52,7 +52,7 @@ func ParseLLM(d *jx.Decoder, secrets []string) (LLM, error) {
 type Call struct {
 	ID, Name string
 	// Arguments is the JSON value as it came: by the API's rules a string with JSON in it, which not every server keeps to.
-	Arguments jx.Raw
+	Arguments jsontext.Raw
 }
 
 // Turn is one message of a chat.
@@ -151,7 +151,7 @@ func (l LLM) Authorize(headers map[string]string) {
 }
 
 func (l LLM) body(r Chat, force string) []byte {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("model")
 	e.Str(or(r.Model, l.Model))
@@ -179,7 +179,7 @@ func (l LLM) body(r Chat, force string) []byte {
 	return e.Bytes()
 }
 
-func (t *Turn) encode(e *jx.Encoder) {
+func (t *Turn) encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("role")
 	e.Str(t.Role)
@@ -198,8 +198,8 @@ func (t *Turn) encode(e *jx.Encoder) {
 		e.ArrStart()
 		for _, call := range t.Calls {
 			arguments := call.Arguments
-			if arguments.Type() != jx.String {
-				arguments = jx.Raw(sdk.Text(string(arguments)))
+			if arguments.Type() != jsontext.String {
+				arguments = jsontext.Raw(sdk.Text(string(arguments)))
 			}
 			e.Raw([]byte(`{"id":` + string(sdk.Text(call.ID)) + `,"type":"function","function":{"name":` + string(sdk.Text(call.Name)) + `,"arguments":` + string(arguments) + "}}"))
 		}
@@ -211,15 +211,15 @@ func (t *Turn) encode(e *jx.Encoder) {
 // parseAnswer reads a 200.
 func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
 	answer, finish, choices, said := new(Answer), "", 0, false
-	err := jx.DecodeBytes(body).Obj(func(d *jx.Decoder, key string) error {
+	err := jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) error {
 		switch {
-		case key == "usage" && d.Next() == jx.Object:
+		case key == "usage" && d.Next() == jsontext.Object:
 			return u.read(d)
-		case key == "error" && d.Next() != jx.Null:
+		case key == "error" && d.Next() != jsontext.Null:
 			said = true
 			return d.Skip()
-		case key == "choices" && d.Next() == jx.Array:
-			return d.Arr(func(d *jx.Decoder) error {
+		case key == "choices" && d.Next() == jsontext.Array:
+			return d.Arr(func(d *jsontext.Decoder) error {
 				if choices++; choices > 1 {
 					return d.Skip()
 				}
@@ -240,7 +240,7 @@ func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
 	return answer, nil
 }
 
-func (u *Usage) read(d *jx.Decoder) error {
+func (u *Usage) read(d *jsontext.Decoder) error {
 	var in, out int64
 	err := DecodeFrom(d, []Field{Number("prompt_tokens", &in), Number("completion_tokens", &out)}, nil)
 	u.PromptTokens += in
@@ -248,16 +248,16 @@ func (u *Usage) read(d *jx.Decoder) error {
 	return err
 }
 
-func (a *Answer) readChoice(d *jx.Decoder, finish *string) error {
-	return DecodeFrom(d, []Field{Word("finish_reason", finish)}, func(d *jx.Decoder, key string) error {
-		if key != "message" || d.Next() != jx.Object {
+func (a *Answer) readChoice(d *jsontext.Decoder, finish *string) error {
+	return DecodeFrom(d, []Field{Word("finish_reason", finish)}, func(d *jsontext.Decoder, key string) error {
+		if key != "message" || d.Next() != jsontext.Object {
 			return d.Skip()
 		}
-		return DecodeFrom(d, nil, func(d *jx.Decoder, key string) (err error) {
+		return DecodeFrom(d, nil, func(d *jsontext.Decoder, key string) (err error) {
 			switch {
 			case key == "content":
 				a.Text, err = FlatContent(d)
-			case key == "tool_calls" && d.Next() == jx.Array:
+			case key == "tool_calls" && d.Next() == jsontext.Array:
 				err = d.Arr(a.readCall)
 			default:
 				err = d.Skip()
@@ -267,13 +267,13 @@ func (a *Answer) readChoice(d *jx.Decoder, finish *string) error {
 	})
 }
 
-func (a *Answer) readCall(d *jx.Decoder) error {
+func (a *Answer) readCall(d *jsontext.Decoder) error {
 	var call Call
-	err := DecodeFrom(d, []Field{Word("id", &call.ID)}, func(d *jx.Decoder, key string) error {
-		if key != "function" || d.Next() != jx.Object {
+	err := DecodeFrom(d, []Field{Word("id", &call.ID)}, func(d *jsontext.Decoder, key string) error {
+		if key != "function" || d.Next() != jsontext.Object {
 			return d.Skip()
 		}
-		return DecodeFrom(d, []Field{Word("name", &call.Name)}, func(d *jx.Decoder, key string) error {
+		return DecodeFrom(d, []Field{Word("name", &call.Name)}, func(d *jsontext.Decoder, key string) error {
 			raw, err := d.RawAppend(nil)
 			if key == "arguments" {
 				call.Arguments = raw

@@ -3,7 +3,7 @@ package nanobot
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -34,8 +34,8 @@ func Health(c *sdk.Call, config *abi.GuestConfig, l LLM, types []string) *abi.Ba
 
 func isModels(body []byte) bool {
 	found := false
-	err := jx.DecodeBytes(body).Obj(func(d *jx.Decoder, key string) error {
-		found = found || key == "data" && (d.Next() == jx.Array || d.Next() == jx.Null) // Ollama without a model answers null
+	err := jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) error {
+		found = found || key == "data" && (d.Next() == jsontext.Array || d.Next() == jsontext.Null) // Ollama without a model answers null
 		return d.Skip()
 	})
 	return err == nil && found

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -28,7 +28,7 @@ type Item struct {
 
 // RawOf is the items as raw holds them: one call with a list.
 func RawOf(items []Item) abi.RawResult {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ArrStart()
 	for i := range items {
 		e.Raw(encodeFields(items[i].fields()))
@@ -51,7 +51,7 @@ func ItemsOf(raw *abi.RawResult) ([]Item, error) {
 		if raw.Calls[i].Route != StateRoute {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+raw.Calls[i].Route+" is no call of retrieve")
 		}
-		err := jx.DecodeBytes(raw.Calls[i].Body).Arr(func(d *jx.Decoder) error {
+		err := jsontext.DecodeBytes(raw.Calls[i].Body).Arr(func(d *jsontext.Decoder) error {
 			var x Item
 			err := DecodeFrom(d, x.fields(), nil)
 			items = append(items, x)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -24,7 +24,7 @@ type Message struct {
 
 // Encode is the message as a line of a session file, without the line end.
 func (m *Message) Encode() []byte {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	field := func(name, value string) {
 		if value != "" {
@@ -73,12 +73,12 @@ func (m *Message) Encode() []byte {
 // compact JSON.
 func DecodeMessage(line []byte) (Message, error) {
 	var m Message
-	err := DecodeFrom(jx.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
-		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID)}, func(d *jx.Decoder, key string) (err error) {
+	err := DecodeFrom(jsontext.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
+		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID)}, func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case key == "content":
 			m.Content, err = FlatContent(d)
-		case key == "tool_calls" && d.Next() == jx.Array:
+		case key == "tool_calls" && d.Next() == jsontext.Array:
 			err = d.Arr(m.decodeCall)
 		default:
 			err = d.Skip()
@@ -91,10 +91,10 @@ func DecodeMessage(line []byte) (Message, error) {
 	return m, err
 }
 
-func (m *Message) decodeCall(d *jx.Decoder) error {
+func (m *Message) decodeCall(d *jsontext.Decoder) error {
 	var call abi.ToolCall
-	err := DecodeFrom(d, []Field{word("id", &call.ID)}, func(d *jx.Decoder, key string) error {
-		if key != "function" || d.Next() != jx.Object {
+	err := DecodeFrom(d, []Field{word("id", &call.ID)}, func(d *jsontext.Decoder, key string) error {
+		if key != "function" || d.Next() != jsontext.Object {
 			return d.Skip()
 		}
 		return DecodeFrom(d, []Field{word("name", &call.Name), word("arguments", &call.Arguments)}, nil)
@@ -104,13 +104,13 @@ func (m *Message) decodeCall(d *jx.Decoder) error {
 }
 
 // FlatContent reads a message's content as text.
-func FlatContent(d *jx.Decoder) (string, error) {
+func FlatContent(d *jsontext.Decoder) (string, error) {
 	switch d.Next() {
-	case jx.String:
+	case jsontext.String:
 		return d.Str()
-	case jx.Null:
+	case jsontext.Null:
 		return "", d.Null()
-	case jx.Array:
+	case jsontext.Array:
 		raw, err := d.Raw()
 		if err != nil {
 			return "", err
@@ -131,15 +131,15 @@ func FlatContent(d *jx.Decoder) (string, error) {
 func partsText(raw []byte) (string, bool) {
 	var texts []string
 	ok := true
-	err := jx.DecodeBytes(raw).Arr(func(d *jx.Decoder) error {
+	err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
 		switch d.Next() {
-		case jx.String:
+		case jsontext.String:
 			text, err := d.Str()
 			texts = append(texts, text)
 			return err
-		case jx.Object:
-			return d.Obj(func(d *jx.Decoder, key string) error {
-				if key != "text" || d.Next() != jx.String {
+		case jsontext.Object:
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
+				if key != "text" || d.Next() != jsontext.String {
 					return d.Skip()
 				}
 				text, err := d.Str()
@@ -155,29 +155,29 @@ func partsText(raw []byte) (string, bool) {
 
 // CompactJSON is a JSON value without blanks and with characters that are not ASCII as they are.
 func CompactJSON(raw []byte) (string, error) {
-	var e jx.Encoder
-	if err := compact(jx.DecodeBytes(raw), &e); err != nil {
+	var e jsontext.Encoder
+	if err := compact(jsontext.DecodeBytes(raw), &e); err != nil {
 		return "", err
 	}
 	return string(e.Bytes()), nil
 }
 
-func compact(d *jx.Decoder, e *jx.Encoder) error {
+func compact(d *jsontext.Decoder, e *jsontext.Encoder) error {
 	switch d.Next() {
-	case jx.Object:
+	case jsontext.Object:
 		e.ObjStart()
-		err := d.Obj(func(d *jx.Decoder, key string) error {
+		err := d.Obj(func(d *jsontext.Decoder, key string) error {
 			e.FieldStart(key)
 			return compact(d, e)
 		})
 		e.ObjEnd()
 		return err
-	case jx.Array:
+	case jsontext.Array:
 		e.ArrStart()
-		err := d.Arr(func(d *jx.Decoder) error { return compact(d, e) })
+		err := d.Arr(func(d *jsontext.Decoder) error { return compact(d, e) })
 		e.ArrEnd()
 		return err
-	case jx.String:
+	case jsontext.String:
 		text, err := d.Str()
 		e.Str(text)
 		return err
@@ -280,7 +280,7 @@ func Plural(n int, thing string) string {
 }
 
 // WriteList writes a list of texts.
-func WriteList(e *jx.Encoder, list []string) {
+func WriteList(e *jsontext.Encoder, list []string) {
 	e.ArrStart()
 	for _, text := range list {
 		e.Str(text)

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -12,7 +12,7 @@ import (
 
 // Param is a text among the parameters of a native call, "" where it is absent or no text.
 func Param(params map[string]abi.Raw, name string) string {
-	text, err := jx.DecodeBytes(params[name]).Str()
+	text, err := jsontext.DecodeBytes(params[name]).Str()
 	if err != nil {
 		return ""
 	}
@@ -29,7 +29,7 @@ func ParamInt(params map[string]abi.Raw, name string, otherwise int64) int64 {
 }
 
 // WriteStatus writes what the work on the scope has come to.
-func WriteStatus(c *sdk.Call, e *jx.Encoder) error {
+func WriteStatus(c *sdk.Call, e *jsontext.Encoder) error {
 	sessions, err := Sessions(c)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func WriteStatus(c *sdk.Call, e *jx.Encoder) error {
 }
 
 // WriteReplay writes the messages of a session that an agent can be shown again.
-func WriteReplay(c *sdk.Call, e *jx.Encoder, session string, most int64) error {
+func WriteReplay(c *sdk.Call, e *jsontext.Encoder, session string, most int64) error {
 	s, err := FindSession(c, session)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func WriteReplay(c *sdk.Call, e *jx.Encoder, session string, most int64) error {
 }
 
 // WriteSessionFiles writes the sessions as members of an object of files: those that stand, and what was archived and cleared of them.
-func WriteSessionFiles(c *sdk.Call, e *jx.Encoder) error {
+func WriteSessionFiles(c *sdk.Call, e *jsontext.Encoder) error {
 	sessions, err := Sessions(c)
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func WriteSessionFiles(c *sdk.Call, e *jx.Encoder) error {
 	return nil
 }
 
-func (s *Session) writeFile(c *sdk.Call, e *jx.Encoder, path string, from, to, pointer int64) error {
-	var head jx.Encoder
+func (s *Session) writeFile(c *sdk.Call, e *jsontext.Encoder, path string, from, to, pointer int64) error {
+	var head jsontext.Encoder
 	head.ObjStart()
 	for _, f := range []field{{name: "_type", text: sdk.Ptr("metadata")}, word("key", &s.ID), word("created_at", &s.Created), word("updated_at", &s.Updated)} {
 		head.FieldStart(f.name)

@@ -3,7 +3,7 @@ package nanobot
 import (
 	"strconv"
 
-	"github.com/go-faster/jx"
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/sdk"
 )
@@ -42,7 +42,7 @@ func Real(name string, real *float64) Field { return field{name: name, real: rea
 func Encode(list ...Field) []byte { return encodeFields(list) }
 
 func encodeFields(list []field) []byte {
-	var e jx.Encoder
+	var e jsontext.Encoder
 	e.ObjStart()
 	for i := range list {
 		f := &list[i]
@@ -83,40 +83,40 @@ func (f *field) zero() bool {
 func Decode(data []byte, list ...Field) error { return decodeFields(data, list) }
 
 func decodeFields(data []byte, list []field) error {
-	return DecodeFrom(jx.DecodeBytes(data), list, nil)
+	return DecodeFrom(jsontext.DecodeBytes(data), list, nil)
 }
 
 // DecodeFrom is Decode for an object that a decoder stands before. other reads members that are not in the list; nil skips them.
-func DecodeFrom(d *jx.Decoder, list []Field, other func(d *jx.Decoder, key string) error) error {
-	return d.Obj(func(d *jx.Decoder, key string) error {
+func DecodeFrom(d *jsontext.Decoder, list []Field, other func(d *jsontext.Decoder, key string) error) error {
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
 		for i := range list {
 			if list[i].name == key {
 				return list[i].read(d)
 			}
 		}
-		if other != nil && d.Next() != jx.Null {
+		if other != nil && d.Next() != jsontext.Null {
 			return other(d, key)
 		}
 		return d.Skip()
 	})
 }
 
-func (f *field) read(d *jx.Decoder) (err error) {
+func (f *field) read(d *jsontext.Decoder) (err error) {
 	switch kind := d.Next(); {
-	case f.n != nil && kind == jx.Number:
+	case f.n != nil && kind == jsontext.Number:
 		raw, err := d.Raw()
 		if n, bad := strconv.ParseInt(string(raw), 10, 64); bad == nil {
 			*f.n = n
 		}
 		return err
-	case f.real != nil && kind == jx.Number:
+	case f.real != nil && kind == jsontext.Number:
 		*f.real, err = d.Float64()
-	case f.text != nil && kind == jx.String:
+	case f.text != nil && kind == jsontext.String:
 		*f.text, err = d.Str()
-	case f.flag != nil && kind == jx.Bool:
+	case f.flag != nil && kind == jsontext.Bool:
 		*f.flag, err = d.Bool()
-	case f.list != nil && kind == jx.Array:
-		err = d.Arr(func(d *jx.Decoder) error {
+	case f.list != nil && kind == jsontext.Array:
+		err = d.Arr(func(d *jsontext.Decoder) error {
 			text, err := FlatContent(d)
 			*f.list = append(*f.list, text)
 			return err

@@ -1,0 +1,651 @@
+package jsontext
+
+import (
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// MaxDepth is how deep arrays and objects may nest in a text unless Limit sets less.
+const MaxDepth = 512
+
+// Type is the kind of a value.
+type Type uint8
+
+// The types of values; Invalid is the end of the text, or what begins no value.
+const (
+	Invalid Type = iota
+	String
+	Number
+	Null
+	Bool
+	Array
+	Object
+)
+
+// String is the type's name: "string", "object", ...
+func (t Type) String() string {
+	return [...]string{"invalid", "string", "number", "null", "bool", "array", "object"}[t]
+}
+
+// Raw is one value as it stands in the text.
+type Raw []byte
+
+// Type is the type of the value.
+func (r Raw) Type() Type {
+	d := Decoder{text: r}
+	return d.Next()
+}
+
+// SyntaxError says where a text stops being JSON.
+type SyntaxError struct {
+	// At is the offset of the byte that does not fit, or the length of the text where it ends too early.
+	At int
+	// What is the complaint, without the place.
+	What string
+}
+
+func (e *SyntaxError) Error() string { return e.What + " at byte " + strconv.Itoa(e.At) }
+
+// Unwrap makes a text that ends too early an io.ErrUnexpectedEOF.
+func (e *SyntaxError) Unwrap() error {
+	if e.What == endOfInput {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+const (
+	endOfInput = "unexpected end of input"
+	nestedDeep = "nested too deep"
+)
+
+// DepthError tells whether err says that a text nests deeper than the Decoder's limit, and where.
+func DepthError(err error) (at int, is bool) {
+	e, ok := err.(*SyntaxError)
+	if !ok || e.What != nestedDeep {
+		return 0, false
+	}
+	return e.At, true
+}
+
+// Decoder reads one text from its beginning to its end. After an error its place is of no use.
+type Decoder struct {
+	text  []byte
+	at    int
+	depth int
+	limit int
+}
+
+// DecodeBytes reads text, which must not change meanwhile.
+func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxDepth} }
+
+// DecodeStr reads text.
+func DecodeStr(text string) *Decoder {
+	return DecodeBytes(unsafe.Slice(unsafe.StringData(text), len(text)))
+}
+
+// Valid tells whether text is one JSON value.
+func Valid(text []byte) bool { return DecodeBytes(text).Validate() == nil }
+
+// Limit sets how deep arrays and objects may nest, at most MaxDepth. It returns d.
+func (d *Decoder) Limit(levels int) *Decoder {
+	d.limit = min(levels, MaxDepth)
+	return d
+}
+
+// Next tells the type of the next value and reads nothing.
+func (d *Decoder) Next() Type {
+	switch c := d.peek(); c {
+	case '"':
+		return String
+	case '{':
+		return Object
+	case '[':
+		return Array
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	default:
+		if c == '-' || isDigit(c) {
+			return Number
+		}
+		return Invalid
+	}
+}
+
+// AtEnd tells that nothing but blanks is left.
+func (d *Decoder) AtEnd() bool {
+	d.peek()
+	return d.at == len(d.text)
+}
+
+// Validate reads the rest of the text, which must be one value.
+func (d *Decoder) Validate() error {
+	if err := d.Skip(); err != nil {
+		return err
+	}
+	if !d.AtEnd() {
+		return &SyntaxError{At: d.at, What: "more after the end of the value"}
+	}
+	return nil
+}
+
+// peek goes to the next byte that is no blank and returns it, or 0 at the end.
+func (d *Decoder) peek() byte {
+	for d.at < len(d.text) {
+		c := d.text[d.at]
+		if c > ' ' || (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
+			return c
+		}
+		d.at++
+	}
+	return 0
+}
+
+func (d *Decoder) unexpected() error {
+	if d.at >= len(d.text) {
+		return &SyntaxError{At: len(d.text), What: endOfInput}
+	}
+	c := d.text[d.at]
+	if c >= utf8.RuneSelf {
+		return &SyntaxError{At: d.at, What: "unexpected 0x" + strconv.FormatUint(uint64(c), 16)}
+	}
+	return &SyntaxError{At: d.at, What: "unexpected " + strconv.QuoteRune(rune(c))}
+}
+
+func (d *Decoder) consume(c byte) error {
+	if d.peek() != c {
+		return d.unexpected()
+	}
+	d.at++
+	return nil
+}
+
+// enter goes into an array or object.
+func (d *Decoder) enter(open byte) error {
+	if d.peek() != open {
+		return d.unexpected()
+	}
+	if d.depth++; d.depth > d.limit {
+		return &SyntaxError{At: d.at, What: nestedDeep}
+	}
+	d.at++
+	return nil
+}
+
+// more is between two elements, or before the first: it tells whether there is a further one, and leaves the array or object where there is none.
+func (d *Decoder) more(closing byte, first bool) (bool, error) {
+	switch c := d.peek(); {
+	case c == closing:
+		d.at++
+		d.depth--
+		return false, nil
+	case first:
+		return true, nil
+	case c == ',':
+		d.at++
+		return true, nil
+	}
+	return false, d.unexpected()
+}
+
+// key reads a field's name and the colon. The bytes are the text's unless the name is escaped.
+func (d *Decoder) key() ([]byte, error) {
+	inner, escaped, err := d.span()
+	if err != nil {
+		return nil, err
+	}
+	if escaped {
+		inner = unescape(make([]byte, 0, len(inner)), inner)
+	}
+	if err := d.consume(':'); err != nil {
+		return nil, err
+	}
+	return inner, nil
+}
+
+// ObjIter goes through the fields of an object.
+type ObjIter struct {
+	d    *Decoder
+	key  []byte
+	some bool
+	err  error
+}
+
+// ObjIter goes into an object. After each Next that returned true the caller reads one value.
+func (d *Decoder) ObjIter() (ObjIter, error) {
+	err := d.enter('{')
+	return ObjIter{d: d, err: err}, err
+}
+
+// Next goes to the next field; it returns false behind the last one, or at an error.
+func (o *ObjIter) Next() bool {
+	if o.err != nil {
+		return false
+	}
+	var more bool
+	if more, o.err = o.d.more('}', !o.some); !more {
+		return false
+	}
+	o.some = true
+	o.key, o.err = o.d.key()
+	return o.err == nil
+}
+
+// Key is the field's name, good until the text changes.
+func (o *ObjIter) Key() []byte { return o.key }
+
+// Err is what ended the iteration early.
+func (o *ObjIter) Err() error { return o.err }
+
+// ArrIter goes through the elements of an array.
+type ArrIter struct {
+	d    *Decoder
+	some bool
+	err  error
+}
+
+// ArrIter goes into an array. After each Next that returned true the caller reads one value.
+func (d *Decoder) ArrIter() (ArrIter, error) {
+	err := d.enter('[')
+	return ArrIter{d: d, err: err}, err
+}
+
+// Next goes to the next element; it returns false behind the last one, or at an error.
+func (a *ArrIter) Next() bool {
+	if a.err != nil {
+		return false
+	}
+	var more bool
+	more, a.err = a.d.more(']', !a.some)
+	a.some = true
+	return more
+}
+
+// Err is what ended the iteration early.
+func (a *ArrIter) Err() error { return a.err }
+
+// Obj reads an object; f reads the value of each field. The first error ends it and is returned as it is.
+func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
+	return d.ObjBytes(func(d *Decoder, key []byte) error { return f(d, string(key)) })
+}
+
+// ObjBytes is Obj with names that are good until f returns.
+func (d *Decoder) ObjBytes(f func(d *Decoder, key []byte) error) error {
+	o, err := d.ObjIter()
+	if err != nil {
+		return err
+	}
+	for o.Next() {
+		if err := f(d, o.key); err != nil {
+			return err
+		}
+	}
+	return o.err
+}
+
+// Arr reads an array; f reads each element. The first error ends it and is returned as it is.
+func (d *Decoder) Arr(f func(d *Decoder) error) error {
+	a, err := d.ArrIter()
+	if err != nil {
+		return err
+	}
+	for a.Next() {
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	return a.err
+}
+
+// Str reads a string.
+func (d *Decoder) Str() (string, error) {
+	inner, escaped, err := d.span()
+	if err != nil || !escaped {
+		return string(inner), err
+	}
+	text := unescape(make([]byte, 0, len(inner)), inner)
+	return unsafe.String(unsafe.SliceData(text), len(text)), nil
+}
+
+// StrAppend reads a string and appends it to dst.
+func (d *Decoder) StrAppend(dst []byte) ([]byte, error) {
+	inner, escaped, err := d.span()
+	switch {
+	case err != nil:
+		return dst, err
+	case escaped:
+		return unescape(dst, inner), nil
+	}
+	return append(dst, inner...), nil
+}
+
+// Null reads null.
+func (d *Decoder) Null() error { return d.literal("null") }
+
+// Bool reads true or false.
+func (d *Decoder) Bool() (bool, error) {
+	if d.peek() == 't' {
+		return true, d.literal("true")
+	}
+	return false, d.literal("false")
+}
+
+func (d *Decoder) literal(want string) error {
+	d.peek()
+	for i := range len(want) {
+		if d.at >= len(d.text) || d.text[d.at] != want[i] {
+			return d.unexpected()
+		}
+		d.at++
+	}
+	return nil
+}
+
+// Int64 reads a whole number, written without point and exponent.
+func (d *Decoder) Int64() (int64, error) {
+	raw, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(view(raw), 10, 64)
+	if err != nil {
+		return 0, &SyntaxError{At: d.at - len(raw), What: "not a whole number of 64 bits"}
+	}
+	return n, nil
+}
+
+// Int is Int64 for a number that fits an int.
+func (d *Decoder) Int() (int, error) {
+	n, err := d.Int64()
+	if err == nil && int64(int(n)) != n {
+		return 0, &SyntaxError{At: d.at, What: "a whole number too large"}
+	}
+	return int(n), err
+}
+
+// Float64 reads a number; one that is too large for the type is an error.
+func (d *Decoder) Float64() (float64, error) {
+	raw, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseFloat(view(raw), 64)
+	if err != nil {
+		return 0, &SyntaxError{At: d.at - len(raw), What: "not a number of 64 bits"}
+	}
+	return x, nil
+}
+
+// number reads a number as it stands.
+func (d *Decoder) number() ([]byte, error) {
+	d.peek()
+	begin := d.at
+	err := d.skipNumber()
+	return d.text[begin:d.at], err
+}
+
+func (d *Decoder) skipNumber() error {
+	text, i := d.text, d.at
+	if i < len(text) && text[i] == '-' {
+		i++
+	}
+	if i < len(text) && text[i] == '0' {
+		i++
+	} else if next := digits(text, i); next > i {
+		i = next
+	} else {
+		d.at = i
+		return d.unexpected()
+	}
+	if i < len(text) && text[i] == '.' {
+		next := digits(text, i+1)
+		if next == i+1 {
+			d.at = next
+			return d.unexpected()
+		}
+		i = next
+	}
+	if i < len(text) && text[i]|0x20 == 'e' {
+		i++
+		if i < len(text) && (text[i] == '+' || text[i] == '-') {
+			i++
+		}
+		next := digits(text, i)
+		if next == i {
+			d.at = i
+			return d.unexpected()
+		}
+		i = next
+	}
+	d.at = i
+	return nil
+}
+
+func digits(text []byte, i int) int {
+	for i < len(text) && isDigit(text[i]) {
+		i++
+	}
+	return i
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+// Raw reads a value of any type and returns it as it stands. The bytes are the text's.
+func (d *Decoder) Raw() (Raw, error) {
+	raw, _, err := d.RawLevels()
+	return raw, err
+}
+
+// RawLevels is Raw that also tells how many levels of arrays and objects the value has: none for a string, one for an array of strings.
+func (d *Decoder) RawLevels() (raw Raw, levels int, err error) {
+	d.peek()
+	begin := d.at
+	if levels, err = d.skip(); err != nil {
+		return nil, 0, err
+	}
+	return Raw(d.text[begin:d.at]), levels, nil
+}
+
+// RawAppend is Raw, appended to dst.
+func (d *Decoder) RawAppend(dst Raw) (Raw, error) {
+	raw, err := d.Raw()
+	return append(dst, raw...), err
+}
+
+// Skip reads a value of any type.
+func (d *Decoder) Skip() error {
+	_, err := d.skip()
+	return err
+}
+
+func (d *Decoder) skip() (levels int, err error) {
+	// Which of the levels below here are objects, a bit each: no recursion, since a guest's stack is small.
+	var objects [MaxDepth / 64]uint64
+	outside, deepest := d.depth, d.depth
+	for {
+		// A value.
+		switch c := d.peek(); c {
+		case '"':
+			_, _, err = d.span()
+		case '{', '[':
+			if err := d.enter(c); err != nil {
+				return 0, err
+			}
+			deepest = max(deepest, d.depth)
+			level := d.depth - 1
+			if c == '{' {
+				objects[level/64] |= 1 << (level % 64)
+			} else {
+				objects[level/64] &^= 1 << (level % 64)
+			}
+			more, err := d.more(c+2, true) // in ASCII each closing bracket stands two behind its opening one
+			if err == nil && more && c == '{' {
+				err = d.skipKey()
+			}
+			if err != nil {
+				return 0, err
+			}
+			if more {
+				continue
+			}
+		case 't':
+			err = d.literal("true")
+		case 'f':
+			err = d.literal("false")
+		case 'n':
+			err = d.literal("null")
+		default:
+			err = d.skipNumber()
+		}
+		if err != nil {
+			return 0, err
+		}
+		// What follows it: the next element, or the end of the levels that it is the last of.
+		for {
+			if d.depth == outside {
+				return deepest - outside, nil
+			}
+			level := d.depth - 1
+			isObject := objects[level/64]>>(level%64)&1 == 1
+			closing := byte(']')
+			if isObject {
+				closing = '}'
+			}
+			more, err := d.more(closing, false)
+			if err == nil && more && isObject {
+				err = d.skipKey()
+			}
+			if err != nil {
+				return 0, err
+			}
+			if more {
+				break
+			}
+		}
+	}
+}
+
+func (d *Decoder) skipKey() error {
+	if _, _, err := d.span(); err != nil {
+		return err
+	}
+	return d.consume(':')
+}
+
+// span reads a string and returns what stands between its quotes, and whether there are escapes, which are then known to be good.
+func (d *Decoder) span() (inner []byte, escaped bool, err error) {
+	if err := d.consume('"'); err != nil {
+		return nil, false, err
+	}
+	begin := d.at
+	for {
+		d.at = special(d.text, d.at)
+		if d.at >= len(d.text) {
+			return nil, false, d.unexpected()
+		}
+		switch d.text[d.at] {
+		case '"':
+			inner = d.text[begin:d.at]
+			d.at++
+			return inner, escaped, nil
+		case '\\':
+			escaped = true
+			if err := d.skipEscape(); err != nil {
+				return nil, false, err
+			}
+		default:
+			return nil, false, d.unexpected()
+		}
+	}
+}
+
+func (d *Decoder) skipEscape() error {
+	d.at++
+	if d.at >= len(d.text) {
+		return d.unexpected()
+	}
+	switch d.text[d.at] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		d.at++
+		return nil
+	case 'u':
+		for end := d.at + 4; d.at < end; {
+			d.at++
+			if d.at >= len(d.text) || hex(d.text[d.at]) < 0 {
+				return d.unexpected()
+			}
+		}
+		d.at++
+		return nil
+	}
+	return d.unexpected()
+}
+
+// unescape appends a string, whose escapes are good, to dst.
+func unescape(dst, inner []byte) []byte {
+	for i := 0; i < len(inner); {
+		plain := i
+		for i < len(inner) && inner[i] != '\\' {
+			i++
+		}
+		dst = append(dst, inner[plain:i]...)
+		if i == len(inner) {
+			break
+		}
+		switch c := inner[i+1]; c {
+		case 'u':
+			r := codeUnit(inner[i+2:])
+			i += 6
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if i+6 <= len(inner) && inner[i] == '\\' && inner[i+1] == 'u' {
+					pair = utf16.DecodeRune(r, codeUnit(inner[i+2:]))
+				}
+				if r = pair; r != utf8.RuneError {
+					i += 6
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		default:
+			dst = append(dst, c)
+		}
+		i += 2
+	}
+	return dst
+}
+
+func codeUnit(digits []byte) (r rune) {
+	for _, c := range digits[:4] {
+		r = r<<4 | hex(c)
+	}
+	return r
+}
+
+// hex is the value of a digit, or less than 0.
+func hex(c byte) rune {
+	switch {
+	case isDigit(c):
+		return rune(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,163 @@
+package jsontext
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has its end, is the caller's business. The
+// zero value is ready.
+type Encoder struct {
+	buf   []byte
+	depth int
+}
+
+// Bytes returns what was written; it is the buffer itself.
+func (e *Encoder) Bytes() []byte { return e.buf }
+
+// SetBytes sets the buffer; what it holds stays before what is written.
+func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
+
+// String returns a copy of what was written.
+func (e *Encoder) String() string { return string(e.buf) }
+
+// comma stands before a value or a name, except at the beginning of what it is in. What was written last tells: no value ends with one of these bytes.
+func (e *Encoder) comma() {
+	if e.depth == 0 {
+		return
+	}
+	switch e.buf[len(e.buf)-1] {
+	case '{', '[', ':':
+	default:
+		e.buf = append(e.buf, ',')
+	}
+}
+
+// ObjStart begins an object.
+func (e *Encoder) ObjStart() {
+	e.comma()
+	e.depth++
+	e.buf = append(e.buf, '{')
+}
+
+// FieldStart writes a field's name; its value follows.
+func (e *Encoder) FieldStart(name string) {
+	e.Str(name)
+	e.buf = append(e.buf, ':')
+}
+
+// ObjEnd ends an object.
+func (e *Encoder) ObjEnd() {
+	e.depth--
+	e.buf = append(e.buf, '}')
+}
+
+// ArrStart begins an array.
+func (e *Encoder) ArrStart() {
+	e.comma()
+	e.depth++
+	e.buf = append(e.buf, '[')
+}
+
+// ArrEnd ends an array.
+func (e *Encoder) ArrEnd() {
+	e.depth--
+	e.buf = append(e.buf, ']')
+}
+
+// Null writes null.
+func (e *Encoder) Null() {
+	e.comma()
+	e.buf = append(e.buf, "null"...)
+}
+
+// Bool writes true or false.
+func (e *Encoder) Bool(v bool) {
+	e.comma()
+	e.buf = strconv.AppendBool(e.buf, v)
+}
+
+// Int writes a whole number.
+func (e *Encoder) Int(v int) { e.Int64(int64(v)) }
+
+// Int64 writes a whole number.
+func (e *Encoder) Int64(v int64) {
+	e.comma()
+	e.buf = strconv.AppendInt(e.buf, v, 10)
+}
+
+// Float64 writes a number in the shortest form that reads back as v, as ECMAScript and encoding/json do. NaN and the infinities, for which JSON has nothing,
+// are written as null.
+func (e *Encoder) Float64(v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		e.Null()
+		return
+	}
+	e.comma()
+	format := byte('f')
+	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	e.buf = strconv.AppendFloat(e.buf, v, format, -1, 64)
+	if n := len(e.buf); format == 'e' && e.buf[n-4] == 'e' && e.buf[n-3] == '-' && e.buf[n-2] == '0' { // e-09 is e-9
+		e.buf[n-2] = e.buf[n-1]
+		e.buf = e.buf[:n-1]
+	}
+}
+
+// Raw writes one value that is JSON already, as it is.
+func (e *Encoder) Raw(v []byte) {
+	e.comma()
+	e.buf = append(e.buf, v...)
+}
+
+// ByteStr writes a string.
+func (e *Encoder) ByteStr(v []byte) { e.Str(view(v)) }
+
+// Str writes a string; for bytes that are not UTF-8 it writes U+FFFD.
+func (e *Encoder) Str(v string) {
+	e.comma()
+	e.buf = append(e.buf, '"')
+	text := unsafe.Slice(unsafe.StringData(v), len(v))
+	if !utf8.Valid(text) {
+		text = mended(text)
+	}
+	for i := 0; ; {
+		next := special(text, i)
+		e.buf = append(e.buf, text[i:next]...)
+		if next == len(text) {
+			break
+		}
+		e.buf = appendEscape(e.buf, text[next])
+		i = next + 1
+	}
+	e.buf = append(e.buf, '"')
+}
+
+func appendEscape(buf []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(buf, '\\', c)
+	case '\n':
+		return append(buf, '\\', 'n')
+	case '\r':
+		return append(buf, '\\', 'r')
+	case '\t':
+		return append(buf, '\\', 't')
+	}
+	const digits = "0123456789abcdef"
+	return append(buf, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xF])
+}
+
+// mended puts U+FFFD for every byte that is not UTF-8.
+func mended(text []byte) []byte {
+	clean := make([]byte, 0, len(text)+8)
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		clean = utf8.AppendRune(clean, r)
+		text = text[n:]
+	}
+	return clean
+}
