@@ -108,7 +108,7 @@ func OpenEnvelope(data []byte) (*Envelope, error) {
 func ValidJSON(data []byte) bool { return jsontext.DecodeBytes(data).Limit(MaxDepth).Validate() == nil }
 
 func unmarshal[V Decodable](data []byte, v V, m Mode) error {
-	d := jsontext.DecodeBytes(data).Limit(MaxDepth)
+	d := jsontext.DecodeBytes(data).Limit(MaxDepth).Copying()
 	return finish(d, data, v.Decode(d, m))
 }
 

@@ -73,13 +73,14 @@ func DepthError(err error) (at int, is bool) {
 
 // Decoder reads one text from its beginning to its end. After an error its place is of no use.
 type Decoder struct {
-	text  []byte
-	at    int
-	depth int
-	limit int
+	text   []byte
+	at     int
+	depth  int
+	limit  int
+	copies bool
 }
 
-// DecodeBytes reads text, which must not change meanwhile.
+// DecodeBytes reads text. Strings and names without escapes refer to it, so it must not change as long as they are in use; Copying is for a text that does.
 func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxDepth} }
 
 // DecodeStr reads text.
@@ -117,6 +118,12 @@ func (d *Decoder) Next() Type {
 	}
 }
 
+// Copying makes the strings that are read copies of the text. It returns d.
+func (d *Decoder) Copying() *Decoder {
+	d.copies = true
+	return d
+}
+
 // AtEnd tells that nothing but blanks is left.
 func (d *Decoder) AtEnd() bool {
 	d.peek()
@@ -136,14 +143,23 @@ func (d *Decoder) Validate() error {
 
 // peek goes to the next byte that is no blank and returns it, or 0 at the end.
 func (d *Decoder) peek() byte {
-	for d.at < len(d.text) {
-		c := d.text[d.at]
-		if c > ' ' || (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
-			return c
-		}
-		d.at++
+	d.at = unblank(d.text, d.at)
+	if d.at == len(d.text) {
+		return 0
 	}
-	return 0
+	return d.text[d.at]
+}
+
+// unblank finds the first byte from i on that is no blank, or the end.
+func unblank(text []byte, i int) int {
+	for i < len(text) {
+		c := text[i]
+		if c > ' ' || (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
+			return i
+		}
+		i++
+	}
+	return i
 }
 
 func (d *Decoder) unexpected() error {
@@ -271,7 +287,20 @@ func (a *ArrIter) Err() error { return a.err }
 
 // Obj reads an object; f reads the value of each field. The first error ends it and is returned as it is.
 func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
-	return d.ObjBytes(func(d *Decoder, key []byte) error { return f(d, string(key)) })
+	o, err := d.ObjIter()
+	if err != nil {
+		return err
+	}
+	for o.Next() {
+		key := view(o.key)
+		if d.copies {
+			key = string(o.key)
+		}
+		if err := f(d, key); err != nil {
+			return err
+		}
+	}
+	return o.err
 }
 
 // ObjBytes is Obj with names that are good until f returns.
@@ -305,11 +334,15 @@ func (d *Decoder) Arr(f func(d *Decoder) error) error {
 // Str reads a string.
 func (d *Decoder) Str() (string, error) {
 	inner, escaped, err := d.span()
-	if err != nil || !escaped {
-		return string(inner), err
+	switch {
+	case err != nil:
+		return "", err
+	case escaped:
+		inner = unescape(make([]byte, 0, len(inner)), inner)
+	case d.copies:
+		return string(inner), nil
 	}
-	text := unescape(make([]byte, 0, len(inner)), inner)
-	return unsafe.String(unsafe.SliceData(text), len(text)), nil
+	return view(inner), nil
 }
 
 // StrAppend reads a string and appends it to dst.
@@ -463,78 +496,116 @@ func (d *Decoder) Skip() error {
 	return err
 }
 
+// skip is where most of a large text passes, so it keeps its place in a variable and calls as little as it can: in a guest each call is counted.
 func (d *Decoder) skip() (levels int, err error) {
 	// Which of the levels below here are objects, a bit each: no recursion, since a guest's stack is small.
 	var objects [MaxDepth / 64]uint64
-	outside, deepest := d.depth, d.depth
+	text, outside, deepest := d.text, d.depth, d.depth
+	i, key := d.at, false
 	for {
-		// A value.
-		switch c := d.peek(); c {
-		case '"':
-			_, _, err = d.span()
-		case '{', '[':
-			if err := d.enter(c); err != nil {
+		// A value, or a field's name.
+		if i = unblank(text, i); i == len(text) {
+			return 0, d.fail(i)
+		}
+		switch c := text[i]; {
+		case c == '"':
+			if i = special(text, i+1); i < len(text) && text[i] == '"' {
+				i++
+			} else if i, err = d.skipString(i); err != nil {
 				return 0, err
+			}
+			if key {
+				if i = unblank(text, i); i == len(text) || text[i] != ':' {
+					return 0, d.fail(i)
+				}
+				i, key = i+1, false
+				continue
+			}
+		case key:
+			return 0, d.fail(i)
+		case c == '{' || c == '[':
+			if d.depth++; d.depth > d.limit {
+				return 0, &SyntaxError{At: i, What: nestedDeep}
 			}
 			deepest = max(deepest, d.depth)
 			level := d.depth - 1
+			objects[level/64] &^= 1 << (level % 64)
 			if c == '{' {
 				objects[level/64] |= 1 << (level % 64)
-			} else {
-				objects[level/64] &^= 1 << (level % 64)
 			}
-			more, err := d.more(c+2, true) // in ASCII each closing bracket stands two behind its opening one
-			if err == nil && more && c == '{' {
-				err = d.skipKey()
+			if i = unblank(text, i+1); i == len(text) || text[i] != c+2 { // in ASCII each closing bracket stands two behind its opening one
+				key = c == '{'
+				continue
+			}
+			i++
+			d.depth--
+		default:
+			d.at = i
+			switch c {
+			case 't':
+				err = d.literal("true")
+			case 'f':
+				err = d.literal("false")
+			case 'n':
+				err = d.literal("null")
+			default:
+				err = d.skipNumber()
 			}
 			if err != nil {
 				return 0, err
 			}
-			if more {
-				continue
-			}
-		case 't':
-			err = d.literal("true")
-		case 'f':
-			err = d.literal("false")
-		case 'n':
-			err = d.literal("null")
-		default:
-			err = d.skipNumber()
-		}
-		if err != nil {
-			return 0, err
+			i = d.at
 		}
 		// What follows it: the next element, or the end of the levels that it is the last of.
 		for {
 			if d.depth == outside {
+				d.at = i
 				return deepest - outside, nil
+			}
+			if i = unblank(text, i); i == len(text) {
+				return 0, d.fail(i)
 			}
 			level := d.depth - 1
 			isObject := objects[level/64]>>(level%64)&1 == 1
-			closing := byte(']')
-			if isObject {
-				closing = '}'
-			}
-			more, err := d.more(closing, false)
-			if err == nil && more && isObject {
-				err = d.skipKey()
-			}
-			if err != nil {
-				return 0, err
-			}
-			if more {
+			c := text[i]
+			i++
+			if c == ',' {
+				key = isObject
 				break
 			}
+			if c != '}' && c != ']' || (c == '}') != isObject {
+				return 0, d.fail(i - 1)
+			}
+			d.depth--
 		}
 	}
 }
 
-func (d *Decoder) skipKey() error {
-	if _, _, err := d.span(); err != nil {
-		return err
+func (d *Decoder) fail(at int) error {
+	d.at = at
+	return d.unexpected()
+}
+
+// skipString goes on in a string at its first special byte.
+func (d *Decoder) skipString(i int) (int, error) {
+	d.at = i
+	for {
+		if d.at >= len(d.text) {
+			return 0, d.unexpected()
+		}
+		switch d.text[d.at] {
+		case '"':
+			d.at++
+			return d.at, nil
+		case '\\':
+			if err := d.skipEscape(); err != nil {
+				return 0, err
+			}
+		default:
+			return 0, d.unexpected()
+		}
+		d.at = special(d.text, d.at)
 	}
-	return d.consume(':')
 }
 
 // span reads a string and returns what stands between its quotes, and whether there are escapes, which are then known to be good.
@@ -543,25 +614,15 @@ func (d *Decoder) span() (inner []byte, escaped bool, err error) {
 		return nil, false, err
 	}
 	begin := d.at
-	for {
-		d.at = special(d.text, d.at)
-		if d.at >= len(d.text) {
-			return nil, false, d.unexpected()
-		}
-		switch d.text[d.at] {
-		case '"':
-			inner = d.text[begin:d.at]
-			d.at++
-			return inner, escaped, nil
-		case '\\':
-			escaped = true
-			if err := d.skipEscape(); err != nil {
-				return nil, false, err
-			}
-		default:
-			return nil, false, d.unexpected()
-		}
+	end := special(d.text, begin)
+	if end < len(d.text) && d.text[end] == '"' {
+		d.at = end + 1
+		return d.text[begin:end], false, nil
 	}
+	if end, err = d.skipString(end); err != nil {
+		return nil, false, err
+	}
+	return d.text[begin : end-1], true, nil
 }
 
 func (d *Decoder) skipEscape() error {
