@@ -85,6 +85,12 @@ func AppendJSON[V Encodable](dst []byte, v V) []byte {
 // `messages[1].content: want a string, got a number`, or says where data stops being JSON.
 func Unmarshal[V Decodable](data []byte, v V) error { return unmarshal(data, v, Lenient) }
 
+// UnmarshalOwned is Unmarshal for data that nobody changes afterwards: v refers to it instead of holding copies.
+func UnmarshalOwned[V Decodable](data []byte, v V) error {
+	d := jsontext.DecodeBytes(data).Limit(MaxDepth)
+	return finish(d, data, v.Decode(d, Lenient))
+}
+
 // UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
 // are not UTF-8.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {

@@ -185,7 +185,7 @@ func readRaw(v *Raw, d *jsontext.Decoder, _ Mode) error {
 	if levels > MaxValueDepth {
 		return &fieldError{what: notJSON(raw, MaxValueDepth)}
 	}
-	*v = append(Raw(nil), raw...)
+	*v = Raw(d.Keep(raw))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -108,7 +109,7 @@ func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, o
 		}
 		return c.failed(e)
 	}
-	if err := abi.Unmarshal(answer, out); err != nil {
+	if err := abi.UnmarshalOwned(bytes.Clone(answer), out); err != nil {
 		return c.failed(p.breach(c.op, "answered what is no "+c.op+" answer: "+abi.AsError(err).Message))
 	}
 	return nil

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/internal/jsonpointer"
 	"golang.org/x/net/http/httpguts"
 )
@@ -265,61 +266,58 @@ func (r *route) matches(body []byte) error {
 	return nil
 }
 
-// unambiguous parses JSON in which no object has two keys that are equal, or equal but for case.
+// unambiguous parses JSON in which no object has two keys that are equal, or equal but for case. Numbers come back as float64.
 func unambiguous(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	value, err := unambiguousValue(d, 0)
-	if err != nil {
-		return nil, err
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8") // readers differ in what they make of the bad bytes, in a key too
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	d := jsontext.DecodeBytes(text).Limit(abi.MaxDepth)
+	value, err := unambiguousValue(d)
+	var syntax *jsontext.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		if _, deep := jsontext.DepthError(err); deep {
+			return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
+		}
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	case err != nil:
+		return nil, err
+	case !d.AtEnd():
 		return nil, errors.New("more than one JSON value")
 	}
 	return value, nil
 }
 
-func unambiguousValue(d *json.Decoder, depth int) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, fmt.Errorf("is not JSON: %w", err)
-	}
-	delim, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth > abi.MaxDepth {
-		return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
-	}
-	if delim == '[' {
+func unambiguousValue(d *jsontext.Decoder) (value any, err error) {
+	switch d.Next() {
+	case jsontext.String:
+		return d.Str()
+	case jsontext.Number:
+		return d.Float64()
+	case jsontext.Bool:
+		return d.Bool()
+	case jsontext.Array:
 		list := []any{}
-		for d.More() {
-			v, err := unambiguousValue(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
+		err := d.Arr(func(d *jsontext.Decoder) error {
+			v, err := unambiguousValue(d)
 			list = append(list, v)
-		}
-		_, err = d.Token()
+			return err
+		})
 		return list, err
+	case jsontext.Object:
+		object, folded := map[string]any{}, map[string]bool{}
+		err := d.Obj(func(d *jsontext.Decoder, name string) (err error) {
+			fold := strings.ToLower(name)
+			if folded[fold] {
+				return fmt.Errorf("has the key %q twice", short(name))
+			}
+			folded[fold] = true
+			object[name], err = unambiguousValue(d)
+			return err
+		})
+		return object, err
 	}
-	object, folded := map[string]any{}, map[string]bool{}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, fmt.Errorf("is not JSON: %w", err)
-		}
-		name, _ := key.(string)
-		fold := strings.ToLower(name)
-		if folded[fold] {
-			return nil, fmt.Errorf("has the key %q twice", short(name))
-		}
-		folded[fold] = true
-		if object[name], err = unambiguousValue(d, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	_, err = d.Token()
-	return object, err
+	return nil, d.Null()
 }
 
 // ms is a duration in milliseconds, to the microsecond.

@@ -154,8 +154,9 @@ func TestRouteMatchReadsTheBodyAsEveryReaderWould(t *testing.T) {
 		`{"method":"tools/call","params":{"name":"search"},"Params":{"name":"add"}}`:   false,
 		`[{"method":"tools/call","params":{"name":"search"}}]`:                         false,
 		``: false,
-		`{"method":"tools/call","params":{"name":"search"`:            false,
-		strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100): false,
+		"{\"method\":\"tools/call\",\"params\":{\"name\":\"search\",\"\xff\":1}}": false,
+		`{"method":"tools/call","params":{"name":"search"`:                        false,
+		strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100):             false,
 	} {
 		err := r.matches([]byte(body))
 		assert.Equal(t, allowed, err == nil, "%s: %v", body, err)

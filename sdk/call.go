@@ -85,7 +85,7 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	if isError {
 		head = failure
 	}
-	if err := abi.Unmarshal(data[:headLen], head); err != nil {
+	if err := abi.UnmarshalOwned(data[:headLen], head); err != nil {
 		return nil, abi.WrapError(abi.CodeInternal, "the host's answer: "+err.Error(), err)
 	}
 	if isError {

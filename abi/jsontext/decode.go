@@ -124,6 +124,14 @@ func (d *Decoder) Copying() *Decoder {
 	return d
 }
 
+// Keep returns a part of the text as it may be kept: itself, or a copy where d is Copying.
+func (d *Decoder) Keep(part Raw) Raw {
+	if d.copies {
+		return append(Raw(nil), part...)
+	}
+	return part[:len(part):len(part)]
+}
+
 // AtEnd tells that nothing but blanks is left.
 func (d *Decoder) AtEnd() bool {
 	d.peek()
