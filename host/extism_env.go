@@ -50,7 +50,7 @@ func envFunctions() map[string]envFunction {
 		"input_load_u64": {types(i64), types(i64), func(_ *call, b *blocks, stack []uint64) { stack[0] = b.load64(b.inputAt(stack[0], 8)) }},
 		"output_set": {types(i64, i64), nil, func(_ *call, b *blocks, stack []uint64) {
 			b.span(stack[0], stack[1])
-			b.output, b.answered = block{start: stack[0], size: stack[1]}, true
+			b.output = block{start: stack[0], size: stack[1]}
 		}},
 		"error_set":  {types(i64), nil, func(_ *call, b *blocks, stack []uint64) { b.failure = b.block(stack[0]) }},
 		"config_get": {types(i64), types(i64), func(c *call, b *blocks, stack []uint64) { stack[0] = b.put(c.setting(b.text(stack[0]))) }},
