@@ -64,6 +64,15 @@ func envFunctions() map[string]envFunction {
 	}
 }
 
+// quickImport tells the imports that only move some bytes: PDKs call one for every 8 bytes of a text.
+func quickImport(module, name string) bool {
+	switch name {
+	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length", "input_offset", "length", "length_unsafe":
+		return module == extismOurs
+	}
+	return false
+}
+
 // offHere are the functions that a module may import and not call.
 func offHere() []string { return []string{"http_request", "var_get", "var_set"} }
 

@@ -215,6 +215,8 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 			abi.CodeInternal, "abi", []string{"ended itself with exit code 0"}},
 		{"time without end", []wasmFunc{alloc}, []byte{opLoop, void, opBranch, 0, 0x0b, opI32, 0},
 			abi.CodeTimeout, "stopped", []string{"stopped in health"}},
+		{"calls that return at once, without end", []wasmFunc{{extismEnv, "length", oneI64, oneI64}}, []byte{opLoop, void, opI64, 8, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
+			abi.CodeTimeout, "stopped", []string{"stopped in health"}},
 		{"Extism's memory without end", []wasmFunc{alloc}, []byte{opLoop, void, opI64, 0x80, 0x80, 0xc0, 0x00, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
 			abi.CodeTooLarge, "", []string{"bytes of Extism's memory", "limits.memory_bytes"}},
 		{"Extism's memory in one piece", []wasmFunc{alloc}, []byte{opI64, 0x7f, opCall, 0, opDrop, opI32, 0},
@@ -228,7 +230,9 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := extismModule(c.imports, map[string][]byte{abi.OpHealth: c.code})
-			m.manifest = m.manifest[:len(m.manifest)-1] + `,"deadlines_ms":{"health":100}}`
+			if c.want == abi.CodeTimeout {
+				m.manifest = m.manifest[:len(m.manifest)-1] + `,"deadlines_ms":{"health":100}}`
+			}
 			err := askHealth(t, m, Options{Limits: Limits{MemoryBytes: 8 << 20}})
 			e := requireCode(t, err, c.want, c.says...)
 			if c.reason != "" {
