@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,9 +186,6 @@ func askHealth(t *testing.T, m *handMade, o Options) error {
 }
 
 func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
-	var reached atomic.Int64
-	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
-	defer backend.Close()
 	// Imports are numbered by their module's name, from behind: WASI's first.
 	for _, c := range []struct {
 		name    string
@@ -240,7 +236,6 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 			}
 		})
 	}
-	assert.Zero(t, reached.Load())
 }
 
 // AssemblyScript prepares its globals in the start function, other toolchains in _initialize.
@@ -265,14 +260,12 @@ func TestStartOfAnExtismModuleHasItsDeadline(t *testing.T) {
 				m.funcs[len(m.funcs)-1].name, m.start = "other", "other"
 				m.code["other"] = c.code
 			}
-			began := time.Now()
 			err := askHealth(t, m, Options{Limits: Limits{StartDeadline: 50 * time.Millisecond}})
 			if c.want == "" {
 				requireCode(t, err, abi.CodeInternal, "answered zero bytes") // it started
 				return
 			}
 			requireCode(t, err, c.want, "stopped in")
-			assert.Less(t, time.Since(began), 10*time.Second)
 		})
 	}
 }

@@ -1,5 +1,5 @@
-// Package plugins_test holds the example modules to the conformance kit, and to each other: three modules, two languages, two engines, one memory.
-package plugins_test
+// Package main_test holds the example modules to the conformance kit, and to each other: three modules, two languages, two engines, one memory.
+package main_test
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func config(t *testing.T, name string) host.ProviderConfig {
 	t.Helper()
-	wasm, err := os.ReadFile(filepath.Join(name, name+".wasm"))
+	wasm, err := os.ReadFile(filepath.Join("..", name, name+".wasm"))
 	require.NoError(t, err, "build it: make plugins")
 	return host.ProviderConfig{Name: memory.Name, Module: wasm}
 }
