@@ -29,6 +29,7 @@ type call struct {
 	landed       landing
 
 	ctx        context.Context
+	blocks     *blocks  // of an Extism module: the memory that it shares with the host
 	pending    [][]byte // result of the last host call, not pulled yet
 	headBuffer []byte
 	io         []abi.IO
@@ -92,7 +93,7 @@ func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, o
 	c.ctx = ctx
 	envelope.DeadlineMS = c.remaining().Milliseconds()
 	c.tape = p.host.tape.enter(c, envelope, cancel)
-	answer, isError, err := in.run(callContext{ctx, c}, c, envelope)
+	answer, isError, err := in.run(callContext{ctx, c}, envelope)
 	c.guest = time.Since(began) - c.queued
 	defer p.pool.give(in, err != nil)
 	defer accountOf(ctx).add(c)

@@ -45,7 +45,7 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 // TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a word into a pointer to zero;
 // only the pinned toolchain does not. Language version 1.25 refuses it.
 func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
-	list := exec.Command("go", "list", "./abi", "./sdk", "./plugins/...", "./examples/plugins/...", "./internal/testguest/...")
+	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...", "./internal/testguest/...")
 	list.Dir, list.Env = "..", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	packages, err := list.Output()
 	require.NoError(t, err)

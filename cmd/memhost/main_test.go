@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CACHE_HOME", cache)
 			e.Setenv("LANG", "C")
 			e.Setenv("GORACE", noRaceSleep)
-			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe()} {
+			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(), "extism.wasm": testguest.EchoExtism()} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), wasm, 0o644); err != nil {
 					return err
 				}
