@@ -1,10 +1,6 @@
 package sdk
 
-import (
-	"unsafe"
-
-	"github.com/memhost/memhost/abi"
-)
+import "github.com/memhost/memhost/abi"
 
 // decodable is a pointer to a request type of the contract.
 type decodable[T any] interface {
@@ -12,34 +8,7 @@ type decodable[T any] interface {
 	abi.Decodable
 }
 
-// request and response are the two buffers of the instance. The host owns the order: it fills request, enters one operation, and reads
-// response before it enters again.
-var (
-	request  []byte
-	response []byte
-)
-
-//go:wasmexport mh_abi_1
-func abiMarker() {}
-
-//go:wasmexport mh_buffer
-func buffer(size uint32) uint32 {
-	if uint32(len(request)) < size || size == 0 && request == nil {
-		request = nil // so that there are never two of them
-		request = make([]byte, size+min(size/4, 64<<10)+64)
-	}
-	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(request))))
-}
-
-// Serve runs one operation on the n bytes that the host put into the request buffer and returns the packed pointer and length of
-// the answer, which stays valid until the guest is entered next. An error becomes an error object; one that is no *abi.Error becomes internal.
-func Serve[T any, In decodable[T], Out abi.Encodable](n uint32, operation func(*Call, In) (Out, error)) uint64 {
-	answer, isError := Answer(response[:0], request[:n], guestHost(), operation)
-	response = answer
-	return abi.Pack(uint32(uintptr(unsafe.Pointer(unsafe.SliceData(response)))), uint32(len(response)), isError)
-}
-
-// Answer is Serve without the memory of an instance, for hosts in tests: it appends to dst the answer to an envelope, or an error object.
+// Answer is Serve without the memory of an instance, for other engines and for hosts in tests: it appends to dst the answer to an envelope, or an error object.
 func Answer[T any, In decodable[T], Out abi.Encodable](dst, envelope []byte, host Host, operation func(*Call, In) (Out, error)) (answer []byte, isError bool) {
 	call, err := open(envelope, host)
 	if err == nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -61,11 +60,15 @@ func (a *app) build(ctx context.Context, dir, to, compiler string) error {
 	if err != nil {
 		return err
 	}
-	with, err := a.compilerFor(ctx, dir, compiler)
+	plugin, err := toolchain.PluginIn(dir)
+	if err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, err.Error(), err)
+	}
+	with, err := a.compilerFor(ctx, plugin, compiler)
 	if err != nil {
 		return err
 	}
-	wasm, err := toolchain.BuildPlugin(ctx, with, dir)
+	wasm, err := toolchain.BuildPlugin(ctx, with, plugin)
 	if err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, err.Error(), err)
 	}
@@ -102,24 +105,26 @@ func readManifest(path string) (*abi.ModuleManifest, error) {
 	return manifest, nil
 }
 
-// compilerFor finds what a plugin's folder is compiled with.
-func (a *app) compilerFor(ctx context.Context, dir, compiler string) (toolchain.Compiler, error) {
-	if _, err := os.Stat(filepath.Join(dir, "main.go")); err != nil {
-		return nil, fileError(filepath.Join(dir, "main.go"), err)
+// compilerFor finds what a plugin is compiled with.
+func (a *app) compilerFor(ctx context.Context, plugin toolchain.Module, compiler string) (toolchain.Compiler, error) {
+	if compiler != compilerTinyGo && compiler != compilerGo {
+		return nil, usageError("--compiler: found "+quote(compiler)+", want "+compilerTinyGo+" or "+compilerGo, "")
+	}
+	if plugin.Language == toolchain.AssemblyScript {
+		if _, err := exec.LookPath("npm"); err != nil {
+			return nil, missingTool("npm is not on the PATH", "install Node.js with npm: the compiler of AssemblyScript comes from there", err)
+		}
+		return &toolchain.Script{Log: a.Stderr}, nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, missingTool("the go command is not on the PATH", "install Go 1.26; TinyGo compiles with its standard library", err)
 	}
-	switch compiler {
-	case compilerGo:
-		found, err := toolchain.FindStandardGo(ctx, dir)
+	if compiler == compilerGo {
+		found, err := toolchain.FindStandardGo(ctx, plugin.Dir)
 		if err != nil {
 			return nil, missingTool(err.Error(), "want Go 1.26", err)
 		}
 		return found, nil
-	case compilerTinyGo:
-	default:
-		return nil, usageError("--compiler: found "+quote(compiler)+", want "+compilerTinyGo+" or "+compilerGo, "")
 	}
 	if command := a.getenv(toolchain.EnvTinyGo); command != "" {
 		found, err := toolchain.Development(ctx, command)
@@ -128,7 +133,7 @@ func (a *app) compilerFor(ctx context.Context, dir, compiler string) (toolchain.
 		}
 		return found, nil
 	}
-	made, err := toolchain.Bootstrap(ctx, dir, a.Stderr)
+	made, err := toolchain.Bootstrap(ctx, plugin.Dir, a.Stderr)
 	if err != nil {
 		return nil, missingTool(err.Error(), toolchain.EnvTinyGo+"=PATH names a TinyGo of yours; --compiler go builds with Go alone, to try the plugin out", err)
 	}

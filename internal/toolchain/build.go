@@ -19,8 +19,10 @@ import (
 type Builder struct {
 	// Root is the checkout. Required.
 	Root string
-	// Compiler compiles. Required.
+	// Compiler compiles Go. Required.
 	Compiler Compiler
+	// Script compiles AssemblyScript. Required where there is such a module.
+	Script Compiler
 	// Jobs is how many modules are built at a time; 0 means 2.
 	Jobs int
 	// Force builds modules that are up to date, too.
@@ -32,6 +34,14 @@ type Builder struct {
 	Log io.Writer
 
 	logging sync.Mutex
+}
+
+// compiler is the one for a module's language.
+func (b *Builder) compiler(m Module) Compiler {
+	if m.Language == AssemblyScript {
+		return b.Script
+	}
+	return b.Compiler
 }
 
 func (b *Builder) say(format string, args ...any) {
@@ -67,7 +77,7 @@ func (b *Builder) Build(ctx context.Context, modules []Module) ([]Result, error)
 		return nil, err
 	}
 	results := b.each(ctx, modules, func(m Module) Result {
-		if e, ok := lock.Entry(m.Name); ok && !b.Force && b.Out == "" && lock.current(m.Name, b.Compiler.ID(), before) {
+		if e, ok := lock.Entry(m.Name); ok && !b.Force && b.Out == "" && lock.current(m.Name, b.compiler(m).ID(), before) {
 			return Result{Module: m, Size: e.Size, SHA256: e.SHA256, UpToDate: true, Err: checkSize(m, e.Size)}
 		}
 		return b.buildOne(ctx, m)
@@ -105,7 +115,7 @@ func (b *Builder) Check(ctx context.Context, modules []Module) error {
 			r.Err = fmt.Errorf("toolchain: module %s: no committed module: %w", m.Name, err)
 		case !bytes.Equal(built, committed):
 			r.Err = fmt.Errorf("toolchain: module %s: the committed module is %s, a rebuild gives %s%s: run `make plugins` and commit",
-				m.Name, hashOf(committed), r.SHA256, otherToolchain(lock, m.Name, b.Compiler.ID()))
+				m.Name, hashOf(committed), r.SHA256, otherToolchain(lock, m.Name, b.compiler(m).ID()))
 		default:
 			b.say("%s: same bytes", m.Name)
 		}
@@ -181,7 +191,7 @@ func checkSize(m Module, size int) error {
 
 func (b *Builder) compile(ctx context.Context, m Module) ([]byte, error) {
 	b.say("%s: compiling", m.Name)
-	return compileModule(ctx, b.Compiler, m)
+	return compileModule(ctx, b.compiler(m), m)
 }
 
 // compileModule gives the finished module: compiled, stripped, with its manifest.
@@ -197,7 +207,7 @@ func compileModule(ctx context.Context, compiler Compiler, m Module) (built []by
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 
 	out := filepath.Join(temp, "module.wasm")
-	if err := compiler.Compile(ctx, m.Dir, out); err != nil {
+	if err := compiler.Compile(ctx, m, out); err != nil {
 		return nil, fmt.Errorf("module %s: %w", m.Name, err)
 	}
 	raw, err := os.ReadFile(out)
@@ -264,7 +274,7 @@ func (b *Builder) note(ctx context.Context, results []Result, before state) erro
 		}
 		lock.set(Entry{
 			Name: name, Sources: before.sources[name], Recipe: before.recipe,
-			Toolchain: b.Compiler.ID(), SHA256: r.SHA256, Size: r.Size,
+			Toolchain: b.compiler(r.Module).ID(), SHA256: r.SHA256, Size: r.Size,
 		})
 	}
 	there := make(map[string]bool)

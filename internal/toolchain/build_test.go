@@ -28,12 +28,12 @@ type fakeCompiler struct {
 
 func (c *fakeCompiler) ID() string { return c.id }
 
-func (c *fakeCompiler) Compile(_ context.Context, dir, out string) error {
+func (c *fakeCompiler) Compile(_ context.Context, m Module, out string) error {
 	c.mu.Lock()
-	c.compiled = append(c.compiled, filepath.Base(dir))
+	c.compiled = append(c.compiled, filepath.Base(m.Dir))
 	c.mu.Unlock()
 	if c.hook != nil {
-		if err := c.hook(dir); err != nil {
+		if err := c.hook(m.Dir); err != nil {
 			return err
 		}
 	}

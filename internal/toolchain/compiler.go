@@ -11,14 +11,14 @@ import (
 
 const developmentPrefix = "development:"
 
-// Compiler turns a folder with a Go program into a module, as the compiler leaves
+// Compiler turns a module's folder into a module, as the compiler leaves
 // it: still with names, still without manifest.
 type Compiler interface {
 	// ID names the compiler in the lock. Two compilers of one ID give equal bytes for
 	// equal sources.
 	ID() string
-	// Compile builds the package in dir and writes the module to the file out.
-	Compile(ctx context.Context, dir, out string) error
+	// Compile builds a module and writes it to the file out.
+	Compile(ctx context.Context, m Module, out string) error
 }
 
 // TinyGo is an installed TinyGo; Bootstrap and Development make one.
@@ -37,9 +37,12 @@ func (t *TinyGo) ID() string { return t.id }
 // Compile runs `tinygo build`.
 //
 // Errors: the command with the end of its output.
-func (t *TinyGo) Compile(ctx context.Context, dir, out string) error {
+func (t *TinyGo) Compile(ctx context.Context, m Module, out string) error {
 	args := append([]string{"build", "-target=" + t.target}, compileFlags()...)
-	_, err := run(ctx, dir, t.env, t.command, append(args, "-o", out, ".")...)
+	if len(m.Tags) > 0 {
+		args = append(args, "-tags="+strings.Join(m.Tags, ","))
+	}
+	_, err := run(ctx, m.Dir, t.env, t.command, append(args, "-o", out, ".")...)
 	return err
 }
 

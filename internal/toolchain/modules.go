@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,9 @@ import (
 const (
 	modulePath    = "github.com/memhost/memhost"
 	pluginsFolder = "plugins"
+
+	// extismABI is what a manifest says of a module for Extism.
+	extismABI = "mh1-extism"
 )
 
 // otherFolders are where modules live that are no providers of the product: examples, and guests for the host's own tests.
@@ -28,7 +32,22 @@ type Module struct {
 	Name string
 	// Dir is the folder, below the root that FindModules was given.
 	Dir string
+	// Language is what it is written in.
+	Language Language
+	// Tags are Go build tags beyond those of the target: extism, where the manifest says
+	// that the module is for that engine.
+	Tags []string
 }
+
+// Language is a way from sources to a module.
+type Language string
+
+// Go is compiled by TinyGo; a folder with a main.go. AssemblyScript is compiled by asc; a
+// folder with an assembly/index.ts.
+const (
+	Go             Language = "go"
+	AssemblyScript Language = "assemblyscript"
+)
 
 // Wasm is where the built module belongs: <folder>/<base name of the folder>.wasm.
 func (m Module) Wasm() string {
@@ -68,7 +87,7 @@ func IsCheckout(dir string) bool {
 }
 
 // FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both a
-// manifest.json and a main.go, sorted by name. Folders named testdata and those that
+// manifest.json and a main.go or an assembly/index.ts, sorted by name. Folders named testdata and those that
 // start with a dot or an underscore are left out, as the go command does.
 //
 // Errors: plugins/ cannot be read.
@@ -102,20 +121,54 @@ func findBelow(root, folder, prefix string) ([]Module, error) {
 		if name := entry.Name(); at != base && (name == "testdata" || name[0] == '.' || name[0] == '_') {
 			return filepath.SkipDir
 		}
-		if at == base || !isFile(filepath.Join(at, manifestFile)) || !isFile(filepath.Join(at, "main.go")) {
+		language := languageOf(at)
+		if at == base || language == "" {
 			return nil
 		}
 		name, err := filepath.Rel(base, at)
 		if err != nil {
 			return err
 		}
-		out = append(out, Module{Name: prefix + filepath.ToSlash(name), Dir: at})
+		m := Module{Name: prefix + filepath.ToSlash(name), Dir: at, Language: language}
+		if m.Tags, err = tagsOf(at); err != nil {
+			return err
+		}
+		out = append(out, m)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("toolchain: looking for modules: %w", err)
 	}
 	return out, nil
+}
+
+// languageOf tells what a folder's module is written in; empty when it is none.
+func languageOf(dir string) Language {
+	switch {
+	case !isFile(filepath.Join(dir, manifestFile)):
+		return ""
+	case isFile(filepath.Join(dir, "main.go")):
+		return Go
+	case isFile(filepath.Join(dir, "assembly", "index.ts")):
+		return AssemblyScript
+	}
+	return ""
+}
+
+// tagsOf reads off the manifest which engine the module is for. A manifest that is no
+// JSON is found later, with its module's name.
+func tagsOf(dir string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	var manifest struct {
+		ABI string `json:"abi"`
+	}
+	if json.Unmarshal(b, &manifest) == nil && manifest.ABI == extismABI {
+		return []string{"extism"}, nil
+	}
+	return nil, nil
 }
 
 // Select keeps the modules that are named; without names it keeps all. A name is the

@@ -5,18 +5,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// BuildPlugin builds the plugin in a folder anywhere, one with a manifest.json, and gives the finished module: compiled, stripped, with its manifest.
-// Nothing in the folder is changed.
+// PluginIn finds the plugin in a folder anywhere: one with a manifest.json and a main.go or an assembly/index.ts.
 //
-// Errors: what the compiler said; a manifest.json that is missing or no JSON. What it says is not looked at.
-func BuildPlugin(ctx context.Context, compiler Compiler, dir string) ([]byte, error) {
-	dir, err := filepath.Abs(dir)
+// Errors: there is none.
+func PluginIn(dir string) (Module, error) {
+	at, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("toolchain: %w", err)
+		return Module{}, fmt.Errorf("toolchain: %w", err)
 	}
-	return compileModule(ctx, compiler, Module{Name: filepath.Base(dir), Dir: dir})
+	m := Module{Name: filepath.Base(at), Dir: at, Language: languageOf(at)}
+	if m.Language == "" {
+		return m, fmt.Errorf("toolchain: %s holds no plugin: want a manifest.json beside a main.go or an assembly/index.ts", dir)
+	}
+	m.Tags, err = tagsOf(at)
+	return m, err
+}
+
+// BuildPlugin gives a plugin's finished module: compiled, stripped, with its manifest. Nothing in the folder is changed.
+//
+// Errors: what the compiler said; a manifest.json that is no JSON. What it says is not looked at.
+func BuildPlugin(ctx context.Context, compiler Compiler, m Module) ([]byte, error) {
+	return compileModule(ctx, compiler, m)
 }
 
 // StandardGo compiles with the Go that is on the PATH: to try a plugin out where there is no TinyGo. What it builds is some ten times as large, and slower
@@ -42,8 +54,9 @@ func (g *StandardGo) ID() string { return developmentPrefix + g.golang.Version }
 // Compile runs `go build`.
 //
 // Errors: the command with the end of its output.
-func (g *StandardGo) Compile(ctx context.Context, dir, out string) error {
+func (g *StandardGo) Compile(ctx context.Context, m Module, out string) error {
 	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	_, err := run(ctx, dir, env, g.golang.command(), "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	args := []string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-tags=" + strings.Join(m.Tags, ",")}
+	_, err := run(ctx, m.Dir, env, g.golang.command(), append(args, "-o", out, ".")...)
 	return err
 }

@@ -32,18 +32,29 @@ func HashSources(ctx context.Context, root string, modules []Module) (map[string
 	if err != nil {
 		return nil, fmt.Errorf("toolchain: %w", err)
 	}
-	packages, err := listPackages(ctx, root, modules)
-	if err != nil {
-		return nil, err
-	}
 	files := fileHashes{root: root, known: make(map[string]string)}
 	out := make(map[string]string, len(modules))
+	alike := make(map[string][]Module) // Go modules by their tags
 	for _, m := range modules {
-		hash, err := hashModule(m, packages, files)
-		if err != nil {
+		if m.Language != AssemblyScript {
+			tags := strings.Join(m.Tags, ",")
+			alike[tags] = append(alike[tags], m)
+			continue
+		}
+		if out[m.Name], err = hashScript(m, files); err != nil {
 			return nil, fmt.Errorf("toolchain: module %s: %w", m.Name, err)
 		}
-		out[m.Name] = hash
+	}
+	for _, group := range alike {
+		packages, err := listPackages(ctx, root, group)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range group {
+			if out[m.Name], err = hashModule(m, packages, files); err != nil {
+				return nil, fmt.Errorf("toolchain: module %s: %w", m.Name, err)
+			}
+		}
 	}
 	return out, nil
 }
@@ -73,11 +84,11 @@ func (p *goPackage) local() bool {
 	return p.Module == nil || p.Module.Main || p.Module.Replace != nil && p.Module.Replace.Version == ""
 }
 
-// listPackages gives the packages that the modules need, by import path, with the
+// listPackages gives the packages that modules of the same tags need, by import path, with the
 // files that TinyGo's build tags select.
 func listPackages(ctx context.Context, root string, modules []Module) (map[string]*goPackage, error) {
 	args := []string{
-		"list", "-deps", "-tags", strings.Join(buildTags(), ","),
+		"list", "-deps", "-tags", strings.Join(append(buildTags(), modules[0].Tags...), ","),
 		"-json=Dir,ImportPath,Standard,Module,Deps,GoFiles,CgoFiles,CFiles,HFiles,EmbedFiles",
 	}
 	for _, m := range modules {
@@ -130,9 +141,16 @@ func hashModule(m Module, packages map[string]*goPackage, files fileHashes) (str
 	if main.Module != nil {
 		lines = append(lines, "go "+main.Module.GoVersion)
 	}
+	if len(m.Tags) > 0 {
+		lines = append(lines, "tags "+strings.Join(m.Tags, ","))
+	}
+	return hashLines(lines), nil
+}
+
+func hashLines(lines []string) string {
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 func moduleLine(m *goModule) string {

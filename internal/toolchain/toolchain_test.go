@@ -56,8 +56,8 @@ func TestModulesAreFoldersWithManifestAndMain(t *testing.T) {
 	root := tree(t)
 	modules := modulesOf(t, root)
 	assert.Equal(t, []Module{
-		{Name: "conditions/no_memory", Dir: filepath.Join(root, "plugins", "conditions", "no_memory")},
-		{Name: "mem0", Dir: filepath.Join(root, "plugins", "mem0")},
+		{Name: "conditions/no_memory", Dir: filepath.Join(root, "plugins", "conditions", "no_memory"), Language: Go},
+		{Name: "mem0", Dir: filepath.Join(root, "plugins", "mem0"), Language: Go},
 	}, modules)
 	assert.Equal(t, filepath.Join(root, "plugins", "conditions", "no_memory", "no_memory.wasm"), modules[0].Wasm())
 

@@ -89,6 +89,7 @@ func build(cmd *cobra.Command, b *toolchain.Builder, names []string) error {
 	if err != nil {
 		return err
 	}
+	b.Script = &toolchain.Script{Log: b.Log}
 	results, err := b.Build(cmd.Context(), modules)
 	return errors.Join(toolchain.PrintTable(cmd.OutOrStdout(), results), err)
 }
@@ -124,7 +125,7 @@ func check(cmd *cobra.Command, b *toolchain.Builder, names []string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cache)) }()
-	b.Compiler = tinygo.WithCache(cache)
+	b.Compiler, b.Script = tinygo.WithCache(cache), &toolchain.Script{Log: b.Log}
 	return errors.Join(b.Check(cmd.Context(), modules), toolchain.CheckLock(b.Root))
 }
 

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"fmt"
@@ -17,11 +17,11 @@ var scope = abi.MemoryScope{RunID: "run", PersonaID: "mara"}
 
 // newHost is memhost in memory, with what the user said to it.
 func newHost(t *testing.T, said ...string) *sdktest.Host {
-	manifest, err := os.ReadFile("manifest.json")
+	manifest, err := os.ReadFile("../manifest.json")
 	require.NoError(t, err)
 	h := sdktest.New(t, sdktest.Options{Provider: "notes", Manifest: manifest})
 	for i, text := range said {
-		receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: "run", UserID: "mara",
+		receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, RecordEvent, &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: "run", UserID: "mara",
 			SessionID: "s1", TurnID: fmt.Sprint("t", i), Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{
 				{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: new("Noted: the tea.")}}})
 		require.NoError(t, err)
@@ -31,9 +31,9 @@ func newHost(t *testing.T, said ...string) *sdktest.Host {
 }
 
 func ask(t *testing.T, h *sdktest.Host, of abi.MemoryScope, query string, budget abi.ContextBudget) *abi.RetrieveResult {
-	result, err := sdktest.Do(h, abi.OpRetrieve, of, retrieve, &abi.RetrieveRequest{Query: query, Scope: of, SessionID: "s2", Budget: budget})
+	result, err := sdktest.Do(h, abi.OpRetrieve, of, Retrieve, &abi.RetrieveRequest{Query: query, Scope: of, SessionID: "s2", Budget: budget})
 	require.NoError(t, err)
-	again, err := sdktest.Do(h, abi.OpFormatContext, of, formatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: of})
+	again, err := sdktest.Do(h, abi.OpFormatContext, of, FormatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: of})
 	require.NoError(t, err)
 	require.Equal(t, result.FormattedContext, again.FormattedContext)
 	require.Len(t, result.Evidence, len(result.Raw.Calls))
@@ -81,14 +81,14 @@ func TestALineCannotCloseTheElement(t *testing.T) {
 func TestScopesShareNothingAndAResetForgets(t *testing.T) {
 	h := newHost(t, "tea")
 	assert.Empty(t, ask(t, h, abi.MemoryScope{RunID: "run", PersonaID: "jonas"}, "tea", abi.ContextBudget{}).FormattedContext)
-	receipt, err := sdktest.Do(h, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	receipt, err := sdktest.Do(h, abi.OpResetScope, scope, ResetScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), *receipt.Removed["note"])
 	assert.Empty(t, ask(t, h, scope, "tea", abi.ContextBudget{}).FormattedContext)
 }
 
 func TestHealth(t *testing.T) {
-	state, err := sdktest.Do(newHost(t), abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	state, err := sdktest.Do(newHost(t), abi.OpHealth, abi.MemoryScope{}, Health, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.HealthOK, state.Status)
 }

@@ -1,0 +1,27 @@
+package extism
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// decodable is a pointer to a request type of the contract.
+type decodable[T any] interface {
+	*T
+	abi.Decodable
+}
+
+// response is the buffer of the instance: an answer is copied out before the operation returns.
+var response []byte
+
+// Serve runs one operation on Extism's input and puts the answer, or the error object, into Extism's output. It returns what the export returns: 0 for an
+// answer, 1 for an error.
+func Serve[T any, In decodable[T], Out abi.Encodable](operation func(*sdk.Call, In) (Out, error)) int32 {
+	answer, isError := sdk.Answer(response[:0], input(), guestHost(), operation)
+	response = answer
+	output(answer)
+	if isError {
+		return 1
+	}
+	return 0
+}
