@@ -1,6 +1,6 @@
 // Package newplugin writes the folder of a new plugin, from the templates that the program carries.
 //
-// templates/ has a folder for each language. A file's name loses .tmpl at its end, and dot_ at its beginning becomes a dot; its text is a text/template
+// templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the same name. A file's name loses .tmpl at its end, and dot_ at its beginning becomes a dot; its text is a text/template
 // between « and », over the fields of values.
 package newplugin
 
@@ -9,6 +9,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,11 +27,20 @@ var templates embed.FS
 
 // The languages that a plugin can be written in.
 const (
-	Go = "go"
+	Go       = "go"
+	GoExtism = "go-extism" // Go, as a module for Extism
 )
 
 // Languages lists them, the default one first.
-func Languages() []string { return []string{Go} }
+func Languages() []string { return []string{Go, GoExtism} }
+
+// layers are a language's folders of templates, a later one over an earlier one.
+func layers(language string) []string {
+	if language == GoExtism {
+		return []string{Go, GoExtism}
+	}
+	return []string{language}
+}
 
 // goVersion is what a new Go module asks for: what memhost itself does.
 const goVersion = "1.26.0"
@@ -50,6 +60,8 @@ type Options struct {
 // values are what the templates can say.
 type values struct {
 	Name, Version, Checkout, GoVersion string
+	// ABI is the manifest's.
+	ABI string
 	// ScopeID is the name as it stands in a native id.
 	ScopeID string
 }
@@ -117,24 +129,31 @@ func Render(o Options) ([]File, error) {
 	if err := check(o); err != nil {
 		return nil, err
 	}
-	v := values{Name: o.Name, Version: o.Version, GoVersion: goVersion, ScopeID: scopeID(o.Name)}
+	v := values{Name: o.Name, Version: o.Version, GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
 	if o.Checkout != "" {
 		v.Checkout, v.Version = quotePath(o.Checkout), "v0.0.0"
 	}
-	root := path.Join("templates", o.Language)
-	var files []File
-	err := fs.WalkDir(templates, root, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := render(at, v)
-		files = append(files, File{fileName(strings.TrimPrefix(at, root+"/")), text})
-		return err
-	})
-	if err != nil {
-		return nil, abi.WrapError(abi.CodeInternal, "templates of "+o.Language+": "+err.Error(), err)
+	if o.Language != Go {
+		v.ABI = abi.ABIExtism
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	texts := map[string][]byte{}
+	for _, layer := range layers(o.Language) {
+		root := path.Join("templates", layer)
+		err := fs.WalkDir(templates, root, func(at string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			texts[fileName(strings.TrimPrefix(at, root+"/"))], err = render(at, v)
+			return err
+		})
+		if err != nil {
+			return nil, abi.WrapError(abi.CodeInternal, "templates of "+o.Language+": "+err.Error(), err)
+		}
+	}
+	var files []File
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		files = append(files, File{name, texts[name]})
+	}
 	return files, nil
 }
 
