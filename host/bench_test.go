@@ -167,7 +167,7 @@ func BenchmarkInstantiate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_ = in.module.Close(context.Background())
+		in.close()
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *Provider) enter(ctx context.Context, c *call, envelope *abi.Envelope, o
 	c.ctx = ctx
 	envelope.DeadlineMS = c.remaining().Milliseconds()
 	c.tape = p.host.tape.enter(c, envelope, cancel)
-	answer, isError, err := in.run(callContext{ctx, c}, c, envelope)
+	answer, isError, err := in.run(callContext{ctx, c}, envelope)
 	c.guest = time.Since(began) - c.queued
 	defer p.pool.give(in, err != nil)
 	defer accountOf(ctx).add(c)

@@ -83,7 +83,13 @@ func valueTypes(types []wasmbin.ValueType) []api.ValueType {
 }
 
 // guestMemory reads and writes a guest's linear memory. A range outside of it is a breach of the ABI and traps the guest.
-type guestMemory struct{ api.Memory }
+type guestMemory struct{ linear }
+
+// linear is memory by address: a module's own, or Extism's blocks.
+type linear interface {
+	Read(ptr, n uint32) ([]byte, bool)
+	Size() uint32
+}
 
 // abiBreach is the panic that turns into a trap.
 type abiBreach struct{ message string }

@@ -12,7 +12,6 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/schema"
 	"github.com/memhost/memhost/internal/wasmbin"
-	"github.com/tetratelabs/wazero"
 )
 
 // Module is a checked and compiled plugin. What it may do was read off its bytes before any of its code ran.
@@ -33,9 +32,8 @@ type Module struct {
 	// Customs are its custom sections' sizes in bytes by name.
 	Customs map[string]int
 
-	schema   *schema.Schema
-	engine   *engine
-	compiled wazero.CompiledModule
+	schema  *schema.Schema
+	program program
 }
 
 // Load checks a module and compiles it.
@@ -52,26 +50,33 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 
 // compile makes an inspected module ready to be instantiated.
 func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) error {
-	m.engine = h.engine
-	prepared, err := m.engine.prepare(m.SHA256, wasm)
+	e := h.engine
+	prepared, err := e.prepare(m.SHA256, wasm)
 	if err != nil {
 		m.Warnings = []string{notMetered(err)}
 		h.logger.Warn(m.Warnings[0], "module", m.name())
-		if m.engine, err = h.slowEngine(ctx); err != nil {
+		if e, err = h.slowEngine(ctx); err != nil {
 			return err
 		}
 		prepared = wasm
 	}
-	m.Engine = m.engine.name()
-	if m.compiled, err = m.engine.runtime.CompileModule(ctx, prepared); err != nil {
-		var disk *fs.PathError
-		if errors.As(err, &disk) {
-			return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", h.options.CacheDir, err), err).
-				WithHint("make room there, or name another folder")
-		}
-		return badModule(m.name(), "does not compile: %v", err)
+	m.Engine = e.name()
+	compiled, err := e.runtime.CompileModule(ctx, prepared)
+	if err != nil {
+		return h.notCompiled(m, err)
 	}
+	m.program = &mh1Program{engine: e, compiled: compiled}
 	return nil
+}
+
+// notCompiled is the error of a module that the engine does not take, or of a cache that cannot be used.
+func (h *Host) notCompiled(m *Module, err error) error {
+	var disk *fs.PathError
+	if errors.As(err, &disk) {
+		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", h.options.CacheDir, err), err).
+			WithHint("make room there, or name another folder")
+	}
+	return badModule(m.name(), "does not compile: %v", err)
 }
 
 // Inspect is Load without compiling: what can be told of a module by reading it. limits' zero value means the defaults.

@@ -9,65 +9,24 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// instance is one instantiation of a module. It runs one call at a time.
+// instance is one guest with what the host keeps beside it.
 type instance struct {
-	module    api.Module
-	memory    api.Memory
-	buffer    api.Function
-	functions map[string]api.Function
-	output    *tail
-	stack     [1]uint64
-	envelope  []byte
-	limits    *Limits
-	name      string
+	guest
+	output   *tail
+	envelope []byte
 }
 
 // run enters the guest once. The answer is the guest's own memory.
-func (in *instance) run(ctx context.Context, c *call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
+func (in *instance) run(ctx callContext, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
 	in.output.reset()
 	in.envelope = abi.AppendJSON(in.envelope[:0], envelope)
-	n := uint64(len(in.envelope))
-	if int64(n) > in.limits.RequestBytes {
-		return nil, false, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the request has %d bytes, the limit is %d", n, in.limits.RequestBytes))
+	if n, limit := int64(len(in.envelope)), ctx.call.provider.limits.RequestBytes; n > limit {
+		return nil, false, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the request has %d bytes, the limit is %d", n, limit))
 	}
-	in.stack[0] = n
-	if err := in.buffer.CallWithStack(ctx, in.stack[:]); err != nil {
-		return nil, false, err
-	}
-	if ptr := uint32(in.stack[0]); ptr == 0 || !in.memory.Write(ptr, in.envelope) {
-		return nil, false, abiBreach{fmt.Sprintf("%s(%d) gave %#x, which has no room for it in the memory of %d bytes", abi.BufferExport, n, ptr, in.memory.Size())}
-	}
-	in.stack[0] = n
-	if err := in.function(c.op).CallWithStack(ctx, in.stack[:]); err != nil {
-		return nil, false, err
-	}
-	if in.stack[0] == 0 {
-		return nil, false, abiBreach{"answered zero"}
-	}
-	ptr, length, isError := abi.Unpack(in.stack[0])
-	if int64(length) > in.limits.ResponseBytes {
-		return nil, false, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("plugin %s answered %s with %d bytes, the limit is %d", in.name, c.op, length, in.limits.ResponseBytes)).
-			WithHint("ask for less (budget.max_tokens, max_items), or raise limits.response_bytes")
-	}
-	answer, ok := in.memory.Read(ptr, length)
-	if !ok || length == 0 {
-		return nil, false, abiBreach{fmt.Sprintf("answered %d bytes at %#x, outside the memory of %d bytes", length, ptr, in.memory.Size())}
-	}
-	return answer, isError, nil
-}
-
-// function finds an operation. Each costs a stack of 10 KiB, so an instance has those that it was asked for.
-func (in *instance) function(op string) api.Function {
-	f, ok := in.functions[op]
-	if !ok {
-		f = in.module.ExportedFunction(op)
-		in.functions[op] = f
-	}
-	return f
+	return in.enter(ctx, in.envelope)
 }
 
 // said is the end of what the guest printed during the last call: a panic's text.
@@ -76,7 +35,6 @@ func (in *instance) said() string { return in.output.String() }
 // pool keeps the instances of a provider: at most size, each used by one call at a time.
 type pool struct {
 	provider *Provider
-	compiled wazero.CompiledModule
 	seats    chan struct{} // one token per instance that may be in use
 
 	waiting atomic.Int64
@@ -87,8 +45,8 @@ type pool struct {
 	idle []*instance // the last used on top, since its memory is warm
 }
 
-func newPool(p *Provider, compiled wazero.CompiledModule) *pool {
-	return &pool{provider: p, compiled: compiled, seats: make(chan struct{}, p.limits.Pool)}
+func newPool(p *Provider) *pool {
+	return &pool{provider: p, seats: make(chan struct{}, p.limits.Pool)}
 }
 
 // take waits for a seat until ctx ends and hands out an idle instance or a new one.
@@ -134,9 +92,9 @@ func (l *pool) queue(ctx context.Context) error {
 
 // give returns an instance. A broken one, or one that grew beyond the high-water mark, is thrown away.
 func (l *pool) give(in *instance, broken bool) {
-	if broken || int64(in.memory.Size()) > l.provider.limits.HighWaterBytes {
+	if broken || in.memoryBytes() > l.provider.limits.HighWaterBytes {
 		l.dropped.Add(1)
-		_ = in.module.Close(context.Background())
+		in.close()
 	} else {
 		if cap(in.envelope) > maxKeptBuffer {
 			in.envelope = nil
@@ -160,31 +118,32 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 	defer cancel()
 	c.ctx = ctx
 	output := new(tail)
-	// Its own clocks and randomness; no files, no arguments, no environment. Anonymous, so that several live side by side.
-	config := wazero.NewModuleConfig().WithName("").WithStdout(output).WithStderr(output).
-		WithSysWalltime().WithSysNanotime().WithRandSource(randomness{}).WithStartFunctions(abi.InitExport)
+	// Its own clocks and randomness; no files, no arguments, no environment.
+	config := wazero.NewModuleConfig().WithStdout(output).WithStderr(output).WithSysWalltime().WithSysNanotime().WithRandSource(randomness{})
 	if t := p.host.tape; t != nil {
 		config = config.WithWalltime(t.walltime, sys.ClockResolution(tick)).WithNanotime(t.nanotime, sys.ClockResolution(tick)).WithRandSource(t)
 	}
-	module, err := p.module.engine.runtime.InstantiateModule(callContext{ctx, c}, l.compiled, config)
+	g, err := p.module.program.instantiate(callContext{ctx, c}, config)
 	if err != nil {
 		err = p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
 	}
 	if err = c.tape.leave(c, nil, false, err); err != nil {
+		if g != nil {
+			g.close()
+		}
 		return nil, err
 	}
-	in := &instance{module: module, memory: module.Memory(), buffer: module.ExportedFunction(abi.BufferExport),
-		functions: map[string]api.Function{}, output: output, limits: &p.limits, name: p.name}
+	in := &instance{guest: g, output: output}
 	l.made.Add(1)
 	return in, nil
 }
 
 // close throws away every idle instance. The caller has seen to it that none is in use.
-func (l *pool) close(ctx context.Context) {
+func (l *pool) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, in := range l.idle {
-		_ = in.module.Close(ctx)
+		in.close()
 	}
 	l.idle = nil
 }

@@ -79,7 +79,7 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	}
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
-	p.pool = newPool(p, module.compiled)
+	p.pool = newPool(p)
 	return p, h.tape.load(p)
 }
 
@@ -194,11 +194,11 @@ func (p *Provider) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name, p.inFlight.Load()), context.Cause(ctx))
 	}
-	p.pool.close(ctx)
+	p.pool.close()
 	for _, o := range p.origins {
 		o.close(ctx)
 	}
-	return p.module.compiled.Close(ctx)
+	return p.module.program.close(ctx)
 }
 
 // has tells whether the provider has an operation: the module exports it, and the configuration has what it requires.

@@ -261,7 +261,7 @@ func (p *player) open(ctx context.Context) error {
 	}
 	next, err := h.configure(module, config)
 	if err != nil {
-		_ = module.compiled.Close(ctx)
+		_ = module.program.close(ctx)
 		e := *abi.AsError(err)
 		e.Message = fmt.Sprintf("module %s %s cannot take the place of %s %s in this cassette: %s", module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
 		return &e

@@ -123,7 +123,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		return nil, nil, err
 	}
 	if p, err = h.configure(module, config); err != nil {
-		_ = module.compiled.Close(ctx)
+		_ = module.program.close(ctx)
 		return nil, nil, err
 	}
 	defer func() {
