@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
@@ -23,7 +24,7 @@ type neverInterrupt struct{}
 
 func (neverInterrupt) name() string                                          { return "wazero, never interrupted" }
 func (neverInterrupt) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
-func (neverInterrupt) open(context.Context, wazero.Runtime) error            { return nil }
+func (neverInterrupt) more() api.GoFunc                                      { return nil }
 func (neverInterrupt) prepare(_ string, wasm []byte) ([]byte, error)         { return wasm, nil }
 
 // openWith is a host with a way of interruption of the caller's choice.

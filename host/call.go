@@ -28,6 +28,7 @@ type call struct {
 	landed       landing
 
 	ctx        context.Context
+	blocks     *blocks  // of an Extism module: the memory that it shares with the host
 	pending    [][]byte // result of the last host call, not pulled yet
 	headBuffer []byte
 	io         []abi.IO

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	counters map[string]tokens.Counter
+	extism   map[*extismProgram]bool // each has a runtime of its own
 
 	sweepMu sync.Mutex
 	sweptTo []byte // where the next write goes on looking for old receipts
@@ -64,7 +66,7 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 		o.Now = time.Now
 	}
 	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now,
-		counters: map[string]tokens.Counter{}, scopes: map[scopeKey]*scopeState{}}
+		counters: map[string]tokens.Counter{}, extism: map[*extismProgram]bool{}, scopes: map[scopeKey]*scopeState{}}
 	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
 	if err != nil {
 		return nil, stateError(err)
@@ -107,21 +109,25 @@ func (h *Host) openEngine(ctx context.Context, way interruption) (err error) {
 
 // newEngine opens a runtime. All share the cache, which keeps what was compiled for one way of interruption apart from the others.
 func (h *Host) newEngine(ctx context.Context, way interruption) (*engine, error) {
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(h.limits.MemoryBytes / pageBytes)).
-		WithCompilationCache(h.cache).WithDebugInfoEnabled(false)
-	e := &engine{interruption: way, runtime: wazero.NewRuntimeWithConfig(ctx, way.configure(config))}
+	e := &engine{interruption: way, runtime: wazero.NewRuntimeWithConfig(ctx, way.configure(h.runtimeConfig()))}
 	_, err := wasi_snapshot_preview1.Instantiate(ctx, e.runtime)
 	if err == nil {
 		err = instantiateHostModule(ctx, e.runtime)
 	}
-	if err == nil {
-		err = way.open(ctx, e.runtime)
+	if ask := way.more(); err == nil && ask != nil {
+		err = meterModule(ctx, e.runtime, ask)
 	}
 	if err != nil {
 		_ = e.runtime.Close(ctx)
 		return nil, abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
 	}
 	return e, nil
+}
+
+// runtimeConfig is what all runtimes have in common.
+func (h *Host) runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(h.limits.MemoryBytes / pageBytes)).
+		WithCompilationCache(h.cache).WithDebugInfoEnabled(false)
 }
 
 // slowEngine is for modules that the engine cannot prepare.
@@ -141,6 +147,9 @@ func (h *Host) Close(ctx context.Context) error {
 		if err != nil && first == nil {
 			first = err
 		}
+	}
+	for p := range maps.Clone(h.extism) {
+		keep(p.close(ctx))
 	}
 	for _, e := range []*engine{h.engine, h.fallback} {
 		if e != nil {

@@ -62,16 +62,28 @@ func instantiateHostModule(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder(abi.HostModule)
 	for _, f := range hostFunctions() {
 		b.NewFunctionBuilder().WithName(f.name).WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
-			c, m := callOf(ctx), guestMemory{mod.Memory()}
-			if c.tape != nil && f.name != abi.ImportPull { // what is pulled is on the tape with the call before
-				c.tape.hostCall(c, &f, m, stack)
-				return
-			}
-			f.run(c, m, stack)
+			f.call(callOf(ctx), guestMemory{mod.Memory()}, stack)
 		}), valueTypes(f.params), valueTypes(f.results)).Export(f.name)
 	}
 	_, err := b.Instantiate(ctx)
 	return err
+}
+
+// call runs the function, past the tape where there is one. What is pulled is on the tape with the call before.
+func (f *hostFunction) call(c *call, m guestMemory, stack []uint64) {
+	if c.tape != nil && f.name != abi.ImportPull {
+		c.tape.hostCall(c, f, m, stack)
+		return
+	}
+	f.run(c, m, stack)
+}
+
+// isText tells whether a parameter and the one behind it are a text's address and length.
+func (f *hostFunction) isText(i int) bool {
+	if f.name == abi.ImportLog && i == 0 {
+		return false // the level
+	}
+	return f.params[i] == wasmbin.I32 && i+1 < len(f.params) && f.params[i+1] == wasmbin.I32
 }
 
 func valueTypes(types []wasmbin.ValueType) []api.ValueType {

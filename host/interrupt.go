@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/meter"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -19,8 +21,8 @@ type interruption interface {
 	name() string
 	// configure sets up a runtime of its own.
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
-	// open adds to that runtime what prepared modules import.
-	open(context.Context, wazero.Runtime) error
+	// more is the function of the host that prepared modules import, nil where they import none.
+	more() api.GoFunc
 	// prepare may rewrite a module that was validated and hashed. An error says that it cannot.
 	prepare(sha256 string, wasm []byte) ([]byte, error)
 }
@@ -37,7 +39,7 @@ func (contextCheck) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig {
 	return c.WithCloseOnContextDone(true)
 }
 
-func (contextCheck) open(context.Context, wazero.Runtime) error { return nil }
+func (contextCheck) more() api.GoFunc { return nil }
 
 func (contextCheck) prepare(_ string, wasm []byte) ([]byte, error) { return wasm, nil }
 
@@ -59,11 +61,7 @@ func (*metered) name() string { return "wazero, metered" }
 
 func (*metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
 
-func (*metered) open(ctx context.Context, r wazero.Runtime) error {
-	_, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().
-		WithGoFunction(api.GoFunc(more), nil, []api.ValueType{api.ValueTypeI64}).Export(meter.Function).Instantiate(ctx)
-	return err
-}
+func (*metered) more() api.GoFunc { return more }
 
 func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
 	m.mu.Lock()
@@ -123,16 +121,27 @@ type engine struct {
 	runtime wazero.Runtime
 }
 
+// meterModule makes what metered modules import available to every guest of the runtime.
+func meterModule(ctx context.Context, r wazero.Runtime, ask api.GoFunc) error {
+	_, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().
+		WithGoFunction(ask, nil, []api.ValueType{api.ValueTypeI64}).Export(meter.Function).Instantiate(ctx)
+	return err
+}
+
 // warnUnmetered says that a module runs slowly.
 const warnUnmetered = "not_metered: "
 
 // EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
-	quick := newMetered()
-	if _, err := quick.prepare(m.SHA256, wasm); err != nil {
-		return contextCheck{}.name(), []string{notMetered(err)}
+	prepare, engine := interruption.prepare, interruption.name
+	if m.Manifest.ABI == abi.ABIExtism {
+		prepare, engine = prepareExtism, extismName
 	}
-	return quick.name(), nil
+	quick := newMetered()
+	if _, err := prepare(quick, m.SHA256, wasm); err != nil {
+		return engine(contextCheck{}), append(slices.Clone(m.Warnings), notMetered(err))
+	}
+	return engine(quick), m.Warnings
 }
 
 func notMetered(err error) string {

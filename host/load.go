@@ -22,7 +22,7 @@ type Module struct {
 	SHA256 string
 	// Bytes is their number.
 	Bytes int64
-	// Engine names how the module is run and interrupted; Warnings say what is to be known about that. Both are empty until it is loaded: see EngineOf.
+	// Engine names how the module is run and interrupted, Warnings say what is to be known about that. Before it is loaded, EngineOf tells both.
 	Engine   string
 	Warnings []string
 	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
@@ -50,6 +50,9 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 
 // compile makes an inspected module ready to be instantiated.
 func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) error {
+	if m.Manifest.ABI == abi.ABIExtism {
+		return h.compileExtism(ctx, m, wasm)
+	}
 	e := h.engine
 	prepared, err := e.prepare(m.SHA256, wasm)
 	if err != nil {
@@ -103,7 +106,11 @@ func inspect(wasm []byte, limits Limits) (*Module, error) {
 		return nil, err
 	}
 	// 3. Version, 4. exports, 5. imports, 6. memory.
-	for _, check := range []func(*wasmbin.Module) error{m.checkMarker, m.checkExports, m.checkImports} {
+	checks := []func(*wasmbin.Module) error{m.checkMarker, m.checkExports, m.checkImports}
+	if isExtism(parsed) {
+		checks = []func(*wasmbin.Module) error{m.checkExtismMarker, m.checkExtismExports, m.checkExtismImports}
+	}
+	for _, check := range checks {
 		if err := check(parsed); err != nil {
 			return nil, err
 		}
@@ -195,12 +202,18 @@ var (
 
 func (m *Module) checkMarker(parsed *wasmbin.Module) error {
 	if e, ok := parsed.Export(abi.Marker); ok && e.Kind == wasmbin.KindFunc {
+		if m.Manifest.ABI != abi.ABIMemhost {
+			return badModule(m.name(), "exports %s, but its manifest says abi %q", abi.Marker, m.Manifest.ABI)
+		}
 		return nil
 	}
 	for _, e := range parsed.Exports {
 		if len(e.Name) > 7 && e.Name[:7] == "mh_abi_" {
 			return badModule(m.name(), "speaks another version of the ABI: it exports %s, this host wants %s", e.Name, abi.Marker)
 		}
+	}
+	if m.Manifest.ABI == abi.ABIExtism {
+		return badModule(m.name(), "says abi %q in its manifest, but imports nothing from %s", abi.ABIExtism, extismEnv)
 	}
 	return badModule(m.name(), "is no memhost plugin: it has no export %s", abi.Marker)
 }
@@ -293,9 +306,6 @@ func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 
 // checkManifestHolds looks for claims of the manifest that the module's own sections refute.
 func (m *Module) checkManifestHolds() error {
-	if m.Manifest.ABI != abi.ABIMemhost {
-		return badModule(m.name(), "exports %s, but its manifest says abi %q", abi.Marker, m.Manifest.ABI)
-	}
 	for i, b := range m.Manifest.Background {
 		if !slices.Contains(m.Exports, b.Export) {
 			return badModule(m.name(), "has no export %s, which its manifest names in background[%d]", b.Export, i)

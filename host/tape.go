@@ -242,12 +242,8 @@ func (e *entryTape) hostCall(c *call, f *hostFunction, m guestMemory, stack []ui
 // arguments takes a host call's arguments apart: texts, by address and length, and numbers. A range outside of the memory traps, as in the call itself.
 func (f *hostFunction) arguments(m guestMemory, stack []uint64) (texts [][]byte, numbers []int64) {
 	for i := 0; i < len(f.params); i++ {
-		text := f.params[i] == wasmbin.I32 && i+1 < len(f.params) && f.params[i+1] == wasmbin.I32
-		if f.name == abi.ImportLog && i == 0 {
-			text = false // the level
-		}
 		switch {
-		case text:
+		case f.isText(i):
 			texts = append(texts, append([]byte{}, m.view(stack[i], stack[i+1])...))
 			i++
 		case f.params[i] == wasmbin.I32:
