@@ -42,7 +42,13 @@ func (a *app) newPlugin(name string, f *newFlags) error {
 		return abi.NewError(abi.CodeConflict, "a provider called "+name+" is built in").WithHint("take another name, for example my_" + name)
 	}
 	var err error
-	if o.Version, o.Checkout, err = a.memhostFor(f.memhost); err != nil {
+	switch {
+	case f.lang != newplugin.AssemblyScript:
+		o.Version, o.Checkout, err = a.memhostFor(f.memhost)
+	case f.memhost != "":
+		err = usageError("--memhost: a plugin in AssemblyScript is built without memhost's sources", "leave --memhost out")
+	}
+	if err != nil {
 		return err
 	}
 	dir := f.dir

@@ -29,17 +29,19 @@ var templates embed.FS
 const (
 	Go       = "go"
 	GoExtism = "go-extism" // Go, as a module for Extism
+
+	AssemblyScript = "assemblyscript" // for Extism
 )
 
 // Languages lists them, the default one first.
-func Languages() []string { return []string{Go, GoExtism} }
+func Languages() []string { return []string{Go, GoExtism, AssemblyScript} }
 
 // layers are a language's folders of templates, a later one over an earlier one.
 func layers(language string) []string {
 	if language == GoExtism {
-		return []string{Go, GoExtism}
+		return []string{"common", Go, GoExtism}
 	}
-	return []string{language}
+	return []string{"common", language}
 }
 
 // goVersion is what a new Go module asks for: what memhost itself does.
@@ -212,4 +214,9 @@ func quotePath(p string) string {
 }
 
 // NextStep is the command that comes first in a new plugin's folder.
-func NextStep(language string) string { return "go mod tidy && make test" }
+func NextStep(language string) string {
+	if language == AssemblyScript {
+		return "npm test"
+	}
+	return "go mod tidy && make test"
+}
