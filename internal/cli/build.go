@@ -18,7 +18,9 @@ or FOLDER/NAME.wasm, only if it passes; NAME is the manifest's.
 A Go plugin is compiled with the TinyGo that memhost's own modules are built with. The first build makes it, in a folder of your cache: on Debian 12,
 linux/amd64, where it also installs the packages that are missing if it runs as root. Elsewhere TINYGO=PATH names a TinyGo of yours.
 
---compiler go compiles with the Go on the PATH instead: nothing has to be made, and the module is some ten times as large. That is for trying out.`
+--compiler go compiles with the Go on the PATH instead: nothing has to be made, and the module is some ten times as large. That is for trying out.
+
+A plugin in AssemblyScript is compiled with what its package-lock.json pins, which npm installs in a folder of your cache, not in yours.`
 
 // The compilers of a Go plugin.
 const (

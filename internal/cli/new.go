@@ -41,8 +41,9 @@ func (a *app) newPlugin(name string, f *newFlags) error {
 	if i := slices.IndexFunc(a.knownProviders(), func(p config.Provider) bool { return p.Name == name }); i >= 0 {
 		return abi.NewError(abi.CodeConflict, "a provider called "+name+" is built in").WithHint("take another name, for example my_" + name)
 	}
-	var err error
+	err := newplugin.Check(o)
 	switch {
+	case err != nil:
 	case f.lang != newplugin.AssemblyScript:
 		o.Version, o.Checkout, err = a.memhostFor(f.memhost)
 	case f.memhost != "":

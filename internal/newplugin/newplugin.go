@@ -128,7 +128,7 @@ type File struct {
 //
 // Errors: invalid_argument for a name or a language that is none.
 func Render(o Options) ([]File, error) {
-	if err := check(o); err != nil {
+	if err := Check(o); err != nil {
 		return nil, err
 	}
 	v := values{Name: o.Name, Version: o.Version, GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
@@ -159,7 +159,10 @@ func Render(o Options) ([]File, error) {
 	return files, nil
 }
 
-func check(o Options) error {
+// Check looks at name and language.
+//
+// Errors: invalid_argument for one that is none.
+func Check(o Options) error {
 	manifest := abi.ModuleManifest{Manifest: abi.ManifestVersion, Name: o.Name, Version: "0", ABI: abi.ABIMemhost, ConfigSchema: abi.Raw("{}"),
 		Providers: []abi.ProviderDecl{{Name: o.Name, Kind: abi.KindArchitecture}}}
 	if err := manifest.Validate(); err != nil {

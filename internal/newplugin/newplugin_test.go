@@ -1,6 +1,7 @@
 package newplugin_test
 
 import (
+	"encoding/json"
 	"go/format"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 					assert.NotContains(t, f.Name, ".tmpl")
 					assert.NotContains(t, string(f.Text), "«", f.Name)
 					assert.True(t, strings.HasSuffix(string(f.Text), "\n") && !strings.HasSuffix(string(f.Text), "\n\n"), "%s ends with one line end", f.Name)
+					if strings.HasSuffix(f.Name, ".json") {
+						assert.True(t, json.Valid(f.Text), f.Name)
+					}
 					if strings.HasSuffix(f.Name, ".go") {
 						formatted, err := format.Source(f.Text)
 						require.NoError(t, err, f.Name)
@@ -40,6 +44,7 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, name, manifest.Name)
 				assert.Equal(t, name, manifest.Providers[0].Name)
+				assert.Equal(t, map[string]string{newplugin.Go: abi.ABIMemhost, newplugin.GoExtism: abi.ABIExtism, newplugin.AssemblyScript: abi.ABIExtism}[language], manifest.ABI)
 			})
 		}
 	}
