@@ -142,7 +142,7 @@ func BenchmarkLoad(b *testing.B) {
 			h, err := New(ctx, Options{DataDir: filepath.Join(b.TempDir(), fmt.Sprint(i)), CacheDir: cache(i)})
 			require.NoError(b, err)
 			b.StartTimer()
-			_, err = h.Load(ctx, testguest.Probe())
+			_, err = h.Load(ctx, probeModule)
 			b.StopTimer()
 			require.NoError(b, err)
 			require.NoError(b, h.Close(ctx))

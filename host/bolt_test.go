@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/bolt"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -67,7 +66,7 @@ func failing(code, message string) bolt.Statement {
 
 // graphConfig is a probe with a database and its password.
 func graphConfig(url string) ProviderConfig {
-	return ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
+	return ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
 		Secrets: map[string]Secret{"P": {Value: func() (string, error) { return testSecret, nil }, Origin: url}}}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -146,7 +145,7 @@ func TestCallersBeyondThePoolWaitAndBeyondTheLimitAreTurnedAway(t *testing.T) {
 }
 
 func TestGuestSeesConfigurationWithoutSecrets(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(`{"url":"http://127.0.0.1:1","api_key":{"secret":"K"}}`),
+	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(`{"url":"http://127.0.0.1:1","api_key":{"secret":"K"}}`),
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return "top-secret-value", nil }, Origin: "http://127.0.0.1:1"}}})
 	said := retrieved(t, s, "config")[0]
 	assert.Contains(t, said, `"config":{"api_key":{"secret":"K"},"health":"ok","note":"","url":"http://127.0.0.1:1"}`, "defaults are laid under it")

@@ -15,7 +15,6 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -178,7 +177,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close(ctx)) }()
 	if !canFind {

@@ -172,8 +172,8 @@ func (g *extismGuest) enter(ctx callContext, request []byte) (answer []byte, isE
 		e := c.provider.breach(c.op, fmt.Sprintf("returned %d and said: %s", int32(code), said)).WithReason("untyped").
 			WithHint("an error is an error object of the contract, as JSON: see docs/extism.md")
 		return abi.Marshal(e), true, nil
-	case !isError && !b.answered:
-		return nil, false, abiBreach{"returned 0 and set no output"}
+	case out.size == 0:
+		return nil, false, abiBreach{"answered zero bytes of output"}
 	}
 	return answer, isError, nil
 }

@@ -19,7 +19,6 @@ type blocks struct {
 
 	input           block
 	output, failure block
-	answered        bool
 	// asked is the first power that the guest asked for and no plugin has.
 	asked string
 }
@@ -119,7 +118,7 @@ func (b *blocks) block(start uint64) block {
 	}
 	i, ok := b.find(start)
 	if !ok {
-		panic(abiBreach{fmt.Sprintf("a host call got the pointer %#x, which is no block of Extism's memory", start)})
+		panic(abiBreach{fmt.Sprintf("host call with the pointer %#x, outside the memory: Extism knows no block there", start)})
 	}
 	return b.list[i]
 }
@@ -139,7 +138,7 @@ func (b *blocks) put(text []byte) uint64 {
 // span checks a range that the guest named.
 func (b *blocks) span(start, n uint64) []byte {
 	if start > uint64(len(b.data)) || n > uint64(len(b.data))-start {
-		panic(abiBreach{fmt.Sprintf("%d bytes at %#x lie outside of Extism's memory of %d bytes", n, start, len(b.data))})
+		panic(abiBreach{fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start, len(b.data))})
 	}
 	return b.data[start : start+n]
 }
@@ -152,7 +151,7 @@ func (b *blocks) store64(at uint64, v uint64) { binary.LittleEndian.PutUint64(b.
 // inputAt is a place in the input, by its distance from the beginning.
 func (b *blocks) inputAt(at, n uint64) uint64 {
 	if room := (b.input.size + 7) &^ 7; at > room || n > room-at {
-		panic(abiBreach{fmt.Sprintf("%d bytes at %d lie outside of the input of %d bytes", n, at, b.input.size)})
+		panic(abiBreach{fmt.Sprintf("%d bytes at %d, outside the input of %d bytes", n, at, b.input.size)})
 	}
 	return b.input.start + at
 }

@@ -50,7 +50,7 @@ func envFunctions() map[string]envFunction {
 		"input_load_u64": {types(i64), types(i64), func(_ *call, b *blocks, stack []uint64) { stack[0] = b.load64(b.inputAt(stack[0], 8)) }},
 		"output_set": {types(i64, i64), nil, func(_ *call, b *blocks, stack []uint64) {
 			b.span(stack[0], stack[1])
-			b.output, b.answered = block{start: stack[0], size: stack[1]}, true
+			b.output = block{start: stack[0], size: stack[1]}
 		}},
 		"error_set":  {types(i64), nil, func(_ *call, b *blocks, stack []uint64) { b.failure = b.block(stack[0]) }},
 		"config_get": {types(i64), types(i64), func(c *call, b *blocks, stack []uint64) { stack[0] = b.put(c.setting(b.text(stack[0]))) }},
@@ -62,6 +62,15 @@ func envFunctions() map[string]envFunction {
 		"var_get":          {types(i64), types(i64), switchedOff("var_get", "variables last as long as an instance and know no scope; use state: state_get of extism:host/user")},
 		"var_set":          {types(i64, i64), nil, switchedOff("var_set", "variables last as long as an instance and know no scope; use state: state_put of extism:host/user")},
 	}
+}
+
+// quickImport tells the imports that only move some bytes: PDKs call one for every 8 bytes of a text.
+func quickImport(module, name string) bool {
+	switch name {
+	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length", "input_offset", "length", "length_unsafe":
+		return module == extismOurs
+	}
+	return false
 }
 
 // offHere are the functions that a module may import and not call.

@@ -57,8 +57,11 @@ func openSlot(t testing.TB, h *Host, c ProviderConfig) *Slot {
 	return s
 }
 
+// probeModule is the guest that most tests use: TestAnExtismModuleKeepsEveryPromise puts another one in its place.
+var probeModule = testguest.Probe()
+
 func probeConfig(block string) ProviderConfig {
-	return ProviderConfig{Name: "probe", Module: testguest.Probe(), Source: "builtin", Block: abi.Raw(block)}
+	return ProviderConfig{Name: "probe", Module: probeModule, Source: "builtin", Block: abi.Raw(block)}
 }
 
 // probeSlot is a slot with the probe behind it, on a host of its own.

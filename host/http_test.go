@@ -16,7 +16,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -60,7 +59,7 @@ func backend(t testing.TB) (*httptest.Server, *atomic.Int64) {
 // netSlot is a probe with an origin and a secret.
 func netSlot(t testing.TB, url string, o Options) *Slot {
 	t.Helper()
-	return openSlot(t, open(t, o), ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, url)),
+	return openSlot(t, open(t, o), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, url)),
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: url}}})
 }
 
@@ -109,7 +108,7 @@ func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 
 func TestSecretIsBoundToItsOrigin(t *testing.T) {
 	h := open(t, Options{})
-	_, err := h.Open(context.Background(), ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(`{"url":"http://127.0.0.1:9","api_key":{"secret":"K"}}`),
+	_, err := h.Open(context.Background(), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(`{"url":"http://127.0.0.1:9","api_key":{"secret":"K"}}`),
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: "http://127.0.0.1:10"}}})
 	e := requireCode(t, err, abi.CodeInvalidArgument, "bound to http://127.0.0.1:10")
 	assert.NotContains(t, e.Error(), testSecret)

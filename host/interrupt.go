@@ -69,7 +69,7 @@ func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
 	if b, ok := m.rewritten[sha256]; ok {
 		return b, nil
 	}
-	b, err := meter.Rewrite(wasm)
+	b, err := meter.RewriteWith(wasm, quickImport)
 	if err != nil {
 		return nil, err
 	}

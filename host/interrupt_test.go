@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/internal/wasmbin"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,16 +42,16 @@ func TestGuestsAreMetered(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "wazero, metered", m.Engine)
 	assert.Empty(t, m.Health.Warnings)
-	module, err := Inspect(testguest.Probe(), Limits{})
+	module, err := Inspect(probeModule, Limits{})
 	require.NoError(t, err)
-	engine, warnings := EngineOf(module, testguest.Probe())
+	engine, warnings := EngineOf(module, probeModule)
 	assert.Equal(t, m.Engine, engine)
 	assert.Empty(t, warnings)
 	assert.Equal(t, m.Module.SHA256, module.SHA256, "the hash is of the module as it was given")
 }
 
 func TestModuleThatCannotBeMeteredFallsBackAndSaysSo(t *testing.T) {
-	wasm := beyondTheMeter(t, testguest.Probe())
+	wasm := beyondTheMeter(t, probeModule)
 	h := open(t, Options{})
 	s := openSlot(t, h, ProviderConfig{Name: "probe", Module: wasm, Source: "builtin", Block: abi.Raw(`{}`)})
 	m, err := s.Manifest(context.Background())

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,7 +35,7 @@ func writer(work string) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: testguest.Probe(), Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	if err != nil {
 		return err
 	}

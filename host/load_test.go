@@ -134,7 +134,7 @@ func (m *handMade) bytes(t testing.TB) []byte {
 
 func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 	i32, i64 := []wasmbin.ValueType{wasmbin.I32}, []wasmbin.ValueType{wasmbin.I64}
-	probe := testguest.Probe()
+	probe := probeModule
 	for _, c := range []struct {
 		name string
 		wasm []byte
@@ -185,9 +185,9 @@ func TestBadModuleLeavesTheSlotUnharmed(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	for name, c := range map[string]ProviderConfig{
 		"no wasm":       {Name: "probe", Module: []byte("no")},
-		"no provider":   {Name: "prob", Module: testguest.Probe()},
-		"wrong block":   {Name: "probe", Module: testguest.Probe(), Block: abi.Raw(`{"urll":"x"}`)},
-		"wrong word":    {Name: "probe", Word: "backend", Module: testguest.Probe()},
+		"no provider":   {Name: "prob", Module: probeModule},
+		"wrong block":   {Name: "probe", Module: probeModule, Block: abi.Raw(`{"urll":"x"}`)},
+		"wrong word":    {Name: "probe", Word: "backend", Module: probeModule},
 		"traps at once": {Name: "hand", Module: goodModule().bytes(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestBadModuleLeavesTheSlotUnharmed(t *testing.T) {
 }
 
 func TestInspectReadsPowersOffTheImportSection(t *testing.T) {
-	m, err := Inspect(testguest.Probe(), Limits{})
+	m, err := Inspect(probeModule, Limits{})
 	require.NoError(t, err)
 	assert.Contains(t, m.Powers, abi.ImportHTTPSend)
 	assert.Contains(t, m.Exports, abi.OpNativeMutation)
@@ -226,7 +226,7 @@ func TestConfigBlockIsValidatedWithTheNearestKey(t *testing.T) {
 }
 
 func TestPresetOfAProviderIsLaidUnderTheBlock(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe_backend", Module: testguest.Probe(), Block: abi.Raw(`{"health":"degraded"}`)})
+	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe_backend", Module: probeModule, Block: abi.Raw(`{"health":"degraded"}`)})
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"health":"degraded","note":"preset"}`, string(m.Config))

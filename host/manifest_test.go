@@ -32,7 +32,7 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	m = ok[*abi.RunManifest](t)(s.Manifest(ctx))
 	require.EqualValues(t, 2, m.Scopes[1].Generation)
 	require.Empty(t, m.Scopes[1].NativeScope, "the new generation has not been set up")
-	_, err = s.Swap(ctx, ProviderConfig{Name: "probe_backend", Module: testguest.Probe()})
+	_, err = s.Swap(ctx, ProviderConfig{Name: "probe_backend", Module: probeModule})
 	require.NoError(t, err)
 	require.Empty(t, ok[*abi.RunManifest](t)(s.Manifest(ctx)).Scopes, "another provider's scopes are not this one's")
 }
@@ -47,7 +47,7 @@ func TestFeedbackIsOffUnlessConfigured(t *testing.T) {
 
 func TestVerifyManifest(t *testing.T) {
 	ctx := context.Background()
-	module, err := Inspect(testguest.Probe(), Limits{})
+	module, err := Inspect(probeModule, Limits{})
 	require.NoError(t, err)
 	config := probeConfig(`{"note": "n"}`)
 	m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), config).Manifest(ctx))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
 )
@@ -145,7 +144,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			requireCode(t, err, abi.CodeUnsupported)
 		})
 		b.Close()
-		r := requireSame(t, path, testguest.Probe(), 23)
+		r := requireSame(t, path, probeModule, 23)
 		require.Greater(t, r.Calls, int64(25))
 	})
 	t.Run("a guest that was stopped while it waited, and one that span", func(t *testing.T) {
@@ -172,7 +171,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			requireCode(t, err, abi.CodeTimeout)
 			require.Equal(t, []string{"fine"}, told(t, s, "e3", "echo fine"))
 		})
-		requireSame(t, path, testguest.Probe(), 5)
+		requireSame(t, path, probeModule, 5)
 	})
 	blocks := map[string]string{"static_profile": `{"profiles": [{"run_id": "run", "persona_id": "persona", "text": "Likes tea."}]}`, "no_memory": `{}`, "full_history": `{}`,
 		"oracle_ipas": `{"entries": []}`}
@@ -186,7 +185,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 		})
 	}
 	t.Run("a slot that was swapped meanwhile", func(t *testing.T) {
-		modules := map[string][]byte{"probe": testguest.Probe()}
+		modules := map[string][]byte{"probe": probeModule}
 		for _, m := range plugins.Builtin() {
 			modules[m.Name] = m.Wasm
 		}
@@ -223,7 +222,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
 			require.Equal(t, []string{"absent", "run/persona//3"}, retrieved(t, s, "get k;scope"))
 		})
-		requireSame(t, path, testguest.Probe(), 6)
+		requireSame(t, path, probeModule, 6)
 	})
 }
 
@@ -293,7 +292,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 			told(t, s, "e1", "put k v;get k;tokens abc")
 			retrieved(t, s, "get k;echo bye")
 		})
-		return replayOf(t, rewritten(t, path, mend), testguest.Probe()).Difference
+		return replayOf(t, rewritten(t, path, mend), probeModule).Difference
 	}
 	for name, c := range map[string]struct {
 		mend func(*cassette.Operation)
@@ -388,7 +387,7 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Replay(context.Background(), ReplayOptions{Path: rewritten(t, path, mend), CacheDir: compiled,
-				Module: func(cassette.Load) ([]byte, error) { return testguest.Probe(), nil }})
+				Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 			if err != nil {
 				requireCode(t, err, abi.CodeInvalidArgument)
 				return
@@ -438,7 +437,7 @@ func TestVirtualTime(t *testing.T) {
 			require.True(t, at.After(last), "operation %d begins at %s, behind %s", o.N, at, last)
 			last = at
 		}
-		requireSame(t, path, testguest.Probe(), 4)
+		requireSame(t, path, probeModule, 4)
 	})
 	t.Run("equal runs with equal seeds and clocks make equal cassettes", func(t *testing.T) {
 		var sums [2][32]byte
@@ -475,7 +474,7 @@ func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
 			require.NoError(t, <-done)
 		}
 	})
-	requireSame(t, path, testguest.Probe(), 21)
+	requireSame(t, path, probeModule, 21)
 }
 
 func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
@@ -488,9 +487,9 @@ func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
 		require.Contains(t, h.Warnings[0], "cassette_broken: ")
 		s.host.tape.record.file, _ = os.Open(s.host.tape.record.file.Name()) // for the test's own close
 	})
-	_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return testguest.Probe(), nil }})
+	_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off", "after 3 operations").Reason)
-	r, err := Replay(context.Background(), ReplayOptions{Path: path, Partial: true, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return testguest.Probe(), nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Path: path, Partial: true, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.NoError(t, err)
 	require.Nil(t, r.Difference)
 	require.EqualValues(t, 3, r.Operations)

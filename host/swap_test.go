@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -80,7 +79,7 @@ func TestSwapToEqualBytesLeavesTheNewModuleWhole(t *testing.T) {
 func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	told(t, s, "e1", "append turns probe")
-	_, err := s.Swap(context.Background(), ProviderConfig{Name: "probe_backend", Module: testguest.Probe()})
+	_, err := s.Swap(context.Background(), ProviderConfig{Name: "probe_backend", Module: probeModule})
 	require.NoError(t, err)
 	assert.Equal(t, []string{""}, retrieved(t, s, "read turns"))
 	r, err := s.RecordEvent(context.Background(), event("e1", "append turns backend"))

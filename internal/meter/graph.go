@@ -29,7 +29,7 @@ type cost struct {
 	unchecked bool
 	// units are the most that are uncharged when it returns.
 	units int
-	// imported: it may be code of others, which took nobody knows how long.
+	// imported: it may be code of others, which took nobody knows how long. An import that is quick is not meant.
 	imported bool
 }
 
@@ -66,8 +66,12 @@ func (w *rewriter) reach() {
 			g.edges[from] = append(g.edges[from], int32(f))
 		}
 	}
-	for f := range w.imported {
-		g.costs[f] = cost{known: true, unchecked: true, units: importUnits, imported: true}
+	f := 0
+	for _, i := range w.parsed.Imports {
+		if i.Kind == wasmbin.KindFunc {
+			g.costs[f] = cost{known: true, unchecked: true, units: importUnits, imported: !w.quick(i.Module, i.Name)}
+			f++
+		}
 	}
 }
 

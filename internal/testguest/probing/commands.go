@@ -1,4 +1,6 @@
-package main
+// Package probing is what the guest "probe" does with the text that it gets. Two modules are made of it, each with a shell of its own: probe for mh1 and probe_extism
+// for Extism. README.md in probe lists the commands.
+package probing
 
 import (
 	"crypto/rand"
@@ -47,7 +49,7 @@ func do(c *sdk.Call, command string) (string, error) {
 			c.Log(abi.LogInfo, "line "+strconv.Itoa(i)+" of a flood")
 		}
 	case "garbage", "zero", "notjson", "wrongtype":
-		breach = name
+		Breach = name
 	case "big":
 		return strings.Repeat("x", number(word(0))), nil
 	case "grow":
@@ -83,7 +85,7 @@ func do(c *sdk.Call, command string) (string, error) {
 	case "log":
 		c.Log(abi.LogWarn, rest)
 	case "oob":
-		outside()
+		Outside()
 	case "http":
 		return call(c, words)
 	case "bolt":

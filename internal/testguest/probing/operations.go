@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"strings"
@@ -9,12 +9,18 @@ import (
 
 // Globals of the instance: what the host's pool must keep apart or throw away.
 var (
-	calls  int64
-	kept   [][]byte
-	breach string
+	calls int64
+	kept  [][]byte
 )
 
-func setUp(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+// Breach is how a command wants the shell to break the ABI, Outside how the shell gives the host a range that no memory has.
+var (
+	Breach  string
+	Outside func()
+)
+
+// SetUp notes when it was.
+func SetUp(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	if !c.ReadOnly {
 		if err := c.Put("set_up", []byte(c.Now), sdk.AnyVersion); err != nil {
 			return nil, err
@@ -27,7 +33,8 @@ func rules() sdk.IDRules {
 	return sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 128}
 }
 
-func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+// Record does what the text of the first message says, command by command.
+func Record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	calls++
 	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDsKind: abi.NativeIDsNone}
 	text := ""
@@ -78,8 +85,8 @@ func deliver(c *sdk.Call, eventID string, parts []string) error {
 	return nil
 }
 
-// find asks the backend, which answers with a word of find_event and the missing parts.
-func find(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+// Find asks the backend, which answers with a word of find_event and the missing parts.
+func Find(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	head, answer, err := c.HTTP(abi.HTTPRequest{Route: "find", Query: []abi.QueryParam{{Key: "event", Value: r.EventID}}}, nil)
 	if err != nil {
 		return nil, err
@@ -95,10 +102,11 @@ func find(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	return found, nil
 }
 
-func recordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
+// RecordAll is Record for each.
+func RecordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
 	out := &abi.BatchReceipts{}
 	for i := range b.Events {
-		r, err := record(c, &b.Events[i])
+		r, err := Record(c, &b.Events[i])
 		if err != nil {
 			out.Receipts = append(out.Receipts, abi.ReceiptOrError{EventID: b.Events[i].EventID, Error: abi.AsError(err)})
 			continue
@@ -108,7 +116,8 @@ func recordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return out, nil
 }
 
-func answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+// Answer does what the query says.
+func Answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	calls++
 	result := &abi.RetrieveResult{Trace: &abi.Trace{BackendName: "probe", ResultState: abi.ResultResults,
 		// What the host must overwrite.
@@ -137,12 +146,13 @@ func answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return result, nil
 }
 
-func format(_ *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
+// Format gives the text back that it gets.
+func Format(_ *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return &abi.FormatResult{FormattedContext: r.Result.FormattedContext}, nil
 }
 
-// reset does what the value of key reset says.
-func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+// Reset does what the value of key reset says.
+func Reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	switch how, _, err := c.Get("reset"); {
 	case err != nil:
 		return nil, err
@@ -158,7 +168,8 @@ func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"state": &n}}, nil
 }
 
-func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+// Health is what the configuration says.
+func Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, err
@@ -180,8 +191,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// ready asks the backend when a marker says so.
-func ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+// Ready asks the backend when a marker says so.
+func Ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	for _, marker := range r.Markers {
 		if !strings.HasPrefix(marker, "ask") {
 			continue
@@ -196,8 +207,8 @@ func ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) 
 	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "told"}, nil
 }
 
-// work does what key "work" says, and notes that it was there.
-func work(c *sdk.Call, _ *abi.WaitRequest) (*abi.BackendReadiness, error) {
+// Work does what key "work" says, and notes that it was there.
+func Work(c *sdk.Call, _ *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	commands, _, err := c.Get("work")
 	if err != nil {
 		return nil, err
@@ -211,12 +222,14 @@ func work(c *sdk.Call, _ *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "worked"}, err
 }
 
-func count(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+// Count counts the events of its log.
+func Count(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	_, last, err := c.Read(abi.StateReadRequest{Log: "events", Limit: 1})
 	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "event", Count: last}}, Complete: true, Quiescent: true}, err
 }
 
-func mutate(c *sdk.Call, m *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// Mutate does what the name says.
+func Mutate(c *sdk.Call, m *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	said, err := do(c, m.Name)
 	return &abi.MutationReceipt{Status: "applied", NativeIDs: []string{said}}, err
 }

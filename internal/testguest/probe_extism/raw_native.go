@@ -1,0 +1,7 @@
+//go:build !wasm
+
+package main
+
+func outside()   {}
+func overrun()   {}
+func say(string) {}
