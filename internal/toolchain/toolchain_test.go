@@ -191,6 +191,36 @@ func TestRecipeFollowsThePin(t *testing.T) {
 	assert.Contains(t, string(pinSum), "github.com/tinygo-org/tinygo v"+version+" h1:", "what is pinned has its checksum")
 }
 
+func TestAPluginIsFoundInAFolderAnywhere(t *testing.T) {
+	for _, tt := range []struct {
+		name, manifest, source string
+		want                   Module
+		says                   string
+	}{
+		{"Go", `{"abi": "mh1"}`, "main.go", Module{Language: Go}, ""},
+		{"Go for Extism", `{"abi": "mh1-extism"}`, "main.go", Module{Language: Go, Tags: []string{"extism"}}, ""},
+		{"AssemblyScript", `{"abi": "mh1-extism"}`, "assembly/index.ts", Module{Language: AssemblyScript, Tags: []string{"extism"}}, ""},
+		{"no source", `{}`, "lib.rs", Module{}, "holds no plugin"},
+		{"no manifest", "", "main.go", Module{}, "holds no plugin"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "mine")
+			write(t, dir, tt.source, "")
+			if tt.manifest != "" {
+				write(t, dir, "manifest.json", tt.manifest)
+			}
+			m, err := PluginIn(dir)
+			if tt.says != "" {
+				assert.ErrorContains(t, err, tt.says)
+				return
+			}
+			require.NoError(t, err)
+			tt.want.Name, tt.want.Dir = "mine", dir
+			assert.Equal(t, tt.want, m)
+		})
+	}
+}
+
 func TestOnlyAGoThatTinyGoAcceptsIsUsed(t *testing.T) {
 	cases := []struct{ version, err string }{
 		{"go1.26.8", ""},
