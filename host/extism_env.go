@@ -12,7 +12,7 @@ import (
 )
 
 // Modules of the imports of an Extism module. What stands in extismEnv is for the module; at load it is led to extismOurs, which the host serves itself: go-sdk's own
-// functions reach the network, know no deadline, and keep their books inside memory that a module can write.
+// reach the network by themselves, log by a level of the whole process, and ask a kernel without a deadline, whose books stand in memory that a module can write.
 const (
 	extismEnv  = "extism:host/env"
 	extismUser = "extism:host/user"

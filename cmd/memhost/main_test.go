@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("PROGRAM", program)
 			e.Setenv("SOURCE", source)
-			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe()} {
+			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(), "extism.wasm": testguest.EchoExtism()} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), wasm, 0o644); err != nil {
 					return err
 				}

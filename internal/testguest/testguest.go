@@ -19,10 +19,10 @@ func Echo() []byte { return echo }
 //go:embed */*.wasm
 var all embed.FS
 
-// ProbeExtism and EchoExtism are the same guests as modules for Extism. Nil where they have not been built.
+// ProbeExtism is the probe as a module for Extism. Nil where it has not been built.
 func ProbeExtism() []byte { return built("probe_extism") }
 
-// EchoExtism is documented at ProbeExtism. Its retrieve answers nothing.
+// EchoExtism is the echo as a module for Extism; its retrieve finds nothing. Nil where it has not been built.
 func EchoExtism() []byte { return built("echo_extism") }
 
 // Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it has not been built.
