@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,16 +24,13 @@ func TestWalk(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	sections := walkSections(string(text))
-	languages := map[string]bool{}
+	found := map[string]bool{}
 	for _, s := range sections {
-		if s.language != "" {
-			languages[s.language] = true
-		}
+		found[s.language] = found[s.language] || len(s.commands) > 0
 	}
 	for _, language := range chapters() {
 		t.Run(language, func(t *testing.T) {
-			require.True(t, languages[language], "the page has a chapter for it")
-			delete(languages, language)
+			require.True(t, found[language], "the page has a chapter for it, with commands")
 			if needsMore(language, "") && os.Getenv("WALK") != "all" {
 				t.Skip("needs more than Go: WALK=all walks it")
 			}
@@ -53,7 +49,6 @@ func TestWalk(t *testing.T) {
 			}
 		})
 	}
-	assert.Empty(t, languages, "chapters that nobody walks")
 }
 
 // chapters are the headings of those about a language.
@@ -142,6 +137,7 @@ func newShell(t *testing.T) *shell {
 		env["MEMHOST_TOOLCHAIN"] = filepath.Join(toolchains, "memhost", "toolchain") // made once for all
 	}
 	env["GOBIN"], env["HOME"], env["LANG"], env["GOFLAGS"] = bin, home, "C", "-trimpath"
+	env["npm_config_update_notifier"] = "false" // it would print, some days
 	env["PATH"] = bin + string(os.PathListSeparator) + os.Getenv("PATH")
 	env["XDG_CACHE_HOME"], env["XDG_DATA_HOME"] = filepath.Join(home, "cache"), filepath.Join(home, "data")
 
