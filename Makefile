@@ -6,7 +6,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-live backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean
+.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ test-live: ## the tests against a real backend, started here (BACKEND=mem0, memo
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)
+
+walk: ## docs/new-plugin.md as it stands, in every language: wants TinyGo's packages, node and npm
+	WALK=all $(GO) test -count=1 -timeout 20m -run '^TestWalk$$' ./cmd/memhost
 
 build: ## the program, as bin/memhost
 	$(GO) build -trimpath -o bin/memhost ./cmd/memhost

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ const noRaceSleep = "atexit_sleep_ms=0"
 // TestScripts runs testdata/script: one promise of the command line each. UPDATE_SCRIPTS=1 rewrites what they expect.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // modules are compiled once for all
+	forGo, source := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true, RequireUniqueNames: true,
 		Condition: func(name string) (bool, error) {
@@ -50,6 +52,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CACHE_HOME", cache)
 			e.Setenv("LANG", "C")
 			e.Setenv("GORACE", noRaceSleep)
+			for name, value := range forGo {
+				e.Setenv(name, value)
+			}
+			program, err := exec.LookPath("memhost")
+			if err != nil {
+				return err
+			}
+			e.Setenv("PROGRAM", program)
+			e.Setenv("SOURCE", source)
 			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(), "extism.wasm": testguest.EchoExtism()} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), wasm, 0o644); err != nil {
 					return err
@@ -59,6 +70,21 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP, "occupy": occupy, "exits": exits, "terminate": terminate},
 	})
+}
+
+// goEnvironment is what the go command needs where there is no home folder, and the checkout that is tested.
+func goEnvironment(t *testing.T) (env map[string]string, source string) {
+	t.Helper()
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOENV", "GOTOOLCHAIN", "GOMOD").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &env)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	source = filepath.Dir(env["GOMOD"])
+	delete(env, "GOMOD")
+	return env, source
 }
 
 // exits CODE COMMAND ARGS... runs a command that must end with that code.

@@ -29,6 +29,9 @@ The provider is the configured one, or the one of --plugin NAME or FILE; its bac
 scopes of its own, on data folders of its own, and resets what it wrote; a slot that runs is not asked. It records some 80 turns: with a backend that
 calls an LLM for each, that costs. --clause 1,2 checks less.
 
+--against tiny checks it in front of a backend that this program brings along (memhost backend --help describes it) and starts for the time of the check, on
+a free port: every HTTP origin of the block leads there. --against tiny-queue is the same backend where what is recorded waits in a queue first.
+
 A provider that retains nothing is asked in the configured scope (memory.scope), where its block may give it something to say.
 
 The exit code is 0 when every clause is pass or not_applicable, 1 when one fails, 3 when none fails and one is pending, 7 when what remains is inconclusive.`
@@ -36,6 +39,7 @@ The exit code is 0 when every clause is pass or not_applicable, 1 when one fails
 // conformanceFlags are the flags of the command.
 type conformanceFlags struct {
 	clauses []int
+	against string
 	junit   string
 	ready   time.Duration
 	query   string
@@ -49,6 +53,7 @@ func (a *app) conformanceCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.conformance(cmd.Context(), &f) },
 	}
 	cmd.Flags().IntSliceVar(&f.clauses, "clause", nil, "check these clauses only, as 3 or 1,2,7 (repeatable)")
+	cmd.Flags().StringVar(&f.against, "against", "", "check it in front of tiny or tiny-queue, whatever its block says")
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write the report to a file, as JUnit XML")
 	cmd.Flags().DurationVar(&f.ready, "ready-within", 30*time.Second, "how long a scope may take until what was recorded can be retrieved")
 	cmd.Flags().StringVar(&f.query, "query", "What do you know about me?", "the question for a provider that retains nothing")
@@ -65,14 +70,15 @@ func (a *app) conformance(ctx context.Context, f *conformanceFlags) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.resolveChecked(c)
+	target, end, err := a.conformanceTarget(c, f)
 	if err != nil {
 		return err
 	}
+	defer end()
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
 	show := !a.out.json
-	report, err := conformance.Run(ctx, conformanceTarget(c, m, f), conformance.Options{Clauses: f.clauses, CacheDir: a.cacheDir(), Logger: a.logger(hclog.Error),
+	report, err := conformance.Run(ctx, target, conformance.Options{Clauses: f.clauses, CacheDir: a.cacheDir(), Logger: a.logger(hclog.Error),
 		Limits: a.hostOptions(c, nil).Limits, Progress: func(r conformance.ClauseReport) {
 			if show {
 				a.showClause(&r, f.verbose)
@@ -108,13 +114,26 @@ func (a *app) conformance(ctx context.Context, f *conformanceFlags) error {
 	return nil
 }
 
-// conformanceTarget is the configured provider as the kit takes it.
-func conformanceTarget(c *config.Config, m *module, f *conformanceFlags) conformance.Target {
-	provider := providerConfig(c, m)
+// conformanceTarget is the configured provider as the kit takes it. end must be called: it ends what --against started.
+func (a *app) conformanceTarget(c *config.Config, f *conformanceFlags) (_ conformance.Target, end func(), err error) {
+	m, err := a.resolve(c)
+	if err != nil {
+		return conformance.Target{}, nil, err
+	}
+	provider, end := providerConfig(c, m), func() {}
+	if f.against != "" {
+		if provider.Block, end, err = backendsFor(f.against, m, provider.Block); err != nil {
+			return conformance.Target{}, nil, err
+		}
+	}
+	if _, err := m.info.Check(provider.Name, provider.Word, provider.Block); err != nil {
+		end()
+		return conformance.Target{}, nil, err
+	}
 	provider.Smoke, provider.Scope = host.SmokeNever, nil
 	scope := c.Scope()
 	return conformance.Target{Provider: provider, ReadyWithin: f.ready,
-		Known: &conformance.Known{Scope: abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, Query: f.query}}
+		Known: &conformance.Known{Scope: abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, Query: f.query}}, end, nil
 }
 
 // showClause prints a clause as it ends: its verdict, and what stands against it.

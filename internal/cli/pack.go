@@ -38,8 +38,7 @@ func (a *app) pack(file, manifestFile, to string) error {
 	if err != nil {
 		return err
 	}
-	const maxManifest = 4 << 20
-	text, err := readFile(manifestFile, maxManifest)
+	text, err := readFile(manifestFile, maxManifestFile)
 	if err != nil {
 		return err
 	}

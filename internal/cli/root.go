@@ -52,7 +52,8 @@ func (a *app) root() *cobra.Command {
 			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(),
 			a.ledgerCommand(), a.exportCommand(), a.importCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
-		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
+		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(), a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
+			a.packCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
 	}
 	for _, g := range groups {

@@ -15,7 +15,7 @@ func Find(value any, pointer string) (any, bool) {
 		return nil, false
 	}
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = unescape(token)
 		switch v := value.(type) {
 		case map[string]any:
 			next, ok := v[token]
@@ -34,4 +34,32 @@ func Find(value any, pointer string) (any, bool) {
 		}
 	}
 	return value, true
+}
+
+// Set puts a value where a pointer leads, by keys of objects alone; objects that are missing on the way are made. False, and nothing is changed, where
+// something that is no object stands in the way, or where the pointer is empty or none.
+func Set(object map[string]any, pointer string, value any) bool {
+	if !strings.HasPrefix(pointer, "/") {
+		return false
+	}
+	token, rest, deeper := strings.Cut(pointer[1:], "/")
+	token = unescape(token)
+	if !deeper {
+		object[token] = value
+		return true
+	}
+	if object[token] == nil {
+		next := map[string]any{}
+		if !Set(next, "/"+rest, value) {
+			return false
+		}
+		object[token] = next
+		return true
+	}
+	next, ok := object[token].(map[string]any)
+	return ok && Set(next, "/"+rest, value)
+}
+
+func unescape(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

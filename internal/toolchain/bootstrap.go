@@ -32,13 +32,13 @@ const (
 // builds the pinned TinyGo, copies its sources and writes its target file, all into
 // one folder outside the tree. Every step is said on log. Nothing is done twice; a
 // bootstrap that was interrupted leaves nothing that a later one would take for
-// whole.
+// whole. dir is where the go command is asked which Go it is: the checkout, or the folder of a plugin.
 //
 // Errors: a machine without a recipe (the error names TINYGO); a Go that TinyGo does not
 // accept; packages that are missing and may not be installed here, with the command
 // that installs them; a step that failed, with the end of its output.
-func Bootstrap(ctx context.Context, root string, log io.Writer) (*TinyGo, error) {
-	golang, err := findGo(ctx, root)
+func Bootstrap(ctx context.Context, dir string, log io.Writer) (*TinyGo, error) {
+	golang, err := findGo(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Bootstrap(ctx context.Context, root string, log io.Writer) (*TinyGo, error)
 	if err := checkPlatform(golang, string(osRelease)); err != nil {
 		return nil, err
 	}
-	pinned, err := pinnedTinyGo(root)
+	pinned, err := pinnedTinyGo(pinMod)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Bootstrap(ctx context.Context, root string, log io.Writer) (*TinyGo, error)
 	if err != nil {
 		return nil, err
 	}
-	recipe, err := Recipe(root)
+	recipe, err := Recipe()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Bootstrap(ctx context.Context, root string, log io.Writer) (*TinyGo, error)
 		return nil, err
 	}
 	m := maker{
-		root: root, golang: golang, log: log, pinned: pinned,
+		golang: golang, log: log, pinned: pinned,
 		stamp: stamp{ID: toolchainID(pinned, golang.Version, packages), Recipe: recipe},
 	}
 	m.dir = filepath.Join(base, fmt.Sprintf("%s+recipe-%.8s", m.stamp.ID, recipe))
@@ -111,7 +111,6 @@ type stamp struct {
 
 // maker makes one toolchain in dir.
 type maker struct {
-	root   string
 	dir    string
 	golang goInstallation
 	pinned string
@@ -171,7 +170,13 @@ func (m *maker) ensure(ctx context.Context) (err error) {
 }
 
 func (m *maker) make(ctx context.Context, dir string) error {
-	pin := filepath.Join(m.root, pinFolder)
+	pin := filepath.Join(dir, "pin")
+	if err := os.Mkdir(pin, 0o755); err != nil {
+		return fmt.Errorf("toolchain: %w", err)
+	}
+	if err := errors.Join(writeFile(filepath.Join(pin, "go.mod"), pinMod), writeFile(filepath.Join(pin, "go.sum"), pinSum)); err != nil {
+		return err
+	}
 	env := cleanEnv(os.Environ(), "CGO_ENABLED=1", "GOTOOLCHAIN=local")
 	command := filepath.Join(dir, "bin", "tinygo")
 

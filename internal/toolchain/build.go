@@ -189,8 +189,13 @@ func checkSize(m Module, size int) error {
 	return fmt.Errorf("toolchain: module %s has %d bytes, want at most %d (%d KB)", m.Name, size, SizeLimit, SizeLimit/1024)
 }
 
-// compile gives the finished module: compiled, stripped, with its manifest.
-func (b *Builder) compile(ctx context.Context, m Module) (built []byte, err error) {
+func (b *Builder) compile(ctx context.Context, m Module) ([]byte, error) {
+	b.say("%s: compiling", m.Name)
+	return compileModule(ctx, b.compiler(m), m)
+}
+
+// compileModule gives the finished module: compiled, stripped, with its manifest.
+func compileModule(ctx context.Context, compiler Compiler, m Module) (built []byte, err error) {
 	manifest, err := compactManifest(m)
 	if err != nil {
 		return nil, err
@@ -201,9 +206,8 @@ func (b *Builder) compile(ctx context.Context, m Module) (built []byte, err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 
-	b.say("%s: compiling", m.Name)
 	out := filepath.Join(temp, "module.wasm")
-	if err := b.compiler(m).Compile(ctx, m, out); err != nil {
+	if err := compiler.Compile(ctx, m, out); err != nil {
 		return nil, fmt.Errorf("module %s: %w", m.Name, err)
 	}
 	raw, err := os.ReadFile(out)

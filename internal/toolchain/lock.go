@@ -127,7 +127,7 @@ type state struct {
 }
 
 func readState(ctx context.Context, root string, modules []Module) (s state, err error) {
-	if s.recipe, err = Recipe(root); err != nil {
+	if s.recipe, err = Recipe(); err != nil {
 		return s, err
 	}
 	if s.sources, err = HashSources(ctx, root, modules); err != nil {

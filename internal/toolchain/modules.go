@@ -70,16 +70,20 @@ func FindRoot(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("toolchain: %w", err)
 	}
-	line := regexp.MustCompile(`(?m)^module\s+` + regexp.QuoteMeta(modulePath) + `\s*$`)
 	for at := start; ; at = filepath.Dir(at) {
-		b, err := os.ReadFile(filepath.Join(at, "go.mod"))
-		if err == nil && line.Match(b) {
+		if IsCheckout(at) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
 			return "", fmt.Errorf("toolchain: no go.mod of %s in %s or above it: run this inside the checkout", modulePath, start)
 		}
 	}
+}
+
+// IsCheckout tells whether a folder is a checkout of this repository.
+func IsCheckout(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	return err == nil && regexp.MustCompile(`(?m)^module\s+`+regexp.QuoteMeta(modulePath)+`\s*$`).Match(b)
 }
 
 // FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both a

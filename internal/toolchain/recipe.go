@@ -2,11 +2,10 @@ package toolchain
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -17,9 +16,6 @@ const (
 
 	// ManifestSection is the custom section that carries manifest.json.
 	ManifestSection = "memhost.manifest"
-
-	// pinFolder holds the go.mod that pins TinyGo, relative to the checkout.
-	pinFolder = "internal/toolchain/tinygo"
 
 	// tinygoModule is pinned together with a golang.org/x/tools that is newer than TinyGo's own: the older one compiles new(expression) of Go 1.26,
 	// without a word, to a pointer to the zero value.
@@ -35,6 +31,16 @@ const (
 	// memoryBytes is what a module starts with. TinyGo doubles the whole memory when it grows, so only a power of two of pages
 	// can reach the host's limit of 128 MiB. The next larger one makes the start of an instance twice as long.
 	memoryBytes = 256 * 1024
+)
+
+// pinMod and pinSum are go.mod and go.sum of a module that pins TinyGo and everything that it is built from. They have other names, so that they are part of
+// this module, and of the program, which builds plugins where there is no checkout. To pin another TinyGo: copy both into an empty folder under their real
+// names, `go get` and `go mod tidy` there, and copy them back.
+var (
+	//go:embed pin/tinygo.mod
+	pinMod []byte
+	//go:embed pin/tinygo.sum
+	pinSum []byte
 )
 
 // strippedSections are what is left of debug information after -no-debug.
@@ -85,13 +91,9 @@ func targetFile() ([]byte, error) {
 // Recipe is a hash over everything in this repository that decides how sources
 // become a module: the pinned compiler, its target, the flags, the sections that are
 // dropped.
-//
-// Errors: the pinning go.mod cannot be read.
-func Recipe(root string) (string, error) {
-	pin, err := os.ReadFile(filepath.Join(root, pinFolder, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("toolchain: the go.mod that pins TinyGo: %w", err)
-	}
+func Recipe() (string, error) { return recipeOf(pinMod) }
+
+func recipeOf(pin []byte) (string, error) {
 	target, err := targetFile()
 	if err != nil {
 		return "", fmt.Errorf("toolchain: target file: %w", err)
@@ -107,15 +109,10 @@ func Recipe(root string) (string, error) {
 }
 
 // pinnedTinyGo reads the version of TinyGo, without its v, off the pinning go.mod.
-func pinnedTinyGo(root string) (string, error) {
-	path := filepath.Join(root, pinFolder, "go.mod")
-	pin, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("toolchain: the go.mod that pins TinyGo: %w", err)
-	}
+func pinnedTinyGo(pin []byte) (string, error) {
 	match := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(tinygoModule) + `\s+v(\S+)`).FindSubmatch(pin)
 	if match == nil {
-		return "", fmt.Errorf("toolchain: %s requires no version of %s", path, tinygoModule)
+		return "", fmt.Errorf("toolchain: pin/tinygo.mod requires no version of %s", tinygoModule)
 	}
 	return string(match[1]), nil
 }

@@ -13,13 +13,12 @@ import (
 )
 
 // tree is a checkout in small: a plugin "mem0", a plugin "conditions/no_memory", a
-// package sdk that only mem0 needs, a package host that none needs, the pin.
+// package sdk that only mem0 needs, a package host that none needs.
 func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range map[string]string{
 		"go.mod":                                     "module github.com/memhost/memhost\n\ngo 1.26.0\n",
-		"internal/toolchain/tinygo/go.mod":           "module x\n\nrequire (\n\ta.example/b v1.0.0 // indirect\n\tgithub.com/tinygo-org/tinygo v0.41.1 // indirect\n)\n",
 		"sdk/sdk.go":                                 "package sdk\n",
 		"sdk/sdk_tinygo.go":                          "//go:build tinygo\n\npackage sdk\n",
 		"sdk/sdk_native.go":                          "//go:build !tinygo\n\npackage sdk\n",
@@ -172,24 +171,54 @@ func TestMissingPackageIsAnErrorWithItsName(t *testing.T) {
 }
 
 func TestRecipeFollowsThePin(t *testing.T) {
-	root := tree(t)
-	before, err := Recipe(root)
+	pin := func(version string) []byte {
+		return []byte("module x\n\nrequire (\n\ta.example/b v1.0.0 // indirect\n\tgithub.com/tinygo-org/tinygo v" + version + " // indirect\n)\n")
+	}
+	before, err := recipeOf(pin("0.41.1"))
 	require.NoError(t, err)
-	version, err := pinnedTinyGo(root)
-	require.NoError(t, err)
-	assert.Equal(t, "0.41.1", version)
-
-	write(t, root, pinFolder+"/go.mod", "module x\n\nrequire github.com/tinygo-org/tinygo v0.41.2\n")
-	after, err := Recipe(root)
+	after, err := recipeOf(pin("0.41.2"))
 	require.NoError(t, err)
 	assert.NotEqual(t, before, after)
-	version, err = pinnedTinyGo(root)
+
+	version, err := pinnedTinyGo(pin("0.41.2"))
 	require.NoError(t, err)
 	assert.Equal(t, "0.41.2", version)
-
-	write(t, root, pinFolder+"/go.mod", "module x\n\ntool github.com/tinygo-org/tinygo\n")
-	_, err = pinnedTinyGo(root)
+	_, err = pinnedTinyGo([]byte("module x\n\ntool github.com/tinygo-org/tinygo\n"))
 	assert.ErrorContains(t, err, "requires no version of github.com/tinygo-org/tinygo")
+
+	version, err = pinnedTinyGo(pinMod)
+	require.NoError(t, err)
+	assert.Contains(t, string(pinSum), "github.com/tinygo-org/tinygo v"+version+" h1:", "what is pinned has its checksum")
+}
+
+func TestAPluginIsFoundInAFolderAnywhere(t *testing.T) {
+	for _, tt := range []struct {
+		name, manifest, source string
+		want                   Module
+		says                   string
+	}{
+		{"Go", `{"abi": "mh1"}`, "main.go", Module{Language: Go}, ""},
+		{"Go for Extism", `{"abi": "mh1-extism"}`, "main.go", Module{Language: Go, Tags: []string{"extism"}}, ""},
+		{"AssemblyScript", `{"abi": "mh1-extism"}`, "assembly/index.ts", Module{Language: AssemblyScript, Tags: []string{"extism"}}, ""},
+		{"no source", `{}`, "lib.rs", Module{}, "holds no plugin"},
+		{"no manifest", "", "main.go", Module{}, "holds no plugin"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "mine")
+			write(t, dir, tt.source, "")
+			if tt.manifest != "" {
+				write(t, dir, "manifest.json", tt.manifest)
+			}
+			m, err := PluginIn(dir)
+			if tt.says != "" {
+				assert.ErrorContains(t, err, tt.says)
+				return
+			}
+			require.NoError(t, err)
+			tt.want.Name, tt.want.Dir = "mine", dir
+			assert.Equal(t, tt.want, m)
+		})
+	}
 }
 
 func TestOnlyAGoThatTinyGoAcceptsIsUsed(t *testing.T) {

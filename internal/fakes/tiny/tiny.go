@@ -2,7 +2,7 @@
 // finds those that share a word with a query. What it does is fixed by its requests; it has no clock and no randomness.
 //
 //	PUT    /scopes/{scope}                                   {"existed": false}
-//	POST   /scopes/{scope}/events   {event_id, text, at, labels, session}   {"id": "m1", "status": "stored" or "queued"}
+//	POST   /scopes/{scope}/events   {event_id, text, created_at, labels, session}   {"id": "m1", "status": "stored" or "queued"}
 //	POST   /scopes/{scope}/search   {query, limit, labels, session}         {"items": [item with score], "total": n}
 //	GET    /scopes/{scope}/events?event_id=E                 {"items": [item]}; without event_id all of the scope
 //	GET    /scopes/{scope}/status                            {"pending": n}; of a queue, each look stores what has waited long enough
