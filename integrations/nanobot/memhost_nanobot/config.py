@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 FILE = "memhost.json"
-PREFIX = "MEMHOST_NANOBOT_"
+PREFIX = "NANOBOT_MEMHOST_"
 
 _TEMPLATE_FIELDS = ("channel", "chat_id", "sender_id", "session_key")
 
@@ -27,7 +27,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """The configuration. Every field is a key of the file, and MEMHOST_NANOBOT_<FIELD> in capitals in the environment; times are milliseconds."""
+    """The configuration. Every field is a key of the file, and NANOBOT_MEMHOST_<FIELD> in capitals in the environment; times are milliseconds."""
 
     enabled: bool = True
     # Where the slot serves. MEMHOST_SERVER is the default, as for the command memhost.
@@ -81,7 +81,7 @@ _TYPES = get_type_hints(Settings)
 def load(home: Path, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings for a Nanobot whose configuration stands in home.
 
-    Reads MEMHOST_NANOBOT_CONFIG, else home/memhost.json, which may be absent. Errors: ConfigError, also for a named file that is not there.
+    Reads NANOBOT_MEMHOST_CONFIG, else home/memhost.json, which may be absent. Errors: ConfigError, also for a named file that is not there.
     """
     env = os.environ if environ is None else environ
     named = env.get(PREFIX + "CONFIG", "")
