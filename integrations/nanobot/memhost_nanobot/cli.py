@@ -96,9 +96,7 @@ def _fair(config: Path, folder: Path) -> int:
 
 
 def _outbox(settings: Settings) -> Outbox:
-    return Outbox(
-        settings.queue, max_events=settings.queue_max_events, max_bytes=settings.queue_max_bytes, say=lambda text: print(text, file=sys.stderr)
-    )
+    return Outbox(settings.queue, max_events=settings.queue_max_events, max_bytes=settings.queue_max_bytes, say=lambda text: print(text, file=sys.stderr))
 
 
 def _workspace(config: Path) -> Path:

@@ -89,9 +89,7 @@ class Outbox:
     def set_aside(self, event: Waiting, error: str) -> None:
         """The slot will never take it as it is: it leaves the queue and is kept to be looked at."""
         with self._open() as db, _transaction(db):
-            db.execute(
-                "INSERT OR REPLACE INTO aside SELECT seq, event_id, scope, body, queued_at, ? FROM waiting WHERE seq = ?", (error[:500], event.seq)
-            )
+            db.execute("INSERT OR REPLACE INTO aside SELECT seq, event_id, scope, body, queued_at, ? FROM waiting WHERE seq = ?", (error[:500], event.seq))
             db.execute("DELETE FROM waiting WHERE seq = ?", (event.seq,))
             db.execute("DELETE FROM aside WHERE seq NOT IN (SELECT seq FROM aside ORDER BY seq DESC LIMIT ?)", (_KEEP_ASIDE,))
 

@@ -112,14 +112,14 @@ class FakeSlot(_Server):
         with self.lock:
             self.asked.append(request)
             scope = request["scope"]
-            said = [
-                m["content"] for e in self.events if (e["run_id"], e["user_id"]) == (scope["run_id"], scope["persona_id"]) for m in e["messages"] if m["role"] == "user"
-            ]
+            mine = [e for e in self.events if (e["run_id"], e["user_id"]) == (scope["run_id"], scope["persona_id"])]
+            said = [m["content"] for e in mine for m in e["messages"] if m["role"] == "user"]
         text = self.context
         if text is None:
             lines = "\n".join(f"- {s}" for s in said)
             text = f'<memory-context backend="fake" scope="{scope["run_id"]}/{scope["persona_id"]}">\n{lines}\n</memory-context>' if said else ""
-        return _json(200, {"raw": {}, "formatted_context": text, "evidence": [], "trace": {"backend_name": "fake", "token_count": len(text) // 4, "warnings": []}})
+        trace = {"backend_name": "fake", "token_count": len(text) // 4, "warnings": []}
+        return _json(200, {"raw": {}, "formatted_context": text, "evidence": [], "trace": trace})
 
     def wait_for_events(self, count: int, seconds: float = 10) -> list[Json]:
         with self.lock:
@@ -135,7 +135,8 @@ class Model(_Server):
     """An OpenAI-compatible chat model that keeps each request whole, and whose answer depends on nothing but what the user said last.
 
     testenv/llm, the project's stand-in for a model, answers from the whole prompt and logs it as text: here the answer must be the same with and without a
-    memory context, and tools and message boundaries count. "CALL:name {json}" makes it call a tool first, "MODELFAIL" makes it fail, "SLOW" makes it wait for go.
+    memory context, and tools and message boundaries count. "CALL:name {json}" makes it call a tool first, "MODELFAIL" makes it fail, "SLOW" makes it wait for
+    go.
     """
 
     def __init__(self) -> None:

@@ -97,7 +97,7 @@ def test_a_follow_up_of_somebody_else_goes_into_their_memory() -> None:
 
 
 def test_follow_ups_that_Nanobot_joined_are_told_apart_by_person() -> None:
-    requests, sessions = recorded("inproc.midturn")
+    requests, _ = recorded("inproc.midturn")
     requests[1].sender_id = "bob"
     first = requests[0].original_user_text
     messages = [{"role": "user", "content": f"{first}\n\n{requests[1].original_user_text}"}, {"role": "assistant", "content": "both"}]
