@@ -37,7 +37,7 @@ class Memory:
         self.settings = settings
         self._sessions, self._public = sessions, public
         self._workspace, self._nanobot_config = workspace, nanobot_config
-        self._native_problems: tuple[str, ...] = ()
+        self._native_problems: list[str] = []
         self._turns: OrderedDict[str, Turn] = OrderedDict()
         self.slot = Slot(settings.server, settings.token(os.environ))
         self.outbox = Outbox(settings.queue, max_events=settings.queue_max_events, max_bytes=settings.queue_max_bytes, say=lambda text: say("error", text))
@@ -55,7 +55,7 @@ class Memory:
             turn = self._turn(request)
             text = request.original_user_text or ""
             turn.asks.append(Ask(text, str(request.sender_id or ""), allowed))
-            self._check_native()
+            self._check_native(turn.session_key)
             if not allowed.read:
                 say("debug", f"no memory in this turn of {turn.session_key}: {allowed.why}")
                 return None
@@ -182,11 +182,14 @@ class Memory:
             if save:
                 self._sessions.save(session)
 
-    def _check_native(self) -> None:
+    def _check_native(self, session_key: str) -> None:
         """Says once of each way in which Nanobot's own memory can reach the prompt, where that is not wanted."""
         if self.settings.native_memory != "off" or self._workspace is None:
             return
-        found = tuple(native.problems(self._workspace, self._nanobot_config))
+        found = list(native.problems(self._workspace, self._nanobot_config))
+        others = sum(1 for s in self._sessions.list_sessions() if s.get("key") != session_key)
+        if others:
+            found.append(f"{others} other sessions of {self._workspace} are there for the session tools; one made again at its old path has its old ones")
         for problem in found:
             if problem not in self._native_problems:
                 say("error", f"native_memory is off, but {problem}")

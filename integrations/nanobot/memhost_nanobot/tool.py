@@ -41,7 +41,9 @@ class MemhostTool(Tool):
     def create(cls, ctx: ToolContext) -> MemhostTool:
         """Called by Nanobot, before any event loop runs."""
         settings = _settings()
-        memory = Memory(settings, ctx.sessions, public_history_message, workspace=Path(ctx.workspace), nanobot_config=get_config_path())
+        # Nanobot's configuration stands beside ours. The SDK does not make its own path known: there NANOBOT_MEMHOST_CONFIG says the folder.
+        config = settings.home / Path(get_config_path()).name
+        memory = Memory(settings, ctx.sessions, public_history_message, workspace=Path(ctx.workspace), nanobot_config=config)
         assert ctx.bus is not None
         ctx.bus.subscribe(memory.turn_started, SessionTurnStarted)
         ctx.bus.subscribe(memory.after_turn, SessionTurnPersisted)
