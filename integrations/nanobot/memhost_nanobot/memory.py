@@ -70,10 +70,14 @@ class Memory:
             say("warning", f"no memory context in this turn of {getattr(request, 'session_key', '?')}: {why}")
             return None
 
-    async def ask(self, allowed: Access, query: str, max_items: int = 0) -> Context:
-        """Retrieves in a scope, within the configured time. Errors: SlotError."""
+    async def ask(self, allowed: Access, query: str, *, max_items: int = 0, at_most: int = 0) -> Context:
+        """Retrieves in a scope, within the configured time. max_items takes the place of the configured one, at_most bounds the configured tokens; 0: neither.
+
+        Errors: SlotError.
+        """
         seconds = self.settings.context_timeout_ms / 1000
-        budget = {"max_tokens": self.settings.max_tokens or None, "max_items": max_items or self.settings.max_items or None}
+        tokens = min(self.settings.max_tokens or at_most, at_most or self.settings.max_tokens)
+        budget = {"max_tokens": tokens, "max_items": max_items or self.settings.max_items}
         request = {
             "query": query,
             "scope": {"run_id": allowed.scope.run_id, "persona_id": allowed.scope.user_id},
@@ -84,7 +88,11 @@ class Memory:
 
         def work() -> Context:
             until = time.monotonic() + seconds
-            late = self.sender.settle(allowed.scope.key, min(self.settings.fresh_ms / 1000, seconds / 2))
+            late = 0
+            try:
+                late = self.sender.settle(allowed.scope.key, min(self.settings.fresh_ms / 1000, seconds / 2))
+            except Exception as e:
+                say("warning", f"it cannot be told whether earlier turns are still on their way, the queue cannot be read: {e}")
             if late:
                 say("warning", f"{late} earlier turns of this memory are still on their way to the slot; the context may lack them")
             context = self.slot.retrieve(request, max(0.001, until - time.monotonic()))
@@ -161,7 +169,7 @@ class Memory:
             say("warning", f"{left} turns wait in {self.outbox.folder} and are sent when an agent runs again, or by: memhost-nanobot queue --send")
 
     def _turn(self, request: Any) -> Turn:
-        turn = self._turns.get(request.turn_id)
+        turn = self._turns.get(request.turn_id) if request.turn_id else None
         if turn is None:
             session = self._sessions.get_cached(request.session_key)
             turn = Turn(str(request.session_key), str(request.turn_id), str(request.channel), 0 if session is None else len(session.messages))

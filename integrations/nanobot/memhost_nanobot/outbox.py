@@ -157,6 +157,10 @@ class Outbox:
             except sqlite3.DatabaseError as e:
                 kept = self.path.with_name(f"events.damaged-{int(self._clock() * 1000)}.db")
                 self.path.rename(kept)
+                # A journal of the damaged file would be played into the new one.
+                journal = self.path.with_name(self.path.name + "-journal")
+                if journal.exists():
+                    journal.rename(kept.with_name(kept.name + "-journal"))
                 self._say(f"the queue {self.path} is damaged ({e}); it is kept as {kept}, and a new one is begun")
                 self._create()
             self._ready = True

@@ -18,6 +18,9 @@ from .memory import Memory, say
 from .slot import SlotError
 from .turn import SOURCE
 
+# Tokens of a search's result: Nanobot puts what is over 16,000 characters into a file and shows the model a preview.
+_MOST = 3500
+
 
 class MemhostTool(Tool):
     """memory_search, and by its being there the slot as memory of every turn."""
@@ -90,7 +93,7 @@ class MemhostTool(Tool):
         if allowed is None or not allowed.read:
             return ToolResult.error("Error: this turn has no memory" + (f": {allowed.why}" if allowed is not None else ""))
         try:
-            context = await self._memory.ask(allowed, str(kwargs.get("query", "")), int(kwargs.get("max_items") or 0))
+            context = await self._memory.ask(allowed, str(kwargs.get("query", "")), max_items=int(kwargs.get("max_items") or 0), at_most=_MOST)
         except SlotError as e:
             say("warning", f"memory_search: {e}")
             return ToolResult.error("Error: the memory cannot be reached now")

@@ -139,8 +139,9 @@ def test_a_disk_that_hangs_costs_a_reply_no_more_than_configured(tmp_path: Path,
 
 def test_a_disk_that_fails_is_said_and_harms_nobody(tmp_path: Path, slot: FakeSlot, log: list[str]) -> None:
     (tmp_path / "file").write_text("")
+    slot.context = '<memory-context backend="b" scope="r/u">x</memory-context>'
     m, sessions = memory(tmp_path, slot, queue_dir=str(tmp_path / "file" / "queue"))
-    asyncio.run(whole_turn(m, sessions, "hi", "cli:t:1"))
+    assert asyncio.run(whole_turn(m, sessions, "hi", "cli:t:1")) == slot.context
     assert any(line.startswith("ERROR") and "does not take it" in line for line in log)
 
 

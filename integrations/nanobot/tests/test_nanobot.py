@@ -66,6 +66,7 @@ def test_the_context_stays_while_the_model_calls_tools_and_is_asked_for_once(age
     assert len(model.requests) == 3
     assert agent.last_user(1) == agent.last_user(2)
     assert [a["query"] for a in slot.asked] == ["My cat is called Zorvex.", 'CALL:memory_search {"query": "cat"}', "cat"]
+    assert slot.asked[2]["budget"] == {"max_tokens": 2000}
     assert model.requests[2]["messages"][-1]["content"].startswith('<memory-context backend="fake" scope="nanobot/cli:user">')
     event = slot.wait_for_events(2)[1]
     assert [m["role"] for m in event["messages"]] == ["user", "assistant"]
@@ -135,6 +136,21 @@ def test_a_slot_that_hangs_does_not_hold_the_agent(agent: Agent, slot: FakeSlot,
     assert asyncio.run(talk()) == "ANSWER[hi]"
     slot.gate.set()
     slot.wait_for_events(1)
+
+
+def test_two_agents_share_one_scope(agent: Agent, slot: FakeSlot, model: Model, tmp_path: Path) -> None:
+    agents = [Agent(tmp_path / name, model, {"server": slot.url, "user": "ann", "fresh_ms": 2000}) for name in ("desk", "phone")]
+
+    async def talk() -> None:
+        bots = [a.bot() for a in agents]
+        for n in range(4):
+            await bots[n % 2].run(f"Fact {n}.", session_key="sdk:s")
+            slot.wait_for_events(n + 1)
+
+    asyncio.run(talk())
+    assert [e["messages"][0]["content"] for e in slot.events] == [f"Fact {n}." for n in range(4)]
+    assert len({e["event_id"] for e in slot.events}) == 4
+    assert all(f"Fact {n}." in agents[0].last_user() for n in range(3))
 
 
 def test_a_failed_model_call_and_a_command_are_not_recorded(agent: Agent, slot: FakeSlot) -> None:
