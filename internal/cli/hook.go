@@ -65,7 +65,10 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	line := &slotLine{app: a}
 	defer line.close()
 	o, err := a.picoclawOptions(f, line)
-	o.Problem = err
+	if o.Problem = err; err == nil {
+		// Beside the handshake. A slot that runs now is the one to speak to, even if it is down when the first turn comes.
+		go func() { _, _ = line.get(hard) }()
+	}
 	o.Logger = a.logger(hclog.Warn)
 	return picoclaw.New(o).Serve(hard, a.Stdin, a.Stdout)
 }

@@ -33,17 +33,19 @@ type attempt struct {
 // attemptWithin is how long a search may take, loading a module for the first time included.
 const attemptWithin = time.Minute
 
-// overLine asks over the line.
+// overLine asks over the line. Where the slot is gone it is looked for once more, since it may have been started anew, perhaps at another address: asking again is
+// safe, for events as well.
 func overLine[A any](ctx context.Context, l *slotLine, ask func(d *door) (*A, error)) (*A, error) {
-	d, err := l.get(ctx)
-	if err != nil {
-		return nil, err
+	for first := true; ; first = false {
+		d, err := l.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := ask(d)
+		if err == nil || !l.lost(d, abi.AsError(err)) || !first || ctx.Err() != nil {
+			return answer, err
+		}
 	}
-	answer, err := ask(d)
-	if err != nil {
-		l.lost(d, abi.AsError(err))
-	}
-	return answer, err
 }
 
 // get gives the door, or waits for the search for it.
@@ -107,10 +109,10 @@ func (l *slotLine) find(ctx context.Context) (*door, error) {
 	return d, err
 }
 
-// lost forgets a door that leads nowhere any more.
-func (l *slotLine) lost(d *door, e *abi.Error) {
+// lost tells whether the error means that the door leads nowhere any more, and forgets it then.
+func (l *slotLine) lost(d *door, e *abi.Error) bool {
 	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot, client.ReasonConnection}, e.Reason) {
-		return
+		return false
 	}
 	l.mu.Lock()
 	if l.door == d {
@@ -118,6 +120,7 @@ func (l *slotLine) lost(d *door, e *abi.Error) {
 	}
 	l.mu.Unlock()
 	d.close()
+	return true
 }
 
 // close gives the data folder free, where the line has it.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +19,7 @@ func FuzzInject(f *testing.F) {
 	f.Add([]byte(` {"a":{"messages":[]},"messages" : [ {"content":"q\\","role":"user"} , null ]}`), "")
 	f.Fuzz(func(t *testing.T, params []byte, more string) {
 		m, err := lastUserMessage(params)
-		if err != nil || m == nil {
+		if err != nil || m == nil || !utf8.ValidString(more) { // what a slot gives is valid
 			return
 		}
 		got := m.with(more)
@@ -30,7 +31,7 @@ func FuzzInject(f *testing.F) {
 		require.True(t, json.Valid(got), "%s", got)
 		again, err := lastUserMessage(got)
 		require.NoError(t, err)
-		require.Equal(t, m.text+"\n\n"+strings.ToValidUTF8(more, "\uFFFD"), strings.ToValidUTF8(again.text, "\uFFFD"))
+		require.Equal(t, m.text+"\n\n"+more, again.text)
 	})
 }
 
