@@ -188,7 +188,10 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", wire.MediaJSON)
 			go func() { <-reached; cancel() }()
-			_, err = http.DefaultClient.Do(r)
+			response, err := http.DefaultClient.Do(r)
+			if err == nil {
+				_ = response.Body.Close()
+			}
 			require.ErrorIs(t, err, context.Canceled)
 			if c.outlives {
 				require.NoError(t, <-left)
