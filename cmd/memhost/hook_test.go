@@ -120,6 +120,7 @@ func TestHookProcess(t *testing.T) {
 		run  func(*testing.T, memhost)
 	}{
 		{"a slot that ends and comes back gets everything once", testSlotComesBack},
+		{"a slot that comes back at another address is found at once", testSlotMoves},
 		{"a hook that is killed has kept what it was told", testKilledHook},
 		{"a hook that is killed with the data folder open has kept what it was told", testKilledHookAlone},
 		{"two agents speak to one slot about one scope", testTwoHooks},
@@ -147,6 +148,20 @@ func testSlotComesBack(t *testing.T, m memhost) {
 	h.end()
 	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, slot.Wait())
+}
+
+func testSlotMoves(t *testing.T, m memhost) {
+	slot, _ := m.serve("127.0.0.1:0")
+	h := m.hook()
+	h.ends("s", 0, 1)
+	h.end()
+	h = m.hook()
+	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 000")
+	require.NoError(t, slot.Process.Kill())
+	_ = slot.Wait()
+	m.serve("127.0.0.1:0")
+	require.Contains(t, h.asks("other", "t2", "q"), "user: s, turn 000", "no turn is without context for it")
+	h.end()
 }
 
 func testKilledHook(t *testing.T, m memhost) {
