@@ -139,8 +139,14 @@ func (b *Box) Waiting() (int, error) {
 
 // digest tells events apart: by scope and id, as a slot's ledger does.
 func digest(event *abi.MemoryEvent) string {
+	return Digest(event.RunID, event.UserID, event.AgentID, event.EventID)
+}
+
+// Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id of its own gets an event_id that is the
+// same whenever the turn is told.
+func Digest(parts ...string) string {
 	h := sha256.New()
-	for _, part := range []string{event.RunID, event.UserID, event.AgentID, event.EventID} {
+	for _, part := range parts {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
 		h.Write(size[:])

@@ -1,12 +1,10 @@
 package picoclaw
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/outbox"
 )
 
 // turnEnd is the kind of the event that ends a turn, completed the status of one that has an answer.
@@ -88,19 +86,7 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload) *abi.MemoryEvent {
 
 // eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the time tells them apart.
 func eventID(e *runtimeEvent, p *turnPayload) string {
-	return "picoclaw-" + digest(e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent)
-}
-
-// digest is 32 hexadecimal digits for a list of texts.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-		h.Write(size[:])
-		h.Write([]byte(part))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return "picoclaw-" + outbox.Digest(e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent)
 }
 
 // maxID is the longest id that the contract allows, in bytes.
@@ -109,7 +95,7 @@ const maxID = 512
 // shortID is an id as it is, or a digest of it where it is longer than the contract allows.
 func shortID(id string) string {
 	if len(id) > maxID {
-		return digest(id)
+		return outbox.Digest(id)
 	}
 	return id
 }
