@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -98,11 +99,15 @@ func (e *ledgerEntry) encode() []byte {
 func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 	damaged := abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state").
 		WithHint("nothing was sent; restore the data folder, or reset the scope")
-	if len(stored) < ledgerHead {
+	record := stored
+	if len(record) > len(contentHash{}) && record[len(contentHash{})] == '{' { // the first form: nothing between hash and receipt
+		record = slices.Insert(slices.Clone(record), len(contentHash{}), append([]byte{byte(deliveryReceived)}, make([]byte, 8)...)...)
+	}
+	if len(record) < ledgerHead {
 		return nil, damaged
 	}
-	e := &ledgerEntry{hash: contentHash(stored), state: delivery(stored[32]), sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(stored[33:]))), stored: stored}
-	if text := stored[ledgerHead:]; len(text) > 0 {
+	e := &ledgerEntry{hash: contentHash(record), state: delivery(record[32]), sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), stored: stored}
+	if text := record[ledgerHead:]; len(text) > 0 {
 		e.receipt = new(abi.WriteReceipt)
 		if abi.Unmarshal(text, e.receipt) != nil {
 			return nil, damaged
