@@ -16,6 +16,9 @@ import (
 // compiled is the compilation cache that all tests share: compiling a module takes a second under the race detector.
 var compiled string
 
+// Scratch is its folder, for the examples, which are a package of their own.
+func Scratch() string { return compiled }
+
 func TestMain(m *testing.M) {
 	if work := os.Getenv(childEnv); work != "" {
 		if err := writer(work); err != nil {

@@ -96,7 +96,15 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	if err != nil {
 		return err
 	}
-	defer o.end(&err)
+	defer func() {
+		told := err
+		if e := answers[0].Error; told == nil && len(events) == 1 && e != nil {
+			told = e // whoever observes the operation learns what its one event came to
+		}
+		if o.end(&told); err != nil {
+			err = told
+		}
+	}()
 	if len(events) > 1 && !o.provider.has(abi.OpRecordEvents) {
 		for i := range events {
 			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/client"
 	"github.com/memhost/memhost/internal/convert"
 )
 
@@ -223,7 +224,7 @@ func pauseOf(try int, e *abi.Error) time.Duration {
 func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []convert.Item, problem *abi.Error, err error) {
 	answers, err := r.call(ctx, items)
 	if err != nil {
-		if len(items) > 1 && !abi.AsError(err).Retryable && !stops(abi.AsError(err)) {
+		if len(items) > 1 && !abi.AsError(err).Retryable && !client.OfSlot(abi.AsError(err)) {
 			return r.oneByOne(ctx, items)
 		}
 		for range items {
@@ -253,7 +254,7 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []
 			r.sum.fail(recordFailure{Line: item.Line, EventID: item.Event.EventID, Error: e})
 			r.failedInRow++
 			// The rest of the answers is counted all the same: those events were delivered.
-			if stop == nil && (stops(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
+			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
 				stop = atLine(e, item.Line)
 			}
 		}
@@ -299,15 +300,6 @@ func (r *recorder) call(ctx context.Context, items []convert.Item) ([]abi.Receip
 		return nil, abi.NewError(abi.CodeInternal, fmt.Sprintf("the slot answered %d receipts for %d events", len(answer.Receipts), len(items)))
 	}
 	return answer.Receipts, nil
-}
-
-// stops tells whether an error is of the slot as a whole, so that no other event would fare better.
-func stops(e *abi.Error) bool {
-	switch e.Code {
-	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:
-		return true
-	}
-	return false
 }
 
 // atLine names the line in an error.

@@ -134,3 +134,12 @@ func (c *Client) Readyz(ctx context.Context) error {
 func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*abi.RunManifest, error) {
 	return post[abi.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
 }
+
+// OfSlot tells whether an error is of the slot as a whole, so that no other event would fare better.
+func OfSlot(e *abi.Error) bool {
+	switch e.Code {
+	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:
+		return true
+	}
+	return false
+}

@@ -74,6 +74,8 @@ func (s *Server) recordBatch(ctx context.Context, b *batch) (*abi.BatchReceipts,
 	if len(b.Events) == 0 && b.size > 0 {
 		return &abi.BatchReceipts{Receipts: answers}, nil
 	}
+	ctx, release := detached(ctx)
+	defer release()
 	given, err := s.options.Slot.RecordEvents(ctx, &b.EventBatch)
 	if err != nil {
 		return nil, err

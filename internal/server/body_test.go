@@ -187,7 +187,8 @@ func TestAClientThatLeavesEndsTheWaiting(t *testing.T) {
 	defer web.Close()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	require.NoError(t, err)
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathEvents, len(anEvent), anEvent)
+	const body = `{"query":"q","scope":{"run_id":"r","persona_id":"u"},"session_id":"s"}`
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathRetrieve, len(body), body)
 	require.NoError(t, err)
 	<-reached
 	require.NoError(t, conn.Close())

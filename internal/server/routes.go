@@ -54,6 +54,8 @@ func (s *Server) memoryRoutes() []route {
 				if err := s.options.Scopes.checkEvent(q); err != nil {
 					return nil, err
 				}
+				ctx, release := detached(ctx)
+				defer release()
 				return s.options.Slot.RecordEvent(ctx, q)
 			})},
 		{method: http.MethodPost, path: wire.PathEventsBatch, operation: abi.OpRecordEvents, tag: tagMemory, summary: "Record several turns",

@@ -35,7 +35,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	calls, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return calls },
+		BaseContext: func(net.Listener) context.Context { return context.WithValue(calls, servingKey{}, calls) },
 		ErrorLog:    s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
 	s.log.Info("listening", "address", l.Addr().String(), "token", s.guard.digest != nil)
 	ended := make(chan error, 1)
@@ -68,4 +68,21 @@ func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 	}
 	return abi.NewError(abi.CodeTimeout, fmt.Sprintf("%d calls had not ended after %s and were cut off", left, s.options.Shutdown)).WithReason("shutdown").
 		WithHint("writes that were cut off are uncertain: recording their events again is safe")
+}
+
+// servingKey is the key of the context that ends when the server cuts calls off.
+type servingKey struct{}
+
+// detached is the context of a call that goes on when its caller has gone, until it is done or the server cuts it off. release must be called.
+//
+// A write that has begun is finished: half of it would be uncertain, and an agent that ends right after its last turn cannot wait for a backend that thinks. The
+// operation's own deadline holds.
+func detached(ctx context.Context) (_ context.Context, release func()) {
+	free, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	serving, ok := ctx.Value(servingKey{}).(context.Context)
+	if !ok {
+		return free, func() { cancel(nil) }
+	}
+	stop := context.AfterFunc(serving, func() { cancel(context.Cause(serving)) })
+	return free, func() { stop(); cancel(nil) }
 }

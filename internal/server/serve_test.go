@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -156,4 +157,47 @@ func TestARequestsIDIsEchoedWhenItIsOne(t *testing.T) {
 	}
 	require.Contains(t, log.String(), "request_id=abc-1.2_3")
 	require.NotContains(t, log.String(), `a"`)
+}
+
+// A write that has begun is finished when its caller goes: an agent's child process that ends right after a turn leaves nothing half done.
+func TestAWriteOutlivesItsCaller(t *testing.T) {
+	for op, c := range map[string]struct {
+		path, body string
+		outlives   bool
+	}{
+		abi.OpRecordEvent:  {wire.PathEvents, anEvent, true},
+		abi.OpRecordEvents: {wire.PathEventsBatch, `{"events":[` + anEvent + `]}`, true},
+		abi.OpRetrieve:     {wire.PathRetrieve, `{"query":"q","scope":{"run_id":"r","persona_id":"u"},"session_id":"s"}`, false},
+	} {
+		t.Run(op, func(t *testing.T) {
+			reached, gone, left := make(chan struct{}), make(chan (<-chan struct{}), 1), make(chan error, 1)
+			slot := &servertest.Slot{Answer: func(ctx context.Context, _ string, _ any) (any, error) {
+				close(reached)
+				<-<-gone // the server has noticed
+				left <- ctx.Err()
+				return nil, nil
+			}}
+			s, _ := newServer(t, slot)
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				gone <- r.Context().Done()
+				s.Handler().ServeHTTP(w, r)
+			}))
+			defer web.Close()
+			ctx, cancel := context.WithCancel(context.Background())
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL+c.path, strings.NewReader(c.body))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", wire.MediaJSON)
+			go func() { <-reached; cancel() }()
+			response, err := http.DefaultClient.Do(r)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			if c.outlives {
+				require.NoError(t, <-left)
+			} else {
+				require.ErrorIs(t, <-left, context.Canceled)
+			}
+		})
+	}
 }

@@ -1,0 +1,226 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// hookProcess is a running memhost hook picoclaw, with the test in PicoClaw's place.
+type hookProcess struct {
+	*exec.Cmd
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Reader
+	ids int
+}
+
+func (m memhost) hook(args ...string) *hookProcess {
+	cmd := m.command(append([]string{"hook", "picoclaw", "--run", "r", "--user", "u", "--linger", "1m"}, args...)...)
+	in, err := cmd.StdinPipe()
+	require.NoError(m.t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, cmd.Start())
+	m.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	h := &hookProcess{Cmd: cmd, t: m.t, in: in, out: bufio.NewReader(out)}
+	h.call("hook.hello", `{"name":"memhost","version":1,"modes":["observe","llm"]}`)
+	return h
+}
+
+// call asks the hook and returns its answer.
+func (h *hookProcess) call(method, params string) string {
+	h.ids++
+	_, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", h.ids, method, params)
+	require.NoError(h.t, err)
+	line, err := h.out.ReadString('\n')
+	require.NoError(h.t, err)
+	var answer struct{ ID int }
+	require.NoError(h.t, json.Unmarshal([]byte(line), &answer))
+	require.Equal(h.t, h.ids, answer.ID)
+	return line
+}
+
+// asks calls the hook as PicoClaw does before the model.
+func (h *hookProcess) asks(session, turn, said string) string {
+	return h.call("hook.before_llm", fmt.Sprintf(`{"meta":{"SessionKey":%q,"TurnID":%q,"Iteration":1},"messages":[{"role":"user","content":%q}]}`, session, turn, said))
+}
+
+// ends tells of n turns that have ended. They are on disk when it returns.
+func (h *hookProcess) ends(session string, from, n int) {
+	for i := from; i < from+n; i++ {
+		_, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","method":"hook.runtime_event","params":{"kind":"agent.turn.end","time":"2026-03-02T09:00:00.%03dZ",`+
+			`"scope":{"agent_id":"main","session_key":%q,"turn_id":"main-turn-%d"},"payload":{"Status":"completed","UserMessage":"%s, turn %03d","FinalContent":"ok"}}}`+"\n",
+			i, session, i, session, i)
+		require.NoError(h.t, err)
+	}
+	h.call("hook.after_llm", `{}`)
+}
+
+// end closes the hook's input, as PicoClaw does at its end.
+func (h *hookProcess) end() {
+	require.NoError(h.t, h.in.Close())
+	require.NoError(h.t, h.Wait())
+}
+
+func (h *hookProcess) kill() {
+	require.NoError(h.t, h.Process.Signal(syscall.SIGKILL))
+	require.Error(h.t, h.Wait())
+}
+
+// serve starts a slot on a free port, or on the one that is given.
+func (m memhost) serve(listen string) (slot *exec.Cmd, url string) {
+	slot = m.command("run", "--listen", listen, "--json")
+	out, err := slot.StdoutPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, slot.Start())
+	m.t.Cleanup(func() { _ = slot.Process.Kill() })
+	var serving struct{ URL string }
+	require.NoError(m.t, json.NewDecoder(out).Decode(&serving))
+	return slot, serving.URL
+}
+
+// said lists the users' words in the scope's memory.
+func (m memhost) said() (texts []string) {
+	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--json")
+	require.Zero(m.t, code)
+	var result abi.RetrieveResult
+	require.NoError(m.t, json.Unmarshal([]byte(out), &result))
+	for _, line := range strings.Split(result.FormattedContext, "\n") {
+		if text, ok := strings.CutPrefix(line, "user: "); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func turnsOf(session string, from, n int) (texts []string) {
+	for i := from; i < from+n; i++ {
+		texts = append(texts, fmt.Sprintf("%s, turn %03d", session, i))
+	}
+	return texts
+}
+
+// TestHookProcess is about PicoClaw's hook as a process: the slot goes and comes, and whoever is killed loses nothing.
+func TestHookProcess(t *testing.T) {
+	cache := t.TempDir()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, memhost)
+	}{
+		{"a slot that ends and comes back gets everything once", testSlotComesBack},
+		{"a slot that comes back at another address is found at once", testSlotMoves},
+		{"a hook that is killed has kept what it was told", testKilledHook},
+		{"a hook that is killed with the data folder open has kept what it was told", testKilledHookAlone},
+		{"two agents speak to one slot about one scope", testTwoHooks},
+		{"Ctrl-C reaches agent and hook, and the last turn counts", testHookInterrupted},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newMemhost(t, cache)) })
+	}
+}
+
+func testSlotComesBack(t *testing.T, m memhost) {
+	slot, url := m.serve("127.0.0.1:0")
+	h := m.hook()
+	h.ends("s", 0, 1)
+	h.asks("other", "t1", "q") // it has found the slot when it answers
+	require.NoError(t, slot.Process.Kill())
+	_ = slot.Wait()
+	h.ends("s", 1, 3)
+	require.Contains(t, h.asks("other", "t2", "q"), `{"action":"continue"}`, "the agent goes on")
+	slot, _ = m.serve(strings.TrimPrefix(url, "http://"))
+	h.ends("s", 4, 1)
+	h.end()
+	require.Equal(t, turnsOf("s", 0, 5), m.said())
+	h = m.hook()
+	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 004")
+	h.end()
+	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, slot.Wait())
+}
+
+func testSlotMoves(t *testing.T, m memhost) {
+	slot, _ := m.serve("127.0.0.1:0")
+	h := m.hook()
+	h.ends("s", 0, 1)
+	h.end()
+	h = m.hook()
+	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 000")
+	require.NoError(t, slot.Process.Kill())
+	_ = slot.Wait()
+	m.serve("127.0.0.1:0")
+	require.Contains(t, h.asks("other", "t2", "q"), "user: s, turn 000", "no turn is without context for it")
+	h.end()
+}
+
+func testKilledHook(t *testing.T, m memhost) {
+	h := m.hook("--server", "127.0.0.1:1", "--outbox", m.dir+"/waiting")
+	h.ends("s", 0, 5)
+	h.kill()
+	_, url := m.serve("127.0.0.1:0")
+	for i := range 3 { // each is killed somewhere in its deliveries
+		h = m.hook("--server", url, "--outbox", m.dir+"/waiting")
+		h.ends("s", 5+5*i, 5)
+		h.kill()
+	}
+	h = m.hook("--server", url, "--outbox", m.dir+"/waiting")
+	h.end()
+	require.Equal(t, turnsOf("s", 0, 20), m.said())
+}
+
+func testKilledHookAlone(t *testing.T, m memhost) {
+	for i := range 3 {
+		h := m.hook()
+		h.ends("s", 5*i, 5)
+		h.kill()
+	}
+	h := m.hook()
+	require.NotEmpty(t, h.asks("other", "t1", "q"))
+	h.end()
+	require.Equal(t, turnsOf("s", 0, 15), m.said())
+}
+
+func testTwoHooks(t *testing.T, m memhost) {
+	_, url := m.serve("127.0.0.1:0")
+	a, b := m.hook("--server", url), m.hook("--server", url)
+	for i := range 5 {
+		a.ends("agent a", 2*i, 1)
+		b.ends("agent b", 2*i+1, 1)
+	}
+	a.end()
+	b.end()
+	said := m.said()
+	require.Len(t, said, 10)
+	for _, session := range []string{"agent a", "agent b"} {
+		var own []string
+		for _, text := range said {
+			if strings.HasPrefix(text, session) {
+				own = append(own, text)
+			}
+		}
+		require.Len(t, own, 5)
+		require.IsIncreasing(t, own)
+	}
+	c := m.hook("--server", url)
+	require.Contains(t, c.asks("agent c", "t1", "q"), "agent b, turn 009")
+	c.end()
+}
+
+func testHookInterrupted(t *testing.T, m memhost) {
+	h := m.hook()
+	require.NoError(t, h.Process.Signal(syscall.SIGINT))
+	h.ends("s", 0, 1)
+	h.end()
+	require.Equal(t, turnsOf("s", 0, 1), m.said())
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/outbox"
+	"github.com/memhost/memhost/internal/picoclaw"
+)
+
+const picoclawHelp = `Runs as PicoClaw's process hook, on standard input and output: the memory context stands at the end of the user's message whenever the model is
+called, and each turn is recorded when it ends. PicoClaw starts it itself:
+
+  {"hooks": {"enabled": true, "defaults": {"interceptor_timeout_ms": 8000},
+    "processes": {"memhost": {"enabled": true, "priority": 50, "transport": "stdio",
+      "command": ["memhost", "hook", "picoclaw", "--server", "127.0.0.1:7077", "--run", "home", "--user", "ann"],
+      "observe": ["agent.turn.end"], "intercept": ["before_llm"]}}}}
+
+The memory is one scope, that of the flags or of the configuration; nothing that is said in a conversation leads to another. Without --server and without a slot
+that runs, the hook opens the data folder itself, and nobody else can have it meanwhile.
+
+Nothing here can stop the agent: when the slot is down or slow a turn has no context, which standard error says, and what is to be recorded waits on disk.`
+
+type picoclawFlags struct {
+	scopeFlags
+	maxTokens, maxItems int64
+	timeout, linger     time.Duration
+	outbox              string
+}
+
+func (a *app) hookCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "hook", Short: "Be the memory of an agent, as its child process", Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.picoclawCommand())
+	return cmd
+}
+
+func (a *app) picoclawCommand() *cobra.Command {
+	var f picoclawFlags
+	cmd := &cobra.Command{Use: "picoclaw", Short: "PicoClaw's process hook", Long: picoclawHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.picoclaw(cmd, &f) }}
+	f.add(cmd.Flags())
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.Int64Var(&f.maxTokens, "max-tokens", 8000, "the most tokens of context; 0 means no limit, but PicoClaw takes no request beyond 1 MiB")
+	fs.Int64Var(&f.maxItems, "max-items", 0, "the most items of the backend; 0 means no limit")
+	fs.DurationVar(&f.timeout, "timeout", 4*time.Second, "how long a turn waits for its context; less than PicoClaw's interceptor_timeout_ms, which is 5 s by default")
+	fs.DurationVar(&f.linger, "linger", 1500*time.Millisecond, "how long to go on delivering after PicoClaw has ended; it kills a hook after 2 s")
+	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data folder, apart for each --server)")
+	return cmd
+}
+
+// picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer does not start.
+func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
+	soft, hard, stop := a.inTwoStages(cmd.Context())
+	defer stop()
+	_ = soft // Ctrl-C reaches agent and hook together: the agent's last turn is waited for
+	line := &slotLine{app: a}
+	defer line.close()
+	o, err := a.picoclawOptions(f, line)
+	if o.Problem = err; err == nil {
+		// Beside the handshake. A slot that runs now is the one to speak to, even if it is down when the first turn comes.
+		go func() { _, _ = line.get(hard) }()
+	}
+	o.Logger = a.logger(hclog.Warn)
+	return picoclaw.New(o).Serve(hard, a.Stdin, a.Stdout)
+}
+
+func (a *app) picoclawOptions(f *picoclawFlags, line *slotLine) (o picoclaw.Options, err error) {
+	o = picoclaw.Options{Slot: line, Timeout: f.timeout, Linger: f.linger}
+	for _, b := range []struct {
+		value int64
+		to    **int64
+	}{{f.maxTokens, &o.Budget.MaxTokens}, {f.maxItems, &o.Budget.MaxItems}} {
+		if b.value > 0 {
+			*b.to = &b.value
+		}
+	}
+	if err := f.complete(a); err != nil {
+		return o, err
+	}
+	o.Scope = f.scope()
+	if err := o.Scope.Validate(); err != nil {
+		return o, err
+	}
+	dir, err := a.outboxDir(f.outbox)
+	if err != nil {
+		return o, err
+	}
+	o.Box, err = outbox.Open(dir, outbox.Options{Logger: a.logger(hclog.Warn), Now: a.Now})
+	return o, err
+}
+
+// outboxDir is where the turns for one slot wait: those for a named slot must never be delivered to another.
+func (a *app) outboxDir(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	c, err := a.config()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(c.Data.Dir, "outbox")
+	server := a.serverNamed()
+	if server == "" {
+		return filepath.Join(dir, "here"), nil
+	}
+	named, err := client.New(server, "")
+	if err != nil {
+		return "", err
+	}
+	plain := strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, named.Base())
+	return filepath.Join(dir, plain), nil
+}
+
+var _ picoclaw.Slot = (*slotLine)(nil)
+
+// Retrieve implements picoclaw.Slot.
+func (l *slotLine) Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	return overLine(ctx, l, func(d *door) (*abi.RetrieveResult, error) { return d.Retrieve(ctx, request) })
+}
+
+// RecordEvent implements picoclaw.Slot.
+func (l *slotLine) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	return overLine(ctx, l, func(d *door) (*abi.WriteReceipt, error) { return d.RecordEvent(ctx, event) })
+}
+
+// Mode implements picoclaw.Slot.
+func (l *slotLine) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
+	return overLine(ctx, l, func(d *door) (*abi.ModeReceipt, error) { return d.Mode(ctx) })
+}

@@ -1,0 +1,279 @@
+// Package outbox keeps events on disk until a slot has taken them.
+//
+// Who speaks for an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the Box deliver in the background: a slot that
+// is down, slow or not there yet costs the agent nothing, and a process that is killed loses nothing that Add has taken.
+//
+// A Box is a folder with one file for each event, so that several processes may share it. No process locks another out: each sends the oldest event of a scope
+// first and goes on when that one has arrived, and the slot's ledger answers a repeated event with its first receipt. So every event arrives once, and those of
+// a scope in order, whoever sends it.
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Slot is what a Box asks of a slot. A host.Contract is one.
+type Slot interface {
+	RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error)
+	Mode(ctx context.Context) (*abi.ModeReceipt, error)
+}
+
+// Options configure a Box. The zero value of a field means its default.
+type Options struct {
+	// Logger is told what waits, what was delivered late and what was put aside. Default: none.
+	Logger hclog.Logger
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// After gives a channel that is ready when the time is over, for the pauses between two tries. Default: time.After.
+	After func(time.Duration) <-chan time.Time
+}
+
+// Box is a folder of events that wait for a slot. Make one with Open. It is safe for concurrent use, also by several processes.
+type Box struct {
+	dir   string
+	log   hclog.Logger
+	now   func() time.Time
+	after func(time.Duration) <-chan time.Time
+	wake  chan struct{}
+
+	mu     sync.Mutex
+	last   int64          // the newest name's number
+	tries  map[string]int // of events whose receipt was uncertain, by file name
+	outage bool           // it has been said that events wait
+}
+
+const (
+	// suffix ends the name of a file that holds an event. Files are written under other names first.
+	suffix = ".json"
+	// asideFolder holds the events that no slot will take as they are, each beside a text that says why.
+	asideFolder = "aside"
+	// reasonSuffix ends the name of that text.
+	reasonSuffix = ".reason.txt"
+	// maxFile bounds a file that is read, in bytes: an event that a slot accepts is smaller.
+	maxFile = 64 << 20
+)
+
+// Open makes the folder where it is missing. What an earlier process left in it will be delivered.
+//
+// Errors: unavailable when the folder cannot be used.
+func Open(dir string, o Options) (*Box, error) {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.After == nil {
+		o.After = time.After
+	}
+	b := &Box{dir: dir, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1), tries: map[string]int{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, folderError(dir, err)
+	}
+	if _, err := b.names(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Dir is the folder.
+func (b *Box) Dir() string { return b.dir }
+
+// Add puts an event into the box. When it returns without an error the event survives the end of the process and a power loss. An event that waits already is
+// not put in twice.
+//
+// Errors: invalid_argument for an event that no slot would take, unavailable when it cannot be written.
+func (b *Box) Add(event *abi.MemoryEvent) error {
+	if err := event.Validate(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names, err := b.names()
+	if err != nil {
+		return err
+	}
+	mark := "-" + digest(event) + suffix
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, mark) }) {
+		return nil
+	}
+	if len(names) > 0 {
+		b.last = max(b.last, number(names[len(names)-1]))
+	}
+	b.last = max(b.last+1, b.now().UnixNano())
+	if err := b.write(fmt.Sprintf("%020d%s", b.last, mark), append(abi.Marshal(event), '\n')); err != nil {
+		return folderError(b.dir, err)
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Waiting counts the events that no slot has taken yet. Those put aside do not count.
+//
+// Errors: unavailable when the folder cannot be read.
+func (b *Box) Waiting() (int, error) {
+	names, err := b.names()
+	return len(names), err
+}
+
+// digest tells events apart: by scope and id, as a slot's ledger does.
+func digest(event *abi.MemoryEvent) string {
+	return Digest(event.RunID, event.UserID, event.AgentID, event.EventID)
+}
+
+// Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id of its own gets an event_id that is the
+// same whenever the turn is told.
+func Digest(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// number is the time in a file's name, 0 where there is none.
+func number(name string) int64 {
+	digits, _, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// names lists the events that wait, oldest first.
+func (b *Box) names() ([]string, error) {
+	entries, err := os.ReadDir(b.dir) // sorted
+	if err != nil {
+		return nil, folderError(b.dir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, suffix) && number(name) > 0 && e.Type().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// write puts a file into the folder in one step, on disk when it returns.
+func (b *Box) write(name string, text []byte) error {
+	f, err := os.CreateTemp(b.dir, "new-*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(b.dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	syncFolder(b.dir)
+	return nil
+}
+
+// syncFolder makes a new name durable. Not every system can do that to a folder; those that cannot do it by themselves.
+func syncFolder(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	_ = f.Sync()
+	_ = f.Close()
+}
+
+// errGone: another process has delivered the event.
+var errGone = errors.New("gone")
+
+// read reads an event that waits.
+//
+// Errors: errGone; invalid_argument for a file that holds no event; unavailable when it cannot be read.
+func (b *Box) read(name string) (*abi.MemoryEvent, error) {
+	path := filepath.Join(b.dir, name)
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxFile {
+		return nil, abi.NewError(abi.CodeInvalidArgument, name+": too large for an event")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errGone
+	case err != nil:
+		return nil, folderError(path, err)
+	}
+	event := new(abi.MemoryEvent)
+	if err := abi.UnmarshalStrict(bytes.TrimSpace(text), event); err != nil {
+		return nil, err
+	}
+	return event, event.Validate()
+}
+
+// remove takes an event out. That another process did so already is no error.
+func (b *Box) remove(name string) error {
+	if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return folderError(b.dir, err)
+	}
+	b.mu.Lock()
+	delete(b.tries, name)
+	b.mu.Unlock()
+	return nil
+}
+
+// putAside keeps an event that no slot will take as it is, with the reason, out of the way of the others.
+func (b *Box) putAside(name string, reason error) error {
+	dir := filepath.Join(b.dir, asideFolder)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, suffix)+reasonSuffix), []byte(reason.Error()+"\n"), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(b.dir, name), filepath.Join(dir, name))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another process was first
+	}
+	if err != nil {
+		return folderError(dir, err)
+	}
+	b.log.Warn("an event was put aside: no slot takes it as it is", "why", reason, "file", filepath.Join(dir, name), "hint", "memhost record FILE tries it again")
+	return nil
+}
+
+func folderError(path string, err error) error {
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("outbox %s: %v", path, err), err).WithReason("outbox")
+}

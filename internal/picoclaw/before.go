@@ -1,0 +1,145 @@
+package picoclaw
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// turnKey names a turn. Turn ids count from 1 in each process of PicoClaw, and a hook lives as long as that process.
+type turnKey struct{ session, turn string }
+
+// turn is what the hook decided for a turn when the model was first called in it. Every later call of the turn gets the same text: PicoClaw keeps no injection, and
+// a prompt that changes in the middle of a turn is neither fair nor cached.
+type turn struct {
+	query   string
+	once    sync.Once
+	context string
+}
+
+// turns are those under way. A turn whose end is never told (it was dropped, or not observed) goes when maxTurns newer ones have come.
+type turns struct {
+	mu    sync.Mutex
+	byKey map[turnKey]*turn
+	order []turnKey
+}
+
+const maxTurns = 1024
+
+// at gives the turn of a call. A first call with another question begins it anew.
+func (t *turns) at(key turnKey, iteration int, query string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byKey[key]; known != nil && (iteration > 1 || known.query == query) {
+		return known
+	} else if known == nil {
+		t.order = append(t.order, key)
+		if len(t.order) > maxTurns {
+			delete(t.byKey, t.order[0])
+			t.order = t.order[1:]
+		}
+	}
+	begun := &turn{query: query}
+	t.byKey[key] = begun
+	return begun
+}
+
+// end forgets a turn. Its place in order is freed when it comes to the front.
+func (t *turns) end(key turnKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byKey, key)
+}
+
+// beforeParams is what the hook reads of a request. The rest is not looked at, and goes back byte for byte.
+type beforeParams struct {
+	Meta struct {
+		TurnID     string
+		SessionKey string
+		Iteration  int
+	} `json:"meta"`
+	Context struct {
+		Inbound struct {
+			SenderID string `json:"sender_id"`
+		} `json:"inbound"`
+	} `json:"context"`
+}
+
+// Keys of PicoClaw's own sessions, in which nobody speaks.
+const (
+	subTurnPrefix = "subturn-" // a sub-agent at work; ParentTurnID is empty all the same
+	heartbeat     = "heartbeat"
+)
+
+// sideQuestion is the session of a /btw, which has no key, no turn and no event.
+const sideQuestion = "btw"
+
+// ofPerson tells whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls its human so.
+func ofPerson(sessionKey, senderID string) bool {
+	return !strings.HasPrefix(sessionKey, subTurnPrefix) && sessionKey != heartbeat && senderID != heartbeat
+}
+
+// beforeLLM is the result of hook.before_llm: the request with the context at the end of its last user message, or a bare continue.
+func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
+	unchanged := []byte(resultContinue)
+	var p beforeParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		return unchanged
+	}
+	if h.o.Problem != nil || !ofPerson(p.Meta.SessionKey, p.Context.Inbound.SenderID) {
+		return unchanged
+	}
+	message, err := lastUserMessage(params)
+	if err != nil {
+		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		return unchanged
+	}
+	if message == nil || strings.TrimSpace(message.text) == "" {
+		return unchanged
+	}
+	found := h.contextOf(ctx, &p, message.text)
+	if found == "" {
+		return unchanged
+	}
+	request := message.with(found)
+	result := resultModify(request)
+	if len(result) > maxAnswer {
+		// PicoClaw puts its own tool definitions back in any case, with a warning.
+		if request, err = withoutTools(request); err == nil {
+			result = resultModify(request)
+		}
+	}
+	if len(result) > maxAnswer {
+		h.log.Warn("context is absent: the request with it is longer than PicoClaw reads", "bytes", len(result), "limit", maxAnswer)
+		return unchanged
+	}
+	return result
+}
+
+// contextOf retrieves once for a turn.
+func (h *Hook) contextOf(ctx context.Context, p *beforeParams, query string) string {
+	session := p.Meta.SessionKey
+	if session == "" || p.Meta.TurnID == "" {
+		return h.retrieve(ctx, sideQuestion, query)
+	}
+	t := h.turns.at(turnKey{session, p.Meta.TurnID}, p.Meta.Iteration, query)
+	t.once.Do(func() { t.context = h.retrieve(ctx, sessionID(session), query) })
+	return t.context
+}
+
+// retrieve asks the slot, for as long as a turn can wait. The scope is the hook's own.
+func (h *Hook) retrieve(ctx context.Context, session, query string) string {
+	ctx, cancel := context.WithTimeout(ctx, h.o.Timeout)
+	defer cancel()
+	result, err := h.o.Slot.Retrieve(ctx, &abi.RetrieveRequest{Query: query, Scope: h.o.Scope, SessionID: session, Budget: h.o.Budget})
+	if err != nil {
+		e := abi.AsError(err)
+		h.log.Warn("context is absent in this turn: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)
+		return ""
+	}
+	return result.FormattedContext
+}

@@ -1,0 +1,124 @@
+package picoclaw
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// userMessage is the last user message of a request. params[start:end] is its content, a JSON text.
+type userMessage struct {
+	params     []byte
+	start, end int
+	text       string
+}
+
+// errForm: the request is not what PicoClaw sends.
+var errForm = errors.New("want an object with a list of messages")
+
+// lastUserMessage finds the message that the context belongs to. Nil: there is none whose content is a text.
+func lastUserMessage(params []byte) (*userMessage, error) {
+	list, err := member(params, 0, "messages")
+	if err != nil || list == nil {
+		return nil, errors.Join(errForm, err)
+	}
+	var last *span
+	err = eachElement(list.of(params), func(e span) error {
+		var m struct {
+			Role string `json:"role"`
+		}
+		if err := json.Unmarshal(e.of(list.of(params)), &m); err != nil {
+			return err
+		}
+		if m.Role == "user" {
+			last = &span{list.start + e.start, list.start + e.end}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	if last == nil {
+		return nil, nil
+	}
+	content, err := member(last.of(params), last.start, "content")
+	if err != nil || content == nil || params[content.start] != '"' {
+		return nil, err
+	}
+	m := &userMessage{params: params, start: content.start, end: content.end}
+	return m, json.Unmarshal(content.of(params), &m.text)
+}
+
+// with is the request with more text at the end of the message. Every other byte stays what it was: PicoClaw drops all changes when a system message differs, and
+// loses what an answer leaves out.
+func (m *userMessage) with(more string) []byte {
+	written := mustMarshal(more)
+	return slicesOf(m.params[:m.end-1], []byte(`\n\n`), written[1:], m.params[m.end:])
+}
+
+// withoutTools leaves the tool definitions out.
+func withoutTools(request []byte) ([]byte, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(request, &all); err != nil {
+		return nil, err
+	}
+	delete(all, "tools")
+	return mustMarshal(all), nil
+}
+
+// span is a range of bytes.
+type span struct{ start, end int }
+
+func (s span) of(text []byte) []byte { return text[s.start:s.end] }
+
+// member finds the value of a key in an object that begins at base of a larger text; of equal keys the last one counts, as it does for PicoClaw. Nil: it has no such key.
+func member(object []byte, base int, key string) (*span, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errForm, err)
+	}
+	var found *span
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		value, err := next(d)
+		if err != nil {
+			return nil, err
+		}
+		if name == key {
+			found = &span{base + value.start, base + value.end}
+		}
+	}
+	return found, nil
+}
+
+// eachElement goes through a list.
+func eachElement(list []byte, do func(e span) error) error {
+	d := json.NewDecoder(bytes.NewReader(list))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.Join(errForm, err)
+	}
+	for d.More() {
+		value, err := next(d)
+		if err == nil {
+			err = do(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is where the decoder's next value stands.
+func next(d *json.Decoder) (span, error) {
+	var raw json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		return span{}, err
+	}
+	end := int(d.InputOffset())
+	return span{end - len(raw), end}, nil
+}
