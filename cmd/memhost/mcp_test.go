@@ -137,7 +137,7 @@ func testChildDrains(t *testing.T, cache string) {
 	b := newSlowBackend(t)
 	m := newMemhost(t, cache)
 	m.probe(b.URL)
-	c := m.mcpClient()
+	c := m.mcpClient("--config", "memhost.yaml")
 	type answer struct {
 		text   string
 		failed bool
