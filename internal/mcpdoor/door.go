@@ -2,7 +2,9 @@ package mcpdoor
 
 import (
 	"context"
+	"fmt"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -89,8 +91,14 @@ func (d *Door) Look(ctx context.Context) error {
 
 // pass is what every request goes through.
 func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		began := time.Now()
+		defer func() {
+			if p := recover(); p != nil { // one request's defect does not end the others
+				d.log.Error("a request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				result, err = nil, protocolError(abi.NewError(abi.CodeInternal, "something went wrong inside memhost").WithHint("its log has the details"))
+			}
+		}()
 		if method == "tools/list" {
 			within, done := context.WithTimeout(ctx, d.options.ListWait)
 			if err := d.Look(within); err != nil {
@@ -103,7 +111,7 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, protocolError(e)
 			}
 		}
-		result, err := next(ctx, method, r)
+		result, err = next(ctx, method, r)
 		d.log.Debug("request", "method", method, "failed", err != nil, "took_ms", time.Since(began).Milliseconds())
 		return result, err
 	}

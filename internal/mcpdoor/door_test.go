@@ -491,3 +491,12 @@ func TestAnErrorThatIsNoneOfTheContractsIsInternal(t *testing.T) {
 	e := problem(t, call(t, connect(t, options(s)), "memory_search", map[string]any{"query": "x"}))
 	assert.Equal(t, abi.CodeInternal, e.Code)
 }
+
+func TestADefectEndsOneRequestOnly(t *testing.T) {
+	s := newSlot()
+	s.answers[abi.OpRetrieve] = &abi.WriteReceipt{} // of the wrong type: the fake panics
+	c := connect(t, options(s))
+	_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "memory_search", Arguments: map[string]any{"query": "x"}})
+	require.ErrorContains(t, err, "internal: something went wrong inside memhost")
+	assert.Len(t, tools(t, c), 3)
+}
