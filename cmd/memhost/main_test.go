@@ -157,6 +157,7 @@ func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	r.Header.Set("Accept", "application/json, text/event-stream") // as MCP wants it; the other routes do not look
 	response, err := http.DefaultClient.Do(r)
 	ts.Check(err)
 	defer response.Body.Close()

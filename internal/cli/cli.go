@@ -129,6 +129,7 @@ type app struct {
 	caught      <-chan os.Signal
 	interrupted bool
 	cassette    string // of run
+	mcp         string // of run: "", mcpStdio or mcpHTTP
 }
 
 // signals is the channel of interruptions. Once asked for, it is the command that ends itself.

@@ -23,7 +23,9 @@ type door struct {
 	host.Contract
 	// address is the URL of the running slot, "" where the command has opened the data folder.
 	address string
-	close   func()
+	// child: the slot is that of an MCP child, and ends with its client.
+	child bool
+	close func()
 }
 
 const (
@@ -108,7 +110,11 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 		return nil, abi.NewError(abi.CodeUnauthenticated, "the slot at "+info.Address+" wants a token").WithHint("put it into the environment variable MEMHOST_TOKEN")
 	}
 	log.Debug("talking to the running slot", "address", info.Address, "pid", info.PID)
-	return a.dial(info.Address)
+	d, err := a.dial(info.Address)
+	if err == nil {
+		d.child = info.Child
+	}
+	return d, err
 }
 
 // openHere opens data folder and provider in this process.

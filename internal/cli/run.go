@@ -20,6 +20,11 @@ With no configuration at all full_history serves, on this disk. A listener off l
 Before it serves a provider is tried out: one event under each of two throw-away scopes, which are erased afterwards (--smoke auto, always, never). A
 backend that is slow to derive memory makes that pending, and the slot serves with this said. --dry-run walks all of it and ends.
 
+With --mcp the Model Context Protocol is spoken on standard input and output: a client starts memhost as its child. The child speaks for the slot that runs
+(--server, or that of the data folder), or opens one that ends with it. --mcp=http serves the slot as always, with MCP at /mcp. Either way a client
+has the one scope of the configuration (--run, --persona). A child reads no ./memhost.yaml, since the client chooses the folder: name the file with
+--config or MEMHOST_CONFIG. docs/mcp.md has the clients' config blocks.
+
 POST /v1/swap exchanges the provider while the slot serves. Its "plugin" is the name of a built-in module, or a wasm file of this computer by its
 absolute path; without "config" the block counts that the configuration has for the provider.`
 
@@ -27,10 +32,17 @@ func (a *app) runCommand() *cobra.Command {
 	dry := false
 	cmd := &cobra.Command{
 		Use: "run", Short: "Serve a slot", Long: runHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), dry) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.mcp == mcpStdio {
+				return a.runMCP(cmd.Context(), dry)
+			}
+			return a.run(cmd.Context(), dry)
+		},
 	}
 	addConfigFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
+	cmd.Flags().Var((*mcpTransport)(&a.mcp), "mcp", "speak MCP: stdio as a client's child, or http to serve it at /mcp")
+	cmd.Flags().Lookup("mcp").NoOptDefVal = mcpStdio
 	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, for `memhost replay`")
 	return cmd
 }
@@ -66,6 +78,10 @@ func (a *app) run(ctx context.Context, dry bool) error {
 	defer slot.close()
 	if s.log == nil {
 		a.out.note("\nServing %s at %s (docs at /docs). Ctrl-C ends.", slot.provider(ctx), slot.url)
+		if a.mcp == mcpHTTP {
+			scope := c.Scope()
+			a.out.note("MCP for run %s, user %s: %s%s", quote(scope.RunID), quote(scope.PersonaID), slot.url, mcpPath)
+		}
 	}
 	if a.out.json {
 		if err := a.out.object(map[string]any{"url": slot.url, "data": c.Data.Dir, "provider": slot.provider(ctx)}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/client"
 	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/mcpdoor"
 	"github.com/memhost/memhost/internal/server"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/tracelog"
@@ -129,6 +131,13 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	step = "serve"
 	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token, Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics}
+	if a.mcp == mcpHTTP {
+		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), v.log)
+		if err != nil {
+			return nil, err
+		}
+		o.Mounts = map[string]http.Handler{mcpPath: mcp.Handler(c.Server.MaxBodyBytes)}
+	}
 	if c.Memory.Scopes == "configured" {
 		scope := c.Scope()
 		o.Scopes.Only = &scope
@@ -137,7 +146,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	if err != nil {
 		return nil, err
 	}
-	info := state.SlotInfo{Address: dialable(listener.Addr()), PID: os.Getpid(), StartedAt: a.Now().UTC(), TokenRequired: token != ""}
+	info := state.SlotInfo{Address: dialable(listener.Addr()), PID: os.Getpid(), StartedAt: a.Now().UTC(), TokenRequired: token != "", Child: a.mcp == mcpStdio}
 	if err = state.WriteSlot(c.Data.Dir, info); err != nil {
 		return nil, err
 	}

@@ -189,6 +189,11 @@ func (c *checker) list(k *key, v any, p []string) (any, bool) {
 			c.add(p, "element %d: found %s, want a string: put it in quotes", i+1, found(at, e))
 		case text == "" || !sound(text):
 			c.add(p, "element %d: found %s, want a glob like test_*", i+1, found(at, e))
+		case len(k.choices) > 0:
+			if isOneOf(text, k.choices) {
+				continue
+			}
+			c.add(p, "element %d: found %s, want one of %s", i+1, found(at, e), strings.Join(k.choices, ", "))
 		default:
 			if _, err := path.Match(text, ""); err != nil {
 				c.add(p, "element %d: found %s, want a glob like test_*: a bracket or backslash in it is not complete", i+1, found(at, e))

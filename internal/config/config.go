@@ -37,6 +37,7 @@ type Config struct {
 	Memory  Memory            `koanf:"memory"`
 	Secrets map[string]Secret `koanf:"-"`
 	Server  Server            `koanf:"server"`
+	MCP     MCP               `koanf:"mcp"`
 	Data    Data              `koanf:"data"`
 	Run     Run               `koanf:"run"`
 	Trace   Trace             `koanf:"trace"`
@@ -87,6 +88,16 @@ type Server struct {
 	Listen       string `koanf:"listen"`
 	MaxBodyBytes int64  `koanf:"max_body_bytes"`
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
+}
+
+// MCP is the Model Context Protocol door.
+type MCP struct {
+	// Session is "" where each start has a session of its own.
+	Session   string `koanf:"session"`
+	MaxTokens int64  `koanf:"max_tokens"`
+	Query     string `koanf:"query"`
+	// Allow names tools that are absent otherwise: set_mode, reset.
+	Allow []string `koanf:"allow"`
 }
 
 // Data is where the slot keeps what it must not lose.
@@ -173,6 +184,8 @@ func (p Provider) word() string {
 type Options struct {
 	// File is the value of --config. It must exist.
 	File string
+	// NamedFileOnly passes over ./memhost.yaml: for a process that is started in folders that its user has not chosen.
+	NamedFileOnly bool
 	// Dir is the folder from which relative names count and where memhost.yaml is looked for. "" is the current one.
 	Dir string
 	// Environ holds NAME=VALUE pairs, nil for those of the process.

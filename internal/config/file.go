@@ -55,7 +55,7 @@ func (l *loader) findFile() (string, Origin) {
 	if name, ok := lookupEnv(l.Environ, envFile); ok && name != "" {
 		return name, Origin{Kind: KindEnv, Name: envFile}
 	}
-	if _, err := os.Stat(l.resolve(l.Dir, DefaultFile)); err == nil {
+	if _, err := os.Stat(l.resolve(l.Dir, DefaultFile)); err == nil && !l.NamedFileOnly {
 		return DefaultFile, Origin{Kind: KindFile, Name: DefaultFile}
 	}
 	return "", Origin{}

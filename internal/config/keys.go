@@ -80,6 +80,10 @@ func keys() []key {
 		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077", doc: "The address of the HTTP door, host:port."},
 		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request body."},
 		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day, doc: "How long running requests may take to end at shutdown."},
+		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID, doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
+		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20, doc: "The budget of a context that an MCP client gets."},
+		{path: "mcp.query", kind: aText, flag: "mcp-query", def: "What is known about the user?", doc: "The question behind the MCP resource memhost://context."},
+		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset"}, doc: "Tools that an MCP client has only when they are named here."},
 		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data folder."},
 		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"}, doc: "What an acknowledged write survives: a power loss, or only the end of the process."},
 		{path: "data.state_bytes_per_scope", kind: anInteger, def: gib, min: mib, max: 1024 * gib, doc: "How much a module may keep for one scope."},
@@ -142,6 +146,9 @@ func (k *key) wants() string {
 	case aChoice:
 		return "one of " + strings.Join(k.choices, ", ")
 	case aList:
+		if len(k.choices) > 0 {
+			return "a list of " + strings.Join(k.choices, ", ")
+		}
 		return "a list of strings"
 	case aBlocks, aSecrets:
 		return "an object"

@@ -21,6 +21,8 @@ type SlotInfo struct {
 	StartedAt time.Time `json:"started_at"`
 	// TokenRequired tells a client that it needs the operator's bearer token.
 	TokenRequired bool `json:"token_required"`
+	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child may take its place.
+	Child bool `json:"child,omitempty"`
 }
 
 // WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it, after

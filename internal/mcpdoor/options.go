@@ -1,0 +1,96 @@
+package mcpdoor
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// Slot calls do with the slot that serves now. It may connect first, and may call do again when the connection broke: what the door does is
+// safe to repeat.
+type Slot func(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error
+
+// Of is a slot that is always there.
+func Of(c host.Contract) Slot {
+	return func(ctx context.Context, do func(context.Context, host.Contract) error) error { return do(ctx, c) }
+}
+
+// The tools that a client has only when Options.Allow names them.
+const (
+	AllowSetMode = "set_mode"
+	AllowReset   = "reset"
+)
+
+// Options configure a Door. The zero value of a field means its default.
+type Options struct {
+	// Slot is what the door speaks for. Required.
+	Slot Slot
+	// Scope is the one scope of the door. Required.
+	Scope abi.MemoryScope
+	// AgentID labels what is recorded; with memory.agent_scoped it stands in Scope, too.
+	AgentID string
+	// Session is the session id of everything that is recorded and asked. Default: a new one for this door.
+	Session string
+	// MaxTokens is the budget of a context; default 3500.
+	MaxTokens int64
+	// Query is the question behind the resource memhost://context. Default: "What is known about the user?".
+	Query string
+	// Allow names tools that are absent otherwise: AllowSetMode, AllowReset.
+	Allow []string
+	// OneClient says that the door serves one client on a stream that lasts, which is told when the descriptions of tools change.
+	OneClient bool
+	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a manifest says otherwise.
+	CallTimeout time.Duration
+	// ListWait is how long a list of tools waits for the slot to say whether it is read-only; default 1 s.
+	ListWait time.Duration
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Version is told to clients.
+	Version string
+	// Logger receives a debug line for each request. Arguments and answers are never logged. Default: none.
+	Logger hclog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Slot == nil {
+		return o, abi.NewError(abi.CodeInvalidArgument, "mcpdoor: Options.Slot is required")
+	}
+	if err := o.Scope.Validate(); err != nil {
+		return o, err
+	}
+	for _, word := range o.Allow {
+		if !slices.Contains([]string{AllowSetMode, AllowReset}, word) {
+			return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("mcpdoor: Options.Allow: found %q, want %s or %s", word, AllowSetMode, AllowReset))
+		}
+	}
+	if o.Session == "" {
+		o.Session = "mcp-" + strings.ToLower(rand.Text()[:12])
+	}
+	if o.MaxTokens <= 0 {
+		o.MaxTokens = 3500
+	}
+	if o.Query == "" {
+		o.Query = "What is known about the user?"
+	}
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = 3 * time.Minute
+	}
+	if o.ListWait <= 0 {
+		o.ListWait = time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	return o, nil
+}

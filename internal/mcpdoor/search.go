@@ -1,0 +1,96 @@
+package mcpdoor
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// answerLimit bounds an answer's text, in characters: from 16,000 on some clients put an answer aside instead of showing it to the model.
+const answerLimit = 15_500
+
+// found is what a retrieval gave.
+type found struct {
+	text string
+	meta mcp.Meta
+}
+
+func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
+	query, err := a.text("query")
+	if err != nil {
+		return nil, err
+	}
+	items, err := a.count("max_items")
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.retrieve(ctx, query, items)
+	if err != nil {
+		return nil, err
+	}
+	if f.text == "" {
+		f.text = "Memory has nothing on this."
+	}
+	return &mcp.CallToolResult{Meta: f.meta, Content: []mcp.Content{&mcp.TextContent{Text: f.text}}}, nil
+}
+
+// retrieve asks the slot for a context. The text is empty where there is no memory.
+func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f found, err error) {
+	tokens := d.options.MaxTokens
+	request := &abi.RetrieveRequest{Query: query, Scope: d.options.Scope, SessionID: d.options.Session, Budget: abi.ContextBudget{MaxTokens: &tokens, MaxItems: items}}
+	if err := request.Validate(); err != nil {
+		return f, err
+	}
+	err = d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
+		r, err := c.Retrieve(ctx, request)
+		if err != nil {
+			return err
+		}
+		f = found{text: r.FormattedContext, meta: meta(r.Trace)}
+		if t := r.Trace; t != nil && len(t.ReadSideEffects) > 0 {
+			d.note(func(s *state) { s.sideEffects = true })
+		}
+		if utf8.RuneCountInString(f.text) <= answerLimit {
+			return nil
+		}
+		f.text, err = d.shorten(ctx, c, r, request)
+		return err
+	})
+	return f, err
+}
+
+// shorten formats a result again for a budget that fits into an answer: tokens may be longer than was thought.
+func (d *Door) shorten(ctx context.Context, c host.Contract, r *abi.RetrieveResult, request *abi.RetrieveRequest) (string, error) {
+	again := &abi.FormatRequest{Result: *r, Budget: request.Budget, Scope: request.Scope}
+	for size := utf8.RuneCountInString(r.FormattedContext); ; {
+		tokens := *again.Budget.MaxTokens * answerLimit / int64(size) * 9 / 10
+		if tokens < 1 {
+			return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context has %d characters, and an answer %d at most", size, answerLimit)).WithHint("ask for less with max_items")
+		}
+		again.Budget.MaxTokens = &tokens
+		short, err := c.FormatContext(ctx, again)
+		if err != nil {
+			return "", err
+		}
+		if size = utf8.RuneCountInString(short.FormattedContext); size <= answerLimit {
+			return short.FormattedContext, nil
+		}
+	}
+}
+
+// meta is what a client may want to know about an answer, and a model need not.
+func meta(t *abi.Trace) mcp.Meta {
+	if t == nil {
+		return nil
+	}
+	brief := map[string]any{"provider": t.BackendName, "kind": t.ConditionKind, "result_state": t.ResultState, "latency_ms": t.LatencyMS, "warnings": t.Warnings}
+	if t.TokenCount != nil {
+		brief["token_count"] = *t.TokenCount
+	}
+	return mcp.Meta{"memhost/trace": brief}
+}

@@ -1,0 +1,92 @@
+package mcpdoor
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// The tools. Further ones are in the table only with Options.Allow.
+const (
+	ToolSearch  = "memory_search"
+	ToolAdd     = "memory_add"
+	ToolStatus  = "memory_status"
+	ToolReset   = "memory_reset"
+	ToolSetMode = "memory_set_mode"
+)
+
+// tool is one line of the table.
+type tool struct {
+	name, title, about string
+	// operation is the contract's name for what the tool does.
+	operation string
+	// schema of the arguments, whose properties are fields; required are those that must be there.
+	schema           string
+	fields, required []string
+	// Hints to clients; all tools keep to the closed world of one memory.
+	readOnly, destructive, idempotent bool
+	run                               func(ctx context.Context, a arguments) (*mcp.CallToolResult, error)
+}
+
+// table is what a client of this door has.
+func (d *Door) table() []tool {
+	tools := []tool{
+		{name: ToolSearch, operation: abi.OpRetrieve, title: "Search memory", readOnly: true, idempotent: true,
+			about:  "Looks into the user's long-term memory: what was said in earlier conversations. Ask in plain words. The answer is one memory-context element, or a sentence that says that there is nothing.",
+			fields: []string{"query", "max_items"}, required: []string{"query"},
+			schema: `{"type":"object","additionalProperties":false,"required":["query"],"properties":{
+				"query":{"type":"string","minLength":1,"description":"What to look for, in plain words"},
+				"max_items":{"type":"integer","minimum":1,"description":"The most items wanted"}}}`,
+			run: d.search},
+		{name: ToolAdd, operation: abi.OpRecordEvent, title: "Add to memory",
+			about: "Records a turn of conversation in the user's long-term memory. The answer says what became of it: queued is not yet committed. " +
+				"A call that failed may be repeated with the event_id that its error names: then it is recorded once.",
+			fields: []string{"text", "reply", "event_id"}, required: []string{"text"},
+			schema: `{"type":"object","additionalProperties":false,"required":["text"],"properties":{
+				"text":{"type":"string","minLength":1,"description":"What the user said, in the user's words"},
+				"reply":{"type":"string","minLength":1,"description":"What the assistant answered, where that belongs to it"},
+				"event_id":{"type":"string","description":"Only to repeat a call that failed: the event_id that its error named"}}}`,
+			run: d.add},
+		{name: ToolStatus, operation: abi.OpHealth, title: "Memory status", readOnly: true, idempotent: true,
+			about:  "Tells how the memory is: which provider serves, whether it is healthy and read-only, and whether everything recorded can be found by now.",
+			schema: `{"type":"object","additionalProperties":false}`,
+			run:    d.status},
+	}
+	if slices.Contains(d.options.Allow, AllowReset) {
+		tools = append(tools, tool{name: ToolReset, operation: abi.OpResetScope, title: "Erase memory", destructive: true, idempotent: true,
+			about:  "Erases everything that this memory holds of the user, for good. Only when the user has asked for exactly that.",
+			schema: `{"type":"object","additionalProperties":false}`,
+			run:    d.reset})
+	}
+	if slices.Contains(d.options.Allow, AllowSetMode) {
+		tools = append(tools, tool{name: ToolSetMode, operation: abi.OpSetMode, title: "Set the read-only mode", idempotent: true,
+			about:  "Makes the memory of this user read-only, or lets it be written again. While it is read-only nothing is recorded and nothing erased.",
+			fields: []string{"read_only", "reason"}, required: []string{"read_only"},
+			schema: `{"type":"object","additionalProperties":false,"required":["read_only"],"properties":{
+				"read_only":{"type":"boolean"},"reason":{"type":"string","description":"Why, for whoever wonders later"}}}`,
+			run: d.setMode})
+	}
+	return tools
+}
+
+// definition is the tool as a client sees it.
+func (t tool) definition(s state) *mcp.Tool {
+	about, closed, destructive := t.about, false, t.destructive
+	hints := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent, DestructiveHint: &destructive, OpenWorldHint: &closed}
+	switch {
+	case t.name == ToolSearch && s.sideEffects:
+		// The provider's own word, in trace.read_side_effects.
+		hints.ReadOnlyHint, hints.IdempotentHint = false, false
+	case s.readOnly && t.name == ToolAdd:
+		about = "READ-ONLY AT PRESENT: nothing is recorded, a call answers skipped_read_only. " + about
+	case s.skipped && t.name == ToolAdd:
+		about = "READ-ONLY WHEN LAST TRIED: the call before this list was answered skipped_read_only. " + about
+	case s.readOnly && t.name == ToolReset:
+		about = "READ-ONLY AT PRESENT: nothing is erased, a call is refused. " + about
+	}
+	return &mcp.Tool{Name: t.name, Title: t.title, Description: about, InputSchema: json.RawMessage(t.schema), Annotations: hints}
+}
