@@ -73,7 +73,7 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	defer signal.Stop(pipe)
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
-	line := newSlotLine(context.WithoutCancel(ctx), a, c, o)
+	line := newChildLine(context.WithoutCancel(ctx), a, c, o)
 	defer line.close()
 	door, err := a.mcpDoor(c, line.use, log)
 	if err != nil {
@@ -87,8 +87,8 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	return door.ServeStdio(ctx, a.Stdin, out, time.Duration(c.Server.ShutdownMS)*time.Millisecond)
 }
 
-// slotLine is the connection of an MCP child to its slot: made when it is first needed, and again after it broke.
-type slotLine struct {
+// childLine is the connection of an MCP child to its slot: made when it is first needed, and again after it broke.
+type childLine struct {
 	app     *app
 	config  *config.Config
 	options config.Options
@@ -97,22 +97,22 @@ type slotLine struct {
 
 	mu      sync.Mutex
 	door    *door    // nil: none
-	attempt *attempt // to connect, under way
+	childAttempt *childAttempt // to connect, under way
 	// follow: the slot that was found is the operator's own. While it is gone it is waited for, not replaced: whoever starts it again would else find
 	// the data folder taken.
 	follow bool
 	ended  bool
 }
 
-// attempt is one try to connect, for all who wait for it.
-type attempt struct {
+// childAttempt is one try to connect, for all who wait for it.
+type childAttempt struct {
 	done chan struct{}
 	door *door
 	err  error
 }
 
-func newSlotLine(ctx context.Context, a *app, c *config.Config, o config.Options) *slotLine {
-	l := &slotLine{app: a, config: c, options: o}
+func newChildLine(ctx context.Context, a *app, c *config.Config, o config.Options) *childLine {
+	l := &childLine{app: a, config: c, options: o}
 	l.life, l.end = context.WithCancel(ctx)
 	return l
 }
@@ -121,7 +121,7 @@ func newSlotLine(ctx context.Context, a *app, c *config.Config, o config.Options
 const reasonOpening = "opening"
 
 // use is a mcpdoor.Slot.
-func (l *slotLine) use(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error {
+func (l *childLine) use(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error {
 	for again := false; ; again = true {
 		d, err := l.get(ctx)
 		if err != nil {
@@ -148,7 +148,7 @@ func isLost(err error) bool {
 }
 
 // gone says what to do about a slot that does not answer.
-func (l *slotLine) gone(err error) error {
+func (l *childLine) gone(err error) error {
 	e := *abi.AsError(err)
 	e.Retryable = true
 	e.Hint = "start the slot again (memhost run --data " + l.config.Data.Dir + "); the next call finds it, this process need not be restarted"
@@ -159,7 +159,7 @@ func (l *slotLine) gone(err error) error {
 }
 
 // get gives the door to the slot. An attempt to connect goes on when its caller's time is over: the next one finds what came of it.
-func (l *slotLine) get(ctx context.Context) (*door, error) {
+func (l *childLine) get(ctx context.Context) (*door, error) {
 	l.mu.Lock()
 	if l.door != nil || l.ended {
 		defer l.mu.Unlock()
@@ -170,7 +170,7 @@ func (l *slotLine) get(ctx context.Context) (*door, error) {
 	}
 	t := l.attempt
 	if t == nil {
-		t = &attempt{done: make(chan struct{})}
+		t = &childAttempt{done: make(chan struct{})}
 		l.attempt = t
 		go l.connect(t)
 	}
@@ -183,7 +183,7 @@ func (l *slotLine) get(ctx context.Context) (*door, error) {
 	}
 }
 
-func (l *slotLine) connect(t *attempt) {
+func (l *childLine) connect(t *childAttempt) {
 	t.door, t.err = l.reach()
 	if t.err != nil {
 		l.app.logger(hclog.Warn).Debug("no way to the slot", "error", t.err)
@@ -195,7 +195,7 @@ func (l *slotLine) connect(t *attempt) {
 }
 
 // reach finds the slot, or opens one.
-func (l *slotLine) reach() (*door, error) {
+func (l *childLine) reach() (*door, error) {
 	a, ctx := l.app, l.life
 	if named := a.serverNamed(); named != "" {
 		return a.dial(named)
@@ -228,7 +228,7 @@ func (l *slotLine) reach() (*door, error) {
 
 // open serves a slot in this process, for others on this computer as well. Unless the configuration says where, it listens on a free port: the
 // usual one is for slots that stay.
-func (l *slotLine) open(ctx context.Context) (*door, error) {
+func (l *childLine) open(ctx context.Context) (*door, error) {
 	c := *l.config
 	if c.Source("server.listen").Kind == config.KindDefault {
 		c.Server.Listen = "127.0.0.1:0"
@@ -241,7 +241,7 @@ func (l *slotLine) open(ctx context.Context) (*door, error) {
 }
 
 // drop forgets a door behind which no slot answers.
-func (l *slotLine) drop(d *door) {
+func (l *childLine) drop(d *door) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.door == d {
@@ -251,7 +251,7 @@ func (l *slotLine) drop(d *door) {
 }
 
 // close ends the line, and the slot if it is our own.
-func (l *slotLine) close() {
+func (l *childLine) close() {
 	l.mu.Lock()
 	l.ended = true
 	t := l.attempt
