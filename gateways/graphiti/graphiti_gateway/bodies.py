@@ -50,7 +50,7 @@ Indexed = Annotated[str, AfterValidator(filled), Field(max_length=INDEXED)]
 Identifier = Annotated[str, AfterValidator(identifier), Field(max_length=255)]
 Scalar = str | int | float | bool
 Attributes = dict[Identifier, Scalar | list[str] | list[int] | list[float] | list[bool] | None]
-JobId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")]
+JobId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 
 
 class Body(BaseModel):
