@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from graphiti_core.search.search_config import SearchConfig
@@ -19,7 +19,8 @@ INDEXED = 1000
 
 
 def moment(value: Any) -> datetime:
-    """RFC 3339 with an offset. The library takes a text for a time until after the commit, and hides what has a time without an offset."""
+    """RFC 3339 with an offset, as UTC: to the database two zones' names for one instant are not equal. The library takes a text for a time until after the commit, and hides
+    what has a time without an offset."""
     if not isinstance(value, str) or "T" not in value.upper():
         raise ValueError("a time is RFC 3339 text, such as 2025-03-01T09:30:00Z")
     try:
@@ -28,7 +29,7 @@ def moment(value: Any) -> datetime:
         raise ValueError("a time is RFC 3339 text, such as 2025-03-01T09:30:00Z") from None
     if at.tzinfo is None:
         raise ValueError("a time needs an offset: Z, or +02:00")
-    return at
+    return at.astimezone(UTC)
 
 
 def filled(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -74,6 +75,9 @@ def serve(path: Path, *, check: bool) -> int:
                 service.lanes.stop()
             super().handle_exit(sig, frame)
 
+    # uvicorn raises the signal again when it has ended in order: an end that was asked for is no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     host, port = listener.getsockname()[:2]
     print(f"listening on http://{host}:{port}", flush=True)
     Server(config).run(sockets=[listener])
