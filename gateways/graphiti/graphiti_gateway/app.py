@@ -237,6 +237,8 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
             return failure(GatewayError("no_such_route", "there is no such route"))
         if error.status_code == 405:
             return failure(GatewayError("method_not_allowed", "the route has other methods"))
+        if isinstance(error.__cause__, GatewayError):  # the body broke off at the door
+            return failure(error.__cause__)
         return failure(GatewayError("invalid_request", str(error.detail), errors=[]))
 
     @app.exception_handler(Exception)
@@ -389,9 +391,6 @@ def invalid(error: RequestValidationError) -> GatewayError:
     """The code of a refused body: searches have codes of their own for their two nested objects."""
     found = error.errors()
     places = [tuple(item["loc"]) for item in found]
-    for item in found:  # a body that broke off: too large
-        if isinstance(inner := item.get("ctx", {}).get("error"), GatewayError):
-            return inner
     listed = [{"path": path_of(place), "message": item["msg"]} for place, item in zip(places, found, strict=True)]
     if any(place[:3] == ("body", "search_filter", "property_filters") for place in places):
         return GatewayError("unsupported", "search_filter.property_filters: graphiti-core ignores them", field="search_filter.property_filters")

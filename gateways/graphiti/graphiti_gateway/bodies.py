@@ -19,8 +19,10 @@ INDEXED = 1000
 
 
 def moment(value: Any) -> datetime:
-    """RFC 3339 with an offset, as UTC: to the database two zones' names for one instant are not equal. The library takes a text for a time until after the commit, and hides
-    what has a time without an offset."""
+    """RFC 3339 with an offset, as UTC: to the database two zones' names for one instant are not equal.
+
+    The library takes a text for a time until after the commit, and hides what has a time without an offset.
+    """
     if not isinstance(value, str) or "T" not in value.upper():
         raise ValueError("a time is RFC 3339 text, such as 2025-03-01T09:30:00Z")
     try:

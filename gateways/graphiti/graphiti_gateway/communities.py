@@ -1,6 +1,7 @@
 """build_communities in a process of its own: the library's label propagation can oscillate for ever without giving the event loop a turn.
 
-The parent writes settings and group as JSON to the child's standard input (secrets by name, as in the file) and reads one JSON object. ``python -m graphiti_gateway.communities`` is the child.
+The parent writes settings and group as JSON to the child's standard input (secrets by name, as in the file) and reads one JSON object.
+``python -m graphiti_gateway.communities`` is the child.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The library, opened once: one driver and one set of clients for the life of the process. Every method checks the group, calls graphiti-core, and answers JSON.
+"""The library, opened once: one driver and one set of clients for the life of the process. Every method checks the group, calls graphiti-core, answers JSON.
 
 Order within a group is not kept here but in ``lanes``.
 """
@@ -410,7 +410,7 @@ class Engine:
         return await self.writing(work, left)
 
     async def build_communities(self, group: str, body: bodies.Communities) -> dict[str, Any]:
-        """In a process of its own, which is killed at the deadline: the library's loop never ends when two entities share two facts, and nothing in its process could stop it."""
+        """In a process of its own, killed at the deadline: the library's loop never ends when two entities share two facts, and nothing inside could stop it."""
         seconds = min(body.timeout_seconds or self.limits.communities_seconds, self.limits.communities_seconds)
 
         async def work() -> dict[str, Any]:
@@ -490,7 +490,7 @@ class Engine:
         return config
 
     async def search(self, group: str, body: bodies.Search) -> dict[str, Any]:
-        """Graphiti.search through search_: the library's own writes num_results into a shared recipe, and one with 0 keeps contradictions open for the rest of the process."""
+        """Graphiti.search through search_: the library's own writes num_results into a shared recipe, and a 0 there keeps contradictions open from then on."""
         name = "EDGE_HYBRID_SEARCH_RRF" if body.center_node_uuid is None else "EDGE_HYBRID_SEARCH_NODE_DISTANCE"
         if body.num_results > self.limits.results:
             raise GatewayError(

@@ -88,7 +88,7 @@ def path_of(location: tuple[str | int, ...]) -> str:
 
 
 def translate(error: BaseException, *, writing: bool) -> GatewayError:
-    """What a failure inside the library becomes. ``writing`` tells that a model was asked, so that a malformed object is the model's answer and not the caller's request."""
+    """What a failure inside the library becomes. ``writing``: a model was asked, so that a malformed object is its answer and not the caller's request."""
     if isinstance(error, GatewayError):
         return error
     name = f"{type(error).__module__}.{type(error).__qualname__}"

@@ -70,8 +70,10 @@ class Journal:
             return await asyncio.to_thread(work)
 
     async def add(self, group: str, job: str, kind: str, names: list[str], body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Write a job down; the answer says whether it is new. One that failed, was cancelled or interrupted makes room for its like. Raises job_exists for the id of
-        another request, and queue_full."""
+        """Write a job down; the answer says whether it is new. One that failed, was cancelled or interrupted makes room for its like.
+
+        Raises job_exists for the id of another request, and queue_full.
+        """
         return await self._run(lambda: self._add(group, job, kind, names, body))
 
     def _add(self, group: str, job: str, kind: str, names: list[str], body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -111,8 +113,8 @@ class Journal:
                 (state, result.decode() if result is not None else None, json.dumps(error) if error is not None else None, now(), group, job),
             )
             self._db.execute(
-                "DELETE FROM jobs WHERE group_id = ? AND state IN ('done', 'cancelled') AND seq <= (SELECT seq FROM jobs WHERE group_id = ? AND state IN ('done', 'cancelled')"
-                " ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+                "DELETE FROM jobs WHERE group_id = ? AND state IN ('done', 'cancelled') AND seq <="
+                " (SELECT seq FROM jobs WHERE group_id = ? AND state IN ('done', 'cancelled') ORDER BY seq DESC LIMIT 1 OFFSET ?)",
                 (group, group, self._keep),
             )
 

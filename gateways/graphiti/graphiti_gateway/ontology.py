@@ -1,7 +1,8 @@
 """Custom entity and edge types: JSON Schema in the configuration, pydantic models for the library.
 
-Only what the library can store is taken: an object whose properties are text, whole number, number, boolean, or a list of one of them. Nested objects would cost every model call of an
-episode and then fail in the database; a field that has the name of a field of the library's own nodes or edges would be refused there, or, on edges, silently dropped.
+Only what the library can store is taken: an object whose properties are text, whole number, number, boolean, or a list of one of them. Nested objects would
+cost every model call of an episode and then fail in the database; a field that has the name of a field of the library's own nodes or edges would be refused
+there, or, on edges, silently dropped.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class TypeSchema(BaseModel):
 
 
 def build(name: str, schema: TypeSchema, taken: frozenset[str]) -> type[BaseModel]:
-    """The pydantic model of a type. Raises SchemaError for a name that is no identifier, a field that the library has itself, and a shape that it cannot store."""
+    """The pydantic model of a type. Raises SchemaError for a name that is no identifier, a field that the library has itself, a shape that it cannot store."""
     if not NAME.match(name):
         raise SchemaError("a type's name is [A-Za-z_][A-Za-z0-9_]*")
     if name == ENTITY:

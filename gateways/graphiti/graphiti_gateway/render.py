@@ -117,7 +117,7 @@ def link(item: Edge) -> dict[str, Any]:
 
 
 def written(edges: Iterable[EntityEdge], by: Sequence[str]) -> dict[str, list[str]]:
-    """What a write did to each fact, told by the episodes that the fact names: without any of these it was invalidated, with one of them first it was created, else asserted again."""
+    """What a write did to each fact, told by the episodes that it names: none of these, it was invalidated; one of them first, created; else asserted again."""
     lists: dict[str, list[str]] = {"created_edge_uuids": [], "reasserted_edge_uuids": [], "invalidated_edge_uuids": []}
     mine, seen = set(by), set()
     for item in edges:
@@ -139,7 +139,7 @@ def scores(values: Iterable[float]) -> list[float | None]:
 
 
 def alignment(results: SearchResults, config: SearchConfig) -> dict[str, str]:
-    """Whether score i belongs to item i. The library sorts edges under episode_mentions again after it scored them, and scores edges under node_distance once per source node."""
+    """Whether score i belongs to item i. The library sorts edges again after it scored them (episode_mentions), or scores source nodes (node_distance)."""
     out: dict[str, str] = {}
     for items, values in LISTS:
         same = len(getattr(results, items)) == len(getattr(results, values))

@@ -83,7 +83,7 @@ class Database(Part):
 
 
 class Model(Part):
-    """An OpenAI-compatible endpoint. Without ``base_url``, OpenAI's own. ``timeout_seconds`` is for one request, of which the SDK makes up to ``retries`` + 1."""
+    """An OpenAI-compatible endpoint. Without ``base_url``, OpenAI's own. ``timeout_seconds`` is for one request; the SDK makes up to ``retries`` + 1."""
 
     base_url: str | None = None
     api_key: Secret

@@ -1,4 +1,4 @@
-"""The tests run against a real Neo4j and the stub: `make test-gateway GATEWAY=graphiti` starts both and sets these variables. What needs neither is in test_unit.py."""
+"""The tests run against a real Neo4j and the stub: `make test-gateway GATEWAY=graphiti` starts both and sets these variables. test_unit.py needs neither."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ T = TypeVar("T")
 TOKEN = "live-test-gateway-token"
 
 TYPES = {
-    "entity": {"Person": {"description": "A human being", "properties": {"occupation": {"type": "string"}, "nicknames": {"type": "array", "items": {"type": "string"}}}}},
+    "entity": {
+        "Person": {
+            "description": "A human being",
+            "properties": {"occupation": {"type": "string"}, "nicknames": {"type": "array", "items": {"type": "string"}}},
+        }
+    },
     "edge": {"PREFERS": {"description": "Somebody likes something better", "properties": {"strength": {"type": "string"}}}},
 }
 
@@ -95,7 +100,13 @@ def configuration(**changes: Any) -> dict[str, Any]:
     return {
         "listen": {"port": 0},
         "token": {"env": "GATEWAY_TOKEN"},
-        "database": {"uri": setting("NEO4J_URI"), "user": setting("NEO4J_USER"), "password": {"env": "NEO4J_PASSWORD"}, "retry_seconds": 1, "connect_seconds": 2},
+        "database": {
+            "uri": setting("NEO4J_URI"),
+            "user": setting("NEO4J_USER"),
+            "password": {"env": "NEO4J_PASSWORD"},
+            "retry_seconds": 1,
+            "connect_seconds": 2,
+        },
         "llm": endpoint,
         "embedder": endpoint,
         "reranker": endpoint,
@@ -212,7 +223,7 @@ class Library:
         return self.run(ask())
 
     def close(self) -> None:
-        self.run(self.graphiti.driver.close())
+        self.run(self.graphiti.close())  # type: ignore[no-untyped-call]  # the library's
         self.runner.close()
 
 

@@ -54,8 +54,13 @@ class TestDoor:
         wanted = {("GET", "/health"), ("GET", "/v1/ready"), ("GET", "/v1/info"), ("GET", group), ("DELETE", group), ("GET", f"{group}/jobs")}
         wanted |= {(method, f"{group}/jobs/{{job_id}}") for method in ("GET", "DELETE")}
         wanted |= {(method, f"{group}/{kind}/{{uuid}}") for kind in ("episodes", "nodes", "edges") for method in ("GET", "DELETE")}
-        wanted |= {("GET", f"{group}/{kind}") for kind in ("episodes", "nodes", "edges")} | {("POST", f"{group}/{kind}/lookup") for kind in ("episodes", "nodes", "edges")}
-        wanted |= {("POST", f"{group}/{name}") for name in ("episodes", "episodes/bulk", "episodes/retrieve", "episodes/contents", "triplets", "communities", "search", "search_")}
+        wanted |= {("GET", f"{group}/{kind}") for kind in ("episodes", "nodes", "edges")} | {
+            ("POST", f"{group}/{kind}/lookup") for kind in ("episodes", "nodes", "edges")
+        }
+        wanted |= {
+            ("POST", f"{group}/{name}")
+            for name in ("episodes", "episodes/bulk", "episodes/retrieve", "episodes/contents", "triplets", "communities", "search", "search_")
+        }
         assert routes == wanted
 
     def test_strangers(self, gateway: Gateway) -> None:
@@ -192,7 +197,13 @@ class TestDatabaseGone:
     def test_it_goes_and_comes_back(self, fresh: Callable[..., Gateway], group: str, stub: Stub) -> None:
         """Typed, within seconds and not after the driver's half minute; the process lives on."""
         wire = Wire()
-        database = {"uri": f"bolt://127.0.0.1:{wire.port}", "user": setting("NEO4J_USER"), "password": {"env": "NEO4J_PASSWORD"}, "retry_seconds": 1, "connect_seconds": 2}
+        database = {
+            "uri": f"bolt://127.0.0.1:{wire.port}",
+            "user": setting("NEO4J_USER"),
+            "password": {"env": "NEO4J_PASSWORD"},
+            "retry_seconds": 1,
+            "connect_seconds": 2,
+        }
         gateway = fresh(database=database)
         gateway.add(group, AISLE)
         wire.cut()
@@ -227,7 +238,13 @@ class TestDatabaseGone:
     def test_it_was_never_there(self, fresh: Callable[..., Gateway], group: str) -> None:
         wire = Wire()
         wire.cut()
-        database = {"uri": f"bolt://127.0.0.1:{wire.port}", "user": setting("NEO4J_USER"), "password": {"env": "NEO4J_PASSWORD"}, "retry_seconds": 1, "connect_seconds": 2}
+        database = {
+            "uri": f"bolt://127.0.0.1:{wire.port}",
+            "user": setting("NEO4J_USER"),
+            "password": {"env": "NEO4J_PASSWORD"},
+            "retry_seconds": 1,
+            "connect_seconds": 2,
+        }
         gateway = fresh(database=database)
         assert gateway.get("/v1/ready").code == "database_unavailable"
         reply = gateway.post(f"/v1/groups/{group}/episodes", episode("e"))
@@ -276,7 +293,6 @@ class TestReading:
         reply = gateway.post(f"/v1/groups/{group}/episodes/contents", {"episode_uuids": [foreign]})
         assert (reply.code, reply.details["uuids"]) == ("reference_not_found", [foreign])
 
-
     def test_reads_go_on_beside_a_write_of_the_group(self, gateway: Gateway, group: str, stub: Stub) -> None:
         stub.fail(purpose="graphiti.entities", mode="hold")
         before = stub.seen("graphiti.entities")
@@ -311,7 +327,9 @@ class TestJobs:
     def test_order_is_kept_and_a_failure_is_visible_and_alone(self, gateway: Gateway, group: str, other: str, stub: Stub) -> None:
         stub.fail(purpose="graphiti.entities", mode="hold")
         for i, text in enumerate((AISLE, "mara(user): I live in Berlin.", WINDOW)):
-            gateway.post(f"/v1/groups/{group}/episodes", episode(f"j{i}", text, mode="queued", job_id=f"j{i}", previous_episode_uuids=["nobody"] if i == 1 else None))
+            gateway.post(
+                f"/v1/groups/{group}/episodes", episode(f"j{i}", text, mode="queued", job_id=f"j{i}", previous_episode_uuids=["nobody"] if i == 1 else None)
+            )
         listed = gateway.get(f"/v1/groups/{group}/jobs").json
         assert [item["id"] for item in listed["jobs"]] == ["j0", "j1", "j2"]
         assert gateway.delete(f"/v1/groups/{group}/jobs/none").status == 404

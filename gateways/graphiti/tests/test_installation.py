@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Gateway, configuration
+from conftest import Gateway, Library, configuration
 
 import graphiti_gateway
 
@@ -60,11 +60,13 @@ def test_a_wrong_configuration_ends_it_with_one_line(tmp_path: Path, change: dic
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_embeddings_have_the_configured_length(fresh: Callable[..., Gateway], group: str) -> None:
-    """The library reads it from the environment when it is imported."""
+def test_embeddings_have_the_configured_length(fresh: Callable[..., Gateway], library: Library, group: str) -> None:
+    """The library reads it from the environment when it is imported. Two lengths in one database break its searches: the group goes at once."""
     gateway = fresh(embedder={**configuration()["embedder"], "dimensions": 256})
     gateway.add(group, "mara(user): I prefer aisle seats.")
-    assert gateway.post(f"/v1/groups/{group}/search", {"query": "seats"}).json["edges"]
+    stored = library.rows("MATCH ()-[e:RELATES_TO {group_id: $group}]->() RETURN size(e.fact_embedding) AS length", group=group)
+    assert gateway.delete(f"/v1/groups/{group}").json["removed"]["edges"] == 1
+    assert stored == [{"length": 256}]
 
 
 def test_it_serves(fresh: Callable[..., Gateway], group: str) -> None:

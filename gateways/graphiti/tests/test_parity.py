@@ -1,4 +1,4 @@
-"""What comes through the gateway is what the library gives in process: ids, order and scores of searches, and the graphs that single and bulk ingestion make."""
+"""What comes through the gateway is what the library gives in process: ids, order and scores of searches, the graphs that single and bulk ingestion make."""
 
 from __future__ import annotations
 

@@ -18,7 +18,12 @@ def facts(gateway: Gateway, group: str) -> list[dict[str, Any]]:
 
 
 def triplet(source: str = "Kim", target: str = "Rome", fact: str = "Kim lives in Rome", **more: Any) -> dict[str, Any]:
-    return {"source_node": {"name": source}, "edge": {"name": "LIVES_IN", "fact": fact, "valid_at": "2025-03-01T00:00:00Z"}, "target_node": {"name": target}, **more}
+    return {
+        "source_node": {"name": source},
+        "edge": {"name": "LIVES_IN", "fact": fact, "valid_at": "2025-03-01T00:00:00Z"},
+        "target_node": {"name": target},
+        **more,
+    }
 
 
 class TestIdentity:
@@ -77,22 +82,30 @@ class TestAddEpisode:
             assert bulk.details["errors"][0]["path"] == "body.episodes.0.reference_time"
         assert gateway.counts(group)["episodes"] == 0
         gateway.add(group, AISLE, "2025-03-01T11:00:00+02:00")
-        found = gateway.post(f"/v1/groups/{group}/episodes/retrieve", {"reference_time": "2025-03-01T09:00:00Z", "last_n": 5, "source": "message"}).json["episodes"]
+        found = gateway.post(f"/v1/groups/{group}/episodes/retrieve", {"reference_time": "2025-03-01T09:00:00Z", "last_n": 5, "source": "message"}).json[
+            "episodes"
+        ]
         assert [item["valid_at"] for item in found] == ["2025-03-01T09:00:00Z"]
 
-    @pytest.mark.parametrize(("source", "body"), [("text", "The user prefers aisle seats."), ("json", '{"user": "mara", "city": "Berlin"}'), ("json", "not json {")])
+    @pytest.mark.parametrize(
+        ("source", "body"), [("text", "The user prefers aisle seats."), ("json", '{"user": "mara", "city": "Berlin"}'), ("json", "not json {")]
+    )
     def test_sources(self, gateway: Gateway, group: str, source: str, body: str) -> None:
         """The library takes whatever is called JSON."""
         assert gateway.add(group, body, source=source)["episode"]["source"] == source
 
     def test_fact_triple_is_extracted_like_a_text(self, gateway: Gateway, group: str, stub: Stub) -> None:
         before = stub.counts()["llm"]
-        reply = gateway.post(f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": "a b c", "reference_time": "2025-03-01T09:00:00Z", "source": "fact_triple"})
+        reply = gateway.post(
+            f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": "a b c", "reference_time": "2025-03-01T09:00:00Z", "source": "fact_triple"}
+        )
         assert (reply.status, reply.code, reply.details) == (422, "unsupported", {"field": "source"})
         assert stub.counts()["llm"] == before
 
     def test_update_communities_raises_after_the_commit(self, gateway: Gateway, group: str) -> None:
-        reply = gateway.post(f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": AISLE, "reference_time": "2025-03-01T09:00:00Z", "update_communities": True})
+        reply = gateway.post(
+            f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": AISLE, "reference_time": "2025-03-01T09:00:00Z", "update_communities": True}
+        )
         assert (reply.status, reply.code) == (422, "unsupported")
         assert gateway.counts(group)["episodes"] == 0
 
@@ -102,7 +115,9 @@ class TestAddEpisode:
         before = gateway.counts(other)
         for uuid in (foreign, "nobody"):
             value = [uuid] if field.endswith("s") else uuid
-            reply = gateway.post(f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": WINDOW, "reference_time": "2025-03-02T09:00:00Z", "saga": "s", field: value})
+            reply = gateway.post(
+                f"/v1/groups/{group}/episodes", {"name": "e", "episode_body": WINDOW, "reference_time": "2025-03-02T09:00:00Z", "saga": "s", field: value}
+            )
             assert (reply.status, reply.code, reply.details["field"], reply.details["uuids"]) == (422, "reference_not_found", field, [uuid])
         assert gateway.counts(group)["episodes"] == gateway.counts(group)["sagas"] == 0
         assert gateway.counts(other) == before
@@ -117,7 +132,8 @@ class TestAddEpisode:
         """Absent: the latest of the same source; an empty list: none."""
         gateway.add(group, "mara(user): I like tea from Assam.")
         prompts = []
-        for previous in (None, []):
+        choices: tuple[list[str] | None, ...] = (None, [])
+        for previous in choices:
             stub.client.delete("/admin/log")
             gateway.add(group, AISLE, "2025-03-02T09:00:00Z", previous_episode_uuids=previous)
             prompts.append(next(entry["prompt"] for entry in stub.client.get("/admin/log").json() if entry["purpose"] == "graphiti.entities"))
@@ -184,12 +200,16 @@ class TestTypes:
     def test_types_appear_only_where_they_are_asked_for(self, gateway: Gateway, group: str, other: str) -> None:
         plain = gateway.add(other, AISLE)
         assert {tuple(item["labels"]) for item in plain["nodes"]} == {("Entity",)}
-        typed = gateway.add(group, AISLE, entity_types=["Person"], edge_types=["PREFERS"], edge_type_map=[{"source": "Person", "target": "Entity", "types": ["PREFERS"]}])
+        typed = gateway.add(
+            group, AISLE, entity_types=["Person"], edge_types=["PREFERS"], edge_type_map=[{"source": "Person", "target": "Entity", "types": ["PREFERS"]}]
+        )
         labels = {item["name"]: item["labels"] for item in typed["nodes"]}
         assert labels["mara"] == ["Entity", "Person"]
         person = next(item for item in typed["nodes"] if item["name"] == "mara")
         assert set(person["attributes"]) <= {"occupation", "nicknames"}
-        found = gateway.post(f"/v1/groups/{group}/search_", {"query": "mara", "recipe": "NODE_HYBRID_SEARCH_RRF", "search_filter": {"node_labels": ["Person"]}}).json
+        found = gateway.post(
+            f"/v1/groups/{group}/search_", {"query": "mara", "recipe": "NODE_HYBRID_SEARCH_RRF", "search_filter": {"node_labels": ["Person"]}}
+        ).json
         assert [item["name"] for item in found["nodes"]] == ["mara"]
 
     def test_a_type_that_is_not_configured(self, gateway: Gateway, group: str) -> None:
@@ -310,12 +330,19 @@ class TestTriplets:
             assert (reply.status, reply.code, reply.details["field"]) == (422, "reference_not_found", field)
         assert stub.counts()["embeddings"] == asked, "refused before the first embedding"
         assert gateway.counts(group)["nodes"] == 0
-        assert gateway.get(f"/v1/groups/{other}/nodes/{node['uuid']}").json["node"] == gateway.post(f"/v1/groups/{other}/nodes/lookup", {"uuids": [node["uuid"]]}).json["nodes"][0]
+        assert (
+            gateway.get(f"/v1/groups/{other}/nodes/{node['uuid']}").json["node"]
+            == gateway.post(f"/v1/groups/{other}/nodes/lookup", {"uuids": [node["uuid"]]}).json["nodes"][0]
+        )
         assert gateway.get(f"/v1/groups/{other}/nodes/{node['uuid']}").json["node"]["summary"] != "OVERWRITTEN"
 
     def test_a_node_of_the_group_by_its_uuid(self, gateway: Gateway, group: str) -> None:
         kim = gateway.post(f"/v1/groups/{group}/triplets", triplet()).json["nodes"][0]["uuid"]
-        body = triplet(source_node={"name": "Kim", "uuid": kim}, target_node={"name": "Tea"}, edge={"name": "DRINKS", "fact": "Kim drinks tea", "valid_at": "2025-03-02T00:00:00Z"})
+        body = triplet(
+            source_node={"name": "Kim", "uuid": kim},
+            target_node={"name": "Tea"},
+            edge={"name": "DRINKS", "fact": "Kim drinks tea", "valid_at": "2025-03-02T00:00:00Z"},
+        )
         assert gateway.post(f"/v1/groups/{group}/triplets", body).json["nodes"][0]["uuid"] == kim
         assert gateway.counts(group)["nodes"] == 3
 
@@ -394,7 +421,10 @@ class TestSearching:
     @pytest.mark.parametrize(
         ("search_filter", "code"),
         [
-            ({"valid_at": [[{"comparison_operator": "<", "date": "2025-03-02T00:00:00Z"}], [{"comparison_operator": ">", "date": "2025-03-04T00:00:00Z"}]]}, "invalid_search_filter"),
+            (
+                {"valid_at": [[{"comparison_operator": "<", "date": "2025-03-02T00:00:00Z"}], [{"comparison_operator": ">", "date": "2025-03-04T00:00:00Z"}]]},
+                "invalid_search_filter",
+            ),
             ({"valid_at": []}, "invalid_search_filter"),
             ({"valid_at": [[]]}, "invalid_search_filter"),
             ({"node_labels": []}, "invalid_search_filter"),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,11 @@ class TestTypes:
         )
         made = build("Person", schema, NODE_FIELDS)
         assert (made.__name__, made.__doc__) == ("Person", "A human being")
-        assert made.model_validate({"age": 3, "mood": "good", "nicknames": ["a"]}).model_dump(exclude_none=True) == {"age": 3, "mood": "good", "nicknames": ["a"]}
+        assert made.model_validate({"age": 3, "mood": "good", "nicknames": ["a"]}).model_dump(exclude_none=True) == {
+            "age": 3,
+            "mood": "good",
+            "nicknames": ["a"],
+        }
         for wrong in ({}, {"age": "three"}, {"age": 1, "mood": "so-so"}):
             with pytest.raises(ValidationError):
                 made.model_validate(wrong)
@@ -131,7 +136,9 @@ class TestTypes:
         with pytest.raises(SchemaError):
             build(name, TypeSchema.model_validate(schema), taken)
 
-    @pytest.mark.parametrize("schema", [{"additionalProperties": True}, {"properties": {"x": {"type": "object"}}}, {"properties": {"x": {"$ref": "#"}}}, {"type": "array"}])
+    @pytest.mark.parametrize(
+        "schema", [{"additionalProperties": True}, {"properties": {"x": {"type": "object"}}}, {"properties": {"x": {"$ref": "#"}}}, {"type": "array"}]
+    )
     def test_keywords_that_nobody_honours_are_refused(self, schema: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
             TypeSchema.model_validate(schema)
@@ -159,7 +166,15 @@ class TestBodies:
         assert not bodies.GROUP.match(text)
 
     def test_null_is_absent(self) -> None:
-        given = {"name": "n", "episode_body": "b", "reference_time": "2025-03-01T09:30:00Z", "source": None, "uuid": None, "mode": None, "update_communities": None}
+        given = {
+            "name": "n",
+            "episode_body": "b",
+            "reference_time": "2025-03-01T09:30:00Z",
+            "source": None,
+            "uuid": None,
+            "mode": None,
+            "update_communities": None,
+        }
         assert bodies.AddEpisode.model_validate(given).source == "message"
 
     @pytest.mark.parametrize(
@@ -170,7 +185,10 @@ class TestBodies:
             (bodies.AddEpisode, {"name": 1, "episode_body": "b", "reference_time": "2025-03-01T09:30:00Z"}),
             (bodies.AddTriplet, {"source_node": {"name": " "}, "edge": {"name": "E", "fact": "f"}, "target_node": {"name": "t"}}),
             (bodies.AddTriplet, {"source_node": {"name": "s"}, "edge": {"name": "E", "fact": ""}, "target_node": {"name": "t"}}),
-            (bodies.AddTriplet, {"source_node": {"name": "s", "attributes": {"a": {"b": 1}}}, "edge": {"name": "E", "fact": "f"}, "target_node": {"name": "t"}}),
+            (
+                bodies.AddTriplet,
+                {"source_node": {"name": "s", "attributes": {"a": {"b": 1}}}, "edge": {"name": "E", "fact": "f"}, "target_node": {"name": "t"}},
+            ),
             (bodies.AddTriplet, {"source_node": {"name": "s", "labels": ["A B"]}, "edge": {"name": "E", "fact": "f"}, "target_node": {"name": "t"}}),
             (bodies.SearchAdvanced, {"query": "q", "recipe": "X", "config": {}}),
             (bodies.SearchAdvanced, {"query": "q", "limit": 0}),
@@ -215,7 +233,15 @@ class TestBodies:
 
 def fact(uuid: str, *episodes: str, **more: Any) -> EntityEdge:
     return EntityEdge(
-        uuid=uuid, group_id="g", source_node_uuid="a", target_node_uuid="b", created_at=datetime(2025, 1, 1, tzinfo=UTC), name="R", fact="f", episodes=list(episodes), **more
+        uuid=uuid,
+        group_id="g",
+        source_node_uuid="a",
+        target_node_uuid="b",
+        created_at=datetime(2025, 1, 1, tzinfo=UTC),
+        name="R",
+        fact="f",
+        episodes=list(episodes),
+        **more,
     )
 
 
@@ -267,12 +293,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("error", "writing", "code"),
         [
-            (RateLimitError(), True, "llm_rate_limited"),
+            (RateLimitError(), True, "llm_rate_limited"),  # type: ignore[no-untyped-call]
             (EmptyResponseError("x"), True, "llm_failed"),
             (openai.APIConnectionError(request=None), True, "llm_failed"),  # type: ignore[arg-type]  # only its class matters
             (json.JSONDecodeError("x", "", 0), True, "llm_failed"),
-            (ServiceUnavailable("x"), True, "database_unavailable"),
-            (SessionExpired("x"), False, "database_unavailable"),
+            (ServiceUnavailable("x"), True, "database_unavailable"),  # type: ignore[no-untyped-call]
+            (SessionExpired("x"), False, "database_unavailable"),  # type: ignore[no-untyped-call]
             (ConnectionRefusedError(), False, "database_unavailable"),
             (ClientError("x"), True, "database_error"),
             (NodeNotFoundError("u"), True, "not_found"),
@@ -317,7 +343,7 @@ class TestLanes:
                     await gate.wait()
                 told.append(f"{name} ends")
 
-            first = [asyncio.create_task(lanes.call("a", lambda i=i: work(f"a{i}", i == 0))) for i in range(3)]
+            first = [asyncio.create_task(lanes.call("a", partial(work, f"a{i}", i == 0))) for i in range(3)]
             await turns()
             await lanes.call("b", lambda: work("b", False))
             gate.set()
@@ -455,7 +481,7 @@ class TestJournal:
             assert (told.value.code, told.value.status) == ("queue_full", 429)
             for n in range(4):
                 await journal.start("g", f"j{n}")
-                await journal.finish("g", f"j{n}", "failed" if n == 0 else "done", **({"error": {}} if n == 0 else {"result": b"{}"}))
+                await journal.finish("g", f"j{n}", "failed" if n == 0 else "done", result=b"{}")
             listed, _ = await journal.jobs("g", None, 10)
             assert [one["id"] for one in listed] == ["j0", "j2", "j3", "j4"], "the oldest done one is gone, the failed one is not"
             journal.close()
