@@ -410,7 +410,7 @@ class Engine:
         return await self.writing(work, left)
 
     async def build_communities(self, group: str, body: bodies.Communities) -> dict[str, Any]:
-        """In a process of its own, killed at the deadline: the library's loop never ends when two entities share two facts, and nothing inside could stop it."""
+        """In a process of its own, killed at the deadline: the library's loop never ends when two entities share two facts, and cannot be stopped inside."""
         seconds = min(body.timeout_seconds or self.limits.communities_seconds, self.limits.communities_seconds)
 
         async def work() -> dict[str, Any]:
