@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,8 @@ type GraphitiCore struct {
 	Python      string
 	Environment []string
 	Env         *Env
+
+	dimensions int
 }
 
 // graphitiCoreToken is what the gateway of a test or a trial is asked with; it lives as long as the process.
@@ -44,7 +47,7 @@ func (e *Env) startGraphitiLibrary(ctx context.Context) (*GraphitiCore, error) {
 	if dimensions == 0 {
 		dimensions = graphitiDimensions
 	}
-	return &GraphitiCore{Token: graphitiCoreToken, Neo4j: db, Python: filepath.Join(bin, "python"), Env: e, Environment: []string{
+	return &GraphitiCore{Token: graphitiCoreToken, Neo4j: db, Python: filepath.Join(bin, "python"), Env: e, dimensions: dimensions, Environment: []string{
 		"PYTHONPATH=" + filepath.Join(root, "gateways", "graphiti"), "GRAPHITI_TELEMETRY_ENABLED=false", "OPENAI_API_KEY=" + e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL,
 		"NEO4J_URI=" + db.URL, "NEO4J_USER=" + db.User, "NEO4J_PASSWORD=" + db.Password, "EMBEDDING_DIM=" + strconv.Itoa(dimensions), "GATEWAY_TOKEN=" + graphitiCoreToken,
 	}}, nil
@@ -67,21 +70,20 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 	}
 	g.URL = "http://127.0.0.1:" + strconv.Itoa(port)
 	// The stub takes the library's own names of models.
-	endpoint := map[string]any{"base_url": e.endpoint.BaseURL, "api_key": map[string]any{"env": "OPENAI_API_KEY"}}
-	llm, embedder, reranker := endpoint, endpoint, endpoint
-	if e.Stub == nil {
-		llm = with(endpoint, map[string]any{"model": e.endpoint.Model, "small_model": e.endpoint.Model, "api": "chat"})
-		embedder = with(endpoint, map[string]any{"model": e.endpoint.EmbeddingModel, "dimensions": max(e.endpoint.Dimensions, graphitiDimensions)})
-		if e.endpoint.Dimensions > 0 {
-			embedder["dimensions"] = e.endpoint.Dimensions
+	endpoint := func(more map[string]any) map[string]any {
+		out := map[string]any{"base_url": e.endpoint.BaseURL, "api_key": map[string]any{"env": "OPENAI_API_KEY"}}
+		if e.Stub == nil {
+			maps.Copy(out, more)
 		}
-		reranker = with(endpoint, map[string]any{"model": e.endpoint.Model})
+		return out
 	}
 	config := map[string]any{
 		"listen":   map[string]any{"port": port},
 		"token":    map[string]any{"env": "GATEWAY_TOKEN"},
 		"database": map[string]any{"uri": g.Neo4j.URL, "user": g.Neo4j.User, "password": map[string]any{"env": "NEO4J_PASSWORD"}},
-		"llm":      llm, "embedder": embedder, "reranker": reranker,
+		"llm":      endpoint(map[string]any{"model": e.endpoint.Model, "small_model": e.endpoint.Model, "api": "chat"}),
+		"embedder": endpoint(map[string]any{"model": e.endpoint.EmbeddingModel, "dimensions": g.dimensions}),
+		"reranker": endpoint(map[string]any{"model": e.endpoint.Model}),
 		"types": map[string]any{
 			"entity": map[string]any{"Person": map[string]any{"description": "A human being", "properties": map[string]any{"occupation": map[string]any{"type": "string", "description": "what they do for a living"}}}},
 			"edge":   map[string]any{"PREFERS": map[string]any{"description": "Somebody likes something better", "properties": map[string]any{"strength": map[string]any{"type": "string"}}}},
@@ -106,16 +108,6 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 	}
 	e.say("the Graphiti gateway answers at %s", g.URL)
 	return g, nil
-}
-
-func with(base, more map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, m := range []map[string]any{base, more} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 // Backend is this gateway as memhost's configuration sees it: surface "core".

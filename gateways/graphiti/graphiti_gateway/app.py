@@ -93,7 +93,10 @@ class Job:
     queued: bool = True
 
     async def run(self) -> None:
-        await self.service.run_job(self.group, self.id)
+        try:
+            await self.service.run_job(self.group, self.id)
+        except Exception:  # the journal's disk: the next start finds the job as interrupted, and the lane goes on
+            log.exception("job %s of group %s: the journal failed", self.id, self.group)
 
     def refuse(self, error: GatewayError) -> None:
         """It stays on disk for the next start."""
@@ -153,14 +156,13 @@ class Service:
 
     async def remove_group(self, group: str) -> dict[str, Any]:
         """Delete a group in its turn: before it the group's waiting jobs are cancelled, which would bring it back."""
-        self.lanes.admit()
         cancelled = 0
-        if self.journal is not None:
-            async with self._adding:
-                self.lanes.withdraw(group, lambda turn: turn.queued)
+        async with self._adding:
+            removing = self.lanes.enter(group, lambda: self.engine.remove_group(group))
+            self.lanes.withdraw(group, lambda turn: turn.queued)
+            if self.journal is not None:
                 cancelled = await self.journal.cancel_group(group)
-        removed = await self.lanes.call(group, lambda: self.engine.remove_group(group))
-        return {"group_id": group, "removed": removed, "cancelled_jobs": cancelled}
+        return {"group_id": group, "removed": await asyncio.shield(removing), "cancelled_jobs": cancelled}
 
     async def stop(self) -> None:
         """End in order: nothing new begins, what runs is waited for, what is queued stays on disk."""

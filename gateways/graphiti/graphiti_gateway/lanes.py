@@ -73,6 +73,11 @@ class Lanes:
 
     async def call(self, group: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run a synchronous write in its turn and give its result. Raises queue_full and shutting_down before anything was begun."""
+        # Shielded: when the caller goes away the write goes on, since nobody could say how far it had come.
+        return await asyncio.shield(self.enter(group, work))
+
+    def enter(self, group: str, work: Callable[[], Awaitable[Any]]) -> asyncio.Future[Any]:
+        """Put a synchronous write at the end of its lane. Raises queue_full and shutting_down."""
         self.admit()
         lane = self._lanes.get(group, ())
         if sum(1 for turn in lane if not turn.queued) >= self._per_group:
@@ -81,8 +86,7 @@ class Lanes:
             raise GatewayError("queue_full", "too many writes wait", limit=self._total, scope="gateway")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.push(group, Call(work, answer))
-        # Shielded: when the caller goes away the write goes on, since nobody could say how far it had come.
-        return await asyncio.shield(answer)
+        return answer
 
     def admit(self) -> None:
         if self._stopping:

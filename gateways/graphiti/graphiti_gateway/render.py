@@ -22,8 +22,8 @@ LISTS = (
 
 
 def dumps(value: Any) -> bytes:
-    """Strict JSON. A value that another program stored and JSON does not know (a database's own date) becomes text."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode()
+    """Strict JSON. A value that another program stored and JSON does not know (a database's own date) becomes text, half a surrogate pair a question mark."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode(errors="replace")
 
 
 def time(at: datetime | None) -> str | None:

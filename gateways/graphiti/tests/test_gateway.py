@@ -387,6 +387,8 @@ class TestJobs:
         assert gateway.post(f"/v1/groups/{other}/episodes", episode("e")).details["scope"] == "gateway"
         queued = [gateway.post(f"/v1/groups/{group}/episodes", episode(f"j{i}", mode="queued")).status for i in range(3)]
         assert queued == [202, 202, 429]
+        assert gateway.delete(f"/v1/groups/{group}").code == "queue_full"
+        assert gateway.get(f"/v1/groups/{group}").json["jobs"]["queued"] == 2, "a deletion that is refused cancels nothing"
         stub.clear()
         for thread in threads:
             thread.join()

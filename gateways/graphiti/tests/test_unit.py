@@ -279,6 +279,7 @@ class TestRendering:
         shown = render.edge(fact("u", attributes={"x": float("inf"), "at": datetime(2025, 1, 1, tzinfo=UTC), "list": [1, float("nan")]}))
         assert shown["attributes"] == {"x": None, "at": "2025-01-01T00:00:00Z", "list": [1, None]}
         json.loads(render.dumps(shown))
+        assert render.dumps({"x": "\ud800"}) == b'{"x":"?"}'
 
     def test_alignment(self) -> None:
         rrf, mentions = RECIPES["EDGE_HYBRID_SEARCH_RRF"], RECIPES["EDGE_HYBRID_SEARCH_EPISODE_MENTIONS"]
