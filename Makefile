@@ -6,7 +6,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp
+.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients, installed once into a cache folder (docs/mcp.md)
 	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp$$' ./testenv/mcpclients/
+
+test-gateway: ## the tests of a gateway against its real database, installed from here and as a wheel (GATEWAY=graphiti; gateways/)
+	@$(GO) run ./testenv/cmd/gateway $(GATEWAY)
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)

@@ -96,8 +96,8 @@ type childLine struct {
 	end     context.CancelFunc
 
 	mu      sync.Mutex
-	door    *door    // nil: none
-	childAttempt *childAttempt // to connect, under way
+	door    *door         // nil: none
+	attempt *childAttempt // to connect, under way
 	// follow: the slot that was found is the operator's own. While it is gone it is waited for, not replaced: whoever starts it again would else find
 	// the data folder taken.
 	follow bool
