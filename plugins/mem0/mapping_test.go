@@ -382,7 +382,7 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, _, _ = readItems("search", body)
 		_, _, _ = readAdded("add", body)
-		_ = new(surface).readOpenAPI(body)
+		_, _ = new(surface).readOpenAPI(body)
 		_ = readFailure(body)
 		_ = readSurface(body)
 		s := new(jobState)
