@@ -385,6 +385,7 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 		_, _ = new(surface).readOpenAPI(body)
 		_ = readFailure(body)
 		_ = readSurface(body)
+		_ = readObject("capabilities", body, new(surface).readCapability)
 		s := new(jobState)
 		_ = readObject("platform_event", body, s.readField)
 	})

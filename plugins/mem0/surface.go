@@ -62,6 +62,9 @@ func (b *backend) lookForSurface() (*surface, error) {
 	}
 	if s.api == apiOSS {
 		found := &surface{api: apiOSS}
+		if b.Op != abi.OpHealth && b.Op != abi.OpSetupScope && !s.rerank && s.observationDate != "native" {
+			return found, nil // nothing hangs on it
+		}
 		if err := b.lookAtCapabilities(found); err != nil || found.gateway || !s.rerank {
 			return found, err
 		}
@@ -110,35 +113,46 @@ func (b *backend) lookAtCapabilities(f *surface) error {
 	case head.Status != 200:
 		return failure("capabilities", head, body)
 	}
-	f.gateway, f.rerank, f.semanticOnly = true, false, true
-	return readObject("capabilities", body, func(d *jx.Decoder, key string) (err error) {
-		text := ""
-		switch key {
-		case "store":
-			f.store, err = readText(d)
-		case "exact":
-			f.exact, err = readFlag(d)
-		case "keyword_search":
-			var has bool
-			has, err = readFlag(d)
-			f.semanticOnly = !has
-		case "reranker":
-			text, err = readText(d)
-			f.rerank = text != ""
-		case "entities":
-			text, err = readText(d)
-			f.entities = text == "model"
-		case "patches":
-			err = eachIn(d, func(d *jx.Decoder, _ string) error {
-				name, err := readText(d)
-				f.dated = f.dated || name == "observation_date"
-				return err
-			})
-		default:
-			err = d.Skip()
-		}
+	told := surface{api: f.api, semanticOnly: true}
+	if err := readObject("capabilities", body, told.readCapability); err != nil {
 		return err
-	})
+	}
+	if told.gateway {
+		*f = told
+	}
+	return nil
+}
+
+func (f *surface) readCapability(d *jx.Decoder, key string) (err error) {
+	text := ""
+	switch key {
+	case "gateway":
+		text, err = readText(d)
+		f.gateway = text != ""
+	case "store":
+		f.store, err = readText(d)
+	case "exact":
+		f.exact, err = readFlag(d)
+	case "keyword_search":
+		var has bool
+		has, err = readFlag(d)
+		f.semanticOnly = !has
+	case "reranker":
+		text, err = readText(d)
+		f.rerank = text != ""
+	case "entities":
+		text, err = readText(d)
+		f.entities = text == "model"
+	case "patches":
+		err = eachIn(d, func(d *jx.Decoder, _ string) error {
+			name, err := readText(d)
+			f.dated = f.dated || name == "observation_date"
+			return err
+		})
+	default:
+		err = d.Skip()
+	}
+	return err
 }
 
 // offered refuses what the configuration asks for and this server has not, and names the server that has it.

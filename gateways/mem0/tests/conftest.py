@@ -70,6 +70,7 @@ def variant(base: dict[str, Any]) -> Variant:
         else:
             del config["mem0"]["vector_store"]
         config["mem0"].update(mem0 or {})
+        config["mem0"] = {name: value for name, value in config["mem0"].items() if value is not None}
         return {name: value for name, value in config.items() if value is not None}
 
     return make
@@ -136,6 +137,16 @@ def embedded(variant: Variant, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """On embedded Qdrant, the default that needs no server."""
     folder = tmp_path_factory.mktemp("embedded")
     running = Gateway(variant(folder, store="qdrant"), folder)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def plain(base: dict[str, Any], variant: Variant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Embedded, without a reranker and without a key, with a model that sees, and with a short longest body."""
+    folder, llm = tmp_path_factory.mktemp("plain"), base["mem0"]["llm"]
+    mem0 = {"reranker": None, "llm": {**llm, "config": {**llm["config"], "enable_vision": True}}}
+    running = Gateway(variant(folder, store="qdrant", mem0=mem0, key=None, auth_disabled=True, keyword_search="off", limits={"body_bytes": 2000}), folder)
     yield running
     running.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -85,10 +86,9 @@ def test_trap_a_reranker_that_fails_is_an_error_or_plain_order_and_never_an_inve
     assert gateway.search(QUESTION, filters=scope, rerank=True).json()["rerank"]["failed"] == 0
 
 
-def test_trap_rerank_without_a_reranker_is_refused_and_not_ignored(own: Callable[..., Gateway]) -> None:
-    gateway = own(store="qdrant", mem0={"reranker": None})
-    assert gateway.client.get("/capabilities").json()["reranker"] is None
-    answer = gateway.search("anything", filters=someone(), rerank=True)
+def test_trap_rerank_without_a_reranker_is_refused_and_not_ignored(plain: Gateway) -> None:
+    assert plain.client.get("/capabilities").json()["reranker"] is None
+    answer = plain.search("anything", filters=someone(), rerank=True)
     assert (answer.status_code, answer.json()["code"]) == (400, "rerank_not_configured")
 
 
@@ -114,13 +114,11 @@ def test_trap_images_are_refused_without_a_model_that_sees_and_text_parts_are_jo
     assert send(7).status_code == 422
 
 
-def test_trap_with_vision_ones_own_words_would_be_lost(own: Callable[..., Gateway], base: dict[str, Any]) -> None:
-    llm = base["mem0"]["llm"]
-    gateway = own(store="qdrant", mem0={"llm": {**llm, "config": {**llm["config"], "enable_vision": True}}})
-    assert gateway.client.get("/capabilities").json()["vision"] is True
+def test_trap_with_vision_ones_own_words_would_be_lost(plain: Gateway) -> None:
+    assert plain.client.get("/capabilities").json()["vision"] is True
     image = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}
     for content in ([{"type": "text", "text": "my teapot"}], [{"type": "text", "text": "my teapot"}, image]):
-        answer = gateway.client.post("/memories", json={"messages": [{"role": "user", "content": content}], "infer": False, **someone()})
+        answer = plain.client.post("/memories", json={"messages": [{"role": "user", "content": content}], "infer": False, **someone()})
         assert (answer.status_code, answer.json()["code"]) == (400, "text_lost")
 
 
@@ -207,19 +205,17 @@ def test_the_key_comes_as_a_bearer_token_or_as_x_api_key(gateway: Gateway, heade
     assert KEY not in answer.text
 
 
-def test_without_a_key_no_page_in_a_browser_is_served(own: Callable[..., Gateway]) -> None:
-    gateway = own(store="qdrant", key=None, auth_disabled=True)
-    assert httpx.get(gateway.url + "/capabilities", trust_env=False).status_code == 200
+def test_without_a_key_no_page_in_a_browser_is_served(plain: Gateway) -> None:
+    assert httpx.get(plain.url + "/capabilities", trust_env=False).status_code == 200
     for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
-        assert httpx.get(gateway.url + "/capabilities", headers=headers, trust_env=False).status_code == 403
+        assert httpx.get(plain.url + "/capabilities", headers=headers, trust_env=False).status_code == 403
 
 
-def test_a_body_has_a_longest_length_with_and_without_saying_so(own: Callable[..., Gateway]) -> None:
-    gateway = own(store="qdrant", limits={"body_bytes": 2000})
+def test_a_body_has_a_longest_length_with_and_without_saying_so(plain: Gateway) -> None:
     body = b'{"query": "' + b"x" * 3000 + b'"}'
-    assert gateway.client.post("/search", content=body).status_code == 413
-    assert gateway.client.post("/search", content=iter([body[:1500], body[1500:]])).status_code == 413
-    assert gateway.search("x", filters=someone()).status_code == 200
+    assert plain.client.post("/search", content=body).status_code == 413
+    assert plain.client.post("/search", content=iter([body[:1500], body[1500:]])).status_code == 413
+    assert plain.search("x", filters=someone()).status_code == 200
 
 
 # Traps, by their numbers
@@ -300,62 +296,62 @@ print(client.delete("/memories", params={"user_id": "u", "buffer": "true"}).json
     assert left == "2 []"
 
 
-def test_trap_6_without_a_keyword_encoder_the_embedded_store_is_semantic_and_says_so(own: Callable[..., Gateway]) -> None:
-    gateway = own(store="qdrant", keyword_search="off")
+def test_trap_6_without_a_keyword_encoder_the_embedded_store_is_semantic_and_says_so(plain: Gateway) -> None:
     scope = someone()
-    gateway.add("My locker code is QX77.", **scope).raise_for_status()
-    details = gateway.search("locker code", filters=scope, explain=True).json()["results"][0]["score_details"]
-    assert (gateway.client.get("/capabilities").json()["keyword_search"], details["bm25_score"], details["max_possible_score"]) == (False, 0.0, 1.0)
+    plain.add("My locker code is QX77.", **scope).raise_for_status()
+    details = plain.search("locker code", filters=scope, explain=True).json()["results"][0]["score_details"]
+    assert (plain.client.get("/capabilities").json()["keyword_search"], details["bm25_score"], details["max_possible_score"]) == (False, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("mem0", "said"),
-    [
-        ({"reranker": {"provider": "nope"}}, "there is no nope"),
-        ({"reranker": {"provider": "llm_reranker", "config": {"model": "m", "nonsense": 1}}}, "nonsense"),
-        ({"reranker": {"provider": "llm_reranker", "config": {}, "top_k": 1}}, "top_k"),
-        ({"reranker": {"provider": "cohere", "config": {"api_key": "k"}}}, "cohere package"),
-        ({"reranker": {"provider": "sentence_transformer", "config": {}}}, "sentence-transformers"),
-        ({"graph_store": {"provider": "neo4j"}}, "graph_store"),
-        ({"custom_fact_extraction_prompt": "x"}, "custom_fact_extraction_prompt"),
-    ],
-)
-def test_trap_7_a_wrong_configuration_is_named_and_leaves_no_store_locked(variant: Variant, tmp_path: Path, mem0: dict[str, Any], said: str) -> None:
-    config = variant(tmp_path, store="qdrant", mem0=mem0)
-    wrong = check(config, tmp_path)
-    assert wrong.returncode == 2 and said in wrong.stderr, wrong.stderr
-    assert "Traceback" not in wrong.stderr
-    for name in mem0:
-        del config["mem0"][name]
-    right = check(config, tmp_path)
-    assert right.returncode == 0, right.stderr
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"reranker": {"provider": "nope"}}, "there is no nope"),
+    ({"reranker": {"provider": "llm_reranker", "config": {"model": "m", "nonsense": 1}}}, "nonsense"),
+    ({"reranker": {"provider": "llm_reranker", "config": {}, "top_k": 1}}, "top_k"),
+    ({"reranker": {"provider": "cohere", "config": {"api_key": "k"}}}, "cohere package"),
+    ({"reranker": {"provider": "sentence_transformer", "config": {}}}, "sentence-transformers"),
+    ({"graph_store": {"provider": "neo4j"}}, "graph_store"),
+    ({"custom_fact_extraction_prompt": "x"}, "custom_fact_extraction_prompt"),
+]
+
+
+def test_trap_7_a_wrong_configuration_is_named_and_leaves_no_store_locked(variant: Variant, tmp_path: Path) -> None:
+    """All in one process: the library itself would leave the embedded store locked with the first of them."""
+    told = in_process(variant(tmp_path, store="qdrant"), tmp_path, f"""
+from mem0_gateway.config import ConfigError
+client.__exit__(None, None, None)
+for mem0, said in {WRONG!r}:
+    try:
+        library.Library(config.model_copy(update={{"mem0": {{**config.mem0, **mem0}}}}))
+    except ConfigError as error:
+        assert said in str(error), (said, error)
+    else:
+        raise AssertionError(mem0)
+library.Library(config).close()
+client.__enter__()
+print("right")
+""")
+    assert told == "right"
 
 
 def test_trap_8_nothing_is_written_outside_of_the_data_folder_and_telemetry_is_off(variant: Variant, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEM0_")}
-    done = check(variant(tmp_path, store="qdrant"), tmp_path, {**environment, "HOME": str(home)})
-    assert done.returncode == 0, done.stderr
+    told = in_process(variant(tmp_path, store="qdrant"), tmp_path, "from mem0.memory.telemetry import MEM0_TELEMETRY\nprint(MEM0_TELEMETRY)", home=home)
+    assert told == "False"
     assert list(home.iterdir()) == []
     assert (tmp_path / "data" / "mem0" / "config.json").exists()
-    told = in_process(variant(tmp_path, store="qdrant", data=str(tmp_path / "two")), tmp_path, "from mem0.memory.telemetry import MEM0_TELEMETRY\nprint(MEM0_TELEMETRY)")
-    assert told == "False"
 
 
-def check(config: dict[str, Any], folder: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Open the library once, as the command line does."""
-    import json
+def test_a_wrong_configuration_ends_with_its_own_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("listen: 127.0.0.1:1\nnonsense: 1\n")
+    done = subprocess.run([sys.executable, "-m", "mem0_gateway", "--config", str(file)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "nonsense" in done.stderr and "Traceback" not in done.stderr
 
-    file = folder / "check.json"
-    file.write_text(json.dumps(config))
-    return subprocess.run([sys.executable, "-m", "mem0_gateway", "--check", "--config", str(file)], capture_output=True, text=True, env=environment, timeout=60, check=False)
 
-
-def in_process(config: dict[str, Any], folder: Path, code: str, entities: bool = False) -> str:
+def in_process(config: dict[str, Any], folder: Path, code: str, entities: bool = False, home: Path | None = None) -> str:
     """Run code in a process of its own, with ``client`` in front of the application; what it prints last is the answer. ``folder`` may hold packages."""
-    import json
-
     file = folder / "in_process.json"
     file.write_text(json.dumps(config))
     script = f"""
@@ -371,7 +367,9 @@ if {entities}:
     library._prepare_entities = lambda wanted: "model"
 with TestClient(create(config, library.Library(config)), headers={{"x-api-key": {KEY!r}}}) as client:
 """ + "".join(f"    {line}\n" for line in code.strip().splitlines())
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)])}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEM0_")}
+    environment |= {"HOME": str(home)} if home else {}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)])}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip().splitlines()[-1]
