@@ -16,10 +16,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class TooLarge(Exception):
-    """The body is longer than the limit."""
-
-
 class Edge:
     """Every answer carries X-Request-ID, which a 502 says in its body too. Without a key only this machine's own programs are served: no page in a browser."""
 
@@ -27,6 +23,7 @@ class Edge:
         self.app = app
         self.body_bytes = body_bytes
         self.open_to_all = open_to_all
+        self.too_large = {"detail": f"The body is longer than {body_bytes} bytes.", "code": "body_too_large"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -34,12 +31,12 @@ class Edge:
         number = uuid.uuid4().hex[:8]
         scope.setdefault("state", {})["id"] = number
         headers = dict(scope["headers"])
-        began = False
+        taken = 0
 
         async def numbered(message: Message) -> None:
-            nonlocal began
+            if taken > self.body_bytes:
+                return  # what was made of half a body
             if message["type"] == "http.response.start":
-                began = True
                 message["headers"] = [*message.get("headers", []), (b"x-request-id", number.encode())]
             await send(message)
 
@@ -47,22 +44,18 @@ class Edge:
             return await answer(numbered, 403, {"detail": "Without a key only programs of this machine are served.", "code": "not_local"})
         size = headers.get(b"content-length", b"0")
         if not size.isdigit() or int(size) > self.body_bytes:
-            return await answer(numbered, 413, {"detail": f"The body is longer than {self.body_bytes} bytes.", "code": "body_too_large"})
-        taken = 0
+            return await answer(numbered, 413, self.too_large)
 
         async def bounded() -> Message:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self.body_bytes:
-                raise TooLarge
-            return message
+            return message if taken <= self.body_bytes else {"type": "http.disconnect"}
 
-        try:
-            await self.app(scope, bounded, numbered)
-        except TooLarge:
-            if not began:
-                await answer(numbered, 413, {"detail": f"The body is longer than {self.body_bytes} bytes.", "code": "body_too_large"})
+        await self.app(scope, bounded, numbered)
+        if taken > self.body_bytes:
+            taken = 0
+            await answer(numbered, 413, self.too_large)
 
 
 def _host(header: str) -> str:

@@ -3,12 +3,15 @@ a working configuration in GATEWAY_CONFIG."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -18,7 +21,10 @@ from typing import Any
 import httpx
 import pytest
 
+# Before anything imports mem0.
 os.environ["MEM0_TELEMETRY"] = "false"
+os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="mem0-tests-")
+atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], True)
 
 KEY = "live-test-admin-key"
 
@@ -156,6 +162,27 @@ def either(request: pytest.FixtureRequest) -> Gateway:
     """Either of the two."""
     running: Gateway = request.getfixturevalue("gateway" if request.param == "pgvector" else "embedded")
     return running
+
+
+@pytest.fixture
+def opened(variant: Variant, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Libraries in this process: ``opened(config)`` or ``opened(store="qdrant", ...)``. Closed at the end, or by the test."""
+    from mem0_gateway.config import complete, parse
+    from mem0_gateway.library import Library
+
+    made: list[Library] = []
+
+    def make(config: dict[str, Any] | None = None, **changes: Any) -> Library:
+        parsed = parse(config or variant(tmp_path, **changes))
+        complete(parsed)
+        parsed.data.mkdir(parents=True, exist_ok=True)
+        made.append(Library(parsed))
+        return made[-1]
+
+    yield make
+    for library in made:
+        if library.memory.db is not None:
+            library.close()
 
 
 @pytest.fixture

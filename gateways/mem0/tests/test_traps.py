@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -253,47 +254,65 @@ def test_trap_3_a_wildcard_is_refused_where_the_store_drops_it(gateway: Gateway,
     assert ids(gateway.search("tea", filters={**scope, "rating": "*"})) == []
 
 
-def test_trap_4_without_a_model_spacy_is_told_so_and_never_downloads(variant: Variant, tmp_path: Path) -> None:
-    """A spaCy whose download ends the process, as the real one does where its index answers 404."""
-    package = tmp_path / "spacy"
-    package.mkdir()
+def test_traps_4_and_8_no_model_is_downloaded_nothing_is_written_elsewhere_and_telemetry_is_off(variant: Variant, tmp_path: Path) -> None:
+    """A process of its own, with a spaCy whose download ends the process, as the real one does where its index answers 404."""
+    package, home = tmp_path / "packages" / "spacy", tmp_path / "home"
+    home.mkdir()
+    package.mkdir(parents=True)
     package.joinpath("__init__.py").write_text("class util:\n    @staticmethod\n    def is_package(name): return False\n")
     package.joinpath("cli.py").write_text("def download(name): raise SystemExit(1)\n")
-    told = in_process(variant(tmp_path, store="qdrant"), tmp_path, """
-answer = client.post("/memories", json={"messages": [{"role": "user", "content": "Maria Lopez works at Acme."}], "user_id": "u"})
-print(client.get("/capabilities").json()["entities"], answer.status_code, len(answer.json()["results"]))
-""")
-    assert told == "failed 200 1"
-
-
-#: a rule in place of the model, which comes from no package index: every run of capitalised words is an entity
-ENTITIES = """
-import re
-from mem0.memory import main
-def entities(text): return [("PROPER", found) for found in re.findall(r"[A-Z][a-z]+(?: [A-Z][a-z]+)+", text)]
-main.extract_entities, main.extract_entities_batch = entities, lambda texts: [entities(text) for text in texts]
+    file = tmp_path / "in_process.json"
+    file.write_text(json.dumps(variant(tmp_path, store="qdrant")))
+    script = f"""
+from pathlib import Path
+from mem0_gateway.config import load
+from mem0_gateway.environment import prepare
+config = load(Path({str(file)!r}))
+prepare(config.data)
+from mem0.memory.telemetry import MEM0_TELEMETRY
+from mem0_gateway.library import Library
+opened = Library(config)
+print(opened.entities, len(opened.add([{{"role": "user", "content": "Maria Lopez works at Acme."}}], user_id="u")["results"]), MEM0_TELEMETRY)
+opened.close()
 """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEM0_")}
+    path = os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**environment, "HOME": str(home), "PYTHONPATH": path}, timeout=120, check=False)
+    assert done.stdout.split() == ["failed", "1", "False"], done.stderr
+    assert list(home.iterdir()) == []
+    assert (tmp_path / "data" / "mem0" / "config.json").exists()
 
 
 @pytest.mark.parametrize("store", ["pgvector", "qdrant"])
-def test_trap_5_entities_boost_and_go_with_their_scope_after_a_restart(variant: Variant, tmp_path: Path, store: str) -> None:
+def test_trap_5_entities_boost_and_go_with_their_scope_after_a_restart(
+    variant: Variant, tmp_path: Path, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    """A rule in place of spaCy's model, which comes from no package index: every run of capitalised words is an entity."""
+    from mem0.memory import main
+
+    from mem0_gateway import library
+
+    def entities(text: str) -> list[tuple[str, str]]:
+        return [("PROPER", found) for found in re.findall(r"[A-Z][a-z]+(?: [A-Z][a-z]+)+", text)]
+
     config = variant(tmp_path, store=store)
-    boosted = in_process(config, tmp_path, ENTITIES + """
-def add(text, **more): return client.post("/memories", json={"messages": [{"role": "user", "content": text}], "user_id": "u", **more}).json()["results"]
-add("Maria Lopez works at Acme Robotics.")
-add("Pedro Gomez likes tea.", infer=False)
-rows = client.get("/entity-rows", params={"user_id": "u"}).json()["results"]
-found = client.post("/search", json={"query": "who is Maria Lopez", "filters": {"user_id": "u"}, "explain": True}).json()["results"][0]
-details = found["score_details"]
-print(sorted(row["data"] for row in rows), found["memory"], 0.4 < details["entity_boost"] <= 0.5, details["max_possible_score"])
-""", entities=True)
-    # pgvector has a keyword signal of its own: then the divisor is 2.5.
-    assert boosted in {f"['Acme Robotics', 'Maria Lopez'] Maria Lopez works at Acme Robotics. True {divisor}" for divisor in ("1.5", "2.5")}, "infer=false links nothing"
+    with monkeypatch.context() as patched:
+        patched.setattr(main, "extract_entities", entities)
+        patched.setattr(main, "extract_entities_batch", lambda texts: [entities(text) for text in texts])
+        patched.setattr(library, "_prepare_entities", lambda _: "model")
+        first = opened(config)
+        first.add([{"role": "user", "content": "Maria Lopez works at Acme Robotics."}], user_id="u")
+        first.add([{"role": "user", "content": "Pedro Gomez likes tea."}], user_id="u", infer=False)
+        assert sorted(row["data"] for row in first.entity_rows({"user_id": "u"}, 10)["results"]) == ["Acme Robotics", "Maria Lopez"], "infer=false links nothing"
+        found = first.search("who is Maria Lopez", {"user_id": "u"}, explain=True)["results"][0]
+        assert found["memory"] == "Maria Lopez works at Acme Robotics."
+        assert found["score_details"]["entity_boost"] == pytest.approx(0.5, abs=0.01)
+        first.close()
     # A process that extracts none itself opens the entity store all the same: else the rows would outlive the deletion.
-    left = in_process(config, tmp_path, """
-print(client.delete("/memories", params={"user_id": "u", "buffer": "true"}).json()["deleted"], client.get("/entity-rows", params={"user_id": "u"}).json()["results"])
-""")
-    assert left == "2 []"
+    second = opened(config)
+    assert second.entities == "off"
+    assert second.delete_scope_counted({"user_id": "u"}, True)["deleted"] == 2
+    assert second.entity_rows({"user_id": "u"}, 10) == {"results": []}
 
 
 def test_trap_6_without_a_keyword_encoder_the_embedded_store_is_semantic_and_says_so(plain: Gateway) -> None:
@@ -314,32 +333,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_trap_7_a_wrong_configuration_is_named_and_leaves_no_store_locked(variant: Variant, tmp_path: Path) -> None:
+def test_trap_7_a_wrong_configuration_is_named_and_leaves_no_store_locked(variant: Variant, tmp_path: Path, opened: Callable[..., Any]) -> None:
     """All in one process: the library itself would leave the embedded store locked with the first of them."""
-    told = in_process(variant(tmp_path, store="qdrant"), tmp_path, f"""
-from mem0_gateway.config import ConfigError
-client.__exit__(None, None, None)
-for mem0, said in {WRONG!r}:
-    try:
-        library.Library(config.model_copy(update={{"mem0": {{**config.mem0, **mem0}}}}))
-    except ConfigError as error:
-        assert said in str(error), (said, error)
-    else:
-        raise AssertionError(mem0)
-library.Library(config).close()
-client.__enter__()
-print("right")
-""")
-    assert told == "right"
+    from mem0_gateway.config import ConfigError
 
-
-def test_trap_8_nothing_is_written_outside_of_the_data_folder_and_telemetry_is_off(variant: Variant, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    told = in_process(variant(tmp_path, store="qdrant"), tmp_path, "from mem0.memory.telemetry import MEM0_TELEMETRY\nprint(MEM0_TELEMETRY)", home=home)
-    assert told == "False"
-    assert list(home.iterdir()) == []
-    assert (tmp_path / "data" / "mem0" / "config.json").exists()
+    config = variant(tmp_path, store="qdrant")
+    for mem0, said in WRONG:
+        with pytest.raises(ConfigError, match=said):
+            opened({**config, "mem0": {**config["mem0"], **mem0}})
+    opened(config)
 
 
 def test_a_wrong_configuration_ends_with_its_own_exit_code(tmp_path: Path) -> None:
@@ -348,28 +350,3 @@ def test_a_wrong_configuration_ends_with_its_own_exit_code(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-m", "mem0_gateway", "--config", str(file)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "nonsense" in done.stderr and "Traceback" not in done.stderr
-
-
-def in_process(config: dict[str, Any], folder: Path, code: str, entities: bool = False, home: Path | None = None) -> str:
-    """Run code in a process of its own, with ``client`` in front of the application; what it prints last is the answer. ``folder`` may hold packages."""
-    file = folder / "in_process.json"
-    file.write_text(json.dumps(config))
-    script = f"""
-from pathlib import Path
-from mem0_gateway.config import load
-from mem0_gateway.environment import prepare
-config = load(Path({str(file)!r}))
-prepare(config.data)
-from fastapi.testclient import TestClient
-from mem0_gateway import library
-from mem0_gateway.app import create
-if {entities}:
-    library._prepare_entities = lambda wanted: "model"
-with TestClient(create(config, library.Library(config)), headers={{"x-api-key": {KEY!r}}}) as client:
-""" + "".join(f"    {line}\n" for line in code.strip().splitlines())
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEM0_")}
-    environment |= {"HOME": str(home)} if home else {}
-    environment |= {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)])}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip().splitlines()[-1]
