@@ -124,7 +124,7 @@ func (b *backend) lookAtCapabilities(f *surface) error {
 }
 
 func (f *surface) readCapability(d *jx.Decoder, key string) (err error) {
-	text := ""
+	var text string
 	switch key {
 	case "gateway":
 		text, err = readText(d)
