@@ -6,15 +6,17 @@ import asyncio
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import httpx
 import pytest
 from fastapi import HTTPException
 
 from mem0_gateway import filters
-from mem0_gateway.app import named, redact
+from mem0_gateway.app import create, named, redact
 from mem0_gateway.config import Config, ConfigError, complete, load, parse
-from mem0_gateway.errors import Refused, Upstream, call, code_of
+from mem0_gateway.errors import Refused, StoreFull, Upstream, call, code_of
+from mem0_gateway.library import Library
 from mem0_gateway.rerank import unusable_score
 from mem0_gateway.work import Busy, Claim, Closing, Kind, Work
 
@@ -258,6 +260,54 @@ def test_a_failed_call_lets_the_next_one_in() -> None:
             await work.run(Claim(Kind.RESET), lambda: 1 // 0)
         assert await work.run(Claim(Kind.RESET), lambda: 5) == 5
         await work.close()
+
+    asyncio.run(scenario())
+
+
+# The application, in front of a library that is none
+
+
+class Stub:
+    """A library whose search waits until it is let go, and whose store is full."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.closed = False
+
+    def search(self, *_: Any, **__: Any) -> dict[str, Any]:
+        self.go.wait(10)
+        return {"results": []}
+
+    def add(self, **_: Any) -> None:
+        raise StoreFull("2 rows")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_full_queue_a_full_store_and_an_end_are_told_apart() -> None:
+    async def scenario() -> None:
+        stub = Stub()
+        app = create(parse({**FULL, "limits": {"queue": 2, "workers": 1}}, {}), cast(Library, stub))
+        async with app.router.lifespan_context(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://g", headers={"x-api-key": "k"}) as client:
+            full = await client.post("/memories", json={"messages": [], "user_id": "u"})
+            assert (full.status_code, full.json()["code"]) == (507, "store_full")
+            assert full.json()["request_id"] == full.headers["x-request-id"]
+            search = {"query": "x", "filters": {"user_id": "u"}}
+            held = [asyncio.create_task(client.post("/search", json=search)) for _ in range(2)]
+            while app.state.work.accepted < 2:
+                await asyncio.sleep(0)
+            busy = await client.post("/search", json=search)
+            assert (busy.status_code, busy.json()["code"], busy.headers["retry-after"]) == (429, "queue_full", "1")
+            end = asyncio.create_task(app.state.work.close())
+            await asyncio.sleep(0)
+            late = await client.post("/search", json=search)
+            assert (late.status_code, late.json()["code"]) == (429, "closing")
+            assert not stub.closed
+            stub.go.set()
+            assert [answer.status_code for answer in await asyncio.gather(*held)] == [200, 200], "what was accepted is answered"
+            await end
+        assert stub.closed
 
     asyncio.run(scenario())
 
