@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -78,6 +79,13 @@ def test_what_was_acknowledged_by_the_embedded_store_is_there_after_an_end_under
     assert sum(map(len, acknowledged)) > 0
     for scope, texts in zip(scopes, acknowledged, strict=True):
         assert set(texts) <= set(gateway.texts(**scope))
+    # And after an end that nobody can prepare for.
+    late = someone()
+    for n in range(10):
+        gateway.add(f"I own record number {n}.", **late).raise_for_status()
+    gateway.end(signal.SIGKILL)
+    gateway.start()
+    assert len(gateway.texts(**late)) == 10
 
 
 def test_a_client_that_gives_up_during_the_llm_loses_nothing(gateway: Gateway, stub: httpx.Client) -> None:

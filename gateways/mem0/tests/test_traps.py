@@ -61,6 +61,15 @@ def test_trap_only_the_survivors_of_top_k_are_reranked_and_a_pool_reranks_more(g
     assert wide["results"][0]["rerank_score"] == everything["results"][0]["rerank_score"]
 
 
+def test_trap_a_top_k_in_the_rerankers_own_configuration_changes_nothing(base: dict[str, Any], opened: Callable[..., Any]) -> None:
+    reranker = base["mem0"]["reranker"]
+    library = opened(store="qdrant", mem0={"reranker": {**reranker, "config": {**reranker["config"], "top_k": 1}}})
+    library.add([{"role": "user", "content": text} for text in ("green tea", "black tea", "oat milk tea")], user_id="u", infer=False)
+    answer = library.search_reranked("tea", {"user_id": "u"}, None, "error", top_k=3)
+    assert len(answer["results"]) == 3
+    assert all("rerank_score" in row for row in answer["results"])
+
+
 @pytest.mark.parametrize(
     ("fault", "library_says"),
     [
