@@ -2,10 +2,12 @@ package testenv
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
@@ -14,13 +16,46 @@ type Mem0 struct {
 	URL string
 	// Key is the admin key.
 	Key string
+	// Config is the gateway's configuration file.
+	Config string
 	// Python is the interpreter that has mem0ai, and Environment what a process needs to open the same store with the library.
 	Python      string
 	Environment []string
 	Env         *Env
 }
 
-// StartMem0 installs what is missing (the first time: 320 MB, half a minute) and starts PostgreSQL and the gateway (about 4 s, 350 MB of memory). Other pins,
+// mem0Config is a configuration of gateways/mem0, on the given PostgreSQL, with the stub or the user's endpoint for model, embedder and reranker.
+func (e *Env) mem0Config(db *postgres, port int, key, data string) map[string]any {
+	account := map[string]any{"api_key": e.endpoint.APIKey, "openai_base_url": e.endpoint.BaseURL}
+	with := func(more map[string]any) map[string]any {
+		out := maps.Clone(account)
+		maps.Copy(out, more)
+		return out
+	}
+	chat, embedding, dimensions := "gpt-5-mini", "text-embedding-3-small", 1536 // the stub takes any name
+	if e.Stub == nil {
+		chat, embedding = e.endpoint.Model, e.endpoint.EmbeddingModel
+		if e.endpoint.Dimensions > 0 {
+			dimensions = e.endpoint.Dimensions
+		}
+	}
+	embedder := map[string]any{"model": embedding}
+	if dimensions != 1536 {
+		embedder["embedding_dims"] = dimensions
+	}
+	return map[string]any{
+		"listen": fmt.Sprintf("127.0.0.1:%d", port), "key": key, "data": data,
+		"mem0": map[string]any{
+			"vector_store": map[string]any{"provider": "pgvector", "config": map[string]any{"host": "127.0.0.1", "port": db.port, "dbname": "postgres", "user": "postgres",
+				"password": db.password, "collection_name": "memories", "hnsw": false, "embedding_model_dims": dimensions}},
+			"llm":      map[string]any{"provider": "openai", "config": with(map[string]any{"model": chat, "temperature": 0.2})},
+			"embedder": map[string]any{"provider": "openai", "config": with(embedder)},
+			"reranker": map[string]any{"provider": "llm_reranker", "config": map[string]any{"llm": map[string]any{"provider": "openai", "config": with(map[string]any{"model": chat})}}},
+		},
+	}
+}
+
+// StartMem0 installs what is missing (the first time: 380 MB, half a minute) and starts PostgreSQL and the gateway (about 4 s, 350 MB of memory). Other pins,
 // such as "mem0ai==2.0.18", take the place of the usual ones.
 func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	root, err := repository()
@@ -40,33 +75,21 @@ func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 		return nil, err
 	}
 	home := filepath.Join(e.Dir, "mem0")
-	if err := os.MkdirAll(home, 0o755); err != nil {
+	m := &Mem0{URL: fmt.Sprintf("http://127.0.0.1:%d", port), Key: "live-test-admin-key", Config: filepath.Join(home, "gateway.yaml"), Python: filepath.Join(bin, "python"), Env: e}
+	text, err := json.MarshalIndent(e.mem0Config(db, port, m.Key, filepath.Join(home, "data")), "", "  ")
+	if err != nil {
 		return nil, err
 	}
-	m := &Mem0{URL: fmt.Sprintf("http://127.0.0.1:%d", port), Key: "live-test-admin-key", Python: filepath.Join(bin, "python"), Env: e}
-	m.Environment = []string{
-		"PYTHONPATH=" + filepath.Join(root, "gateways", "mem0"),
-		"POSTGRES_HOST=127.0.0.1", "POSTGRES_PORT=" + strconv.Itoa(db.port), "POSTGRES_PASSWORD=" + db.password, "POSTGRES_HNSW=false",
-		"HISTORY_DB_PATH=" + filepath.Join(home, "history.db"), "MEM0_DIR=" + filepath.Join(home, "mem0"), "MEM0_TELEMETRY=false",
-		"ADMIN_API_KEY=" + m.Key, "OPENAI_API_KEY=" + e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL,
+	if err := errors.Join(os.MkdirAll(home, 0o755), os.WriteFile(m.Config, text, 0o600)); err != nil {
+		return nil, err
 	}
-	if e.Stub == nil { // the stub takes the defaults' names
-		m.Environment = append(m.Environment, "MEM0_DEFAULT_LLM_MODEL="+e.endpoint.Model, "MEM0_DEFAULT_EMBEDDER_MODEL="+e.endpoint.EmbeddingModel)
-		if e.endpoint.Dimensions > 0 {
-			m.Environment = append(m.Environment, "EMBEDDING_DIMENSIONS="+strconv.Itoa(e.endpoint.Dimensions))
-		}
-	}
+	m.Environment = []string{"PYTHONPATH=" + filepath.Join(root, "gateways", "mem0"), "GATEWAY_CONFIG=" + m.Config, "MEM0_TELEMETRY=false"}
 	e.say("start the mem0 gateway")
-	p, err := e.start(command{name: "mem0", dir: home, env: m.Environment, args: []string{filepath.Join(bin, "uvicorn"), "--factory", "mem0_gateway.app:create",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--no-access-log"}})
+	p, err := e.start(command{name: "mem0", dir: home, env: m.Environment, args: []string{m.Python, "-m", "mem0_gateway", "--config", m.Config}})
 	if err != nil {
 		return nil, err
 	}
 	if err := e.ready(ctx, p, 60*time.Second, answers(m.URL+"/auth/setup-status")); err != nil {
-		return nil, err
-	}
-	// The first use creates the table; parallel first writes would race for it.
-	if err := answers(m.URL+"/memories?user_id=probe&top_k=1", "X-API-Key", m.Key)(ctx); err != nil {
 		return nil, err
 	}
 	e.say("mem0 answers at %s", m.URL)

@@ -5,9 +5,6 @@ package testenv
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,38 +31,43 @@ func TestLive_mem0(t *testing.T) {
 	m := Mem0Server(t)
 	b := m.Backend()
 	b.Env = m.Env
-	t.Run("gateway/recordings", func(t *testing.T) { mem0Recordings(t, m) })
+	t.Run("gateway/recordings", func(t *testing.T) {
+		gatewayTests(t, "mem0", m.Python, m.Environment, "tests/test_recordings.py", "tests/test_parity.py")
+	})
 	t.Run("ghost ids of 2.0.18", mem0Ghosts)
 	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", 30*time.Second, nil) })
+	t.Run("kit/mem0, reranked", func(t *testing.T) {
+		conform(t, b, "mem0", 30*time.Second, map[string]any{"rerank": true, "rerank_pool": 20})
+	})
 	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", 30*time.Second, nil) })
-	t.Run("parity/mem0", func(t *testing.T) { mem0Parity(t, m, b, "mem0") })
-	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag") })
+	t.Run("parity/mem0", func(t *testing.T) { mem0Parity(t, m, b, "mem0", nil) })
+	t.Run("parity/mem0, reranked", func(t *testing.T) { mem0Parity(t, m, b, "mem0", map[string]any{"rerank": true}) })
+	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag", nil) })
 }
 
-// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain.
-func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string) {
-	parity(t, b.providerConfig(t, provider, nil), firstCall, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
+// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain, and with its reranker where extra says so.
+func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string, extra map[string]any) {
+	rerank := extra["rerank"] == true
+	results := func(raw abi.RawResult) (any, error) {
+		picked, err := firstCall(raw)
+		if answer, ok := picked.(map[string]any); ok {
+			delete(answer, "rerank") // the gateway's own word on its reranker
+		}
+		return picked, err
+	}
+	parity(t, b.providerConfig(t, provider, extra), results, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
 		var lines []any
 		for _, q := range asked {
-			lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20, "threshold": 0.1, "explain": true})
+			lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20, "threshold": 0.1, "explain": true, "rerank": rerank})
 		}
 		return askPython(t, m.Python, "mem0_search.py", m.Environment, lines)
 	}, func(row any) any {
 		item, _ := row.(map[string]any)
+		if rerank {
+			return item["rerank_score"]
+		}
 		return item["score"]
 	})
-}
-
-// mem0Recordings runs the gateway's own tests: mem0's recorded server, request by request.
-func mem0Recordings(t *testing.T, m *Mem0) {
-	root, err := repository()
-	require.NoError(t, err)
-	cmd := exec.Command(m.Python, "-m", "pytest", "-p", "no:cacheprovider", filepath.Join(root, "gateways", "mem0", "tests"))
-	cmd.Dir = filepath.Join(root, "gateways", "mem0")
-	cmd.Env = append(append(os.Environ(), m.Environment...), "PYTHONDONTWRITEBYTECODE=1", "GATEWAY_URL="+m.URL, "STUB_URL="+stubURL(m.Env))
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
-	require.NoError(t, err)
 }
 
 // mem0Ghosts: before 2.2.1 the library answered ids of rows that the store had refused, here for the wrong dimension of their vectors. The server says 200 and ADD;
@@ -96,6 +98,3 @@ func mem0Ghosts(t *testing.T) {
 		require.NoError(t, h.Close(t.Context()))
 	}
 }
-
-// stubURL is the stub's address without /v1, for its control routes.
-func stubURL(e *Env) string { return strings.TrimSuffix(e.endpoint.BaseURL, "/v1") }

@@ -153,6 +153,14 @@ func readNumber(d *jsontext.Decoder) (*float64, error) {
 	return &n, err
 }
 
+// readFlag is true or false; any other value is skipped and counts as false.
+func readFlag(d *jx.Decoder) (bool, error) {
+	if d.Next() != jx.Bool {
+		return false, d.Skip()
+	}
+	return d.Bool()
+}
+
 // eachIn walks an object, or an array by elements with an empty key; any other value is skipped.
 func eachIn(d *jsontext.Decoder, visit func(d *jsontext.Decoder, key string) error) error {
 	switch d.Next() {

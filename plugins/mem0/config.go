@@ -20,6 +20,9 @@ type settings struct {
 	topK            int64
 	threshold       float64
 	rerank          bool
+	rerankPool      int64
+	rerankOnError   string
+	procedural      bool
 	explain         bool
 	latestOnly      bool
 	sendAgentID     bool
@@ -44,12 +47,12 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, authorized: slices.Contains(config.Secrets, "api_key")}
 	texts := map[string]*string{"api": &s.api, "auth": &s.auth, "observation_date": &s.observationDate, "custom_instructions": &s.instructions,
-		"exact_search": &s.exactSearch, "feedback": &s.feedback}
-	flags := map[string]*bool{"infer": &s.infer, "rerank": &s.rerank, "explain": &s.explain, "latest_only": &s.latestOnly, "send_agent_id": &s.sendAgentID,
+		"exact_search": &s.exactSearch, "feedback": &s.feedback, "rerank_on_error": &s.rerankOnError}
+	flags := map[string]*bool{"infer": &s.infer, "procedural": &s.procedural, "rerank": &s.rerank, "explain": &s.explain, "latest_only": &s.latestOnly, "send_agent_id": &s.sendAgentID,
 		"backdate": &s.backdate, "name_prefix": &s.namePrefix, "nested_metadata": &s.nestedMetadata, "verify_writes": &s.verifyWrites,
 		"deep_health": &s.deepHealth}
-	numbers := map[string]*int64{"top_k": &s.topK, "max_chars_per_message": &s.maxChars, "add_timeout_s": &s.addTimeoutS, "settle_ms": &s.settleMS}
-	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+	numbers := map[string]*int64{"top_k": &s.topK, "rerank_pool": &s.rerankPool, "max_chars_per_message": &s.maxChars, "add_timeout_s": &s.addTimeoutS, "settle_ms": &s.settleMS}
+	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
 		switch {
 		case texts[key] != nil:
 			*texts[key], err = d.Str()
@@ -66,6 +69,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	})
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
+	}
+	if s.procedural && !s.infer {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": procedural: a procedural memory is written by an LLM; it needs infer: true")
 	}
 	return s, nil
 }

@@ -96,6 +96,9 @@ var codes = map[string]struct {
 	"provider_bad_request":     {abi.CodeBackend, false, "mem0's LLM or embedder refuses the text, mostly because it is too long: record smaller turns, or lower max_chars_per_message"},
 	"datastore_unavailable":    {abi.CodeUnavailable, true, "mem0's database cannot be reached"},
 	"vector_store_unavailable": {abi.CodeUnavailable, true, "mem0's vector store cannot be reached"},
+	"provider_empty_answer":    {abi.CodeBackend, true, "mem0's LLM answered nothing"},
+	"rerank_failed":            {abi.CodeUnavailable, true, "the gateway's reranker fails; rerank_on_error: plain takes the search's own order then, and says so"},
+	"store_full":               {abi.CodeUnavailable, false, "the gateway's embedded store has as many rows as it may: reset what is not needed, or give the gateway PostgreSQL"},
 	"unknown":                  {abi.CodeBackend, true, "mem0 does not say what failed; its log does, by the request id"},
 }
 
@@ -122,7 +125,10 @@ func byStatus(head *abi.HTTPResponse, told said) *abi.Error {
 	}
 	switch head.Status {
 	case 400, 422:
-		return abi.NewError(abi.CodeInvalidArgument, "")
+		if told.code == "rerank_not_configured" {
+			return abi.NewError(abi.CodeUnsupported, "").WithReason(told.code).WithHint("put a reranker under mem0.reranker in the gateway's configuration")
+		}
+		return abi.NewError(abi.CodeInvalidArgument, "").WithReason(told.code)
 	case 401:
 		return abi.NewError(abi.CodeUnauthenticated, "").WithHint("is the key right, and does auth say how this server wants it?")
 	case 402, 403:

@@ -292,22 +292,41 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 		}
 		if infer {
 			text("custom_instructions", s.instructions)
-			if s.observationDate == "prompt" {
+			if s.observationDate == "prompt" || s.observationDate == "native" {
 				text("observation_date", day)
 			}
 		}
 	} else {
-		if s.sendAgentID && e.AgentID != "" {
-			text("agent_id", agentID(e.AgentID))
-		}
-		if infer {
+		switch {
+		case infer && s.procedural:
+			// Without a native agent mem0 makes an ordinary add of it. The prompt of such an add is the LLM's whole system prompt: a line about the day would displace it.
+			text("memory_type", "procedural_memory")
+			text("agent_id", b.actor(e))
+			text("prompt", s.instructions)
+		case infer:
 			text("prompt", s.prompt(day))
+			if s.observationDate == "native" {
+				text("observation_date", day)
+			}
+			fallthrough
+		default:
+			if s.sendAgentID && e.AgentID != "" {
+				text("agent_id", agentID(e.AgentID))
+			}
 		}
 	}
 	j.FieldStart("metadata")
 	b.writeMetadata(&j, o, s.backdate && !b.platform())
 	j.ObjEnd()
 	return j.Bytes()
+}
+
+// actor is the native agent of an event, the scope's own where the event names none.
+func (b *backend) actor(e *abi.MemoryEvent) string {
+	if e.AgentID != "" {
+		return agentID(e.AgentID)
+	}
+	return "a-" + b.ids.run[2:]
 }
 
 // prompt is the self-hosted server's field for instructions of one add. They take the place of its own. mem0 has no observation date: without this line it

@@ -17,9 +17,11 @@ const (
 )
 
 // listMax is the most that the self-hosted server lists; it has no pages. pageMax is the platform's largest page.
+// gatewayMax is what is asked of the gateway, which has no limit of its own: an answer must fit into one.
 const (
-	listMax = 1000
-	pageMax = 200
+	listMax    = 1000
+	pageMax    = 200
+	gatewayMax = 5000
 )
 
 // found is what mem0 has of an event. whole: there are no other rows of it.
@@ -34,6 +36,11 @@ func (b *backend) look(eventID string) (found, error) {
 	if b.platform() {
 		rows, count, err := b.listPlatform(1, pageMax, [2]string{keyEvent, eventID})
 		return found{rows, err == nil && count <= int64(len(rows))}, err
+	}
+	if b.surface.gateway {
+		// Filtered in the store, in no index's way, and without an embedder.
+		rows, err := b.listFiltered([]filter{{keyEvent, sdk.Text(eventID)}}, gatewayMax)
+		return found{rows, err == nil && len(rows) < gatewayMax}, err
 	}
 	rows, failed := b.searchEvent(eventID, listMax)
 	if abi.CodeOf(failed) == abi.CodeIsolationBreach {
@@ -81,6 +88,25 @@ func (b *backend) searchEvent(eventID string, limit int64) ([]*memory, error) {
 		return nil, err
 	}
 	rows, _, err := b.readResults(b.searchRoute(), body)
+	return rows, err
+}
+
+// listFiltered lists the scope's rows that fit, on the gateway.
+func (b *backend) listFiltered(filters []filter, limit int64) ([]*memory, error) {
+	var j jx.Encoder
+	j.ObjStart()
+	j.FieldStart("top_k")
+	j.Int64(limit)
+	j.FieldStart("show_expired")
+	j.Bool(true)
+	j.FieldStart("filters")
+	b.writeFilters(&j, filters, "")
+	j.ObjEnd()
+	body, err := b.send(request{route: "list_filtered", body: j.Bytes()})
+	if err != nil {
+		return nil, err
+	}
+	rows, _, err := b.readResults("list_filtered", body)
 	return rows, err
 }
 

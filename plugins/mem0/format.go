@@ -11,13 +11,18 @@ import (
 // render is a memory as the prompt has it, with what mem0 says of it:
 //
 //   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a-fa27-431e-b5df-90412b186bde]
+//
+// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90".
 func render(m *memory) string {
-	facts := make([]string, 0, 3)
+	facts := make([]string, 0, 4)
 	if m.created != "" {
 		facts = append(facts, m.created)
 	}
 	if m.score != nil {
 		facts = append(facts, "score "+strconv.FormatFloat(*m.score, 'f', 2, 64))
+	}
+	if m.reranked != nil {
+		facts = append(facts, "rerank "+strconv.FormatFloat(*m.reranked, 'f', 2, 64))
 	}
 	facts = append(facts, clean(m.id))
 	if m.replaced {

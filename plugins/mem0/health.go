@@ -14,9 +14,16 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return nil, err
 	}
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: []string{"memory"},
-		NativeIngestModes: []string{"infer", "verbatim"}, NativeQueryModes: []string{"semantic", "keyword"}, Isolation: "filtered", PetObservability: "partial"}
+		Isolation: "filtered", PetObservability: "partial"}
+	if s.surface != nil && s.surface.gateway {
+		s.surface = nil // it may have been configured anew
+	}
 	b, err := open(c)
 	if err != nil {
+		return h, unavailable(h, err)
+	}
+	h.NativeIngestModes, h.NativeQueryModes = b.surface.ingestModes(), b.surface.queryModes()
+	if err := b.offered(); err != nil {
 		return h, unavailable(h, err)
 	}
 	calls := []string{"setup_status", "providers"}
@@ -51,6 +58,8 @@ func unavailable(h *abi.BackendHealth, err error) error {
 		return err
 	case abi.CodeUnauthenticated, abi.CodeDenied:
 		h.Warnings = append(h.Warnings, "credentials: "+e.Message)
+	case abi.CodeUnsupported:
+		h.Warnings = append(h.Warnings, "not_offered: "+e.Message)
 	default:
 		h.Warnings = append(h.Warnings, "unreachable: "+e.Message)
 	}

@@ -72,6 +72,14 @@ func TestConformance(t *testing.T) {
 		server               func() http.Handler
 	}{
 		{"mem0 on the self-hosted server", "mem0", `,"add_timeout_s":2`, func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }},
+		{"mem0 on the gateway, reranked", "mem0", `,"add_timeout_s":2,"rerank":true,"rerank_pool":60`, func() http.Handler {
+			o := full()
+			o.AdminKey = key
+			return mem0.New(o)
+		}},
+		{"procedural memories on the gateway", "mem0", `,"add_timeout_s":2,"procedural":true`, func() http.Handler {
+			return mem0.New(mem0.Options{AdminKey: key, Gateway: &mem0.Gateway{}})
+		}},
 		{"simple_rag on the self-hosted server", "simple_rag", `,"add_timeout_s":2`, func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }},
 		{"mem0 on the platform", "mem0", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler { return &mem0.Platform{Token: key} }},
 		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler { return &mem0.Platform{Token: key} }},

@@ -10,7 +10,7 @@ import (
 // inventoryPages is how many pages of the platform one inventory reads.
 const inventoryPages = 20
 
-// inventory counts the scope's memories and hashes their ids with their times of change. The self-hosted server lists 1000 rows and no more.
+// inventory counts the scope's memories and hashes their ids with their times of change. The self-hosted server lists 1000 rows and no more, the gateway what it is asked for.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	b, err := open(c)
 	if err != nil {
@@ -31,7 +31,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}
 	out := &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "memory", Count: max(count, int64(len(rows))), Digest: digest.Hex()}}, Quiescent: !b.platform(),
 		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "GET /memories"}}
-	out.Complete = len(rows) < listMax
+	out.Complete = len(rows) < b.most()
 	busy := false
 	if b.platform() {
 		out.Trace.NativeOperation = "POST /v3/memories/"
@@ -53,9 +53,21 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	return out, nil
 }
 
+// most is how many rows all can tell of on a self-hosted server.
+func (b *backend) most() int {
+	if b.surface.gateway {
+		return gatewayMax
+	}
+	return listMax
+}
+
 // all is every row of the scope, as far as it can be listed, and the platform's count.
 func (b *backend) all() (rows []*memory, count int64, err error) {
-	if !b.platform() {
+	switch {
+	case b.surface.gateway:
+		rows, err = b.listFiltered(nil, gatewayMax)
+		return rows, 0, err
+	case !b.platform():
 		rows, err = b.list(listMax)
 		return rows, 0, err
 	}

@@ -382,9 +382,10 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, _, _ = readItems("search", body)
 		_, _, _ = readAdded("add", body)
-		_ = new(surface).readOpenAPI(body)
+		_, _ = new(surface).readOpenAPI(body)
 		_ = readFailure(body)
 		_ = readSurface(body)
+		_ = readObject("capabilities", body, new(surface).readCapability)
 		s := new(jobState)
 		_ = readObject("platform_event", body, s.readField)
 	})

@@ -15,6 +15,7 @@ type memory struct {
 	user, run       string // the platform's list says session_id for run_id
 	created, update string
 	score, semantic *float64
+	reranked        *float64 // a reranker's score: not a similarity
 	replaced        bool
 	// labels are the texts in the metadata that memhost put there, by key.
 	labels []label
@@ -77,6 +78,8 @@ func (m *memory) readField(d *jsontext.Decoder, key []byte) (err error) {
 		m.update, err = readTime(d)
 	case "score":
 		m.score, err = readNumber(d)
+	case "rerank_score":
+		m.reranked, err = readNumber(d)
 	case "score_details", "score_breakdown":
 		err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
 			if key == "semantic_score" || key == "semantic" {

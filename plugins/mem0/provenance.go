@@ -115,6 +115,9 @@ func (b *backend) memoriesOf(r *abi.ProvenanceRequest, out *abi.Provenance) (err
 	if b.platform() {
 		out.Trace.NativeOperation = "POST /v3/memories/"
 		rows, _, err = b.listPlatform(1, limit, [2]string{keyEvent, r.EventID})
+	} else if b.surface.gateway {
+		out.Trace.NativeOperation = "POST /memories/list"
+		rows, err = b.listFiltered([]filter{{keyEvent, sdk.Text(r.EventID)}}, limit)
 	} else {
 		out.Trace.NativeOperation = "POST /search"
 		if rows, err = b.searchEvent(r.EventID, limit); len(rows) == 0 && !b.exact() {

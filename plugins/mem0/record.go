@@ -17,6 +17,9 @@ import (
 // Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was stored; what failure says.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	b, err := open(c)
+	if err == nil {
+		err = b.offered()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +259,7 @@ func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *ab
 }
 
 func (b *backend) effectiveAdd() map[string]abi.Raw {
-	return map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(b.settings.infer)}
+	return map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(b.settings.infer), "procedural": boolean(b.settings.procedural), "gateway": boolean(b.surface.gateway)}
 }
 
 func boolean(v bool) abi.Raw {

@@ -40,12 +40,22 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 }
 
 func (b *backend) resetOSS(r *abi.ResetReceipt) error {
+	const history = "history: mem0 keeps the texts of deleted memories, readable by memory id"
+	query := []abi.QueryParam{{Key: "user_id", Value: b.ids.user}, {Key: "run_id", Value: b.ids.run}}
 	r.Remains = []string{
 		"message buffer: mem0 keeps the scope's last 10 messages and has no call to remove them for one scope; the next generation has other ids and does not see them",
-		"history: mem0 keeps the texts of deleted memories, readable by memory id",
+		history,
 	}
-	_, err := b.send(request{route: "delete_scope", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user}, {Key: "run_id", Value: b.ids.run}}})
+	if b.surface.gateway {
+		r.Remains = []string{history}
+		query = append(query, abi.QueryParam{Key: "buffer", Value: "true"})
+	}
+	body, err := b.send(request{route: "delete_scope", query: query})
 	switch e := abi.AsError(err); {
+	case err == nil && b.surface.gateway:
+		if r.Removed, err = readRemoved(body); err != nil {
+			return err
+		}
 	case err == nil:
 	case statusOf(e) == 403:
 		r.Warnings = append(r.Warnings, "reset_without_admin: the key may not delete a scope at once; its memories were deleted one by one")
@@ -62,6 +72,21 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 		return err
 	}
 	return b.again(r)
+}
+
+// readRemoved is what the gateway counted: {"deleted", "buffer_rows"}.
+func readRemoved(body []byte) (map[string]*int64, error) {
+	removed := map[string]*int64{"memory": nil, "message": nil}
+	err := readObject("delete_scope", body, func(d *jx.Decoder, key string) error {
+		name := map[string]string{"deleted": "memory", "buffer_rows": "message"}[key]
+		if name == "" || d.Next() != jx.Number {
+			return d.Skip()
+		}
+		n, err := d.Int64()
+		removed[name] = &n
+		return err
+	})
+	return removed, err
 }
 
 // deleteEach deletes what is listed, as far as the time reaches.

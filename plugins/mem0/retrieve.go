@@ -27,6 +27,9 @@ func (b *backend) searchRoute() string {
 // Errors: invalid_argument for a blank query or a filter on native ids; isolation_breach; what failure says.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	b, err := open(c)
+	if err == nil {
+		err = b.offered()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +46,11 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		}
 		if rows, _, err = b.readResults(b.searchRoute(), body); err != nil {
 			return nil, err
+		}
+		if q.reranks && b.surface.gateway {
+			if err := q.readRerank(b.searchRoute(), body); err != nil {
+				return nil, err
+			}
 		}
 		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: b.searchRoute(), Body: body})
 	}
@@ -62,6 +70,35 @@ type question struct {
 	ignored  []string
 	warnings []string
 	body     []byte
+	// reranks: the request asks for it. rerank is what the gateway says of it.
+	reranks bool
+	rerank  abi.Raw
+}
+
+// readRerank keeps what the gateway says of its reranker, beside the results, and warns where the order is the search's own.
+func (q *question) readRerank(route string, body []byte) error {
+	applied := false
+	err := readObject(route, body, func(d *jx.Decoder, key string) error {
+		if key != "rerank" {
+			return d.Skip()
+		}
+		told, err := d.Raw()
+		if err != nil {
+			return err
+		}
+		q.rerank = abi.Raw(told)
+		return eachIn(jx.DecodeBytes(told), func(d *jx.Decoder, key string) (err error) {
+			if key == "applied" {
+				applied, err = readFlag(d)
+				return err
+			}
+			return d.Skip()
+		})
+	})
+	if err == nil && !applied {
+		q.warnings = append(q.warnings, "rerank_failed: the reranker failed; the order is the search's own, and no memory has a rerank score")
+	}
+	return err
 }
 
 func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
@@ -98,9 +135,17 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		j.FieldStart("explain")
 		j.Bool(true)
 	}
-	if s.rerank && b.surface.rerank {
+	if q.reranks = s.rerank; q.reranks {
 		j.FieldStart("rerank")
 		j.Bool(true)
+		if b.surface.gateway {
+			if s.rerankPool > q.topK {
+				j.FieldStart("rerank_pool")
+				j.Int64(s.rerankPool)
+			}
+			j.FieldStart("rerank_on_error")
+			j.Str(s.rerankOnError)
+		}
 	}
 	if b.platform() && s.latestOnly {
 		j.FieldStart("latest_only")
@@ -143,7 +188,7 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", Consistency: "committed", ResultState: abi.ResultEmpty, NativeIDs: idsOfRows(rows),
 		RetrievedCount: sdk.Ptr(int64(len(rows))), Warnings: q.warnings,
 		Effective: map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
-			"threshold": abi.Raw(strconv.FormatFloat(s.threshold, 'g', -1, 64)), "rerank": boolean(s.rerank && b.surface.rerank)}}
+			"threshold": abi.Raw(strconv.FormatFloat(s.threshold, 'g', -1, 64)), "rerank": boolean(q.reranks)}}
 	if b.platform() {
 		t.NativeOperation = "POST /v3/memories/search/"
 	}
@@ -160,8 +205,9 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 			t.Warnings = append(t.Warnings, "as_of_ignored: the self-hosted server cannot filter by time; it answers as of now")
 		}
 	}
-	if s.rerank && !b.surface.rerank {
-		t.Warnings = append(t.Warnings, "rerank_unavailable: this server has no rerank field; nothing was reranked")
+	if len(q.rerank) > 0 {
+		t.Effective["rerank_pool"] = sdk.Number(s.rerankPool)
+		t.Details["rerank"] = q.rerank
 	}
 	if len(rows) > 0 && fitted.End == 0 {
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first memory fits the budget")
@@ -203,7 +249,7 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 
 // traceRows reports scores and times as mem0 gave them. Its fused scores are not comparable between queries; the semantic one, where it is told, is.
 func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
-	var semantic *float64
+	var semantic, reranked *float64
 	oldest, newest := "", ""
 	for _, m := range rows {
 		if m.score != nil && (t.TopScore == nil || *m.score > *t.TopScore) {
@@ -211,6 +257,9 @@ func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
 		}
 		if m.semantic != nil && (semantic == nil || *m.semantic > *semantic) {
 			semantic = m.semantic
+		}
+		if m.reranked != nil && (reranked == nil || *m.reranked > *reranked) {
+			reranked = m.reranked
 		}
 		if m.created == "" {
 			continue
@@ -222,8 +271,12 @@ func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
 			newest = m.created
 		}
 	}
+	t.Details = map[string]abi.Raw{}
 	if semantic != nil {
-		t.Details = map[string]abi.Raw{"top_semantic_score": abi.Raw(strconv.FormatFloat(*semantic, 'g', -1, 64))}
+		t.Details["top_semantic_score"] = abi.Raw(strconv.FormatFloat(*semantic, 'g', -1, 64))
+	}
+	if reranked != nil {
+		t.Details["top_rerank_score"] = abi.Raw(strconv.FormatFloat(*reranked, 'g', -1, 64))
 	}
 	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest, newest
 	if len(rows) > 0 {

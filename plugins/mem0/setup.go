@@ -14,6 +14,9 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	}
 	s.surface = nil // another server may stand there now
 	b, err := open(c)
+	if err == nil {
+		err = b.offered()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,10 @@ const (
 // counts is what its own documents list.
 type surface struct {
 	api string
-	// rerank: a search takes the field.
-	rerank bool
+	// gateway: gateways/mem0 stands there, which has more than mem0's own server and says what. rerank: a search reranks. dated: an add takes an observation
+	// date. semanticOnly: there is no keyword signal. entities: a
+	// name in the query raises the memories that speak of it.
+	gateway, rerank, dated, semanticOnly, entities bool
 	// store is the vector store's name, "" while it is not known; exact: a filtered search there misses no row.
 	store string
 	exact bool
@@ -58,8 +60,14 @@ func (b *backend) lookForSurface() (*surface, error) {
 	if s.api == apiPlatform {
 		return &surface{api: apiPlatform, rerank: true, store: apiPlatform, exact: true}, nil
 	}
-	if s.api == apiOSS && !s.rerank {
-		return &surface{api: apiOSS}, nil
+	if s.api == apiOSS {
+		found := &surface{api: apiOSS}
+		if b.Op != abi.OpHealth && b.Op != abi.OpSetupScope && !s.rerank && s.observationDate != "native" {
+			return found, nil // nothing hangs on it
+		}
+		if err := b.lookAtCapabilities(found); err != nil || found.gateway || !s.rerank {
+			return found, err
+		}
 	}
 	head, body, err := b.exchange(request{route: "openapi"})
 	switch {
@@ -67,14 +75,17 @@ func (b *backend) lookForSurface() (*surface, error) {
 		return nil, err
 	case head.Status == 200:
 		found := &surface{}
-		if err := found.readOpenAPI(body); err != nil {
+		more, err := found.readOpenAPI(body)
+		if err != nil {
 			return nil, err
 		}
 		if s.api == apiOSS {
 			found.api = apiOSS
+		} else if more && found.api == apiOSS {
+			err = b.lookAtCapabilities(found)
 		}
 		if found.api != "" {
-			return found, nil
+			return found, err
 		}
 	case head.Status >= 500 || head.Status == 429:
 		return nil, failure("openapi", head, body)
@@ -91,15 +102,123 @@ func (b *backend) lookForSurface() (*surface, error) {
 	return b.surface, nil
 }
 
-// readOpenAPI looks for the routes of either surface and for the field rerank.
-func (f *surface) readOpenAPI(body []byte) error {
+// lookAtCapabilities asks what a server has beyond mem0's own, which knows no such route.
+func (b *backend) lookAtCapabilities(f *surface) error {
+	head, body, err := b.exchange(request{route: "capabilities"})
+	switch {
+	case err != nil:
+		return err
+	case head.Status == 404:
+		return nil
+	case head.Status != 200:
+		return failure("capabilities", head, body)
+	}
+	told := surface{api: f.api, semanticOnly: true}
+	if err := readObject("capabilities", body, told.readCapability); err != nil {
+		return err
+	}
+	if told.gateway {
+		*f = told
+	}
+	return nil
+}
+
+func (f *surface) readCapability(d *jx.Decoder, key string) (err error) {
+	var text string
+	switch key {
+	case "gateway":
+		text, err = readText(d)
+		f.gateway = text != ""
+	case "store":
+		f.store, err = readText(d)
+	case "exact":
+		f.exact, err = readFlag(d)
+	case "keyword_search":
+		var has bool
+		has, err = readFlag(d)
+		f.semanticOnly = !has
+	case "reranker":
+		text, err = readText(d)
+		f.rerank = text != ""
+	case "entities":
+		text, err = readText(d)
+		f.entities = text == "model"
+	case "patches":
+		err = eachIn(d, func(d *jx.Decoder, _ string) error {
+			name, err := readText(d)
+			f.dated = f.dated || name == "observation_date"
+			return err
+		})
+	default:
+		err = d.Skip()
+	}
+	return err
+}
+
+// offered refuses what the configuration asks for and this server has not, and names the server that has it.
+//
+// Errors: unsupported.
+func (b *backend) offered() error {
+	const gateway = "memhost's gateway over mem0ai (gateways/mem0)"
+	s, f := b.settings, b.surface
+	lacks := func(option, hint string) error {
+		who := "mem0's self-hosted server"
+		if f.gateway {
+			who = "this gateway"
+		} else if b.platform() {
+			who = "mem0's platform"
+		}
+		return abi.NewError(abi.CodeUnsupported, option+": "+who+" has none").WithReason("not_offered").WithHint(hint)
+	}
+	switch {
+	case s.rerank && !f.rerank && f.gateway:
+		return lacks("rerank", "put a reranker under mem0.reranker in the gateway's configuration, or set rerank: false")
+	case s.rerank && !f.rerank:
+		return lacks("rerank", gateway+" with a reranker can, and the platform; or set rerank: false")
+	case s.rerank && s.rerankPool > 0 && !f.gateway:
+		return lacks("rerank_pool", gateway+" can; or leave it out")
+	case s.procedural && b.platform():
+		return lacks("procedural", "mem0's self-hosted server can, and "+gateway)
+	case s.observationDate == "native" && !b.platform() && !f.dated && f.gateway:
+		return lacks("observation_date: native", "set patches.observation_date in the gateway's configuration, or observation_date: prompt")
+	case s.observationDate == "native" && !b.platform() && !f.dated:
+		return lacks("observation_date: native", gateway+" with its patch can, and the platform; or set observation_date: prompt")
+	}
+	return nil
+}
+
+// ingestModes are the ways in which this server takes a turn.
+func (f *surface) ingestModes() []string {
+	if f.api == apiPlatform {
+		return []string{"infer", "verbatim"}
+	}
+	return []string{"infer", "verbatim", "procedural"}
+}
+
+// queryModes are what a search of this server can take into account.
+func (f *surface) queryModes() []string {
+	modes := []string{"semantic"}
+	for _, m := range []struct {
+		name string
+		has  bool
+	}{{"keyword", !f.semanticOnly}, {"entity", f.entities}, {"rerank", f.rerank}, {"explain", f.api == apiOSS}} {
+		if m.has {
+			modes = append(modes, m.name)
+		}
+	}
+	return modes
+}
+
+// readOpenAPI looks for the routes of either surface and for the field rerank. more tells that there are capabilities to ask for.
+func (f *surface) readOpenAPI(body []byte) (more bool, err error) {
 	var memories, search, platform bool
-	err := readObject("openapi", body, func(d *jsontext.Decoder, key string) error {
+	err = readObject("openapi", body, func(d *jx.Decoder, key string) error {
 		switch key {
 		case "paths":
 			return eachIn(d, func(d *jsontext.Decoder, path string) error {
 				memories = memories || path == "/memories"
 				search = search || path == "/search"
+				more = more || path == "/capabilities"
 				platform = platform || strings.HasPrefix(path, "/v3/memories/search")
 				return d.Skip()
 			})
@@ -114,7 +233,7 @@ func (f *surface) readOpenAPI(body []byte) error {
 	case platform:
 		*f = surface{api: apiPlatform, rerank: true, store: apiPlatform, exact: true}
 	}
-	return err
+	return more, err
 }
 
 // readComponents looks into components.schemas.SearchRequest.properties.
@@ -210,27 +329,32 @@ func (f *surface) keep(c *sdk.Call) error {
 		e.FieldStart(field[0])
 		e.Str(field[1])
 	}
-	e.FieldStart("rerank")
-	e.Bool(f.rerank)
-	e.FieldStart("exact")
-	e.Bool(f.exact)
+	flags := f.flags()
+	for _, name := range []string{"exact", "gateway", "rerank", "dated", "semantic_only", "entities"} {
+		e.FieldStart(name)
+		e.Bool(*flags[name])
+	}
 	e.ObjEnd()
 	return c.Put(surfaceKey, e.Bytes(), sdk.AnyVersion)
+}
+
+// flags are what is kept beside the names, by the key under which it is.
+func (f *surface) flags() map[string]*bool {
+	return map[string]*bool{"exact": &f.exact, "gateway": &f.gateway, "rerank": &f.rerank, "dated": &f.dated, "semantic_only": &f.semanticOnly, "entities": &f.entities}
 }
 
 // readSurface is the surface that keep wrote, nil where that cannot be read.
 func readSurface(kept []byte) *surface {
 	f := new(surface)
-	err := jsontext.DecodeBytes(kept).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "api":
+	flags := f.flags()
+	err := jx.DecodeBytes(kept).Obj(func(d *jx.Decoder, key string) (err error) {
+		switch {
+		case flags[key] != nil:
+			*flags[key], err = d.Bool()
+		case key == "api":
 			f.api, err = d.Str()
-		case "store":
+		case key == "store":
 			f.store, err = d.Str()
-		case "rerank":
-			f.rerank, err = d.Bool()
-		case "exact":
-			f.exact, err = d.Bool()
 		default:
 			err = d.Skip()
 		}

@@ -214,15 +214,14 @@ func TestTraps(t *testing.T) {
 		r.recorded(turn("e1", "I drink tea."))
 		assert.NotEqual(t, first, r.sent("add")["run_id"])
 	})
-	t.Run("trap 12: rerank goes only to a server whose document lists it", func(t *testing.T) {
-		for lists, want := range map[bool]any{false: nil, true: true} {
-			r, _ := ossRig(t, "mem0", `"rerank":true`, mem0.Options{Rerank: lists})
-			result := r.found(&abi.RetrieveRequest{Query: "milk"})
-			assert.Equal(t, want, r.sent("search")["rerank"])
-			if !lists {
-				warns(t, result.Trace.Warnings, "rerank_unavailable")
-			}
-		}
+	t.Run("trap 12: rerank goes only to a server whose document lists it, and is refused by any other", func(t *testing.T) {
+		r, _ := ossRig(t, "mem0", `"rerank":true`, mem0.Options{Rerank: true})
+		r.found(&abi.RetrieveRequest{Query: "milk"})
+		assert.Equal(t, true, r.sent("search")["rerank"])
+		r, _ = ossRig(t, "mem0", `"rerank":true`, mem0.Options{})
+		_, err := r.retrieve(&abi.RetrieveRequest{Query: "milk"})
+		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+		assert.Equal(t, "openapi", r.routes(), "nothing was searched")
 	})
 	t.Run("trap 13: of the server's configuration only names are kept: a connection_string is not redacted", func(t *testing.T) {
 		r := newRig(t, "mem0", "", answerWith(map[string]string{"GET /configure": `{"vector_store":{"provider":"pgvector","config":{"connection_string":"postgresql://u:hunter2@h/db","collection_name":"memories"}},

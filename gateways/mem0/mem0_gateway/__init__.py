@@ -1,7 +1,8 @@
-"""The REST routes of mem0's self-hosted server over the published ``mem0ai`` package.
+"""mem0's REST routes, and what they hide, over the published ``mem0ai`` package.
 
-``mem0_gateway.app:create`` builds the application from the environment (see ``settings``); ``app`` has the routes, ``errors`` says which
-failure becomes which status, ``models`` are the bodies.
+In the order of reading: ``cli`` reads the configuration (``config``), prepares the process (``environment``) and serves; ``library`` opens the library with
+what its traps ask for (``stores``, ``rerank``, ``filters``, ``patches``); ``work`` says what may run beside what; ``app`` has the routes, ``models`` their bodies,
+``errors`` which failure becomes which answer. Nothing here imports ``mem0`` before ``environment.prepare`` has run, except through ``app``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,186 +1,235 @@
-"""The routes, in the shape of mem0's self-hosted server (its OpenAPI document and its recorded answers), for the admin key alone.
+"""The routes: those of mem0's self-hosted server in its shape (its OpenAPI document and its recorded answers), and those that the library has beyond it.
 
 Not here: users, sessions and per-user keys (/auth/* beyond the set-up status), /entities, changing the configuration at run time.
 """
 
+import asyncio
 import secrets
-import uuid
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
 
-import psycopg
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, Response
-from mem0 import Memory
 
-from .errors import DETAILS, Upstream, call
-from .models import MemoryCreate, MemoryUpdate, SearchRequest
-from .settings import Settings
+from . import __version__
+from .config import Config
+from .errors import DETAILS, Refused, StoreFull, Upstream, call
+from .filters import IDS
+from .library import Library
+from .middleware import Edge
+from .models import ListRequest, MemoryCreate, MemoryUpdate, SearchRequest
+from .work import Busy, Claim, Closing, Kind, Work
 
-IDS = ("user_id", "agent_id", "run_id")
-#: keys of a stored payload that an item shows at its top level in a listing of everything
-OWN = (*IDS, "hash", "expiration_date", "created_at", "updated_at")
-SECRETS = ("password", "api_key", "secret", "token")
 LIST_LIMIT = 1000
+#: words in the names of settings that are secrets, wherever they stand
+SECRETS = ("password", "api_key", "secret", "token", "credential", "connection_string", "authorization")
+
+Result = TypeVar("Result")
 
 
-def create(settings: Settings | None = None, memory: Memory | None = None) -> FastAPI:
-    """Build the application. Without settings they come from the environment; without a memory one is made from the settings."""
-    settings = settings or Settings.from_environment()
-    config = settings.memory_config()
-    store = memory if memory is not None else Memory.from_config(config)
+def create(config: Config, library: Library) -> FastAPI:
+    """Build the application in front of an opened library, which it closes at its end."""
+    work = Work(config.limits.workers, config.limits.queue)
+    probes = ThreadPoolExecutor(2, thread_name_prefix="probe")
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        # The server has stopped listening and has sent what it owed; what clients have given up still comes to its end.
+        await work.close()
+        probes.shutdown(wait=True)
+        library.close()
+
     app = FastAPI(
         title="Mem0 REST APIs",
         version="1.0.0",
-        description="A REST API for managing and searching memories. A gateway over the mem0ai package, for the admin key.",
+        description=f"A REST API for managing and searching memories. memhost's gateway {__version__} over the mem0ai package; GET /capabilities says what it has.",
         redirect_slashes=False,
+        lifespan=lifespan,
     )
+    app.state.work = work
+    app.add_middleware(Edge, body_bytes=config.limits.body_bytes, open_to_all=config.auth_disabled)
 
-    def database_answers() -> None:
-        """mem0's server keeps its users in the database: what asks for them is a plain 500 while it is down."""
-        with psycopg.connect(
-            host=settings.postgres_host,
-            port=settings.postgres_port,
-            dbname=settings.postgres_database,
-            user=settings.postgres_user,
-            password=settings.postgres_password,
-            connect_timeout=5,
-        ) as connection:
-            connection.execute("SELECT 1")
-
-    def authenticate(request: Request) -> None:
-        if request.headers.get("authorization", "").lower().startswith("bearer "):
-            raise HTTPException(401, "Invalid or expired token.")
+    async def authenticate(request: Request) -> None:
+        if config.key is None:
+            return
+        expected = config.key.encode()
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            # As at mem0's server, a Bearer wins over an X-API-Key, right or wrong.
+            if not secrets.compare_digest(token.strip().encode(), expected):
+                raise HTTPException(401, "Invalid or expired token.")
+            return
         key = request.headers.get("x-api-key")
         if key is None:
             raise HTTPException(401, "Authentication required. Provide a Bearer token or X-API-Key header.", {"WWW-Authenticate": "Bearer"})
-        if not secrets.compare_digest(key.encode(), settings.admin_key.encode()):
-            database_answers()
+        if not secrets.compare_digest(key.encode(), expected):
             raise HTTPException(401, "Invalid API key.")
 
-    def administrate(_: Annotated[None, Depends(authenticate)]) -> None:
-        database_answers()
+    user = [Depends(authenticate)]
 
-    user, admin = [Depends(authenticate)], [Depends(administrate)]
-
-    @app.middleware("http")
-    async def number(request: Request, next_: Callable[[Request], Awaitable[Response]]) -> Response:
-        """Every answer carries X-Request-ID; a 502 says it in its body too."""
-        request.state.id = uuid.uuid4().hex[:8]
-        response = await next_(request)
-        response.headers["X-Request-ID"] = request.state.id
-        return response
+    async def do(claim: Claim, work_: Callable[[], Result], blame: str = "caller") -> Response:
+        """Run a call of the library when it is its turn, and answer with what it returns."""
+        return answered(await work.run(claim, lambda: call(work_, blame=blame)))
 
     @app.exception_handler(Upstream)
     async def upstream(request: Request, error: Upstream) -> JSONResponse:
-        return JSONResponse({"detail": DETAILS[error.code], "code": error.code, "request_id": request.state.id}, 502)
+        body = {"detail": DETAILS[error.code], "code": error.code, "request_id": request.state.id}
+        if error.more:
+            body["detail"] += " " + error.more
+        return JSONResponse(body, 502)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> JSONResponse:
+        return JSONResponse({"detail": str(error), "code": error.code}, 400)
+
+    @app.exception_handler(StoreFull)
+    async def full(request: Request, error: StoreFull) -> JSONResponse:
+        return JSONResponse({"detail": str(error), "code": "store_full", "request_id": request.state.id}, 507)
+
+    @app.exception_handler(Busy)
+    async def busy(_: Request, __: Busy) -> JSONResponse:
+        detail = f"{config.limits.queue} requests run or wait already; nothing was done."
+        return JSONResponse({"detail": detail, "code": "queue_full"}, 429, {"Retry-After": "1"})
+
+    @app.exception_handler(Closing)
+    async def closing(_: Request, __: Closing) -> JSONResponse:
+        return JSONResponse({"detail": "The gateway is shutting down; nothing was done.", "code": "closing"}, 429, {"Retry-After": "5"})
+
+    # Of mem0's own server
 
     @app.get("/auth/setup-status", tags=["auth"])
-    def setup_status() -> dict[str, bool]:
-        """Open to all; touches the database."""
-        database_answers()
-        return {"needsSetup": True}
+    async def setup_status() -> Response:
+        """Open to all; touches the store, in threads that no add can take."""
+        await asyncio.get_running_loop().run_in_executor(probes, lambda: call(library.alive, blame="upstream"))
+        return answered({"needsSetup": True})
 
     @app.get("/configure/providers", dependencies=user)
-    def providers() -> dict[str, list[str]]:
-        return {"llm": ["openai"], "embedder": ["openai"]}
+    async def providers() -> Response:
+        return answered({section: [config.mem0[section]["provider"]] for section in ("llm", "embedder")})
 
     @app.get("/configure", dependencies=user)
-    def configuration() -> Any:
-        return redact(config)
+    async def configuration() -> Response:
+        return answered(redact({"version": "v1.1", **config.mem0}))
 
     @app.post("/memories", dependencies=user)
-    def add_memory(body: MemoryCreate) -> Any:
-        if not any(given(body.user_id, body.agent_id, body.run_id)):
+    async def add_memory(body: MemoryCreate) -> Response:
+        """Store messages, or what an LLM makes of them. Adds of one scope run one after another, in the order of their arrival."""
+        ids = {"user_id": body.user_id, "agent_id": body.agent_id, "run_id": body.run_id}
+        if not any(ids.values()):
             raise HTTPException(400, "At least one identifier (user_id, agent_id, run_id) is required.")
         arguments = body.model_dump(exclude_none=True)
-        return call(lambda: store.add(**arguments))
+        return await do(Claim.of(Kind.ADD, ids), lambda: library.add(**arguments))
 
     @app.post("/search", dependencies=user)
-    def search_memories(body: SearchRequest) -> Any:
-        arguments = body.model_dump(exclude_none=True)
-        query = arguments.pop("query")
-        arguments.pop("filters", None)
+    async def search_memories(body: SearchRequest) -> Response:
+        """Search. With ``rerank`` the answer says beside ``results`` what the reranker did; its failures are a 502, or plain order."""
+        arguments = body.model_dump(exclude_none=True, exclude={"filters", "query", "rerank", "rerank_pool", "rerank_on_error", *IDS})
         filters = dict(body.filters or {})
         for name in IDS:
-            if value := arguments.pop(name, None):
+            if value := getattr(body, name):
                 filters[name] = value
-        return call(lambda: store.search(query=query, filters=filters, **arguments), blame="request")
+        if body.rerank:
+            pool, on_error = body.rerank_pool, body.rerank_on_error or "error"
+            return await do(Claim(Kind.READ), lambda: library.search_reranked(body.query, filters, pool, on_error, **arguments), "request")
+        return await do(Claim(Kind.READ), lambda: library.search(body.query, filters, **arguments), "request")
 
-    @app.get("/memories")
-    def list_memories(
-        _: Annotated[None, Depends(authenticate)],
+    @app.get("/memories", dependencies=user)
+    async def list_memories(
         user_id: str = "",
         run_id: str = "",
         agent_id: str = "",
         top_k: Annotated[int | None, Query(ge=0, le=LIST_LIMIT)] = None,
         show_expired: bool = False,
-    ) -> Any:
+    ) -> Response:
         """The memories of a scope, 20 unless top_k says otherwise; without any id those of everybody, in a shape of its own."""
         filters = named(user_id, agent_id, run_id)
         if filters:
             limit = {} if top_k is None else {"top_k": top_k}
-            return call(lambda: store.get_all(filters=filters, show_expired=show_expired, **limit), blame="upstream")
-        database_answers()
-        rows = call(lambda: store.vector_store.list(top_k=LIST_LIMIT if top_k is None else top_k)[0], blame="upstream")
-        return {"results": [listed(row.id, row.payload) for row in rows]}
+            return await do(Claim(Kind.READ), lambda: library.list(dict(filters), show_expired=show_expired, **limit), "upstream")
+        return await do(Claim(Kind.READ), lambda: library.list_everything(LIST_LIMIT if top_k is None else top_k), "upstream")
 
     @app.get("/memories/{memory_id}", dependencies=user)
-    def get_memory(memory_id: str) -> Any:
-        return call(lambda: store.get(memory_id), blame="upstream")
+    async def get_memory(memory_id: str) -> Response:
+        return await do(Claim(Kind.READ), lambda: library.get(memory_id), "upstream")
 
     @app.get("/memories/{memory_id}/history", dependencies=user)
-    def memory_history(memory_id: str) -> Any:
-        return call(lambda: store.history(memory_id=memory_id), blame="upstream")
+    async def memory_history(memory_id: str) -> Response:
+        return await do(Claim(Kind.READ), lambda: library.history(memory_id), "upstream")
 
     @app.put("/memories/{memory_id}", dependencies=user)
-    def update_memory(memory_id: str, body: MemoryUpdate) -> Any:
+    async def update_memory(memory_id: str, body: MemoryUpdate) -> Response:
         arguments: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
-        if "text" in arguments:
-            arguments["data"] = arguments.pop("text")
-        return call(lambda: store.update(memory_id=memory_id, **arguments))
+        return await do(Claim.of(Kind.CHANGE, {"memory": memory_id}), lambda: library.update(memory_id, **arguments))
 
     @app.delete("/memories/{memory_id}", dependencies=user)
-    def delete_memory(memory_id: str) -> dict[str, str]:
-        call(lambda: store.delete(memory_id=memory_id))
-        return {"message": "Memory deleted successfully"}
+    async def delete_memory(memory_id: str) -> Response:
+        await do(Claim.of(Kind.CHANGE, {"memory": memory_id}), lambda: library.delete(memory_id))
+        return answered({"message": "Memory deleted successfully"})
 
-    @app.delete("/memories", dependencies=admin)
-    def delete_scope(user_id: str = "", run_id: str = "", agent_id: str = "") -> dict[str, str]:
-        filters = named(user_id, agent_id, run_id)
-        if not filters:
+    @app.delete("/memories", dependencies=user)
+    async def delete_scope(user_id: str = "", run_id: str = "", agent_id: str = "", buffer: bool | None = None) -> Response:
+        """Delete the memories of a scope. With ``buffer`` given the answer counts; ``buffer=true`` also removes the scope's last messages."""
+        ids = named(user_id, agent_id, run_id)
+        if not ids:
             raise HTTPException(400, "At least one identifier is required.")
-        call(lambda: store.delete_all(**filters), blame="upstream")
-        return {"message": "All relevant memories deleted"}
+        if buffer is not None:
+            return await do(Claim.of(Kind.ERASE, ids), lambda: library.delete_scope_counted(ids, buffer), "upstream")
+        await do(Claim.of(Kind.ERASE, ids), lambda: library.delete_scope(ids), "upstream")
+        return answered({"message": "All relevant memories deleted"})
 
-    @app.post("/reset", dependencies=admin)
-    def reset() -> dict[str, str]:
-        call(store.reset, blame="upstream")
-        return {"message": "All memories reset"}
+    @app.post("/reset", dependencies=user)
+    async def reset() -> Response:
+        await do(Claim(Kind.RESET), library.reset, "upstream")
+        return answered({"message": "All memories reset"})
+
+    # Beyond mem0's own server
+
+    @app.get("/capabilities", dependencies=user, tags=["gateway"])
+    async def capabilities() -> Response:
+        """What this server has beyond mem0's own, which answers 404 here."""
+        return answered(library.capabilities())
+
+    @app.post("/memories/list", dependencies=user, tags=["gateway"])
+    async def list_filtered(body: ListRequest) -> Response:
+        return await do(Claim(Kind.READ), lambda: library.list(body.filters, top_k=body.top_k, show_expired=body.show_expired), "request")
+
+    @app.get("/messages", dependencies=user, tags=["gateway"])
+    async def last_messages(user_id: str = "", run_id: str = "", agent_id: str = "", limit: Annotated[int, Query(ge=1, le=10)] = 10) -> Response:
+        """The scope's last messages, which the extractor is shown with the next add."""
+        ids = named(user_id, agent_id, run_id)
+        if not ids:
+            raise HTTPException(400, "At least one identifier is required.")
+        return await do(Claim(Kind.READ), lambda: library.last_messages(ids, limit), "request")
+
+    @app.get("/entity-rows", dependencies=user, tags=["gateway"])
+    async def entity_rows(user_id: str = "", run_id: str = "", agent_id: str = "", top_k: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
+        """The entities of a scope, with the memories that each is linked to."""
+        ids = named(user_id, agent_id, run_id)
+        if not ids:
+            raise HTTPException(400, "At least one identifier is required.")
+        return await do(Claim(Kind.READ), lambda: library.entity_rows(ids, top_k), "request")
 
     return app
 
 
-def given(*values: str | None) -> list[str]:
-    """The values that are neither null nor empty."""
-    return [value for value in values if value]
+def answered(value: Any) -> Response:
+    """The value as JSON. The library returns plain values: the framework's walk over them, which costs more than all the rest, is left out."""
+    return JSONResponse(value)
 
 
 def named(user_id: str, agent_id: str, run_id: str) -> dict[str, str]:
     """The ids that are not empty, by name."""
-    return {name: value for name, value in zip(IDS, (user_id, agent_id, run_id)) if value}
-
-
-def listed(memory_id: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """An item of the listing of everything: own keys at the top, null where absent, the rest of the payload as metadata."""
-    item: dict[str, Any] = {"id": memory_id, "memory": payload.get("data")}
-    item.update({name: payload.get(name) for name in OWN})
-    item["metadata"] = {name: value for name, value in payload.items() if name != "data" and name not in OWN}
-    return item
+    return {name: value for name, value in (("user_id", user_id), ("agent_id", agent_id), ("run_id", run_id)) if value}
 
 
 def redact(value: Any) -> Any:
     """A configuration without its secrets."""
     if isinstance(value, dict):
-        return {name: "[redacted]" if name in SECRETS else redact(inner) for name, inner in value.items()}
+        return {name: "[redacted]" if any(word in name.lower() for word in SECRETS) and inner is not None and not isinstance(inner, (int, dict)) else redact(inner)
+                for name, inner in value.items()}
+    if isinstance(value, list):
+        return [redact(inner) for inner in value]
     return value

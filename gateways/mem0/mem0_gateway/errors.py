@@ -1,7 +1,7 @@
 """Which failure of the library becomes which answer.
 
-The caller's mistakes are 400 or 404 with ``detail``; whatever the model provider or the database did is 502 with ``code`` and ``request_id``,
-found by the exception's class along its chain of causes.
+The caller's mistakes are 400 or 404 with ``detail``, as mem0's server has them; those that only the gateway sees also have a ``code``. Whatever the model
+provider or the database did is 502 with ``code`` and ``request_id``, found by the exception's class along its chain of causes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ CODES: dict[str, str] = {
     "APIConnectionError": "provider_unavailable",
     "InternalServerError": "provider_unavailable",
     "BadRequestError": "provider_bad_request",
+    "EmptyAnswer": "provider_empty_answer",
     "OperationalError": "datastore_unavailable",
+    "PoolTimeout": "datastore_unavailable",
+    "RerankFailed": "rerank_failed",
 }
 
 #: code of a 502 -> what the server says
@@ -36,17 +39,36 @@ DETAILS: dict[str, str] = {
     "provider_timeout": "Provider timed out. Retry shortly.",
     "provider_unavailable": "Provider is unreachable or returned a server error.",
     "provider_bad_request": "Provider rejected the request as malformed.",
+    "provider_empty_answer": "The LLM answered nothing; no memory was made.",
     "datastore_unavailable": "The memory database is unreachable.",
+    "rerank_failed": "The reranker failed; nothing is in its order.",
     "unknown": "Upstream provider error.",
 }
 
 
-class Upstream(Exception):
-    """The provider or the store failed; ``code`` is a key of DETAILS."""
+class Refused(Exception):
+    """The request asks for what the library would lose, widen or do otherwise: 400 with a code, and nothing was done."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+class StoreFull(Exception):
+    """The embedded store has as many rows as it may: 507, and nothing was done."""
+
+
+class EmptyAnswer(Exception):
+    """The model answered nothing where the library needs a text; nothing was stored."""
+
+
+class Upstream(Exception):
+    """The provider or the store failed; ``code`` is a key of DETAILS, ``more`` what is known beyond it."""
+
+    def __init__(self, code: str, more: str = "") -> None:
         super().__init__(code)
         self.code = code
+        self.more = more
 
 
 def code_of(error: BaseException) -> str:
@@ -67,6 +89,12 @@ def call(work: Callable[[], Result], *, blame: str = "caller") -> Result:
     """
     try:
         return work()
+    except (Refused, StoreFull):
+        raise
+    except SystemExit as error:
+        # spaCy's downloader ends the process where its index answers 404.
+        log.exception("the library wanted to end the process")
+        raise Upstream("unknown") from error
     except Exception as error:
         if blame != "upstream" and isinstance(error, (ValueError, MemoryValidationError)):
             missing = blame == "caller" and isinstance(error, ValueError) and "not found" in str(error).lower()
@@ -74,4 +102,4 @@ def call(work: Callable[[], Result], *, blame: str = "caller") -> Result:
         code = code_of(error)
         if code == "unknown":
             log.exception("a failure without a code")
-        raise Upstream(code) from error
+        raise Upstream(code, str(error) if code == "rerank_failed" else "") from error

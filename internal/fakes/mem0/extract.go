@@ -16,7 +16,9 @@ type addRequest struct {
 	Infer      *bool          `json:"infer"`
 	Type       *string        `json:"memory_type"`
 	Prompt     *string        `json:"prompt"`
-	ids        map[string]string
+	// Observed is the gateway's, behind its patch.
+	Observed *string `json:"observation_date"`
+	ids      map[string]string
 }
 
 type addMessage struct {
@@ -128,6 +130,14 @@ func (s *OSS) add(body []byte) (any, error) {
 		s.mu.Lock()
 	}
 	verbatim := a.Infer != nil && !*a.Infer
+	if g := s.options.Gateway; g != nil {
+		switch {
+		case a.Observed != nil && !g.ObservationDate:
+			return nil, refuseAs("observation_date_off", "observation_date: needs patches.observation_date in the gateway's configuration; mem0 itself has no such field")
+		case a.Type != nil && a.ids["agent_id"] == "":
+			return nil, refuseAs("procedural_needs_agent", "memory_type: a procedural memory needs agent_id; without one mem0 would make an ordinary add of it")
+		}
+	}
 	var results []map[string]any
 	switch {
 	case a.Type != nil && a.ids["agent_id"] != "":
@@ -198,6 +208,7 @@ func (s *OSS) addFacts(a *addRequest) ([]map[string]any, error) {
 	case s.faults.LLM != "":
 		return nil, upstream(s.faults.LLM)
 	}
+	defer s.keepMessages(a)
 	facts, err := s.extract(a)
 	if err != nil || s.faults.EmbedderAfterExtraction {
 		return []map[string]any{}, err

@@ -26,6 +26,8 @@ type Options struct {
 	Exact bool
 	// Rerank lists a field rerank in the OpenAPI document.
 	Rerank bool
+	// Gateway makes it memhost's gateway over mem0ai, with what that has beyond mem0's own server.
+	Gateway *Gateway
 	// Now is the server's clock; nil is a fixed one that advances by a millisecond a reading.
 	Now func() time.Time
 }
@@ -38,6 +40,7 @@ type OSS struct {
 	faults  Faults
 	rows    []*row
 	history map[string][]map[string]any
+	buffer  map[string][]map[string]any // a scope's last messages
 	ticks   int
 	ids     int
 	adds    int
@@ -49,7 +52,7 @@ type OSS struct {
 
 // New makes a server.
 func New(o Options) *OSS {
-	s := &OSS{options: o, history: map[string][]map[string]any{}}
+	s := &OSS{options: o, history: map[string][]map[string]any{}, buffer: map[string][]map[string]any{}}
 	store := o.Store
 	if store == "" {
 		store = "pgvector"
@@ -198,6 +201,9 @@ func (s *OSS) answer(r *http.Request, body []byte) (any, error) {
 		"POST /reset":                 func() (any, error) { return s.reset(r) },
 	}
 	handle := routes[r.Method+" "+r.URL.EscapedPath()]
+	if more := s.gatewayRoutes(r, body)[r.Method+" "+r.URL.EscapedPath()]; more != nil {
+		handle = more
+	}
 	switch {
 	case handle != nil:
 	case one && len(parts) == 2:
@@ -393,11 +399,19 @@ func (s *OSS) deleteScope(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, upstream("unknown")
 	}
+	before := len(s.rows)
 	s.removeRows(func(found *row) bool { return found.hasIDs(ids) })
 	if s.faults.DeleteFails {
 		return nil, upstream("unknown")
 	}
-	return message("All relevant memories deleted"), nil
+	answer := message("All relevant memories deleted")
+	if buffer := q.Get("buffer"); buffer != "" && s.options.Gateway != nil {
+		answer["deleted"], answer["buffer_rows"] = before-len(s.rows), nil
+		if buffer == "true" {
+			answer["buffer_rows"] = s.clearBuffer(ids)
+		}
+	}
+	return answer, nil
 }
 
 func message(text string) map[string]any { return map[string]any{"message": text} }
@@ -556,7 +570,7 @@ func (s *OSS) reset(r *http.Request) (any, error) {
 	if err := s.admin(r, "Admin role required."); err != nil {
 		return nil, err
 	}
-	s.rows, s.history = nil, map[string][]map[string]any{}
+	s.rows, s.history, s.buffer = nil, map[string][]map[string]any{}, map[string][]map[string]any{}
 	return message("All memories reset"), nil
 }
 
@@ -599,11 +613,14 @@ func (s *OSS) openAPI() map[string]any {
 		"/reset", "/search"} {
 		paths[p] = map[string]any{}
 	}
+	if s.options.Gateway != nil {
+		paths["/capabilities"], paths["/memories/list"], paths["/messages"] = map[string]any{}, map[string]any{}, map[string]any{}
+	}
 	fields := map[string]any{}
 	for _, f := range []string{"query", "user_id", "run_id", "agent_id", "filters", "top_k", "threshold", "explain", "show_expired"} {
 		fields[f] = map[string]any{}
 	}
-	if s.options.Rerank {
+	if s.options.Rerank || s.options.Gateway != nil {
 		fields["rerank"] = map[string]any{}
 	}
 	return map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Mem0 REST APIs", "version": "1.0.0"}, "paths": paths,

@@ -126,14 +126,22 @@ func (s *OSS) search(body []byte) (any, error) {
 		return nil, s.database()
 	}
 	s.touched = true
-	items := []map[string]any{}
 	if s.faults.Approximate {
-		return map[string]any{"results": items}, nil
+		return map[string]any{"results": []map[string]any{}}, nil
+	}
+	var ask rerankRequest
+	if s.options.Gateway != nil && json.Unmarshal(body, &ask) == nil && ask.Rerank {
+		return s.searchReranked(q, ask)
 	}
 	hits, err := s.rank(q)
 	if err != nil {
 		return nil, err
 	}
+	return map[string]any{"results": s.hitItems(q, hits)}, nil
+}
+
+func (s *OSS) hitItems(q *searchRequest, hits []hit) []map[string]any {
+	items := []map[string]any{}
 	for _, h := range hits {
 		score := map[string]any{"score": h.final}
 		if q.explain {
@@ -142,7 +150,7 @@ func (s *OSS) search(body []byte) (any, error) {
 		}
 		items = append(items, h.row.item(score))
 	}
-	return map[string]any{"results": items}, nil
+	return items
 }
 
 // hit is a row with its scores.
