@@ -22,6 +22,9 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	answer := &abi.Inventory{Complete: s.bolt, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: s.method()}}
+	if s.core {
+		return answer, s.coreInventory(c, gid, answer)
+	}
 	last, has, err := readLast(c)
 	if err != nil {
 		return nil, err

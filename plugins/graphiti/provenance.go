@@ -15,7 +15,8 @@ const provenanceLimit = 50
 // provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that closed it. Of an episode or a recorded
 // event: the facts that it asserted and those that it closed. Of a range of time: the facts that begin to hold in it.
 //
-// Without Bolt an MCP server still tells a fact with the UUIDs of its episodes, and an episode's facts.
+// Without Bolt an MCP server still tells a fact with the UUIDs of its episodes, and an episode's facts; the gateway tells all but which episode closed a fact, and
+// ranges of time.
 //
 // Errors: not_found when the group has nothing of that id, whatever other groups have; unsupported for what the surface cannot tell.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
@@ -35,6 +36,8 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	switch {
 	case r.NativeID != "" && !isUUID(r.NativeID):
 		return nil, abi.NewError(abi.CodeNotFound, "native_id: Graphiti's ids are UUIDs")
+	case s.core && !s.bolt:
+		err = p.core(r)
 	case r.NativeID != "" && !s.bolt && s.mcp:
 		err = p.byTool(r.NativeID)
 	case r.EventID != "" && !s.bolt && s.mcp:
@@ -75,10 +78,14 @@ type origins struct {
 	settings *settings
 	gid      string
 	items    []abi.ProvenanceItem
+	warnings []string
 }
 
 func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
-	a := &abi.Provenance{Trace: &abi.Trace{BackendName: p.settings.config.Provider, NativeOperation: "bolt"}}
+	a := &abi.Provenance{Trace: &abi.Trace{BackendName: p.settings.config.Provider, NativeOperation: "bolt", Warnings: p.warnings}}
+	if p.settings.core && !p.settings.bolt {
+		a.Trace.NativeOperation = "look-ups by id and name"
+	}
 	begin := min(skip, int64(len(p.items)))
 	end := min(begin+limit, int64(len(p.items)))
 	a.Items = p.items[begin:end]
