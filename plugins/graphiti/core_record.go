@@ -336,8 +336,8 @@ func readJob(route string, body []byte) (*job, error) {
 	return j, err
 }
 
-// enqueue puts a write into the group's queue. The id makes it the same job however often it is sent. One that ended long ago without storing the events is forgotten and
-// sent anew; of one that stored them the episodes are answered, by name.
+// enqueue puts a write into the group's queue. The id makes it the same job however often it is sent; the gateway replaces one that failed. Of one that is done the episodes are
+// answered, by name; where they are gone meanwhile, the job is forgotten and sent anew.
 func (s *settings) enqueue(c *sdk.Call, route, gid, id string, names []string, request []byte) (stored map[string][]string, err error) {
 	for again := false; ; again = true {
 		body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""), TimeoutMS: queueMS}, request)
@@ -350,20 +350,19 @@ func (s *settings) enqueue(c *sdk.Call, route, gid, id string, names []string, r
 			return nil, err
 		case j.id != id:
 			return nil, unusable(route, "of another job", body)
-		case j.state == jobWaits || j.state == jobRuns || again:
+		case j.state != jobDone || again:
 			return nil, nil
-		case j.state == jobDone || j.state == jobInterrupted:
-			found, err := s.coreNamed(c, gid, names)
-			if err != nil {
-				return nil, err
+		}
+		found, err := s.coreNamed(c, gid, names)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == len(names) {
+			stored = map[string][]string{}
+			for name, n := range found {
+				stored[name] = n.uuids
 			}
-			if len(found) == len(names) && (j.state == jobDone || len(names) == 1) { // a single episode is written as a whole, or not at all
-				stored = map[string][]string{}
-				for name, n := range found {
-					stored[name] = n.uuids
-				}
-				return stored, nil
-			}
+			return stored, nil
 		}
 		if _, err := s.gateway(c, abi.HTTPRequest{Route: "core_forget_job", Params: inPath(gid, "job", id)}, nil); err != nil && abi.CodeOf(err) != abi.CodeNotFound {
 			return nil, err
