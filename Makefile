@@ -6,7 +6,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-live backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean
+.PHONY: help run test test-live test-gateway backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ test: ## all tests that need Go alone, with the race detector where a C compiler
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
 	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)$$' ./testenv/...
+
+test-gateway: ## the tests of a gateway against its real database, installed from here and as a wheel (GATEWAY=graphiti; gateways/)
+	@$(GO) run ./testenv/cmd/gateway $(GATEWAY)
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)

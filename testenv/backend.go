@@ -41,6 +41,13 @@ var starters = map[string]func(context.Context, *Env) (*Backend, error){
 	"graphiti:rest":     startGraphiti("rest", false),
 	"graphiti:mcp":      startGraphiti("mcp", false),
 	"graphiti:mcp-bolt": startGraphiti("mcp", true),
+	"graphiti:core": func(ctx context.Context, e *Env) (*Backend, error) {
+		g, err := e.StartGraphitiCore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return g.Backend(), nil
+	},
 }
 
 func startGraphiti(surface string, bolt bool) func(context.Context, *Env) (*Backend, error) {

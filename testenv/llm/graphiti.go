@@ -49,6 +49,9 @@ func graphitiRule(purpose, schema string, answer func(*Prompt, string) Answer) p
 	}}
 }
 
+// The types are printed as Python prints them. Speakers are of the type Person where it is offered.
+var personType = regexp.MustCompile(`'entity_type_id': (\d+), 'entity_type_name': 'Person'`)
+
 // graphitiEntities names the speakers first, then what each statement of a user is about.
 func graphitiEntities(p *Prompt, text string) Answer {
 	type entity struct {
@@ -57,18 +60,22 @@ func graphitiEntities(p *Prompt, text string) Answer {
 		Episodes []int  `json:"episode_indices"`
 	}
 	list, seen := []entity{}, map[string]bool{}
-	add := func(name string) {
+	add := func(name string, kind int) {
 		if name != "" && !seen[strings.ToLower(name)] {
 			seen[strings.ToLower(name)] = true
-			list = append(list, entity{Name: name, Episodes: []int{0}})
+			list = append(list, entity{Name: name, Type: kind, Episodes: []int{0}})
 		}
+	}
+	person := 0 // the type of everything, where no custom one is offered
+	if m := personType.FindStringSubmatch(tagged(text, "ENTITY TYPES")); m != nil {
+		person, _ = strconv.Atoi(m[1])
 	}
 	message := currentMessage(text)
 	for _, t := range episodeTurns(message) {
-		add(t.Speaker)
+		add(t.Speaker, person)
 	}
 	for _, s := range episodeStatements(message) {
-		add(entityOf(s))
+		add(entityOf(s), 0)
 	}
 	return Answer{Text: toJSON(map[string]any{"extracted_entities": list})}
 }
