@@ -19,7 +19,7 @@ test: ## all tests that need Go alone, with the race detector where a C compiler
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
-	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)$$' ./testenv/...
+	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)(_|$$)' ./testenv/...
 
 test-gateway: ## the tests of a gateway against its real database, installed from here and as a wheel (GATEWAY=graphiti; gateways/)
 	@$(GO) run ./testenv/cmd/gateway $(GATEWAY)

@@ -120,7 +120,7 @@ func with(base, more map[string]any) map[string]any {
 
 // Backend is this gateway as memhost's configuration sees it: surface "core".
 func (g *GraphitiCore) Backend() *Backend {
-	return &Backend{Config: map[string]any{"surface": "core", "url": g.URL, "token": map[string]any{"secret": "graphiti_gateway"}},
+	return &Backend{Config: map[string]any{"surface": "core", "url": g.URL, "api_key": map[string]any{"secret": "graphiti_gateway"}},
 		Secrets: map[string]Secret{"graphiti_gateway": {Variable: "GRAPHITI_GATEWAY_TOKEN", Value: g.Token, Origin: g.URL}}, Env: g.Env}
 }
 
