@@ -86,6 +86,8 @@ func explained(e *abi.Error, body []byte) *abi.Error {
 	e.Hint = ""
 	code := e.Code
 	switch f.code {
+	case "not_found":
+		code = abi.CodeNotFound
 	case "unauthorized":
 		e.Hint = "api_key names the secret that holds the gateway's token"
 	case "no_such_route", "method_not_allowed":

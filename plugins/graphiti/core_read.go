@@ -479,16 +479,18 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 
 // oursIn fails closed when a list of an answer, where it has one, holds an item of another group.
 func oursIn(route, kind, gid string, body []byte) error {
-	return walk(route, body, func(d *jx.Decoder, key string) error {
+	var list []item
+	err := walk(route, body, func(d *jx.Decoder, key string) (err error) {
 		if key != kind || d.Next() != jx.Array {
 			return d.Skip()
 		}
-		list, err := items(d)
-		if err == nil {
-			err = ours(route, gid, list)
-		}
+		list, err = items(d)
 		return err
 	})
+	if err == nil {
+		err = ours(route, gid, list)
+	}
+	return err
 }
 
 // coreMutation changes the graph by hand: delete_fact, delete_episode and delete_entity {uuid}; add_triplet {source, relation, fact, target, valid_at?, invalid_at?} and

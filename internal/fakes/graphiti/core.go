@@ -404,6 +404,12 @@ func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*f
 	for _, uuid := range known.facts {
 		touched = append(touched, s.graph.fact(uuid))
 	}
+	closed := func(f *fact) bool { return !slices.Contains(f.episodes, known.uuid) }
+	sort.SliceStable(touched, func(a, b int) bool { return !closed(touched[a]) && closed(touched[b]) }) // what it says first, then what it closed
+	known.facts = nil
+	for _, f := range touched {
+		known.facts = append(known.facts, f.uuid)
+	}
 	if types, _ := c.body["entity_types"].([]any); len(types) > 0 {
 		label, _ := types[0].(string)
 		for _, f := range touched {
