@@ -356,7 +356,7 @@ func (p *origins) coreSources(uuids []string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_episodes", "episodes", body, func(x *item, d *jx.Decoder) (abi.Evidence, error) {
+	return p.each("core_find_episodes", "episodes", body, func(x *item, d *jx.Decoder) (abi.Evidence, bool, error) {
 		e := x.evidence("episode")
 		e.Group, e.SourceEventIDs, e.TimeBasis = "asserted by", []string{x.name}, abi.TimeEvent
 		err := d.Obj(func(d *jx.Decoder, key string) (err error) {
@@ -366,7 +366,7 @@ func (p *origins) coreSources(uuids []string) error {
 			e.Text, err = text(d)
 			return err
 		})
-		return e, err
+		return e, true, err
 	})
 }
 
@@ -386,35 +386,13 @@ func (p *origins) coreEpisode(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_edges", "edges", body, func(x *item, _ *jx.Decoder) (abi.Evidence, error) {
+	return p.each("core_find_edges", "edges", body, func(x *item, _ *jx.Decoder) (abi.Evidence, bool, error) {
 		e := x.factEvidence()
 		e.Group = "closed"
 		if contains(x.episodes, uuid) {
 			e.Group = "asserted"
 		}
-		return e, nil
-	})
-}
-
-// each makes an item of every object in a list of an answer.
-func (p *origins) each(route, kind string, body []byte, evidence func(x *item, d *jx.Decoder) (abi.Evidence, error)) error {
-	return walk(route, body, func(d *jx.Decoder, key string) error {
-		if key != kind {
-			return d.Skip()
-		}
-		return d.Arr(func(d *jx.Decoder) error {
-			native, err := d.RawAppend(nil)
-			if err != nil {
-				return err
-			}
-			var x item
-			if err := jx.DecodeBytes(native).Obj(x.decode); err != nil {
-				return err
-			}
-			e, err := evidence(&x, jx.DecodeBytes(native))
-			p.items = append(p.items, abi.ProvenanceItem{Evidence: e, Native: abi.Raw(native)})
-			return err
-		})
+		return e, true, nil
 	})
 }
 

@@ -310,23 +310,34 @@ func (p *origins) byEntities(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return fields(entities, body, func(d *jx.Decoder, key string) error {
-		if key != "edges" {
+	if !abi.ValidJSON(body) {
+		return unusable(entities, "no JSON that can be read", body)
+	}
+	return p.each(entities, "edges", body, func(x *item, _ *jx.Decoder) (abi.Evidence, bool, error) {
+		return x.factEvidence(), x.group == p.gid, nil
+	})
+}
+
+// each makes an item of every object in a list of an answer that is the scope's.
+func (p *origins) each(route, kind string, body []byte, evidence func(x *item, d *jx.Decoder) (e abi.Evidence, mine bool, err error)) error {
+	return walk(route, body, func(d *jx.Decoder, key string) error {
+		if key != kind {
 			return d.Skip()
 		}
 		return d.Arr(func(d *jx.Decoder) error {
-			raw, err := d.RawAppend(nil)
+			native, err := d.RawAppend(nil)
 			if err != nil {
 				return err
 			}
 			var x item
-			if err := jx.DecodeBytes(raw).Obj(x.decode); err != nil {
+			if err := jx.DecodeBytes(native).Obj(x.decode); err != nil {
 				return err
 			}
-			if x.group == p.gid {
-				p.items = append(p.items, abi.ProvenanceItem{Evidence: x.factEvidence(), Native: abi.Raw(raw)})
+			e, mine, err := evidence(&x, jx.DecodeBytes(native))
+			if mine {
+				p.items = append(p.items, abi.ProvenanceItem{Evidence: e, Native: abi.Raw(native)})
 			}
-			return nil
+			return err
 		})
 	})
 }
