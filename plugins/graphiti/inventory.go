@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/go-faster/jx"
@@ -63,7 +62,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		uuids[i] = episodes[i].uuid
 		answer.Quiescent = answer.Quiescent || episodes[i].name == last.name
 	}
-	slices.Sort(uuids)
+	abi.SortTexts(uuids)
 	var digest sdk.Digest
 	for _, uuid := range uuids {
 		digest.Add(uuid + "\n")
