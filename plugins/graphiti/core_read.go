@@ -430,7 +430,7 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 	if posts(q.route) {
 		body = p.Bytes()
 	} else if err := jx.DecodeBytes(p.Bytes()).Obj(func(d *jx.Decoder, key string) (err error) {
-		value := ""
+		var value string
 		if d.Next() == jx.String {
 			value, err = d.Str()
 		} else {

@@ -53,7 +53,7 @@ const recipeOfServers = "EDGE_HYBRID_SEARCH_RRF"
 
 // decode reads one key of the block, and notes one that asks for more than the servers have.
 func (l *library) decode(d *jx.Decoder, key string) (err error) {
-	asked := false
+	var asked bool
 	switch key {
 	case "receipts":
 		l.queued, err = chosen(d, "queued")

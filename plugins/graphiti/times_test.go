@@ -51,7 +51,7 @@ func TestStampReadsWhatServersAndNeo4jWrite(t *testing.T) {
 
 func TestPlainTimesAreReadAsTheContractReadsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 		other := time.Unix(at.Unix()+rapid.Int64Range(-1, 1).Draw(t, "apart"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 		for _, layout := range []string{"2006-01-02T15:04:05.999999Z", "2006-01-02T15:04:05.999999+00:00", "2006-01-02T15:04:05.999Z[UTC]"} {
 			m, n := momentOf(at.Format(layout)), momentOf(other.Format(layout))
