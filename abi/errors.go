@@ -149,13 +149,13 @@ func AsError(err error) *Error {
 // find is errors.As without reflection, which is a weight in every guest: the first error of a type in err's tree, or what an As method makes one.
 func find[T error](err error) (found T, ok bool) {
 	for err != nil {
-		if found, ok = err.(T); ok {
+		if found, ok = err.(T); ok { //nolint:errorlint // this is the unwrapping
 			return found, true
 		}
 		if as, has := err.(interface{ As(any) bool }); has && as.As(&found) {
 			return found, true
 		}
-		switch wrapped := err.(type) {
+		switch wrapped := err.(type) { //nolint:errorlint // as above
 		case interface{ Unwrap() error }:
 			err = wrapped.Unwrap()
 		case interface{ Unwrap() []error }:
