@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"errors"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -126,8 +125,7 @@ func finish(d *jsontext.Decoder, data []byte, err error) error {
 	if what := notJSON(data, MaxDepth); what != "" {
 		return NewError(CodeInvalidArgument, what)
 	}
-	var f *fieldError
-	if errors.As(err, &f) {
+	if f, ok := find[*fieldError](err); ok {
 		return NewError(CodeInvalidArgument, f.Error())
 	}
 	if err == nil {

@@ -1263,6 +1263,14 @@ func (x *NotApplicable) Encode(e *jsontext.Encoder) {
 		e.FieldStart("unless")
 		writeString(x.Unless, e)
 	}
+	if x.Pointer != "" {
+		e.FieldStart("pointer")
+		writeString(x.Pointer, e)
+	}
+	if len(x.Equals) > 0 {
+		e.FieldStart("equals")
+		writeRaw(x.Equals, e)
+	}
 	e.ObjEnd()
 }
 
@@ -1280,8 +1288,12 @@ func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.Because, d, m)
 		case "unless":
 			o.err = readString(&x.Unless, d, m)
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
 		default:
-			o.unknown(d, m, "clause part because unless")
+			o.unknown(d, m, "clause part because unless pointer equals")
 		}
 	}
 	return o.err

@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -28,8 +27,7 @@ func (e *fieldError) As(target any) bool {
 
 // inField puts a name before the path of a fieldError. Other errors are of the text, not of a field.
 func inField(name string, err error) error {
-	var f *fieldError
-	if errors.As(err, &f) {
+	if f, ok := find[*fieldError](err); ok {
 		f.path = joinPath(name, f.path)
 	}
 	return err

@@ -1,7 +1,5 @@
 package abi
 
-import "errors"
-
 // Code is the class of an AdapterError: what a caller can act on.
 type Code string
 
@@ -142,11 +140,36 @@ func AsError(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := find[*Error](err); ok {
 		return e
 	}
 	return WrapError(CodeInternal, err.Error(), err)
+}
+
+// find is errors.As without reflection, which is a weight in every guest: the first error of a type in err's tree, or what an As method makes one.
+func find[T error](err error) (found T, ok bool) {
+	for err != nil {
+		if found, ok = err.(T); ok { //nolint:errorlint // this is the unwrapping
+			return found, true
+		}
+		if as, has := err.(interface{ As(any) bool }); has && as.As(&found) {
+			return found, true
+		}
+		switch wrapped := err.(type) { //nolint:errorlint // as above
+		case interface{ Unwrap() error }:
+			err = wrapped.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, one := range wrapped.Unwrap() {
+				if found, ok = find[T](one); ok {
+					return found, true
+				}
+			}
+			return found, false
+		default:
+			return found, false
+		}
+	}
+	return found, false
 }
 
 // CodeOf returns the code of err, and the empty code for nil.

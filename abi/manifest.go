@@ -156,6 +156,9 @@ type NotApplicable struct {
 	Because string `json:"because"`
 	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.
 	Unless string `json:"unless,omitempty"`
+	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.
+	Pointer string `json:"pointer,omitempty"`
+	Equals  Raw    `json:"equals,omitempty"`
 }
 
 // RunManifestVersion is the form of RunManifest that this package writes and reads.

@@ -336,6 +336,17 @@ func (x *ModuleManifest) checkConformance() *Error {
 				return e
 			}
 		}
+		if n.Pointer != "" || len(n.Equals) > 0 {
+			if e := checkPointer(at+".pointer", n.Pointer); e != nil {
+				return e
+			}
+			if len(n.Equals) == 0 {
+				return invalid(at+".equals", "missing")
+			}
+			if e := checkRaw(at+".equals", n.Equals); e != nil {
+				return e
+			}
+		}
 		if n.Part == "" && slices.Contains([]int64{3, 4, 6, 10, 11, 13}, n.Clause) {
 			return invalid(at+".part", "missing: clause "+strconv.FormatInt(n.Clause, 10)+" cannot be left out as a whole")
 		}

@@ -20,7 +20,7 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
  "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
  "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
  "requires":[{"export":"provenance","pointer":"/bolt","because":"r"},{"export":"provenance","pointer":"/surface","equals":"mcp","because":"r"}],
- "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt"}],"notes":["n"]}}`
+ "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt","pointer":"/surface","equals":"rest"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
 	checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{
@@ -90,6 +90,8 @@ func TestValidateManifest(t *testing.T) {
 		{"required where", `"pointer":"/surface"`, `"pointer":"surface"`, `requires[1].pointer: "surface" is no JSON Pointer, such as /url`},
 		{"required why", `"equals":"mcp","because":"r"`, `"equals":"mcp"`, `requires[1].because: missing or empty`},
 		{"unless", `"unless":"/bolt"`, `"unless":"bolt"`, `conformance.not_applicable[0].unless: "bolt" is no JSON Pointer, such as /url`},
+		{"declared where", `"pointer":"/surface","equals":"rest"`, `"pointer":"surface","equals":"rest"`, `conformance.not_applicable[0].pointer: "surface" is no JSON Pointer, such as /url`},
+		{"declared for what", `"pointer":"/surface","equals":"rest"`, `"pointer":"/surface"`, `conformance.not_applicable[0].equals: missing`},
 		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
 		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`, `conformance.not_applicable[0].because: missing or empty`},

@@ -101,6 +101,19 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	return report, nil
 }
 
+// counts tells whether a declaration is about a provider with this configuration.
+func counts(d abi.NotApplicable, config any) bool {
+	if here, there := jsonpointer.Find(config, d.Unless); d.Unless != "" && there && here != nil {
+		return false
+	}
+	if d.Pointer == "" {
+		return true
+	}
+	here, there := jsonpointer.Find(config, d.Pointer)
+	want, _ := decode(d.Equals)
+	return there && sameValue(here, want)
+}
+
 func chooseClauses(numbers []int) ([]clause, error) {
 	all := clauses()
 	if len(numbers) == 0 {
@@ -130,7 +143,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	b.capabilities = m.Capabilities.Capabilities
 	config, _ := decode(m.Config)
 	for _, d := range k.declared {
-		if here, there := jsonpointer.Find(config, d.Unless); d.Unless != "" && there && here != nil {
+		if !counts(d, config) {
 			continue
 		}
 		if b.declared = append(b.declared, d); d.Clause == int64(c.number) && d.Part == "" {

@@ -134,3 +134,25 @@ func TestAnErrorRepeatsWhatTheBackendSaid(t *testing.T) {
 	}
 	assert.True(t, repeats("it said "+marker, []byte(`{"detail":"`+marker+`"}`)))
 }
+
+func TestAScoreStandsInItsItemOrAtItsPlaceInAListBeside(t *testing.T) {
+	raw, ok := decode([]byte(`{"calls":[{"body":{"edges":[{"id":"a"},{"id":"b"}],"edge_scores":[0.75,0.5],"nodes":[{"id":"c"}],"node_scores":[0.75,0.5]}}]}`))
+	require.True(t, ok)
+	assert.True(t, beside(raw, "/calls/0/body/edges/1", 0.5))
+	assert.False(t, beside(raw, "/calls/0/body/edges/1", 0.75), "another item's")
+	assert.False(t, beside(raw, "/calls/0/body/nodes/0", 0.75), "that list is longer than the items: whose score is whose cannot be told")
+	assert.False(t, beside(raw, "/calls/0/body/edges/2", 0.5), "no such item")
+	for _, pointer := range []string{"", "/", "/calls", "/calls/0/body/edges/x", "/calls/0/body/edges/-1"} {
+		assert.False(t, beside(raw, pointer, 0.5), pointer)
+	}
+}
+
+func TestADeclarationCountsForTheConfigurationsThatItIsAbout(t *testing.T) {
+	d := abi.NotApplicable{Clause: 4, Part: "inventory", Unless: "/bolt", Pointer: "/surface", Equals: abi.Raw(`"rest"`)}
+	for block, want := range map[string]bool{`{"surface":"rest"}`: true, `{"surface":"rest","bolt":null}`: true, `{"surface":"rest","bolt":"bolt://h"}`: false,
+		`{"surface":"core"}`: false, `{}`: false} {
+		config, _ := decode([]byte(block))
+		assert.Equal(t, want, counts(d, config), block)
+	}
+	assert.True(t, counts(abi.NotApplicable{Clause: 2}, nil))
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -150,8 +151,8 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 		if !ok {
 			continue // the part about pointers tells
 		}
-		if e.Score != nil && !anywhere(item, func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(*e.Score)) }) {
-			return failed("evidence %d: the score %v is not in the item at %s", i, *e.Score, e.Pointer)
+		if e.Score != nil && !anywhere(item, isNumber(*e.Score)) && !beside(raw, e.Pointer, *e.Score) {
+			return failed("evidence %d: the score %v is neither in the item at %s nor in a list beside it", i, *e.Score, e.Pointer)
 		}
 		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt, "valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
 			if t != "" && !anywhere(item, func(v any) bool { return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t) }) {
@@ -166,6 +167,43 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 		}
 	}
 	return passed("%d items, nothing invented", len(r.Evidence))
+}
+
+// isNumber tells whether a value is a number.
+func isNumber(f float64) func(any) bool {
+	return func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(f)) }
+}
+
+// beside tells whether a score stands at an item's own place in another list of the same answer, which is as long as the item's: {"edges": [...], "edge_scores": [...]}.
+func beside(raw any, pointer string, score float64) bool {
+	listAt, place, ok := cutLast(pointer)
+	answerAt, _, ok2 := cutLast(listAt)
+	if !ok || !ok2 {
+		return false
+	}
+	i, err := strconv.Atoi(place)
+	found, _ := jsonpointer.Find(raw, listAt)
+	list, isList := found.([]any)
+	answer, _ := jsonpointer.Find(raw, answerAt)
+	lists, isObject := answer.(map[string]any)
+	if err != nil || !isList || !isObject {
+		return false
+	}
+	for _, other := range lists {
+		if scores, ok := other.([]any); ok && len(scores) == len(list) && i >= 0 && i < len(scores) && isNumber(score)(scores[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutLast takes the last part off a JSON Pointer.
+func cutLast(pointer string) (before, last string, ok bool) {
+	i := strings.LastIndexByte(pointer, '/')
+	if i < 0 {
+		return "", "", false
+	}
+	return pointer[:i], pointer[i+1:], true
 }
 
 func number(f float64) json.Number {

@@ -46,15 +46,29 @@ type parityQuery struct {
 func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResult) (any, error),
 	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any, score func(row any) any) {
 	t.Helper()
-	ctx := t.Context()
 	talk := loadConversation(t)
+	open(t, config, func(slot *host.Slot) {
+		compare(t, slot, talk, recordAll(t, slot, talk), pick, native, score)
+	})
+}
+
+// open runs something with a slot of its own.
+func open(t *testing.T, config host.ProviderConfig, run func(*host.Slot)) {
+	t.Helper()
+	ctx := t.Context()
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
 	require.NoError(t, err)
 	defer h.Close(context.WithoutCancel(ctx))
 	slot, err := h.Open(ctx, config)
 	require.NoError(t, err)
 	defer slot.Close(context.WithoutCancel(ctx))
+	run(slot)
+}
 
+// recordAll records the conversation and waits until it can be retrieved. It gives the native ids of each scope.
+func recordAll(t *testing.T, slot *host.Slot, talk conversation) map[abi.MemoryScope]map[string]string {
+	t.Helper()
+	ctx := t.Context()
 	scopes := map[abi.MemoryScope]map[string]string{}
 	for _, e := range talk.events {
 		scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
@@ -81,7 +95,14 @@ func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResul
 		require.NoError(t, err)
 		t.Logf("%s: readiness %s after %.0f s (%s)", scope.PersonaID, ready.Status, time.Since(began).Seconds(), ready.Method)
 	}
+	return scopes
+}
 
+// compare asks each question through memhost and natively.
+func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.MemoryScope]map[string]string, pick func(raw abi.RawResult) (any, error),
+	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any, score func(row any) any) {
+	t.Helper()
+	ctx := t.Context()
 	var ours []any
 	found := 0
 	for _, q := range talk.queries {

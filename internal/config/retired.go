@@ -36,7 +36,11 @@ func retired(provider string, block map[string]any) []retiredKey {
 				add(path, "cannot hold: Graphiti's group ids are made of letters, digits, _ and - only, and "+notInjective+"; "+scopeInstead)
 				return
 			case "search_config":
-				add(path, "cannot hold: neither of Graphiti's servers takes a search configuration, facts are always found by BM25 and cosine with reciprocal rank fusion; remove it")
+				if v == nil || block["surface"] == "core" {
+					return
+				}
+				add(path, "cannot hold: neither of Graphiti's servers takes a search configuration, facts are always found by BM25 and cosine with reciprocal rank fusion; remove it, "+
+					"or use surface: core, with search_config as an object or recipe by name")
 				return
 			}
 		case "honcho":

@@ -202,7 +202,8 @@ func fieldComments() map[string]map[string]string {
 			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
 		},
 		"NotApplicable": {
-			"unless": "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
+			"pointer": "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
+			"unless":  "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
 		},
 		"OriginDecl": {
 			"database_from": "database_from is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.",

@@ -72,6 +72,8 @@ func whole(d *jsontext.Decoder) (int64, error) {
 type named struct {
 	copies int64
 	uuids  []string
+	// facts counts what their entity_edges name; only core tells it.
+	facts int64
 }
 
 // namesAtOnce bounds one look-up by name.

@@ -12,8 +12,8 @@ import (
 // settings is the config block, and the MCP session of this instance.
 type settings struct {
 	config *abi.GuestConfig
-	// mcp is the surface: Graphiti's MCP server, or else its REST service.
-	mcp bool
+	// mcp is the surface: Graphiti's MCP server; core: the library behind memhost's gateway; neither: the REST service.
+	mcp, core bool
 	// bolt: the block names Neo4j, so that the graph itself can be looked at.
 	bolt bool
 	// maxFacts is sent with every search, always the same: the servers write it into a recipe that ingestion uses too.
@@ -26,12 +26,14 @@ type settings struct {
 	annotate bool
 	// nodes asks for entities too (MCP).
 	nodes bool
-	// source is the episode type on MCP.
+	// source is the episode type on MCP and core.
 	source string
 	// roles are whose messages are ingested; nil means all.
 	roles []string
-	// instructions go with every episode on MCP.
+	// instructions go with every episode on MCP and core.
 	instructions string
+	// library is what only the surface core has.
+	library library
 	// headers go with every request.
 	headers map[string]string
 
@@ -43,7 +45,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 // parseSettings reads the block. The schema's defaults are repeated for hosts that lay none under it.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, stallMS: 120_000, labelsInQuery: true, annotate: true, source: "message",
-		headers: map[string]string{"content-type": "application/json"}}
+		library: library{recipe: recipeOfServers}, headers: map[string]string{"content-type": "application/json"}}
 	url, surface, bearer := "", "", false
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		if d.Next() == jsontext.Null {
@@ -86,7 +88,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			bearer = true
 			err = d.Skip()
 		default:
-			err = d.Skip()
+			err = s.library.decode(d, key)
 		}
 		return err
 	})
@@ -99,6 +101,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if s.mcp = surface == surfaceMCP; s.mcp {
 		s.headers["accept"] = "application/json, text/event-stream" // both, or the server answers 406
 	}
+	if s.core = surface == surfaceCore; s.core {
+		s.library.settle()
+	}
 	return s, s.check(url, surface)
 }
 
@@ -106,6 +111,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 const (
 	surfaceREST = "rest"
 	surfaceMCP  = "mcp"
+	surfaceCore = "core"
 )
 
 // check refuses what the schema cannot say.
@@ -114,18 +120,34 @@ func (s *settings) check(url, surface string) error {
 		return abi.NewError(abi.CodeInvalidArgument, field+": "+what).WithHint(hint)
 	}
 	switch {
-	case surface != surfaceREST && surface != surfaceMCP:
-		return wrong("surface", `want "rest" or "mcp"`, "")
+	case surface != surfaceREST && surface != surfaceMCP && surface != surfaceCore:
+		return wrong("surface", `want "rest", "mcp" or "core"`, "")
 	case strings.HasSuffix(strings.TrimRight(url, "/"), "/mcp"):
 		return wrong("url", "ends in /mcp, which memhost adds itself", "write the server's base URL, such as http://127.0.0.1:8000")
-	case s.maxFacts < minFacts:
+	case !s.core && s.library.only != "":
+		return wrong(s.library.only, "exists on the surface core only: Graphiti's own servers do not offer it", "use surface: core with memhost-gateway-graphiti, or leave it out")
+	case s.core && s.maxFacts < 1:
+		return wrong("max_facts", "must be at least 1", "")
+	case !s.core && s.maxFacts < minFacts:
 		return wrong("max_facts", "must be at least 10", "Graphiti's servers keep the last value for ingestion too, and a smaller one harms it for good; max_items of the budget cuts what is shown")
 	case s.stallMS <= 0:
 		return wrong("stall_s", "must be at least 1", "")
+	case s.core && s.source == "fact_triple":
+		return wrong("source", "fact_triple runs the extraction of text, and the gateway refuses it", "use source: text, or surface: mcp; triplets: true allows facts by hand")
+	case s.core && s.nodes:
+		return wrong("search_nodes", "exists on MCP only", "use a recipe that finds entities, such as COMBINED_HYBRID_SEARCH_RRF, or surface: mcp")
+	case s.core:
+		if field, what, hint := s.library.wrong(); field != "" {
+			return wrong(field, what, hint)
+		}
 	case !s.mcp && s.source != "message":
-		return wrong("source", "the REST service stores messages only", `use surface: mcp, or source: message`)
-	case !s.mcp && (s.instructions != "" || s.nodes):
-		return wrong("surface", "extraction_instructions and search_nodes exist on MCP only", "use surface: mcp, or leave them out")
+		return wrong("source", "the REST service stores messages only", `use surface: mcp or core, or source: message`)
+	case !s.mcp && s.instructions != "":
+		return wrong("surface", "extraction_instructions exist on MCP and core only", "use surface: mcp or core, or leave them out")
+	case !s.mcp && s.nodes:
+		return wrong("surface", "search_nodes exists on MCP only", "use surface: mcp, or leave it out")
+	}
+	switch {
 	case s.labelSentence && s.source == "json":
 		return wrong("label_sentence", "a sentence cannot stand before JSON", "leave it out, or use source: message")
 	}
@@ -137,8 +159,11 @@ const minFacts = 10
 
 // surface is the word for traces and notes.
 func (s *settings) surface() string {
-	if s.mcp {
+	switch {
+	case s.mcp:
 		return surfaceMCP
+	case s.core:
+		return surfaceCore
 	}
 	return surfaceREST
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -41,23 +42,47 @@ func (x *item) factLine(sources []string) string {
 	} else if len(x.episodes) > 0 {
 		b.WriteString("; from episodes " + oneLine(strings.Join(x.episodes, ", ")))
 	}
-	b.WriteString("; fact " + oneLine(x.uuid) + "]\n")
+	b.WriteString(x.scored() + "; fact " + oneLine(x.uuid) + "]\n")
 	return sdk.EscapeText(b.String())
 }
 
-// nodeLine is an entity with Graphiti's summary of it.
-func (x *item) nodeLine() string {
-	return sdk.EscapeText("- " + oneLine(x.name) + ": " + oneLine(x.text) + " [entity " + oneLine(x.uuid) + "]\n")
+// nodeLine is an entity or a community with Graphiti's summary of it.
+func (x *item) nodeLine(kind string) string {
+	return sdk.EscapeText("- " + oneLine(x.name) + ": " + oneLine(x.text) + " [" + kind + " " + oneLine(x.uuid) + x.scored() + "]\n")
+}
+
+// episodeLine is an episode as it was recorded.
+func (x *item) episodeLine() string {
+	line := "- " + oneLine(x.text) + " [said"
+	if x.validAt.text != "" {
+		line += " " + x.validAt.text
+	}
+	return sdk.EscapeText(line + "; event " + oneLine(x.name) + x.scored() + "; episode " + oneLine(x.uuid) + "]\n")
+}
+
+// scored is the reranker's score, where there is one.
+func (x *item) scored() string {
+	if x.score == nil {
+		return ""
+	}
+	return "; score " + strconv.FormatFloat(*x.score, 'g', 4, 64)
 }
 
 // format fits the items, in the backend's order, into the budget: the first ones.
 func (s *settings) format(c *sdk.Call, f *found, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, 0, len(f.facts)+len(f.nodes))
-	for i := range f.facts {
-		blocks = append(blocks, f.facts[i].factLine(f.sources[f.facts[i].uuid]))
-	}
-	for i := range f.nodes {
-		blocks = append(blocks, f.nodes[i].nodeLine())
+	blocks := make([]string, 0, f.count())
+	for i := range f.lists {
+		l := &f.lists[i]
+		for j := range l.items {
+			switch x := &l.items[j]; l.kind {
+			case "fact":
+				blocks = append(blocks, x.factLine(f.sources[x.uuid]))
+			case "episode":
+				blocks = append(blocks, x.episodeLine())
+			default:
+				blocks = append(blocks, x.nodeLine(l.kind))
+			}
+		}
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }

@@ -40,6 +40,12 @@ type rig struct {
 // plug makes a rig. More is further keys of the block, each after a comma.
 func plug(t testing.TB, u setUp, more string) *rig {
 	t.Helper()
+	return plugTo(t, u, graphiti.Options{}, more)
+}
+
+// plugTo is plug with servers of one's own.
+func plugTo(t testing.TB, u setUp, o graphiti.Options, more string) *rig {
+	t.Helper()
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	var m abi.ModuleManifest
@@ -49,11 +55,15 @@ func plug(t testing.TB, u setUp, more string) *rig {
 		routes[r.Name] = r
 	}
 	r := &rig{t: t, clock: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
-	r.fake = graphiti.New(graphiti.Options{Now: func() time.Time { return r.clock }})
+	o.Now = func() time.Time { return r.clock }
+	r.fake = graphiti.New(o)
 	handler := r.fake.REST()
 	block := fmt.Sprintf(`{"url":"http://127.0.0.1:8000","surface":%q`, u.surface)
-	if u.surface == surfaceMCP {
+	switch u.surface {
+	case surfaceMCP:
 		handler = r.fake.MCP()
+	case surfaceCore:
+		handler = r.fake.Gateway()
 	}
 	if u.bolt {
 		block += `,"bolt":"bolt://127.0.0.1:7687"`

@@ -26,6 +26,11 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if s.bolt {
 		h.PetObservability = "strong"
 	}
+	if s.core {
+		s.coreModes(h)
+		s.coreProbe(c, h)
+		return h, nil
+	}
 	s.probe(c, h)
 	return h, nil
 }

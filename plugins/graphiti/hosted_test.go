@@ -71,8 +71,11 @@ func start(t testing.TB, u setUp, o graphiti.Options, more string) *backend {
 	require.NoError(t, err)
 	b := &backend{Server: graphiti.New(o)}
 	handler := b.REST()
-	if u.surface == surfaceMCP {
+	switch u.surface {
+	case surfaceMCP:
 		handler = b.MCP()
+	case surfaceCore:
+		handler = b.Gateway()
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -96,6 +99,25 @@ func TestConformance(t *testing.T) {
 			b := start(t, u, graphiti.Options{Delay: 5 * time.Millisecond}, `,"stall_s":2`)
 			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second,
 				ErrorBodies: map[string]string{}}, conformance.Options{CacheDir: compiled})
+		})
+	}
+}
+
+// TestConformanceOfCore is the kit against the gateway: each way to ingest, and the recipes that rank otherwise.
+func TestConformanceOfCore(t *testing.T) {
+	for name, more := range map[string]string{
+		"sync":        ``,
+		"queued":      `,"receipts":"queued"`,
+		"bulk":        `,"bulk":"native"`,
+		"bulk queued": `,"bulk":"native","receipts":"queued"`,
+		"combined":    `,"recipe":"COMBINED_HYBRID_SEARCH_RRF"`,
+		"reranked":    `,"recipe":"COMBINED_HYBRID_SEARCH_CROSS_ENCODER"`,
+		"misaligned":  `,"recipe":"EDGE_HYBRID_SEARCH_EPISODE_MENTIONS","annotate":false`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, setUp{surfaceCore, false}, graphiti.Options{Delay: 5 * time.Millisecond}, more)
+			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second}, conformance.Options{CacheDir: compiled})
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -22,6 +21,9 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	answer := &abi.Inventory{Complete: s.bolt, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: s.method()}}
+	if s.core {
+		return answer, s.coreInventory(c, gid, answer)
+	}
 	last, has, err := readLast(c)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		uuids[i] = episodes[i].uuid
 		answer.Quiescent = answer.Quiescent || episodes[i].name == last.name
 	}
-	slices.Sort(uuids)
+	abi.SortTexts(uuids)
 	var digest sdk.Digest
 	for _, uuid := range uuids {
 		digest.Add(uuid + "\n")

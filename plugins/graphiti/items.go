@@ -15,8 +15,10 @@ type item struct {
 	// text is a fact's text, an entity's summary.
 	text                                     string
 	validAt, invalidAt, createdAt, expiredAt moment
-	// episodes are the UUIDs of the episodes that asserted a fact.
-	episodes []string
+	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or closed (entity_edges).
+	episodes, facts []string
+	// score is the reranker's, on core, where it belongs to this item.
+	score *float64
 }
 
 func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
@@ -39,6 +41,8 @@ func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 		x.expiredAt, err = readMoment(d)
 	case "episodes":
 		x.episodes, err = texts(d)
+	case "entity_edges":
+		x.facts, err = texts(d)
 	default:
 		err = d.Skip()
 	}
@@ -68,7 +72,7 @@ func items(d *jsontext.Decoder) (list []item, err error) {
 	return list, err
 }
 
-// itemsIn reads, from JSON that is known to be valid, {"facts": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
+// itemsIn reads, from JSON that is known to be valid, {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
 func itemsIn(route, name string, body []byte) ([]item, error) {
 	var found []item
 	seen := false

@@ -8,15 +8,21 @@ import (
 )
 
 // marker is what is kept of a turn that a server took into its queue: enough to find it, to place it in the order of the scope's turns, and to tell when it
-// was sent. As text: "1 <seq> <sent ms> <event ms> <event id>".
+// was sent. As text: "1 <seq> <sent ms> <event ms> <event id>", and of one that the gateway has "2 <seq> <sent ms> <event ms> <job> <event id>".
 type marker struct {
 	// seq counts the scope's turns from 1: the queue is worked off in this order.
 	seq, sentMS, eventMS int64
 	name                 string
+	// job is the gateway's id of the job that carries the turn; only core has jobs.
+	job string
 }
 
 func (m marker) String() string {
-	return "1 " + strconv.FormatInt(m.seq, 10) + " " + strconv.FormatInt(m.sentMS, 10) + " " + strconv.FormatInt(m.eventMS, 10) + " " + m.name
+	version, name := "1 ", m.name
+	if m.job != "" {
+		version, name = "2 ", m.job+" "+m.name
+	}
+	return version + strconv.FormatInt(m.seq, 10) + " " + strconv.FormatInt(m.sentMS, 10) + " " + strconv.FormatInt(m.eventMS, 10) + " " + name
 }
 
 func parseMarker(s string) (m marker, ok bool) {
@@ -24,8 +30,13 @@ func parseMarker(s string) (m marker, ok bool) {
 	seq, rest, ok2 := strings.Cut(rest, " ")
 	sent, rest, ok3 := strings.Cut(rest, " ")
 	event, name, ok4 := strings.Cut(rest, " ")
-	if !ok1 || !ok2 || !ok3 || !ok4 || version != "1" || name == "" {
-		return m, false
+	if version == "2" {
+		m.job, name, ok = strings.Cut(name, " ")
+	} else {
+		ok = version == "1"
+	}
+	if !ok || !ok1 || !ok2 || !ok3 || !ok4 || name == "" {
+		return marker{}, false
 	}
 	var errs [3]error
 	m.seq, errs[0] = strconv.ParseInt(seq, 10, 64)

@@ -29,7 +29,11 @@ func (s *settings) mcpPost(c *sdk.Call, route string, message []byte) (*abi.HTTP
 	if s.session.id != "" {
 		headers = s.session.headers
 	}
-	return c.HTTP(abi.HTTPRequest{Route: route, Headers: headers}, message)
+	request := abi.HTTPRequest{Route: route, Headers: headers}
+	if route == routeMCPAdd {
+		request.TimeoutMS = queueMS
+	}
+	return c.HTTP(request, message)
 }
 
 // request is a JSON-RPC request with the next id.

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// nativeMutation changes the graph by hand: delete_fact {uuid}, delete_episode {uuid}, and on MCP add_triplet {source, relation, fact, target}.
+// nativeMutation changes the graph by hand: delete_fact {uuid}, delete_episode {uuid}, and on MCP add_triplet {source, relation, fact, target}. On core see coreMutation.
 //
 // The servers delete by UUID in any group, so Neo4j is asked first whose it is. Deleting reopens no fact that the deleted one had closed. On REST a deleted
 // episode leaves its facts; on MCP those that it was the first to assert go with it, even if others asserted them too.
@@ -24,6 +24,9 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	if err != nil {
 		return nil, err
 	}
+	if s.core {
+		return s.coreMutation(c, gid, r)
+	}
 	switch r.Name {
 	case "delete_fact":
 		return s.deleteByID(c, gid, r, "bolt_owner_fact", "rest_delete_fact", "mcp_delete_fact", "delete_entity_edge")
@@ -33,7 +36,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 		return s.addTriplet(c, gid, r)
 	}
 	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+strconv.Quote(cutText(r.Name, 80))).
-		WithHint("delete_fact, delete_episode, and with surface mcp add_triplet")
+		WithHint("delete_fact, delete_episode, and with surface mcp or core add_triplet")
 }
 
 func (s *settings) deleteByID(c *sdk.Call, gid string, r *abi.NativeMutation, owner, restRoute, mcpRoute, tool string) (*abi.MutationReceipt, error) {
@@ -69,7 +72,7 @@ func (s *settings) deleteByID(c *sdk.Call, gid string, r *abi.NativeMutation, ow
 
 func (s *settings) addTriplet(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	if !s.mcp {
-		return nil, abi.NewError(abi.CodeUnsupported, "add_triplet exists on Graphiti's MCP server only").WithHint("use surface: mcp")
+		return nil, abi.NewError(abi.CodeUnsupported, "add_triplet exists on Graphiti's MCP server only").WithHint("use surface: mcp, or core with triplets: true")
 	}
 	var e jsontext.Encoder
 	e.ObjStart()

@@ -381,7 +381,7 @@ func TestNeo4jDownIsAnErrorOrSaysSo(t *testing.T) {
 func TestConfiguration(t *testing.T) {
 	for block, want := range map[string]string{
 		`{"url":"http://h:1","surface":"rest"}`:                                      "",
-		`{"url":"http://h:1","surface":"core"}`:                                      "surface: want",
+		`{"url":"http://h:1","surface":"library"}`:                                   "surface: want",
 		`{"url":"http://h:1/mcp/","surface":"mcp"}`:                                  "url: ends in /mcp",
 		`{"url":"http://h:1","surface":"rest","source":"json"}`:                      "source: ",
 		`{"url":"http://h:1","surface":"rest","search_nodes":true}`:                  "surface: ",

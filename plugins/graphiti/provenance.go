@@ -15,7 +15,8 @@ const provenanceLimit = 50
 // provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that closed it. Of an episode or a recorded
 // event: the facts that it asserted and those that it closed. Of a range of time: the facts that begin to hold in it.
 //
-// Without Bolt an MCP server still tells a fact with the UUIDs of its episodes, and an episode's facts.
+// Without Bolt an MCP server still tells a fact with the UUIDs of its episodes, and an episode's facts; the gateway tells all but which episode closed a fact, and
+// ranges of time.
 //
 // Errors: not_found when the group has nothing of that id, whatever other groups have; unsupported for what the surface cannot tell.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
@@ -35,6 +36,8 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	switch {
 	case r.NativeID != "" && !isUUID(r.NativeID):
 		return nil, abi.NewError(abi.CodeNotFound, "native_id: Graphiti's ids are UUIDs")
+	case s.core && !s.bolt:
+		err = p.core(r)
 	case r.NativeID != "" && !s.bolt && s.mcp:
 		err = p.byTool(r.NativeID)
 	case r.EventID != "" && !s.bolt && s.mcp:
@@ -75,10 +78,14 @@ type origins struct {
 	settings *settings
 	gid      string
 	items    []abi.ProvenanceItem
+	warnings []string
 }
 
 func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
-	a := &abi.Provenance{Trace: &abi.Trace{BackendName: p.settings.config.Provider, NativeOperation: "bolt"}}
+	a := &abi.Provenance{Trace: &abi.Trace{BackendName: p.settings.config.Provider, NativeOperation: "bolt", Warnings: p.warnings}}
+	if p.settings.core && !p.settings.bolt {
+		a.Trace.NativeOperation = "look-ups by id and name"
+	}
 	begin := min(skip, int64(len(p.items)))
 	end := min(begin+limit, int64(len(p.items)))
 	a.Items = p.items[begin:end]
@@ -303,23 +310,34 @@ func (p *origins) byEntities(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return fields(entities, body, func(d *jsontext.Decoder, key string) error {
-		if key != "edges" {
+	if !abi.ValidJSON(body) {
+		return unusable(entities, "no JSON that can be read", body)
+	}
+	return p.each(entities, "edges", body, func(x *item, _ *jsontext.Decoder) (abi.Evidence, bool, error) {
+		return x.factEvidence(), x.group == p.gid, nil
+	})
+}
+
+// each makes an item of every object in a list of an answer that is the scope's.
+func (p *origins) each(route, kind string, body []byte, evidence func(x *item, d *jsontext.Decoder) (e abi.Evidence, mine bool, err error)) error {
+	return walk(route, body, func(d *jsontext.Decoder, key string) error {
+		if key != kind {
 			return d.Skip()
 		}
 		return d.Arr(func(d *jsontext.Decoder) error {
-			raw, err := d.RawAppend(nil)
+			native, err := d.RawAppend(nil)
 			if err != nil {
 				return err
 			}
 			var x item
-			if err := jsontext.DecodeBytes(raw).Obj(x.decode); err != nil {
+			if err := jsontext.DecodeBytes(native).Obj(x.decode); err != nil {
 				return err
 			}
-			if x.group == p.gid {
-				p.items = append(p.items, abi.ProvenanceItem{Evidence: x.factEvidence(), Native: abi.Raw(raw)})
+			e, mine, err := evidence(&x, jsontext.DecodeBytes(native))
+			if mine {
+				p.items = append(p.items, abi.ProvenanceItem{Evidence: e, Native: abi.Raw(native)})
 			}
-			return nil
+			return err
 		})
 	})
 }

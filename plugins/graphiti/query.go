@@ -18,14 +18,18 @@ type menuItem struct {
 // menuParam is a parameter: text, texts or whole; whole ones without a default are required.
 type menuParam struct {
 	name, kind string
-	// otherwise is the value where the caller gives none; empty means required.
+	// otherwise is the value where the caller gives none; empty means required, leftOut that it is not sent then.
 	otherwise string
 }
+
+// leftOut stands for a value that is not sent where the caller gives none.
+const leftOut = "-"
 
 const (
 	kindText  = "text"
 	kindTexts = "texts"
 	kindWhole = "whole"
+	kindAny   = "any" // the backend checks it
 )
 
 // menu is what Bolt answers (with the group, always). Times are Unix ms.
@@ -52,6 +56,18 @@ var toolMenu = [...]menuItem{
 
 // queryModes lists how facts are searched, and the names of the native queries of this configuration.
 func (s *settings) queryModes() []string {
+	if s.core {
+		modes := []string{s.library.recipe}
+		for i := range coreMenu {
+			modes = append(modes, coreMenu[i].name)
+		}
+		if s.bolt {
+			for i := range menu {
+				modes = append(modes, menu[i].name)
+			}
+		}
+		return modes
+	}
 	modes := []string{"edge_hybrid_rrf"}
 	if s.mcp {
 		for i := range toolMenu {
@@ -84,6 +100,13 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	for i := range toolMenu {
 		if toolMenu[i].name == r.Name && s.mcp {
 			return s.toolQuery(c, gid, &toolMenu[i], r)
+		}
+	}
+	if s.core {
+		for i := range coreMenu {
+			if coreMenu[i].name == r.Name {
+				return s.coreQuery(c, gid, &coreMenu[i], r)
+			}
 		}
 	}
 	for i := range menu {
@@ -182,6 +205,9 @@ func (m *menuItem) write(e *jsontext.Encoder, given map[string]abi.Raw) error {
 		if len(value) == 0 {
 			value = abi.Raw(p.otherwise)
 		}
+		if string(value) == leftOut {
+			continue
+		}
 		if len(value) == 0 {
 			return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": required")
 		}
@@ -214,7 +240,7 @@ func (p *menuParam) check(value abi.Raw) error {
 		if err != nil {
 			return wrong("a whole number")
 		}
-		if p.otherwise != "" && (n < 1 || n > limitMost) {
+		if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > limitMost) {
 			return wrong("1 to " + strconv.Itoa(limitMost))
 		}
 	}

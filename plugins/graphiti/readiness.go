@@ -23,6 +23,9 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 		return nil, err
 	}
 	answer := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: s.method()}
+	if s.core {
+		answer.Method = methodCore
+	}
 	queued, unread := readMarkers(r.Markers)
 	if unread > 0 {
 		answer.Status = abi.ReadinessUnknown
@@ -30,6 +33,9 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 	}
 	if len(queued) == 0 {
 		return answer, nil
+	}
+	if s.core {
+		return answer, s.coreReady(c, gid, queued, answer)
 	}
 	seen, err := s.look(c, gid, queued)
 	if err != nil {
@@ -233,6 +239,9 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	last, has, err := readLast(c)
 	if err != nil {
 		return nil, err
+	}
+	if s.core {
+		return s.coreFindEvent(c, gid, want, last)
 	}
 	ask := []marker{want}
 	if has && last.name != want.name {

@@ -5,7 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent queues a turn. The receipt says queued, always: neither server tells more, and only the graph shows whether it was processed.
+// recordEvent gives a turn to Graphiti. Behind its own servers the receipt says queued, always: neither tells more, and only the graph shows whether it was processed.
+// On core it says committed, with what was stored, or queued where receipts: queued is configured.
 //
 // Errors: invalid_argument for a time that Graphiti cannot have; what the server answers. An error may leave the turn queued: find_event looks.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
@@ -19,8 +20,8 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return answer.Receipts[0].Receipt, nil
 }
 
-// recordEvents queues turns in order: on REST all in one request, on MCP one after another. That is queueing, not Graphiti's add_episode_bulk, which no
-// server offers. When a turn cannot be sent on MCP, those behind it are not either, so that the order holds.
+// recordEvents gives turns to Graphiti in order: on REST all in one request, on MCP and core one after another, which is not add_episode_bulk. That is sent only on
+// core, and only where bulk: native is configured. When a turn cannot be sent, those behind it are not either, so that the order holds.
 func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -48,16 +49,20 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 			turns, at = append(turns, *t), append(at, i)
 		}
 	}
-	sent, failure := s.send(c, gid, turns)
-	now := millis(c.Now)
+	events := make([]*abi.MemoryEvent, len(turns))
 	for j := range turns {
-		e := &batch.Events[at[j]]
-		if j >= sent {
-			answer.Receipts[at[j]] = abi.ReceiptOrError{EventID: e.EventID, Error: unsent(failure, j > sent && s.mcp)}
+		events[j] = &batch.Events[at[j]]
+	}
+	receipts, failure := s.send(c, gid, events, turns, last.seq)
+	sent := len(receipts)
+	for j := range turns {
+		if j < sent {
+			answer.Receipts[at[j]].Receipt = receipts[j]
+			last = marker{seq: last.seq + 1, sentMS: millis(c.Now), eventMS: turns[j].atMS, name: turns[j].name}
 			continue
 		}
-		last = marker{seq: last.seq + 1, sentMS: now, eventMS: turns[j].atMS, name: e.EventID}
-		answer.Receipts[at[j]].Receipt = s.queued(gid, e, last)
+		behind := j > sent && (s.mcp || s.core && !s.library.bulk)
+		answer.Receipts[at[j]] = abi.ReceiptOrError{EventID: turns[j].name, Error: unsent(failure, behind)}
 	}
 	if sent == 0 {
 		return answer, nil
@@ -65,23 +70,29 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	return answer, last.keep(c)
 }
 
-// send gives the turns to the server and answers how many it took, with what stopped it.
-func (s *settings) send(c *sdk.Call, gid string, turns []turn) (int, error) {
+// send gives the turns to the server, seq being the number of the last one before them, and answers the receipts of those that it took, with what stopped it.
+func (s *settings) send(c *sdk.Call, gid string, events []*abi.MemoryEvent, turns []turn, seq int64) (receipts []*abi.WriteReceipt, err error) {
 	if len(turns) == 0 {
-		return 0, nil
+		return nil, nil
+	}
+	if s.core {
+		return s.coreDeliver(c, gid, events, turns, seq)
 	}
 	if !s.mcp {
 		if err := s.restMessages(c, gid, turns); err != nil {
-			return 0, err
+			return nil, err
 		}
-		return len(turns), nil
 	}
 	for i := range turns {
-		if err := s.mcpAdd(c, gid, &turns[i]); err != nil {
-			return i, err
+		if s.mcp {
+			if err := s.mcpAdd(c, gid, &turns[i]); err != nil {
+				return receipts, err
+			}
 		}
+		m := marker{seq: seq + int64(i) + 1, sentMS: millis(c.Now), eventMS: turns[i].atMS, name: turns[i].name}
+		receipts = append(receipts, s.queued(gid, events[i], m))
 	}
-	return len(turns), nil
+	return receipts, nil
 }
 
 // unsent is the error of a turn that was not taken; behind tells that it was not even sent.
@@ -90,6 +101,7 @@ func unsent(err error, behind bool) *abi.Error {
 		return abi.AsError(err)
 	}
 	e := abi.NewError(abi.CodeUnavailable, "not sent: an earlier turn of the batch failed: "+abi.AsError(err).Message).WithReason("not_sent")
+	e.NothingStored = true
 	return e.WithHint("record it again")
 }
 
@@ -98,9 +110,9 @@ func (s *settings) queued(gid string, e *abi.MemoryEvent, m marker) *abi.WriteRe
 	if s.mcp {
 		operation = "add_memory"
 	}
-	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone, Markers: []string{m.String()},
-		Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: operation, Consistency: "queued",
-			Details: map[string]abi.Raw{"group_id": sdk.Text(gid), "surface": sdk.Text(s.surface()), "ingest_mode": sdk.Text(s.source)}}}
+	t := s.writeTrace(gid, operation)
+	t.Consistency = "queued"
+	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone, Markers: []string{m.String()}, Trace: t}
 }
 
 func (s *settings) notRetained(e *abi.MemoryEvent) *abi.WriteReceipt {

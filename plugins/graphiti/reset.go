@@ -21,9 +21,12 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	}
 	receipt := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"group_id": gid},
 		Trace: &abi.Trace{BackendName: s.config.Provider, Details: map[string]abi.Raw{"surface": sdk.Text(s.surface())}}}
-	if s.mcp {
+	switch {
+	case s.core:
+		err = s.coreSetup(c, gid, receipt)
+	case s.mcp:
 		err = s.mcpStatus(c)
-	} else {
+	default:
 		var some []item
 		some, err = s.restEpisodes(c, gid, 1)
 		receipt.Existed = sdk.Ptr(len(some) > 0)
@@ -59,6 +62,9 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	}
 	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, Removed: map[string]*int64{}, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
 		Trace: &abi.Trace{BackendName: s.config.Provider, Details: map[string]abi.Raw{"group_id": sdk.Text(gid)}}}
+	if s.core { // the gateway works in order: it takes what is queued away, and waits for what runs
+		return receipt, s.coreRemove(c, gid, receipt)
+	}
 	state, err := s.drained(c, gid)
 	if err != nil || state == draining {
 		receipt.Warnings = append(receipt.Warnings, "draining: turns of the scope are queued still; deleting now would let them come back")

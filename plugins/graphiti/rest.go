@@ -50,7 +50,7 @@ func (s *settings) restMessages(c *sdk.Call, gid string, turns []turn) error {
 	}
 	e.ArrEnd()
 	e.ObjEnd()
-	return s.restDone(c, abi.HTTPRequest{Route: "rest_messages"}, e.Bytes())
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, e.Bytes())
 }
 
 // restDone sends a request whose answer is a Result: {"message": ..., "success": true}. Anything else was not done.

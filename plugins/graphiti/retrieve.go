@@ -10,11 +10,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve searches the scope's facts: BM25 and cosine, fused by reciprocal rank, which is all that either server offers. Superseded facts come with the others
-// and may rank above their successors; they are marked, not dropped.
+// retrieve searches the scope's memory: on REST and MCP facts by BM25 and cosine, fused by reciprocal rank, which is all that either server offers; on core by
+// the configured recipe or search configuration. Superseded facts come with the others and may rank above their successors; they are marked, not dropped.
 //
-// In:  max_items cuts what is shown; the server always gets the configured max_facts.
-// Out: raw is the search's answer, then entities (search_nodes) and the episodes behind the facts (bolt) where configured. No score: neither server has one.
+// In:  max_items cuts what is shown; the servers always get the configured max_facts, the gateway the smaller of the two.
+// Out: raw is the search's answer, then entities (search_nodes) and the episodes behind the facts (bolt, core) where configured. Scores on core alone, the reranker's
+// own, where they belong to the items.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -26,17 +27,33 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", AsOfMode: "", Details: map[string]abi.Raw{"group_id": sdk.Text(gid),
 		"surface": sdk.Text(s.surface())}}
-	if s.mcp {
-		t.NativeOperation = "search_memory_facts"
-	}
 	query := s.query(r, t)
-	found, err := s.find(c, gid, query, s.filters(r, t), t)
+	applied := s.filters(r, t)
+	var found *found
+	switch {
+	case s.core:
+		t.NativeOperation = "search_"
+		var q *search
+		if q, err = s.coreFilter(r, t); err == nil {
+			q.query = query
+			found, err = s.coreFind(c, gid, q, t)
+		}
+	default:
+		if s.mcp {
+			t.NativeOperation = "search_memory_facts"
+		}
+		found, err = s.find(c, gid, query, applied, t)
+	}
 	if err != nil {
 		return nil, err
 	}
 	fitted := s.format(c, found, r.Budget)
 	s.explain(r, found, fitted, t)
-	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: found.evidence(r.Budget), Trace: t}, nil
+	evidence := found.evidence(r.Budget)
+	if len(evidence) > 0 {
+		t.TopScore = evidence[0].Score // of the first item; the lists' scores are of different rerankers
+	}
+	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: evidence, Trace: t}, nil
 }
 
 // Bounds of a query. From 127 words on the servers drop the BM25 half of the search without a word, and an index clause for each word ends at 1024.
@@ -90,24 +107,18 @@ func cutChars(s string, n int) string {
 	return s
 }
 
-// filter is a native filter of search_memory_facts.
-type filter struct {
-	name  string
-	value abi.Raw
-}
-
 // nativeFilters are what search_memory_facts takes beside the query: dates, a list of relation names, and a node to rank by.
 var nativeFilters = [...]string{"edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before", "center_node_uuid"}
 
 // filters sorts the request's labels and filters into what the backend applies and what it does not, and says so in the trace.
-func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []filter {
+func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []field {
 	labels := sdk.Labels(r)
 	how := abi.FilterNone
 	if s.labelsInQuery {
 		how = abi.FilterSemantic
 	}
 	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
-	var applied []filter
+	var applied []field
 	for _, name := range labels {
 		_, isFilter := r.Filters[name]
 		switch {
@@ -116,6 +127,7 @@ func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []filter {
 			if how == abi.FilterSemantic && t.FilterMode == abi.FilterNone {
 				t.FilterMode = abi.FilterSemantic
 			}
+		case s.core && isCoreFilter(name): // coreFilter says how
 		case s.mcp && isNativeFilter(name):
 			t.FiltersApplied[name] = string(abi.FilterHard)
 			t.FilterMode = abi.FilterHard
@@ -126,7 +138,7 @@ func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []filter {
 	if s.mcp {
 		for _, name := range nativeFilters {
 			if value := r.Filters[name]; len(value) > 0 {
-				applied = append(applied, filter{name, value})
+				applied = append(applied, field{name, value})
 			}
 		}
 	}
@@ -142,22 +154,52 @@ func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []filter {
 	return applied
 }
 
-func isNativeFilter(name string) bool {
-	for _, n := range nativeFilters {
-		if n == name {
+func isNativeFilter(name string) bool { return contains(nativeFilters[:], name) }
+
+func isCoreFilter(name string) bool {
+	for i := range coreDates {
+		if coreDates[i].name == name {
 			return true
 		}
 	}
-	return false
+	return contains(coreFilters[:], name) || contains(coreBeside[:], name)
 }
 
 // found is a retrieval's answers, read.
 type found struct {
-	raw   abi.RawResult
-	facts []item
-	nodes []item
-	// sources are the event ids behind a fact, by its uuid: from Bolt.
+	raw abi.RawResult
+	// lists are what was found, in the backend's order.
+	lists []hits
+	// sources are the event ids behind a fact, by its uuid: from Bolt, or the gateway.
 	sources map[string][]string
+}
+
+// hits is one list of an answer.
+type hits struct {
+	// key is its name there, at its place in raw, as a JSON Pointer up to the item's number.
+	key, at string
+	// kind is fact, entity, episode or community; group what evidence says of it.
+	kind, group string
+	items       []item
+	// unaligned: the answer has scores, and they belong to no item.
+	unaligned bool
+}
+
+// facts are the facts among what was found.
+func (f *found) facts() []item {
+	for i := range f.lists {
+		if f.lists[i].kind == "fact" {
+			return f.lists[i].items
+		}
+	}
+	return nil
+}
+
+func (f *found) count() (n int) {
+	for i := range f.lists {
+		n += len(f.lists[i].items)
+	}
+	return n
 }
 
 // Routes that raw.calls names.
@@ -169,7 +211,7 @@ const (
 )
 
 // find makes the native calls of a retrieval.
-func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi.Trace) (*found, error) {
+func (s *settings) find(c *sdk.Call, gid, query string, filters []field, t *abi.Trace) (*found, error) {
 	f := new(found)
 	route := routeRESTSearch
 	var body []byte
@@ -187,7 +229,7 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi
 		return nil, err
 	}
 	if s.mcp { // the REST service tells no group
-		if err := ours(route, gid, f.facts); err != nil {
+		if err := ours(route, gid, f.facts()); err != nil {
 			return nil, err
 		}
 	}
@@ -198,11 +240,11 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi
 		if err := f.add(routeMCPNodes, body); err != nil {
 			return nil, err
 		}
-		if err := ours(routeMCPNodes, gid, f.nodes); err != nil {
+		if err := ours(routeMCPNodes, gid, f.lists[1].items); err != nil {
 			return nil, err
 		}
 	}
-	if s.bolt && s.annotate && len(f.facts) > 0 {
+	if s.bolt && s.annotate && len(f.facts()) > 0 {
 		if err := f.annotate(c, gid); err != nil {
 			t.ResultState = abi.ResultDegraded
 			t.Warnings = append(t.Warnings, "sources_unknown: Neo4j could not be asked for the episodes behind the facts: "+abi.AsError(err).Message)
@@ -213,9 +255,10 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []filter, t *abi
 
 // annotate asks which recorded events the facts came from.
 func (f *found) annotate(c *sdk.Call, gid string) error {
-	uuids := make([]string, len(f.facts))
-	for i := range f.facts {
-		uuids[i] = f.facts[i].uuid
+	facts := f.facts()
+	uuids := make([]string, len(facts))
+	for i := range facts {
+		uuids[i] = facts[i].uuid
 	}
 	_, rows, err := c.Bolt(routeSources, inGroup(gid).list("facts", uuids).json())
 	if err != nil {
@@ -238,9 +281,13 @@ func (f *found) annotate(c *sdk.Call, gid string) error {
 func (f *found) add(route string, body []byte) (err error) {
 	switch route {
 	case routeRESTSearch, routeMCPSearch:
-		f.facts, err = itemsIn(route, "facts", body)
+		err = f.hit(hits{key: "facts", kind: "fact"}, route, body)
 	case routeMCPNodes:
-		f.nodes, err = itemsIn(route, "nodes", body)
+		err = f.hit(hits{key: "nodes", kind: "entity", group: "entities"}, route, body)
+	case routeCoreSearch:
+		err = f.addCore(body)
+	case routeCoreSources:
+		err = f.addSources(body)
 	case routeSources:
 		f.sources = map[string][]string{}
 		err = list(route, body, func(d *jsontext.Decoder) error {
@@ -271,23 +318,36 @@ func (f *found) add(route string, body []byte) (err error) {
 	return nil
 }
 
+// hit reads the one list of an answer of the servers.
+func (f *found) hit(l hits, route string, body []byte) (err error) {
+	l.at = "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + l.key + "/"
+	l.items, err = itemsIn(route, l.key, body)
+	f.lists = append(f.lists, l)
+	return err
+}
+
 // evidence points at the items in the backend's order, as many as the budget takes.
 func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 	var list []abi.Evidence
-	most := len(f.facts) + len(f.nodes)
+	most := f.count()
 	if budget.MaxItems != nil {
 		most = int(min(int64(most), max(0, *budget.MaxItems)))
 	}
-	for i := range f.facts[:min(most, len(f.facts))] {
-		x := &f.facts[i]
-		e := x.factEvidence()
-		e.Pointer, e.Rank, e.SourceEventIDs = "/calls/0/body/facts/"+strconv.Itoa(i), int64(i+1), f.sources[x.uuid]
-		list = append(list, e)
-	}
-	for i := range f.nodes[:max(0, min(most-len(f.facts), len(f.nodes)))] {
-		e := f.nodes[i].evidence("entity")
-		e.Pointer, e.Rank, e.Group = "/calls/1/body/nodes/"+strconv.Itoa(i), int64(len(list)+1), "entities"
-		list = append(list, e)
+	for i := range f.lists {
+		l := &f.lists[i]
+		for j := range l.items[:min(most-len(list), len(l.items))] {
+			x := &l.items[j]
+			e := x.evidence(l.kind)
+			switch l.kind {
+			case "fact":
+				e = x.factEvidence()
+				e.SourceEventIDs = f.sources[x.uuid]
+			case "episode":
+				e.SourceEventIDs, e.TimeBasis = []string{x.name}, abi.TimeEvent
+			}
+			e.Pointer, e.Rank, e.Group, e.Score = l.at+strconv.Itoa(j), int64(len(list)+1), l.group, x.score
+			list = append(list, e)
+		}
 	}
 	return list
 }
@@ -295,27 +355,39 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 // explain fills the trace.
 func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, t *abi.Trace) {
 	fitted.Report(t, r.Budget)
-	if r.Budget.MaxItems != nil {
+	facts, count := f.facts(), f.count()
+	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
+	switch {
+	case s.core:
+		limit := s.limit(r.Budget)
+		t.Effective = map[string]abi.Raw{"search": sdk.Text(s.library.recipe), "limit": sdk.Number(limit)}
+		if r.Budget.MaxItems != nil {
+			t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(limit)}
+		}
+	case r.Budget.MaxItems != nil:
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)}
 		if *r.Budget.MaxItems > s.maxFacts {
 			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+strconv.FormatInt(s.maxFacts, 10)+
 				" facts, always; raise max_facts for more")
 		}
 	}
-	t.RetrievedCount = sdk.Ptr(int64(len(f.facts) + len(f.nodes)))
+	t.RetrievedCount = sdk.Ptr(int64(count))
 	t.Details["items_shown"] = sdk.Number(int64(fitted.End - fitted.First))
-	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
 	if t.ResultState == "" {
 		t.ResultState = abi.ResultResults
 	}
-	if len(f.facts)+len(f.nodes) == 0 {
+	if count == 0 {
 		t.ResultState = abi.ResultEmpty
+	}
+	for i := range f.lists {
+		for j := range f.lists[i].items {
+			t.NativeIDs = append(t.NativeIDs, f.lists[i].items[j].uuid)
+		}
 	}
 	superseded, undated := int64(0), int64(0)
 	var oldest, newest moment
-	for i := range f.facts {
-		x := &f.facts[i]
-		t.NativeIDs = append(t.NativeIDs, x.uuid)
+	for i := range facts {
+		x := &facts[i]
 		if x.superseded() {
 			superseded++
 		}
@@ -332,9 +404,9 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 		}
 	}
 	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest.text, newest.text
-	if len(f.facts) > 0 {
+	if len(facts) > 0 {
 		t.TimeBasis = abi.TimeEvent
-		if undated == int64(len(f.facts)) {
+		if undated == int64(len(facts)) {
 			t.TimeBasis = abi.TimeIngest
 		}
 		t.Details["superseded"] = sdk.Number(superseded)
@@ -342,7 +414,7 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 	}
 	if fitted.Cut {
 		t.Warnings = append(t.Warnings, "fact_cut: the first fact alone is larger than max_tokens; only its beginning is shown")
-	} else if len(f.facts)+len(f.nodes) > 0 && fitted.Text == "" {
+	} else if count > 0 && fitted.Text == "" {
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first fact fits the budget")
 	}
 }

@@ -33,7 +33,7 @@ func TestTimesAreSentInUTC(t *testing.T) {
 
 func TestFormatIsThatOfTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999999999Z"), format(at, 9))
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999999Z"), format(at, 6))
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999Z"), format(at, 3))

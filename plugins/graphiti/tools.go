@@ -9,6 +9,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
+const routeMCPAdd = "mcp_add_memory"
+
 // mcpAdd queues one turn: add_memory. The answer has no id, and says nothing of what becomes of it. uuid is never sent (see restMessages).
 func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 	var e jsontext.Encoder
@@ -30,7 +32,7 @@ func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 	e.FieldStart("episode_body")
 	e.Str(t.body(s.source))
 	e.ObjEnd()
-	const route = "mcp_add_memory"
+	const route = routeMCPAdd
 	answer, err := s.tool(c, route, "add_memory", e.Bytes())
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 }
 
 // mcpSearch finds facts of one group: search_memory_facts. Without a group the server would take its default one, with an empty list all.
-func (s *settings) mcpSearch(c *sdk.Call, gid, query string, filters []filter) ([]byte, error) {
+func (s *settings) mcpSearch(c *sdk.Call, gid, query string, filters []field) ([]byte, error) {
 	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("query")

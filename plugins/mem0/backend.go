@@ -154,8 +154,8 @@ func readNumber(d *jsontext.Decoder) (*float64, error) {
 }
 
 // readFlag is true or false; any other value is skipped and counts as false.
-func readFlag(d *jx.Decoder) (bool, error) {
-	if d.Next() != jx.Bool {
+func readFlag(d *jsontext.Decoder) (bool, error) {
+	if d.Next() != jsontext.Bool {
 		return false, d.Skip()
 	}
 	return d.Bool()

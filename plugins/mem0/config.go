@@ -52,7 +52,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		"backdate": &s.backdate, "name_prefix": &s.namePrefix, "nested_metadata": &s.nestedMetadata, "verify_writes": &s.verifyWrites,
 		"deep_health": &s.deepHealth}
 	numbers := map[string]*int64{"top_k": &s.topK, "rerank_pool": &s.rerankPool, "max_chars_per_message": &s.maxChars, "add_timeout_s": &s.addTimeoutS, "settle_ms": &s.settleMS}
-	err := jx.DecodeBytes(config.Config).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case texts[key] != nil:
 			*texts[key], err = d.Str()

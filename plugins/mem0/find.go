@@ -93,7 +93,7 @@ func (b *backend) searchEvent(eventID string, limit int64) ([]*memory, error) {
 
 // listFiltered lists the scope's rows that fit, on the gateway.
 func (b *backend) listFiltered(filters []filter, limit int64) ([]*memory, error) {
-	var j jx.Encoder
+	var j jsontext.Encoder
 	j.ObjStart()
 	j.FieldStart("top_k")
 	j.Int64(limit)

@@ -77,9 +77,9 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 // readRemoved is what the gateway counted: {"deleted", "buffer_rows"}.
 func readRemoved(body []byte) (map[string]*int64, error) {
 	removed := map[string]*int64{"memory": nil, "message": nil}
-	err := readObject("delete_scope", body, func(d *jx.Decoder, key string) error {
+	err := readObject("delete_scope", body, func(d *jsontext.Decoder, key string) error {
 		name := map[string]string{"deleted": "memory", "buffer_rows": "message"}[key]
-		if name == "" || d.Next() != jx.Number {
+		if name == "" || d.Next() != jsontext.Number {
 			return d.Skip()
 		}
 		n, err := d.Int64()

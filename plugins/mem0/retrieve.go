@@ -78,7 +78,7 @@ type question struct {
 // readRerank keeps what the gateway says of its reranker, beside the results, and warns where the order is the search's own.
 func (q *question) readRerank(route string, body []byte) error {
 	applied := false
-	err := readObject(route, body, func(d *jx.Decoder, key string) error {
+	err := readObject(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != "rerank" {
 			return d.Skip()
 		}
@@ -87,7 +87,7 @@ func (q *question) readRerank(route string, body []byte) error {
 			return err
 		}
 		q.rerank = abi.Raw(told)
-		return eachIn(jx.DecodeBytes(told), func(d *jx.Decoder, key string) (err error) {
+		return eachIn(jsontext.DecodeBytes(told), func(d *jsontext.Decoder, key string) (err error) {
 			if key == "applied" {
 				applied, err = readFlag(d)
 				return err

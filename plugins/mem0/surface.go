@@ -123,7 +123,7 @@ func (b *backend) lookAtCapabilities(f *surface) error {
 	return nil
 }
 
-func (f *surface) readCapability(d *jx.Decoder, key string) (err error) {
+func (f *surface) readCapability(d *jsontext.Decoder, key string) (err error) {
 	var text string
 	switch key {
 	case "gateway":
@@ -144,7 +144,7 @@ func (f *surface) readCapability(d *jx.Decoder, key string) (err error) {
 		text, err = readText(d)
 		f.entities = text == "model"
 	case "patches":
-		err = eachIn(d, func(d *jx.Decoder, _ string) error {
+		err = eachIn(d, func(d *jsontext.Decoder, _ string) error {
 			name, err := readText(d)
 			f.dated = f.dated || name == "observation_date"
 			return err
@@ -212,7 +212,7 @@ func (f *surface) queryModes() []string {
 // readOpenAPI looks for the routes of either surface and for the field rerank. more tells that there are capabilities to ask for.
 func (f *surface) readOpenAPI(body []byte) (more bool, err error) {
 	var memories, search, platform bool
-	err = readObject("openapi", body, func(d *jx.Decoder, key string) error {
+	err = readObject("openapi", body, func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "paths":
 			return eachIn(d, func(d *jsontext.Decoder, path string) error {
@@ -347,7 +347,7 @@ func (f *surface) flags() map[string]*bool {
 func readSurface(kept []byte) *surface {
 	f := new(surface)
 	flags := f.flags()
-	err := jx.DecodeBytes(kept).Obj(func(d *jx.Decoder, key string) (err error) {
+	err := jsontext.DecodeBytes(kept).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case flags[key] != nil:
 			*flags[key], err = d.Bool()

@@ -280,9 +280,11 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 				n[3]++
 			}
 		}
-		for _, e := range s.graph.sagas {
-			if e.group == p.gid() {
-				n[5]++
+		for i, list := range [][]*entity{s.graph.communities, s.graph.sagas} {
+			for _, e := range list {
+				if e.group == p.gid() {
+					n[4+i]++
+				}
 			}
 		}
 		var rows [][]any
@@ -366,7 +368,9 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		}
 		return "uuid text episodes invalid_ms expired_ms", p.limit(byColumns(rows, 0))
 	},
-	"bolt_list_other": func(s *Server, p params) (string, [][]any) { return "uuid name summary", p.listed(s.graph.sagas) },
+	"bolt_list_other": func(s *Server, p params) (string, [][]any) {
+		return "uuid name summary", p.listed(append(slices.Clone(s.graph.communities), s.graph.sagas...))
+	},
 	"bolt_delete_episodic": func(s *Server, p params) (string, [][]any) {
 		n := len(s.graph.episodes)
 		s.graph.episodes = slices.DeleteFunc(s.graph.episodes, func(e *episode) bool { return e.group == p.gid() })
@@ -378,7 +382,11 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool { return s.graph.entity(f.source) == nil || s.graph.entity(f.target) == nil })
 		return "gone", [][]any{{int64(n - len(s.graph.entities))}}
 	},
-	"bolt_delete_community": func(*Server, params) (string, [][]any) { return "gone", [][]any{{int64(0)}} },
+	"bolt_delete_community": func(s *Server, p params) (string, [][]any) {
+		n := len(s.graph.communities)
+		s.graph.communities = slices.DeleteFunc(s.graph.communities, func(e *entity) bool { return e.group == p.gid() })
+		return "gone", [][]any{{int64(n - len(s.graph.communities))}}
+	},
 	"bolt_delete_saga": func(s *Server, p params) (string, [][]any) {
 		n := len(s.graph.sagas)
 		s.graph.sagas = slices.DeleteFunc(s.graph.sagas, func(e *entity) bool { return e.group == p.gid() })
@@ -391,7 +399,7 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 				n++
 			}
 		}
-		for _, list := range [][]*entity{s.graph.entities, s.graph.sagas} {
+		for _, list := range [][]*entity{s.graph.entities, s.graph.sagas, s.graph.communities} {
 			for _, e := range list {
 				if e.group == p.gid() {
 					n++

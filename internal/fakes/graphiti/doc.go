@@ -1,4 +1,5 @@
-// Package graphiti is a fake of Graphiti's servers: the REST service, the MCP server and the Neo4j behind them, over one temporal graph in memory.
+// Package graphiti is a fake of Graphiti's servers: the REST service, the MCP server, the gateway over the library and the Neo4j behind them, over one temporal
+// graph in memory.
 //
 // It holds to what release 0.29.3 of graphiti-core did on Neo4j 5.26.2; testdata has exchanges recorded from it, and a test replays them. Extraction is by
 // rules instead of a language model: every sentence of a user becomes a fact, and one that contradicts an earlier fact of the same subject closes it. Ranking

@@ -22,7 +22,9 @@ type episode struct {
 
 type entity struct {
 	uuid, group, name, summary string
-	createdAt                  time.Time
+	// label is a custom type's, beside Entity.
+	label     string
+	createdAt time.Time
 }
 
 type fact struct {
@@ -36,6 +38,8 @@ type graph struct {
 	entities []*entity
 	facts    []*fact
 	sagas    []*entity
+	// communities are made by build_communities alone.
+	communities []*entity
 }
 
 func (g *graph) episode(uuid string) *episode {
@@ -120,6 +124,13 @@ func rank(texts []string, query string, limit int) []int {
 	if strings.TrimSpace(query) == "" || limit <= 0 {
 		return nil
 	}
+	keyword, near := legs(texts, query)
+	fused := fuse(limit, keyword, near)
+	return best(fused, limit)
+}
+
+// legs are the two halves of a hybrid search: keywords, left out from 127 words on, and cosine above the floor.
+func legs(texts []string, query string) (keyword, near []float64) {
 	asked := embed.Words(query)
 	want := embed.Text(query)
 	seen := map[string]int{}
@@ -131,7 +142,7 @@ func rank(texts []string, query string, limit int) []int {
 			seen[w]++
 		}
 	}
-	keyword, near := make([]float64, len(texts)), make([]float64, len(texts))
+	keyword, near = make([]float64, len(texts)), make([]float64, len(texts))
 	for i := range texts {
 		if len(strings.Split(query, " ")) < fulltextWords {
 			for _, w := range asked {
@@ -144,13 +155,18 @@ func rank(texts []string, query string, limit int) []int {
 			near[i] = c
 		}
 	}
-	fused := make([]float64, len(texts))
-	for _, scores := range [][]float64{keyword, near} {
+	return keyword, near
+}
+
+// fuse adds the reciprocal ranks of some orders.
+func fuse(limit int, legs ...[]float64) []float64 {
+	fused := make([]float64, len(legs[0]))
+	for _, scores := range legs {
 		for place, i := range best(scores, 2*limit) {
 			fused[i] += 1 / float64(place+1)
 		}
 	}
-	return best(fused, limit)
+	return fused
 }
 
 // best gives the places of the highest scores above 0, highest first.

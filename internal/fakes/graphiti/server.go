@@ -20,6 +20,20 @@ type Options struct {
 	Head bool
 	// Store is what get_status names; neo4j by default.
 	Store string
+	// Core describes the gateway.
+	Core Core
+}
+
+// Core is the configuration of the gateway over the library.
+type Core struct {
+	// Token, where it is set, is asked for.
+	Token string
+	// EntityTypes and EdgeTypes are names of types that requests may use.
+	EntityTypes, EdgeTypes []string
+	// NoQueue and NoReranker take those away.
+	NoQueue, NoReranker bool
+	// BulkMost is the most episodes of a bulk; 500 by default.
+	BulkMost int
 }
 
 // Server is both servers and their database. It is safe for concurrent use.
@@ -31,6 +45,8 @@ type Server struct {
 	// rest is the REST service's one queue, mcp the MCP server's queues by group.
 	rest queue
 	mcp  map[string]*queue
+	// core is the gateway's journal: jobs by group, in the order of their arrival.
+	core map[string][]*coreJob
 	// sessions of the MCP server.
 	sessions map[string]bool
 	// limit is the module-global search recipe's: the last max_facts that anybody asked for. Ingestion looks for candidates with it.
@@ -66,7 +82,10 @@ func New(o Options) *Server {
 	if o.Store == "" {
 		o.Store = "neo4j"
 	}
-	return &Server{options: o, mcp: map[string]*queue{}, sessions: map[string]bool{}, limit: 10}
+	if o.Core.BulkMost == 0 {
+		o.Core.BulkMost = 500
+	}
+	return &Server{options: o, mcp: map[string]*queue{}, core: map[string][]*coreJob{}, sessions: map[string]bool{}, limit: 10}
 }
 
 // FailExtraction lets the language model fail for the next n jobs, lastingly: on REST the first one ends the worker, on MCP each is dropped.
@@ -81,7 +100,7 @@ func (s *Server) DatabaseDown(down bool) { s.set(func() { s.down = down }) }
 // ProviderDown takes the embedding provider away: searches fail.
 func (s *Server) ProviderDown(down bool) { s.set(func() { s.provider = down }) }
 
-// Restart restarts both servers: queues and sessions are gone, the graph is not.
+// Restart restarts the servers: queues and sessions are gone, the graph is not, nor is the gateway's journal.
 func (s *Server) Restart() {
 	s.set(func() { s.rest, s.mcp, s.sessions = queue{}, map[string]*queue{}, map[string]bool{} })
 }
@@ -101,6 +120,9 @@ func (s *Server) Queued() int {
 	for _, q := range s.mcp {
 		n += len(q.jobs)
 	}
+	for group := range s.core {
+		n += s.coreCounts(group)["queued"]
+	}
 	return n
 }
 
@@ -115,8 +137,10 @@ func (s *Server) Groups() map[string]int {
 	for _, e := range s.graph.entities {
 		n[e.group]++
 	}
-	for _, e := range s.graph.sagas {
-		n[e.group]++
+	for _, list := range [][]*entity{s.graph.sagas, s.graph.communities} {
+		for _, e := range list {
+			n[e.group]++
+		}
 	}
 	return n
 }
@@ -164,6 +188,7 @@ func (s *Server) work() {
 			s.process(j) // a job that fails is dropped
 		}
 	}
+	s.workJobs(now)
 }
 
 // take puts a job into a queue. It is due after those before it.

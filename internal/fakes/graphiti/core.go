@@ -1,0 +1,852 @@
+package graphiti
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Gateway is memhost-gateway-graphiti: graphiti-core itself over HTTP, by its API.md.
+func (s *Server) Gateway() http.Handler {
+	mux := http.NewServeMux()
+	g := "/v1/groups/{group}"
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, object{"status": "ok"}) })
+	for pattern, handle := range map[string]func(*call){
+		"GET /v1/ready": (*call).ready, "GET /v1/info": (*call).info,
+		"POST " + g + "/episodes": (*call).add, "POST " + g + "/episodes/bulk": (*call).bulk, "POST " + g + "/triplets": (*call).triplet,
+		"GET " + g + "/jobs": (*call).jobs, "GET " + g + "/jobs/{job}": (*call).job, "DELETE " + g + "/jobs/{job}": (*call).forget,
+		"POST " + g + "/search_":           (*call).search,
+		"GET " + g + "/episodes/{uuid}":    func(c *call) { c.one("episode") },
+		"GET " + g + "/nodes/{uuid}":       func(c *call) { c.one("node") },
+		"GET " + g + "/edges/{uuid}":       func(c *call) { c.one("edge") },
+		"POST " + g + "/episodes/lookup":   func(c *call) { c.lookup("episodes") },
+		"POST " + g + "/nodes/lookup":      func(c *call) { c.lookup("nodes") },
+		"POST " + g + "/edges/lookup":      func(c *call) { c.lookup("edges") },
+		"GET " + g + "/episodes":           func(c *call) { c.page("episodes") },
+		"GET " + g + "/nodes":              func(c *call) { c.page("nodes") },
+		"GET " + g + "/edges":              func(c *call) { c.page("edges") },
+		"POST " + g + "/episodes/retrieve": (*call).last, "POST " + g + "/episodes/contents": (*call).contents,
+		"DELETE " + g + "/episodes/{uuid}": (*call).dropEpisode,
+		"DELETE " + g + "/edges/{uuid}":    func(c *call) { c.drop("edge") },
+		"DELETE " + g + "/nodes/{uuid}":    func(c *call) { c.drop("node") },
+		"DELETE " + g:                      (*call).clear, "POST " + g + "/communities": (*call).communities, "GET " + g: (*call).group_,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.admit(w, r, handle) })
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" {
+			refuse(w, 404, "no_such_route", "no such route", nil)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// call is one request to the gateway, under the server's lock.
+type call struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	group string
+	body  object
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string, details object) {
+	if details == nil {
+		details = object{}
+	}
+	answer(w, status, object{"error": object{"code": code, "message": message, "details": details}})
+}
+
+func (c *call) refuse(status int, code, message string, details object) {
+	refuse(c.w, status, code, message, details)
+}
+
+func (c *call) say(body object) { answer(c.w, 200, body) }
+
+func (c *call) absent(kind, id string) {
+	c.refuse(404, "not_found", kind+" "+id+" is not in this group", object{"kind": kind, "id": id})
+}
+
+var coreGroup = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+
+// admit checks token, group, body and database.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, handle func(*call)) {
+	c := &call{s: s, w: w, r: r, group: r.PathValue("group")}
+	if t := s.options.Core.Token; t != "" && r.Header.Get("Authorization") != "Bearer "+t {
+		c.refuse(401, "unauthorized", "no token, or another one", nil)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/groups/") && !coreGroup.MatchString(c.group) {
+		c.refuse(422, "invalid_group_id", "not a group id", object{"group_id": c.group})
+		return
+	}
+	if r.Method == http.MethodPost {
+		data, err := io.ReadAll(r.Body)
+		if err != nil || json.NewDecoder(bytes.NewReader(data)).Decode(&c.body) != nil {
+			c.refuse(422, "invalid_request", "the body is no JSON object", object{"errors": []any{}})
+			return
+		}
+		for name, v := range c.body { // null and absent are the same
+			if v == nil {
+				delete(c.body, name)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work()
+	if s.down && r.URL.Path != "/v1/info" {
+		c.refuse(503, "database_unavailable", "no connection to the database", object{"exception": "ServiceUnavailable", "stored": "nothing"})
+		return
+	}
+	handle(c)
+}
+
+// only checks that the body has no other fields than those named, and the required ones, which have a star.
+func (c *call) only(fields string) bool {
+	names := strings.Fields(fields)
+	wrong := ""
+	for name := range c.body {
+		if !slices.Contains(names, name) && !slices.Contains(names, name+"*") {
+			wrong = name
+		}
+	}
+	for _, name := range names {
+		if required, ok := strings.CutSuffix(name, "*"); ok && c.body[required] == nil {
+			wrong = required
+		}
+	}
+	if wrong != "" {
+		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": wrong, "message": "unknown or missing field"}}})
+	}
+	return wrong == ""
+}
+
+func (c *call) ready() {
+	c.say(object{"status": "ready", "database": "ok", "accepting": true, "jobs": object{}, "waiting": 0})
+}
+
+// recipes are the library's 16: what each kind is searched and ranked by.
+var recipes = func() map[string]object {
+	kinds := map[string][]string{"COMBINED": {"edge", "node", "episode", "community"}, "EDGE": {"edge"}, "NODE": {"node"}, "COMMUNITY": {"community"}}
+	rerankers := map[string]string{"RRF": "reciprocal_rank_fusion", "MMR": "mmr", "CROSS_ENCODER": "cross_encoder", "NODE_DISTANCE": "node_distance", "EPISODE_MENTIONS": "episode_mentions"}
+	all := map[string]object{}
+	for prefix, parts := range kinds {
+		for suffix, reranker := range rerankers {
+			if (prefix == "COMBINED" || prefix == "COMMUNITY") && (suffix == "NODE_DISTANCE" || suffix == "EPISODE_MENTIONS") {
+				continue
+			}
+			config := object{}
+			for _, kind := range parts {
+				part := object{"search_methods": []any{"bm25", "cosine_similarity"}, "reranker": reranker}
+				if prefix == "COMBINED" && suffix == "MMR" {
+					part["mmr_lambda"] = 1.0
+				}
+				if kind == "episode" {
+					part["search_methods"] = []any{"bm25"}
+					if suffix == "MMR" {
+						part["reranker"] = "reciprocal_rank_fusion"
+					}
+				}
+				config[kind+"_config"] = part
+			}
+			all[prefix+"_HYBRID_SEARCH_"+suffix] = config
+		}
+	}
+	return all
+}()
+
+func recipeNames() []string {
+	var names []string
+	for name := range recipes {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// WriteSeconds is how long the gateway lets a write take.
+const WriteSeconds = 900
+
+func (c *call) info() {
+	types := func(names []string) object {
+		o := object{}
+		for _, name := range names {
+			o[name] = object{"description": name, "properties": object{}}
+		}
+		return o
+	}
+	o := c.s.options.Core
+	c.say(object{"gateway": "0.1.0", "graphiti_core": "0.29.3", "database": "neo4j", "models": object{"llm": "stub", "small": "stub", "embedder": "stub", "dimensions": 1024, "reranker": nil},
+		"recipes": recipeNames(), "sources": []any{"json", "message", "text"}, "entity_types": types(o.EntityTypes), "edge_types": types(o.EdgeTypes),
+		"queue": !o.NoQueue, "reranker": !o.NoReranker, "communities": true,
+		"limits": object{"body_bytes": 16 << 20, "bulk_episodes": o.BulkMost, "results": 1000, "lookup": 1000, "page": 1000, "write_seconds": WriteSeconds}})
+}
+
+// coreJob is a job of the gateway's queue.
+type coreJob struct {
+	id, group, kind, state string
+	names                  []string
+	request                string
+	due                    time.Time
+	result, failure        object
+	run                    func() (object, object)
+}
+
+func (j *coreJob) object() object {
+	o := object{"id": j.id, "group_id": j.group, "kind": j.kind, "state": j.state, "position": nil, "names": j.names, "created_at": nil, "started_at": nil, "finished_at": nil,
+		"result": nil, "error": nil}
+	if j.result != nil {
+		o["result"] = j.result
+	}
+	if j.failure != nil {
+		o["error"] = j.failure
+	}
+	return o
+}
+
+func (s *Server) coreCounts(group string) map[string]int {
+	n := map[string]int{"queued": 0, "running": 0, "done": 0, "failed": 0, "cancelled": 0, "interrupted": 0}
+	for _, j := range s.core[group] {
+		n[j.state]++
+	}
+	return n
+}
+
+// workJobs works off the jobs that are due, each group's in order.
+func (s *Server) workJobs(now time.Time) {
+	for _, jobs := range s.core {
+		for _, j := range jobs {
+			if j.state != "queued" {
+				continue
+			}
+			if j.due.After(now) || s.down {
+				break
+			}
+			j.state = "done"
+			if j.result, j.failure = j.run(); j.failure != nil {
+				j.state = "failed"
+			}
+		}
+	}
+}
+
+// Interrupt is the gateway killed while the first job of a group ran: with stored its episode is there all the same.
+func (s *Server) Interrupt(group string, stored bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.core[group] {
+		if j.state == "queued" {
+			if stored {
+				j.run()
+			}
+			j.state, j.failure = "interrupted", object{"code": "internal", "message": "the process was killed", "details": object{"stored": "unknown"}}
+			return
+		}
+	}
+}
+
+// write does a write at once, or queues it.
+func (c *call) write(kind string, names []string, run func() (object, object)) {
+	if c.body["mode"] != "queued" {
+		result, failure := run()
+		if failure != nil {
+			status := map[string]int{"llm_failed": 502, "reference_not_found": 422}[failure["code"].(string)]
+			answer(c.w, status, object{"error": failure})
+			return
+		}
+		c.say(result)
+		return
+	}
+	if c.s.options.Core.NoQueue {
+		c.refuse(409, "queue_disabled", "the gateway has no journal", nil)
+		return
+	}
+	id, _ := c.body["job_id"].(string)
+	request, _ := json.Marshal(c.body)
+	jobs := c.s.core[c.group]
+	for i, j := range jobs {
+		switch {
+		case j.id != id:
+		case j.state == "failed" || j.state == "cancelled" || j.state == "interrupted":
+			c.s.core[c.group] = slices.Delete(jobs, i, i+1)
+		case j.request != string(request):
+			c.refuse(409, "job_exists", "the job was given to another request", object{"job_id": id})
+			return
+		default:
+			answer(c.w, 202, object{"job": j.object()})
+			return
+		}
+		if j.id == id {
+			break
+		}
+	}
+	jobs = c.s.core[c.group]
+	begin := c.s.options.Now()
+	for _, j := range jobs {
+		if j.state == "queued" && j.due.After(begin) {
+			begin = j.due
+		}
+	}
+	j := &coreJob{id: id, group: c.group, kind: kind, state: "queued", names: names, request: string(request), due: begin.Add(c.s.options.Delay), run: run}
+	c.s.core[c.group] = append(jobs, j)
+	answer(c.w, 202, object{"job": j.object()})
+}
+
+// typed checks the types that a request names.
+func (c *call) typed() bool {
+	for field, known := range map[string][]string{"entity_types": c.s.options.Core.EntityTypes, "edge_types": c.s.options.Core.EdgeTypes} {
+		list, _ := c.body[field].([]any)
+		for _, v := range list {
+			if name, _ := v.(string); !slices.Contains(known, name) {
+				kind, _, _ := strings.Cut(field, "_")
+				c.refuse(422, "unknown_type", "the configuration has no type "+name, object{"kind": kind, "name": name, "known": known})
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// coreEpisode is what a request says of one episode.
+type coreEpisode struct {
+	name, body, source, about, uuid string
+	at                              time.Time
+}
+
+func (c *call) episodeOf(in object, body string) (e coreEpisode, ok bool) {
+	e.name, _ = in["name"].(string)
+	e.body, ok = in[body].(string)
+	e.about, _ = in["source_description"].(string)
+	e.uuid, _ = in["uuid"].(string)
+	if e.source, _ = in["source"].(string); e.source == "" {
+		e.source = "message"
+	}
+	said, _ := in["reference_time"].(string)
+	var err error
+	e.at, err = time.Parse(time.RFC3339Nano, said)
+	switch {
+	case e.source == "fact_triple":
+		c.refuse(422, "unsupported", "fact_triple runs text extraction", object{"field": "source"})
+		return e, false
+	case !ok || err != nil || e.name == "" || !slices.Contains([]string{"message", "text", "json"}, e.source):
+		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": "name", "message": "wrong"}}})
+		return e, false
+	}
+	return e, true
+}
+
+const ofAll = " excluded_entity_types edge_types entity_types edge_type_map custom_extraction_instructions saga mode job_id"
+
+func (c *call) add() {
+	if !c.only("name* episode_body* reference_time* source source_description previous_episode_uuids saga_previous_episode_uuid update_communities uuid"+ofAll) || !c.typed() {
+		return
+	}
+	e, ok := c.episodeOf(c.body, "episode_body")
+	if !ok {
+		return
+	}
+	c.write("add_episode", []string{e.name}, func() (object, object) {
+		if c.s.failing > 0 {
+			c.s.failing--
+			return nil, llmFailed(object{"stored": "nothing"})
+		}
+		known, failure := c.known(e.uuid)
+		if failure != nil {
+			return nil, failure
+		}
+		added, touched, created := c.store(e, known, true)
+		return c.stored(object{"episode": c.s.episodeObject(added), "episodic_edges": []any{}}, []*episode{added}, touched, created), nil
+	})
+}
+
+func llmFailed(more object) object {
+	details := object{"exception": "openai.InternalServerError", "status": 500}
+	for k, v := range more {
+		details[k] = v
+	}
+	return object{"code": "llm_failed", "message": "Error code: 500 - stub failure", "details": details}
+}
+
+// known is an episode of the group that a request names.
+func (c *call) known(uuid string) (*episode, object) {
+	if uuid == "" {
+		return nil, nil
+	}
+	if e := c.s.graph.episode(uuid); e != nil && e.group == c.group {
+		return e, nil
+	}
+	return nil, object{"code": "reference_not_found", "message": "no such episode", "details": object{"field": "uuid", "uuids": []any{uuid}}}
+}
+
+// store makes an episode with its facts; of a bulk, a contradiction is looked for outside the batch alone, and the episode names no facts.
+func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*fact, []*fact) {
+	s := c.s
+	if known == nil {
+		known = &episode{uuid: s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about, content: e.body, createdAt: s.options.Now(), validAt: e.at}
+		s.graph.episodes = append(s.graph.episodes, known)
+	}
+	before := len(s.graph.facts)
+	known.facts = nil
+	s.limit = 10 // a gateway's searches leave nothing behind
+	for _, x := range extract(known.content, known.source, known.validAt) {
+		s.addFact(known, c.group, x)
+	}
+	var touched []*fact
+	for _, uuid := range known.facts {
+		touched = append(touched, s.graph.fact(uuid))
+	}
+	closed := func(f *fact) bool { return !slices.Contains(f.episodes, known.uuid) }
+	sort.SliceStable(touched, func(a, b int) bool { return !closed(touched[a]) && closed(touched[b]) }) // what it says first, then what it closed
+	known.facts = nil
+	for _, f := range touched {
+		known.facts = append(known.facts, f.uuid)
+	}
+	if types, _ := c.body["entity_types"].([]any); len(types) > 0 {
+		label, _ := types[0].(string)
+		for _, f := range touched {
+			if n := s.graph.entity(f.source); n != nil {
+				n.label = label
+			}
+		}
+	}
+	if saga, _ := c.body["saga"].(string); saga != "" && !slices.ContainsFunc(s.graph.sagas, func(n *entity) bool { return n.group == c.group && n.name == saga }) {
+		s.graph.sagas = append(s.graph.sagas, &entity{uuid: s.uuid(), group: c.group, name: saga})
+	}
+	if !linked {
+		known.facts = nil
+	}
+	return known, touched, s.graph.facts[before:]
+}
+
+// stored completes the answer of a write: facts that were created, said again or closed.
+func (c *call) stored(o object, episodes []*episode, touched, created []*fact) object {
+	nodes, edges := []any{}, []any{}
+	lists := map[string][]any{"created_edge_uuids": {}, "reasserted_edge_uuids": {}, "invalidated_edge_uuids": {}}
+	seen := map[string]bool{}
+	for _, f := range touched {
+		if seen[f.uuid] {
+			continue
+		}
+		seen[f.uuid] = true
+		edges = append(edges, c.s.edgeObject(f))
+		kind := "invalidated_edge_uuids"
+		switch {
+		case slices.Contains(created, f):
+			kind = "created_edge_uuids"
+		case slices.ContainsFunc(episodes, func(e *episode) bool { return slices.Contains(f.episodes, e.uuid) }):
+			kind = "reasserted_edge_uuids"
+		}
+		lists[kind] = append(lists[kind], f.uuid)
+		for _, uuid := range []string{f.source, f.target} {
+			if n := c.s.graph.entity(uuid); n != nil && !seen[uuid] && kind != "invalidated_edge_uuids" {
+				seen[uuid] = true
+				nodes = append(nodes, c.s.nodeObject(n))
+			}
+		}
+	}
+	o["group_id"], o["nodes"], o["edges"] = c.group, nodes, edges
+	for name, list := range lists {
+		o[name] = list
+	}
+	return o
+}
+
+func (c *call) bulk() {
+	if !c.only("episodes*"+ofAll) || !c.typed() {
+		return
+	}
+	list, _ := c.body["episodes"].([]any)
+	if most := c.s.options.Core.BulkMost; len(list) > most {
+		c.refuse(422, "bulk_too_large", "too many episodes", object{"limit": most, "count": len(list)})
+		return
+	}
+	var all []coreEpisode
+	var names []string
+	for _, v := range list {
+		in, _ := v.(object)
+		e, ok := c.episodeOf(in, "content")
+		if !ok {
+			return
+		}
+		all, names = append(all, e), append(names, e.name)
+	}
+	c.write("add_episode_bulk", names, func() (object, object) {
+		var episodes []*episode
+		bare := []any{}
+		for i, e := range all {
+			known, failure := c.known(e.uuid)
+			if failure != nil {
+				return nil, failure
+			}
+			if known == nil {
+				known = &episode{uuid: c.s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about, content: e.body, createdAt: c.s.options.Now(), validAt: e.at}
+				c.s.graph.episodes = append(c.s.graph.episodes, known)
+			}
+			episodes = append(episodes, known)
+			bare = append(bare, object{"index": i, "name": known.name, "uuid": known.uuid})
+		}
+		if c.s.failing > 0 {
+			c.s.failing--
+			return nil, llmFailed(object{"stored": "episodes_without_facts", "episodes": bare})
+		}
+		var touched, created []*fact
+		before := len(c.s.graph.facts)
+		said := []any{}
+		for i, e := range all {
+			some, fresh := c.storeInBatch(e, episodes[i], before)
+			touched, created = append(touched, some...), append(created, fresh...)
+			said = append(said, c.s.episodeObject(episodes[i]))
+		}
+		return c.stored(object{"episodes": said, "episodic_edges": []any{}}, episodes, touched, created), nil
+	})
+}
+
+// storeInBatch is store for an episode of a bulk: facts of the batch, those from before on, neither merge nor close each other.
+func (c *call) storeInBatch(e coreEpisode, known *episode, before int) (touched, created []*fact) {
+	batch := slices.Clone(c.s.graph.facts[before:])
+	c.s.graph.facts = c.s.graph.facts[:before:before]
+	_, touched, created = c.store(e, known, false)
+	created = slices.Clone(created)
+	for _, old := range batch { // a fact that is said twice names both episodes, twice
+		for _, f := range created {
+			if f.text == old.text {
+				f.episodes = append(slices.Clone(old.episodes), f.episodes...)
+				old.episodes = f.episodes
+			}
+		}
+	}
+	c.s.graph.facts = append(append(c.s.graph.facts[:before:before], batch...), created...)
+	return touched, created
+}
+
+func (c *call) triplet() {
+	if !c.only("source_node* edge* target_node* mode job_id") {
+		return
+	}
+	source, _ := c.body["source_node"].(object)
+	edge, _ := c.body["edge"].(object)
+	target, _ := c.body["target_node"].(object)
+	text := func(o object, name string) string { t, _ := o[name].(string); return t }
+	at, _ := time.Parse(time.RFC3339Nano, text(edge, "valid_at"))
+	if at.IsZero() {
+		at = c.s.options.Now()
+	}
+	c.write("add_triplet", nil, func() (object, object) {
+		before := len(c.s.graph.facts)
+		e := &episode{uuid: c.s.uuid(), validAt: at}
+		f := c.s.addFact(e, c.group, extracted{subject: text(source, "name"), object: text(target, "name"), relation: text(edge, "name"), text: text(edge, "fact"), validAt: at, changes: true})
+		f.episodes = []string{}
+		touched := []*fact{f}
+		for _, uuid := range e.facts {
+			if uuid != f.uuid {
+				touched = append(touched, c.s.graph.fact(uuid))
+			}
+		}
+		return c.stored(object{}, nil, touched, c.s.graph.facts[before:]), nil
+	})
+}
+
+func (c *call) jobs() {
+	most, err := strconv.Atoi(c.r.URL.Query().Get("limit"))
+	if err != nil {
+		most = 100
+	}
+	list := []any{}
+	state := c.r.URL.Query().Get("state")
+	for _, j := range c.s.core[c.group] {
+		if (state == "" || j.state == state) && len(list) < most {
+			o := j.object()
+			delete(o, "result")
+			list = append(list, o)
+		}
+	}
+	c.say(object{"jobs": list, "counts": c.s.coreCounts(c.group)})
+}
+
+func (c *call) found() (int, *coreJob) {
+	for i, j := range c.s.core[c.group] {
+		if j.id == c.r.PathValue("job") {
+			return i, j
+		}
+	}
+	c.absent("job", c.r.PathValue("job"))
+	return 0, nil
+}
+
+func (c *call) job() {
+	if _, j := c.found(); j != nil {
+		c.say(object{"job": j.object()})
+	}
+}
+
+func (c *call) forget() {
+	if i, j := c.found(); j != nil {
+		c.s.core[c.group] = slices.Delete(c.s.core[c.group], i, i+1)
+		c.say(object{"job": j.object()})
+	}
+}
+
+// times as the gateway writes them.
+func coreTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.999999Z")
+}
+
+func (s *Server) episodeObject(e *episode) object {
+	return object{"uuid": e.uuid, "name": e.name, "group_id": e.group, "labels": []any{}, "created_at": coreTime(e.createdAt), "source": e.source, "source_description": e.about,
+		"content": e.content, "valid_at": coreTime(e.validAt), "entity_edges": texts(e.facts), "episode_metadata": nil}
+}
+
+func (s *Server) nodeObject(n *entity) object {
+	labels := []string{"Entity"}
+	if n.label != "" {
+		labels = append(labels, n.label)
+	}
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": labels, "created_at": coreTime(n.createdAt), "summary": n.summary, "attributes": object{}}
+}
+
+func (s *Server) edgeObject(f *fact) object {
+	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target, "created_at": coreTime(f.createdAt), "name": f.relation, "fact": f.text,
+		"episodes": texts(f.episodes), "expired_at": coreTime(f.expiredAt), "valid_at": coreTime(f.validAt), "invalid_at": coreTime(f.invalidAt), "reference_time": coreTime(f.referenceTime),
+		"attributes": object{}}
+}
+
+func (s *Server) communityObject(n *entity) object {
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []string{"Community"}, "created_at": coreTime(n.createdAt), "summary": n.summary}
+}
+
+// all are the group's objects of a kind, by uuid.
+func (c *call) all(kind string) []object {
+	list := []object{}
+	switch kind {
+	case "episode", "episodes":
+		for _, e := range c.s.graph.episodes {
+			if e.group == c.group {
+				list = append(list, c.s.episodeObject(e))
+			}
+		}
+	case "node", "nodes":
+		for _, n := range c.s.graph.entities {
+			if n.group == c.group {
+				list = append(list, c.s.nodeObject(n))
+			}
+		}
+	default:
+		for _, f := range c.s.graph.facts {
+			if f.group == c.group {
+				list = append(list, c.s.edgeObject(f))
+			}
+		}
+	}
+	return list
+}
+
+func (c *call) one(kind string) {
+	uuid := c.r.PathValue("uuid")
+	for _, o := range c.all(kind) {
+		if o["uuid"] == uuid {
+			c.say(object{kind: o})
+			return
+		}
+	}
+	c.absent(kind, uuid)
+}
+
+func (c *call) lookup(kind string) {
+	by, wanted := "uuids", c.body["uuids"]
+	field := "uuid"
+	if names, ok := c.body["names"]; ok && kind == "episodes" {
+		by, field, wanted = "names", "name", names
+	}
+	list, ok := wanted.([]any)
+	if !ok || len(list) > 1000 || len(c.body) != 1 {
+		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": by, "message": "wrong"}}})
+		return
+	}
+	found, missing := []any{}, []any{}
+	all := c.all(kind)
+	for _, want := range list {
+		n := len(found)
+		for _, o := range all {
+			if o[field] == want {
+				found = append(found, o)
+			}
+		}
+		if len(found) == n {
+			missing = append(missing, want)
+		}
+	}
+	c.say(object{kind: found, "missing": missing})
+}
+
+func (c *call) page(kind string) {
+	most, err := strconv.Atoi(c.r.URL.Query().Get("limit"))
+	if err != nil {
+		most = 100
+	}
+	cursor := c.r.URL.Query().Get("cursor")
+	all := c.all(kind)
+	sort.Slice(all, func(i, j int) bool { return all[i]["uuid"].(string) > all[j]["uuid"].(string) })
+	list := []any{}
+	var next any
+	for _, o := range all {
+		if cursor != "" && o["uuid"].(string) >= cursor {
+			continue
+		}
+		if len(list) == most {
+			next = list[most-1].(object)["uuid"]
+			break
+		}
+		list = append(list, o)
+	}
+	c.say(object{kind: list, "next_cursor": next})
+}
+
+func (c *call) last() {
+	if !c.only("reference_time* last_n source saga") {
+		return
+	}
+	said, _ := c.body["reference_time"].(string)
+	at, err := time.Parse(time.RFC3339Nano, said)
+	if err != nil {
+		c.refuse(422, "invalid_request", "reference_time is no time", nil)
+		return
+	}
+	var list []*episode
+	for _, e := range c.s.graph.episodes {
+		if e.group == c.group && !e.validAt.After(at) && (c.body["source"] == nil || c.body["source"] == e.source) {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *episode) int { return a.validAt.Compare(b.validAt) })
+	n := 10
+	if f, ok := c.body["last_n"].(float64); ok {
+		n = int(f)
+	}
+	out := []any{}
+	for _, e := range list[len(list)-min(n, len(list)):] {
+		out = append(out, c.s.episodeObject(e))
+	}
+	c.say(object{"episodes": out})
+}
+
+func (c *call) contents() {
+	list, _ := c.body["episode_uuids"].([]any)
+	nodes, edges := []any{}, []any{}
+	for _, v := range list {
+		uuid, _ := v.(string)
+		e := c.s.graph.episode(uuid)
+		if e == nil || e.group != c.group {
+			c.refuse(422, "reference_not_found", "no such episode", object{"field": "episode_uuids", "uuids": []any{uuid}})
+			return
+		}
+		for _, f := range c.s.graph.facts {
+			if slices.Contains(e.facts, f.uuid) {
+				edges = append(edges, c.s.edgeObject(f))
+			}
+			if slices.Contains(f.episodes, uuid) {
+				nodes = append(nodes, c.s.nodeObject(c.s.graph.entity(f.source)))
+			}
+		}
+	}
+	c.say(object{"nodes": nodes, "edges": edges})
+}
+
+func (c *call) counts() map[string]int {
+	n := map[string]int{"episodes": len(c.all("episodes")), "nodes": len(c.all("nodes")), "edges": len(c.all("edges")), "communities": 0, "sagas": 0}
+	for kind, list := range map[string][]*entity{"communities": c.s.graph.communities, "sagas": c.s.graph.sagas} {
+		for _, e := range list {
+			if e.group == c.group {
+				n[kind]++
+			}
+		}
+	}
+	return n
+}
+
+func (c *call) group_() {
+	c.say(object{"group_id": c.group, "counts": c.counts(), "jobs": c.s.coreCounts(c.group)})
+}
+
+func (c *call) removed(before map[string]int) object {
+	after, gone := c.counts(), object{}
+	for kind := range before {
+		gone[kind] = before[kind] - after[kind]
+	}
+	return gone
+}
+
+// dropEpisode is remove_episode: with the facts that it asserted first, and the nodes that nothing else mentions.
+func (c *call) dropEpisode() {
+	uuid := c.r.PathValue("uuid")
+	e := c.s.graph.episode(uuid)
+	if e == nil || e.group != c.group {
+		c.absent("episode", uuid)
+		return
+	}
+	before := c.counts()
+	g := &c.s.graph
+	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool {
+		return slices.Contains(e.facts, f.uuid) && len(f.episodes) > 0 && f.episodes[0] == uuid
+	})
+	g.dropEpisode(uuid)
+	g.entities = slices.DeleteFunc(g.entities, func(n *entity) bool {
+		return n.group == c.group && !slices.ContainsFunc(g.facts, func(f *fact) bool { return f.source == n.uuid || f.target == n.uuid })
+	})
+	c.say(object{"group_id": c.group, "episode_uuid": uuid, "removed": c.removed(before)})
+}
+
+func (c *call) drop(kind string) {
+	uuid := c.r.PathValue("uuid")
+	if !slices.ContainsFunc(c.all(kind), func(o object) bool { return o["uuid"] == uuid }) {
+		c.absent(kind, uuid)
+		return
+	}
+	before := c.counts()
+	g := &c.s.graph
+	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool { return f.uuid == uuid || f.source == uuid || f.target == uuid })
+	g.entities = slices.DeleteFunc(g.entities, func(n *entity) bool { return n.uuid == uuid })
+	c.say(object{"group_id": c.group, kind + "_uuid": uuid, "removed": c.removed(before)})
+}
+
+func (c *call) clear() {
+	before := c.counts()
+	cancelled := 0
+	for _, j := range c.s.core[c.group] {
+		if j.state == "queued" {
+			j.state = "cancelled"
+			cancelled++
+		}
+	}
+	c.s.graph.clear(c.group)
+	mine := func(n *entity) bool { return n.group == c.group }
+	c.s.graph.sagas = slices.DeleteFunc(c.s.graph.sagas, mine)
+	c.s.graph.communities = slices.DeleteFunc(c.s.graph.communities, mine)
+	c.say(object{"group_id": c.group, "removed": c.removed(before), "cancelled_jobs": cancelled})
+}
+
+func (c *call) communities() {
+	if !c.only("timeout_seconds") {
+		return
+	}
+	c.s.graph.communities = slices.DeleteFunc(c.s.graph.communities, func(n *entity) bool { return n.group == c.group })
+	n := &entity{uuid: c.s.uuid(), group: c.group, name: "all of it", createdAt: c.s.options.Now()}
+	for _, e := range c.s.graph.entities {
+		if e.group == c.group {
+			n.summary += e.name + " "
+		}
+	}
+	c.s.graph.communities = append(c.s.graph.communities, n)
+	c.say(object{"group_id": c.group, "communities": []any{c.s.communityObject(n)}, "community_edges": []any{}})
+}

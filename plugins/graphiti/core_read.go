@@ -1,0 +1,602 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/memhost/memhost/abi/jsontext"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// methodCore names the signal of readiness on core.
+const methodCore = "the gateway's jobs, and episodes by name"
+
+// coreReady judges turns by the jobs that carry them, and by what stands in the graph. Jobs first: one that ends between the two looks is found by the second.
+//
+// Queued or running: pending. Failed: failed, with the gateway's words; of a bulk also when its bare episodes are there. Neither a job nor an episode: lost.
+func (s *settings) coreReady(c *sdk.Call, gid string, queued []marker, answer *abi.BackendReadiness) error {
+	jobs, more, err := s.coreJobs(c, gid)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(queued))
+	for i := range queued {
+		names[i] = queued[i].name
+	}
+	found, err := s.coreNamed(c, gid, names)
+	if err != nil {
+		return err
+	}
+	ids := &answer.EventIDs
+	oldest, copies, firstFailure := int64(0), 0, ""
+	for i := range queued {
+		m := &queued[i]
+		j := jobs[m.job]
+		there := found[m.name].copies > 0
+		if found[m.name].copies > 1 {
+			copies++
+		}
+		whole := there && (len(m.job) < len(jobBulk) || m.job[:len(jobBulk)] != jobBulk) // a single episode is written as a whole, or not at all
+		switch {
+		case whole, there && j == nil:
+		case j == nil && more, j != nil && (j.state == jobWaits || j.state == jobRuns):
+			ids.Pending = append(ids.Pending, m.name)
+			if oldest == 0 || m.sentMS < oldest {
+				oldest = m.sentMS
+			}
+		case j != nil && (j.state == jobFailed || j.state == jobInterrupted):
+			ids.Failed = append(ids.Failed, m.name)
+			if firstFailure == "" {
+				firstFailure = j.failure.code + ": " + j.failure.message
+			}
+		case m.job == "":
+			ids.Unknown = append(ids.Unknown, m.name)
+		default:
+			ids.Lost = append(ids.Lost, m.name)
+		}
+	}
+	if copies > 0 {
+		answer.Warnings = append(answer.Warnings, "stored_twice: "+strconv.Itoa(copies)+" events have more than one episode")
+	}
+	if len(ids.Unknown) > 0 {
+		answer.Status = abi.ReadinessUnknown
+		answer.Warnings = append(answer.Warnings, "marker_unread: "+strconv.Itoa(len(ids.Unknown))+" events were queued on another surface, whose queue the gateway does not know")
+	}
+	if len(ids.Pending) > 0 {
+		answer.Status, answer.OldestPendingAt = abi.ReadinessPending, stampMS(oldest)
+	}
+	if len(ids.Failed) > 0 {
+		answer.Status = abi.ReadinessFailed
+		answer.Warnings = append(answer.Warnings, "job_failed: "+strconv.Itoa(len(ids.Failed))+" events failed; the first: "+firstFailure+". Record them again")
+	}
+	if len(ids.Lost) > 0 {
+		answer.Status = abi.ReadinessFailed
+		answer.Warnings = append(answer.Warnings, "event_lost: "+strconv.Itoa(len(ids.Lost))+" events are neither in the gateway's queue nor in the graph. Record them again")
+	}
+	return nil
+}
+
+// coreJobs lists the jobs of a group that are not done; more tells that the gateway has more that wait than it lists.
+func (s *settings) coreJobs(c *sdk.Call, gid string) (jobs map[string]*job, more bool, err error) {
+	const route = "core_jobs"
+	jobs = map[string]*job{}
+	var counts [4]int64
+	for i, state := range [...]string{jobWaits, jobRuns, jobFailed, jobInterrupted} {
+		if i > 0 && counts[i] == 0 {
+			continue
+		}
+		body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""),
+			Query: []abi.QueryParam{{Key: "state", Value: state}, {Key: "limit", Value: strconv.Itoa(lookupAtOnce)}}}, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		seen, listed := false, int64(0)
+		err = walk(route, body, func(d *jsontext.Decoder, key string) error {
+			switch key {
+			case "jobs":
+				seen = true
+				return d.Arr(func(d *jsontext.Decoder) error {
+					j := new(job)
+					err := d.Obj(j.decode)
+					jobs[j.id] = j
+					listed++
+					return err
+				})
+			case "counts":
+				return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+					for k, name := range [...]string{jobWaits, jobRuns, jobFailed, jobInterrupted} {
+						if name == key {
+							counts[k], err = d.Int64()
+							return err
+						}
+					}
+					return d.Skip()
+				})
+			}
+			return d.Skip()
+		})
+		if err == nil && !seen {
+			err = unusable(route, "one without jobs", body)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || i < 2 && counts[i] > listed
+	}
+	return jobs, more, nil
+}
+
+// coreFindEvent looks whether an event has arrived: by its job, which has the same id however often it is sent, and by its episode.
+//
+// Without a job absence counts when a later event of the scope is there, since the gateway works a group's writes off in their order, or when a write that was sent then
+// cannot be under way any more. Of a bulk an episode alone proves nothing: one without entities is taken for bare, and finished.
+func (s *settings) coreFindEvent(c *sdk.Call, gid string, want, last marker) (*abi.FindEventAnswer, error) {
+	if want.job == "" {
+		want.job = jobOf(jobSingle, []turn{{name: want.name}}, nil)
+	}
+	var state string
+	if s.library.queued {
+		const route = "core_job"
+		body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "job", want.job)}, nil)
+		switch {
+		case err == nil:
+			j, err := readJob(route, body)
+			if err != nil {
+				return nil, err
+			}
+			state = j.state
+		case abi.CodeOf(err) != abi.CodeNotFound:
+			return nil, err
+		}
+		if state == jobWaits || state == jobRuns {
+			want.seq = max(want.seq, last.seq, 1)
+			return &abi.FindEventAnswer{Found: "present", Markers: []string{want.String()}}, nil
+		}
+	}
+	ask := []string{want.name}
+	if last.name != "" && last.name != want.name {
+		ask = append(ask, last.name)
+	}
+	found, err := s.coreNamed(c, gid, ask)
+	if err != nil {
+		return nil, err
+	}
+	if n := found[want.name]; n.copies > 0 {
+		if s.library.bulk && n.facts == 0 {
+			empty, err := s.bareEpisodes(c, gid, n.uuids)
+			if err != nil || empty {
+				return &abi.FindEventAnswer{Found: "partial", NativeIDs: n.uuids, Missing: []string{"entities and facts"}}, err
+			}
+		}
+		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
+	}
+	if s.library.queued { // what is neither a job nor an episode has not arrived; should it still, it is the same job
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	if last.name != want.name && found[last.name].copies > 0 && (last.sentMS > want.sentMS || want.seq > 0 && last.seq > want.seq) {
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	i, err := s.coreInfo(c)
+	if err != nil {
+		return nil, err
+	}
+	left := max(s.stallMS, i.writeMS) - (millis(c.Now) - want.sentMS)
+	if left < 0 {
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	return &abi.FindEventAnswer{Found: "unknown", RetryAfterMS: sdk.Ptr(min(left+1, 2000))}, nil
+}
+
+// bareEpisodes tells whether episodes have no entities.
+func (s *settings) bareEpisodes(c *sdk.Call, gid string, uuids []string) (bool, error) {
+	nodes, _, err := s.coreLookup(c, "core_contents", "nodes", gid, "episode_uuids", uuids)
+	return len(nodes) == 0, err
+}
+
+// coreInventory counts and hashes all that a group has, page by page: every id with what changes of it, a fact that is closed, an entity's summary. Communities and sagas are
+// counted; the gateway does not list them.
+func (s *settings) coreInventory(c *sdk.Call, gid string, answer *abi.Inventory) error {
+	for _, kind := range [...]struct {
+		route, key, name string
+		page             int
+	}{{"core_list_episodes", "episodes", "episode", 100}, {"core_list_nodes", "nodes", "entity", 500}, {"core_list_edges", "edges", "fact", 500}} {
+		k := abi.InventoryKind{Kind: kind.name}
+		var digest sdk.Digest
+		for cursor, more := "", true; more; {
+			request := abi.HTTPRequest{Route: kind.route, Params: inPath(gid, "", ""), Query: []abi.QueryParam{{Key: "limit", Value: strconv.Itoa(kind.page)}}}
+			if cursor != "" {
+				request.Query = append(request.Query, abi.QueryParam{Key: "cursor", Value: cursor})
+			}
+			body, err := s.gateway(c, request, nil)
+			if err != nil {
+				return err
+			}
+			page, err := itemsIn(kind.route, kind.key, body)
+			if err == nil {
+				err = ours(kind.route, gid, page)
+			}
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				x := &page[i]
+				k.Count++
+				digest.Add(x.uuid + "\n" + x.name + "\n" + x.text + "\n" + x.invalidAt.text + " " + x.expiredAt.text + "\n")
+				for _, uuid := range x.episodes {
+					digest.Add(uuid + "\n")
+				}
+				for _, uuid := range x.facts {
+					digest.Add(uuid + "\n")
+				}
+			}
+			before := cursor
+			if cursor, err = nextCursor(kind.route, body); err != nil {
+				return err
+			}
+			if more = cursor != ""; more && cursor == before {
+				return unusable(kind.route, "a page that comes again and again", body)
+			}
+		}
+		k.Digest = digest.Hex()
+		answer.Kinds = append(answer.Kinds, k)
+	}
+	g, err := s.coreGroup(c, gid)
+	if err != nil {
+		return err
+	}
+	answer.Complete, answer.Quiescent = true, g.busy == 0
+	answer.Trace.NativeOperation = "lists of the group"
+	for i := 3; i < len(groupKinds); i++ {
+		answer.Kinds = append(answer.Kinds, abi.InventoryKind{Kind: groupKinds[i][1], Count: g.counts[i]})
+	}
+	return nil
+}
+
+func nextCursor(route string, body []byte) (next string, err error) {
+	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+		if key != "next_cursor" {
+			return d.Skip()
+		}
+		next, err = text(d)
+		return err
+	})
+	return next, err
+}
+
+// core tells where memory came from by the gateway's look-ups.
+func (p *origins) core(r *abi.ProvenanceRequest) error {
+	switch {
+	case r.NativeID != "":
+		return p.coreByID(r.NativeID)
+	case r.EventID != "":
+		found, err := p.settings.coreNamed(p.call, p.gid, []string{r.EventID})
+		if err != nil {
+			return err
+		}
+		if found[r.EventID].copies == 0 {
+			return p.noEvent()
+		}
+		for _, uuid := range found[r.EventID].uuids {
+			if err := p.coreEpisode(uuid); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return abi.NewError(abi.CodeUnsupported, "provenance of a range of time needs a look into the graph, which the core surface does not give").WithReason("no_bolt").
+		WithHint("configure bolt, bolt_user and bolt_password")
+}
+
+// one asks for an object by its id; nil when the group has none of that kind.
+func (p *origins) one(route, kind, uuid string) (*item, []byte, error) {
+	body, err := p.settings.gateway(p.call, abi.HTTPRequest{Route: route, Params: inPath(p.gid, "uuid", uuid)}, nil)
+	if abi.CodeOf(err) == abi.CodeNotFound {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	x := new(item)
+	var native []byte
+	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+		if key != kind {
+			return d.Skip()
+		}
+		if native, err = d.RawAppend(nil); err != nil {
+			return err
+		}
+		return jsontext.DecodeBytes(native).Obj(x.decode)
+	})
+	switch {
+	case err == nil && native == nil:
+		err = unusable(route, "one without "+kind, body)
+	case err == nil && x.group != p.gid:
+		err = foreign(route, x.group)
+	}
+	return x, native, err
+}
+
+func (p *origins) coreByID(uuid string) error {
+	fact, native, err := p.one("core_edge", "edge", uuid)
+	if err != nil {
+		return err
+	}
+	if fact != nil {
+		p.items = append(p.items, abi.ProvenanceItem{Evidence: fact.factEvidence(), Native: native})
+		if fact.superseded() {
+			p.warnings = append(p.warnings, "closer_unknown: the gateway does not tell which episode closed the fact; with bolt it is found")
+		}
+		return p.coreSources(fact.episodes)
+	}
+	episode, _, err := p.one("core_episode", "episode", uuid)
+	if err != nil {
+		return err
+	}
+	if episode != nil {
+		return p.coreEpisode(uuid)
+	}
+	entity, native, err := p.one("core_node", "node", uuid)
+	if err != nil {
+		return err
+	}
+	if entity == nil {
+		return abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode nor an entity with this id")
+	}
+	p.items = append(p.items, abi.ProvenanceItem{Evidence: entity.evidence("entity"), Native: native})
+	return nil
+}
+
+// coreSources adds the episodes that asserted a fact. Those that are gone are missing from the answer.
+func (p *origins) coreSources(uuids []string) error {
+	if len(uuids) == 0 {
+		return nil
+	}
+	_, body, err := p.settings.coreEpisodes(p.call, p.gid, "uuids", uuids[:min(len(uuids), lookupAtOnce)])
+	if err != nil {
+		return err
+	}
+	return p.each("core_find_episodes", "episodes", body, func(x *item, d *jsontext.Decoder) (abi.Evidence, bool, error) {
+		e := x.evidence("episode")
+		e.Group, e.SourceEventIDs, e.TimeBasis = "asserted by", []string{x.name}, abi.TimeEvent
+		err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+			if key != "content" {
+				return d.Skip()
+			}
+			e.Text, err = text(d)
+			return err
+		})
+		return e, true, err
+	})
+}
+
+// coreEpisode adds the facts that an episode asserted or closed.
+func (p *origins) coreEpisode(uuid string) error {
+	episode, _, err := p.one("core_episode", "episode", uuid)
+	if err != nil || episode == nil {
+		return err
+	}
+	if len(episode.facts) == 0 {
+		if p.settings.library.bulk {
+			p.warnings = append(p.warnings, "episode_unlinked: an episode of a bulk names no facts")
+		}
+		return nil
+	}
+	_, body, err := p.settings.coreLookup(p.call, "core_find_edges", "edges", p.gid, "uuids", episode.facts[:min(len(episode.facts), lookupAtOnce)])
+	if err != nil {
+		return err
+	}
+	return p.each("core_find_edges", "edges", body, func(x *item, _ *jsontext.Decoder) (abi.Evidence, bool, error) {
+		e := x.factEvidence()
+		e.Group = "closed"
+		if contains(x.episodes, uuid) {
+			e.Group = "asserted"
+		}
+		return e, true, nil
+	})
+}
+
+// coreMenu are the native queries that the gateway answers; a body for POST, a query string for GET.
+var coreMenu = [...]menuItem{
+	{"search", routeCoreSearch, []menuParam{{"query", kindText, ""}, {"recipe", kindText, leftOut}, {"config", kindAny, leftOut}, {"limit", kindWhole, leftOut}, {"reranker_min_score", kindAny, leftOut},
+		{"center_node_uuid", kindText, leftOut}, {"bfs_origin_node_uuids", kindTexts, leftOut}, {"search_filter", kindAny, leftOut}}},
+	{"group", "core_group", nil},
+	{"info", "core_info", nil},
+	{"jobs", "core_jobs", []menuParam{{"state", kindText, leftOut}, {"limit", kindWhole, "100"}}},
+	{"get_episodes", "core_list_episodes", []menuParam{{"limit", kindWhole, "50"}, {"cursor", kindText, leftOut}}},
+	{"get_nodes", "core_list_nodes", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
+	{"get_edges", "core_list_edges", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
+	{"retrieve_episodes", "core_last_episodes", []menuParam{{"reference_time", kindText, ""}, {"last_n", kindWhole, "10"}, {"source", kindText, leftOut}, {"saga", kindText, leftOut}}},
+	{"episode_contents", "core_contents", []menuParam{{"episode_uuids", kindTexts, ""}}},
+}
+
+// posts tells which of them have a body.
+func posts(route string) bool {
+	return route == routeCoreSearch || route == "core_last_episodes" || route == "core_contents"
+}
+
+func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+	p := new(jsontext.Encoder)
+	p.ObjStart()
+	if err := q.write(p, r.Params); err != nil {
+		return nil, err
+	}
+	p.ObjEnd()
+	request := abi.HTTPRequest{Route: q.route}
+	if q.route != "core_info" {
+		request.Params = inPath(gid, "", "")
+	}
+	var body []byte
+	if posts(q.route) {
+		body = p.Bytes()
+	} else if err := jsontext.DecodeBytes(p.Bytes()).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		var value string
+		if d.Next() == jsontext.String {
+			value, err = d.Str()
+		} else {
+			var n int64
+			n, err = d.Int64()
+			value = strconv.FormatInt(n, 10)
+		}
+		request.Query = append(request.Query, abi.QueryParam{Key: string([]byte(key)), Value: value})
+		return err
+	}); err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "params: "+err.Error())
+	}
+	answer, err := s.gateway(c, request, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range [...]string{"episodes", "nodes", "edges", "communities"} {
+		if err := oursIn(q.route, kind, gid, answer); err != nil && q.route != "core_info" {
+			return nil, err
+		}
+	}
+	return s.result(q, answer), nil
+}
+
+// oursIn fails closed when a list of an answer, where it has one, holds an item of another group.
+func oursIn(route, kind, gid string, body []byte) error {
+	var list []item
+	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+		if key != kind || d.Next() != jsontext.Array {
+			return d.Skip()
+		}
+		list, err = items(d)
+		return err
+	})
+	if err == nil {
+		err = ours(route, gid, list)
+	}
+	return err
+}
+
+// coreMutation changes the graph by hand: delete_fact, delete_episode and delete_entity {uuid}; add_triplet {source, relation, fact, target, valid_at?, invalid_at?} and
+// build_communities {timeout_seconds?} where the configuration allows them. The gateway checks whose an id is.
+func (s *settings) coreMutation(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	switch r.Name {
+	case "delete_fact":
+		return s.coreDelete(c, gid, r, "core_delete_edge")
+	case "delete_episode":
+		return s.coreDelete(c, gid, r, "core_delete_episode")
+	case "delete_entity":
+		return s.coreDelete(c, gid, r, "core_delete_node")
+	case "add_triplet":
+		if !s.library.triplets {
+			return nil, abi.NewError(abi.CodeUnsupported, "add_triplet stores facts that no event said: the configuration does not allow it").WithReason("not_configured").WithHint("triplets: true")
+		}
+		return s.coreTriplet(c, gid, r)
+	case "build_communities":
+		if !s.library.communities {
+			return nil, abi.NewError(abi.CodeUnsupported, "build_communities changes what searches find, and costs an LLM call for each entity: the configuration does not allow it").
+				WithReason("not_configured").WithHint("communities: true")
+		}
+		return s.coreCommunities(c, gid, r)
+	}
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+strconv.Quote(cutText(r.Name, 80))).
+		WithHint("delete_fact, delete_episode, delete_entity; add_triplet and build_communities where they are configured")
+}
+
+func (s *settings) coreDelete(c *sdk.Call, gid string, r *abi.NativeMutation, route string) (*abi.MutationReceipt, error) {
+	uuid, err := jsontext.DecodeBytes(r.Params["uuid"]).Str()
+	if err != nil || !isUUID(uuid) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "params.uuid: want a UUID in lower case")
+	}
+	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "uuid", uuid), TimeoutMS: within(c)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.mutated(r, []string{uuid}, route, "removed", body)
+}
+
+// mutated is the receipt of a mutation, with a part of the answer in its trace.
+func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: map[string]abi.Raw{}}
+	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+		if key != detail {
+			return d.Skip()
+		}
+		t.Details[detail], err = verbatim(d)
+		return err
+	})
+	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: t}, err
+}
+
+func (s *settings) coreTriplet(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	var said [4]string
+	for i, name := range [...]string{"source", "relation", "fact", "target"} {
+		value, err := jsontext.DecodeBytes(r.Params[name]).Str()
+		if err != nil || value == "" {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+name+": want a text")
+		}
+		said[i] = value
+	}
+	var e jsontext.Encoder
+	node := func(name, at string) {
+		e.FieldStart(at)
+		e.ObjStart()
+		e.FieldStart("name")
+		e.Str(cutText(name, 2*labelMax))
+		e.ObjEnd()
+	}
+	e.ObjStart()
+	node(said[0], "source_node")
+	e.FieldStart("edge")
+	e.ObjStart()
+	e.FieldStart("name")
+	e.Str(cutText(said[1], 2*labelMax))
+	e.FieldStart("fact")
+	e.Str(said[2])
+	dated := false
+	for _, name := range [...]string{"valid_at", "invalid_at"} {
+		if value := r.Params[name]; len(value) > 0 {
+			e.FieldStart(name)
+			e.Raw(jsontext.Raw(value))
+			dated = dated || name == "valid_at"
+		}
+	}
+	e.ObjEnd()
+	node(said[3], "target_node")
+	e.ObjEnd()
+	const route = "core_add_triplet"
+	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""), TimeoutMS: within(c)}, e.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	w, err := readWritten(route, gid, body)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.facts) == 0 {
+		return nil, unusable(route, "one without the fact", body)
+	}
+	receipt, err := s.mutated(r, []string{w.facts[0].uuid}, route, "invalidated_edge_uuids", body)
+	if err == nil && !dated {
+		receipt.Trace.Warnings = append(receipt.Trace.Warnings, "triplet_undated: the fact has no source episode, and its date is the LLM's guess")
+	}
+	return receipt, err
+}
+
+func (s *settings) coreCommunities(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	request := []byte("{}")
+	if value := r.Params["timeout_seconds"]; len(value) > 0 {
+		request = append(append([]byte(`{"timeout_seconds":`), value...), '}')
+	}
+	const route = "core_communities"
+	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""), TimeoutMS: within(c)}, request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := itemsIn(route, "communities", body)
+	if err == nil {
+		err = ours(route, gid, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(found))
+	for i := range found {
+		ids[i] = found[i].uuid
+	}
+	return s.mutated(r, ids, route, "group_id", body)
+}
