@@ -27,7 +27,7 @@ func TestMCPChildren(t *testing.T) {
 		name string
 		run  func(*testing.T, string)
 	}{
-		{"a slot goes and comes back while a client talks", testSlotComesBack},
+		{"a slot goes and comes back while a client talks", testMCPSlotComesBack},
 		{"a child takes the place of the child that had the slot", testChildTakesOver},
 		{"a call under way is answered before a signal ends the child", testChildDrains},
 		{"a client that is gone ends its child, and loses nothing", testClientGone},
@@ -82,7 +82,7 @@ func (m memhost) serve(args ...string) *exec.Cmd {
 	return cmd
 }
 
-func testSlotComesBack(t *testing.T, cache string) {
+func testMCPSlotComesBack(t *testing.T, cache string) {
 	m := newMemhost(t, cache)
 	slot := m.serve()
 	c := m.mcpClient()
