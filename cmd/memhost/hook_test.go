@@ -79,9 +79,9 @@ func (h *hookProcess) kill() {
 	require.Error(h.t, h.Wait())
 }
 
-// serve starts a slot on a free port, or on the one that is given.
-func (m memhost) serve(listen string) (slot *exec.Cmd, url string) {
-	slot = m.command("run", "--listen", listen, "--json")
+// serve starts a slot that stays, on a free port unless the flags say otherwise.
+func (m memhost) serve(flags ...string) (slot *exec.Cmd, url string) {
+	slot = m.command(append([]string{"run", "--listen", "127.0.0.1:0", "--json"}, flags...)...)
 	out, err := slot.StdoutPipe()
 	require.NoError(m.t, err)
 	require.NoError(m.t, slot.Start())
@@ -131,7 +131,7 @@ func TestHookProcess(t *testing.T) {
 }
 
 func testSlotComesBack(t *testing.T, m memhost) {
-	slot, url := m.serve("127.0.0.1:0")
+	slot, url := m.serve()
 	h := m.hook()
 	h.ends("s", 0, 1)
 	h.asks("other", "t1", "q") // it has found the slot when it answers
@@ -139,7 +139,7 @@ func testSlotComesBack(t *testing.T, m memhost) {
 	_ = slot.Wait()
 	h.ends("s", 1, 3)
 	require.Contains(t, h.asks("other", "t2", "q"), `{"action":"continue"}`, "the agent goes on")
-	slot, _ = m.serve(strings.TrimPrefix(url, "http://"))
+	slot, _ = m.serve("--listen", strings.TrimPrefix(url, "http://"))
 	h.ends("s", 4, 1)
 	h.end()
 	require.Equal(t, turnsOf("s", 0, 5), m.said())
@@ -151,7 +151,7 @@ func testSlotComesBack(t *testing.T, m memhost) {
 }
 
 func testSlotMoves(t *testing.T, m memhost) {
-	slot, _ := m.serve("127.0.0.1:0")
+	slot, _ := m.serve()
 	h := m.hook()
 	h.ends("s", 0, 1)
 	h.end()
@@ -159,7 +159,7 @@ func testSlotMoves(t *testing.T, m memhost) {
 	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 000")
 	require.NoError(t, slot.Process.Kill())
 	_ = slot.Wait()
-	m.serve("127.0.0.1:0")
+	m.serve()
 	require.Contains(t, h.asks("other", "t2", "q"), "user: s, turn 000", "no turn is without context for it")
 	h.end()
 }
@@ -168,7 +168,7 @@ func testKilledHook(t *testing.T, m memhost) {
 	h := m.hook("--server", "127.0.0.1:1", "--outbox", m.dir+"/waiting")
 	h.ends("s", 0, 5)
 	h.kill()
-	_, url := m.serve("127.0.0.1:0")
+	_, url := m.serve()
 	for i := range 3 { // each is killed somewhere in its deliveries
 		h = m.hook("--server", url, "--outbox", m.dir+"/waiting")
 		h.ends("s", 5+5*i, 5)
@@ -192,7 +192,7 @@ func testKilledHookAlone(t *testing.T, m memhost) {
 }
 
 func testTwoHooks(t *testing.T, m memhost) {
-	_, url := m.serve("127.0.0.1:0")
+	_, url := m.serve()
 	a, b := m.hook("--server", url), m.hook("--server", url)
 	for i := range 5 {
 		a.ends("agent a", 2*i, 1)

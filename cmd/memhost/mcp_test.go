@@ -70,21 +70,9 @@ func (c *mcpClient) add(text string) {
 	require.False(c.t, failed, said)
 }
 
-// serve starts a slot that stays.
-func (m memhost) serve(args ...string) *exec.Cmd {
-	cmd := m.command(append([]string{"run", "--listen", "127.0.0.1:0", "--json"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(m.t, err)
-	require.NoError(m.t, cmd.Start())
-	m.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	var serving struct{ URL string }
-	require.NoError(m.t, json.NewDecoder(out).Decode(&serving))
-	return cmd
-}
-
 func testMCPSlotComesBack(t *testing.T, cache string) {
 	m := newMemhost(t, cache)
-	slot := m.serve()
+	slot, _ := m.serve()
 	c := m.mcpClient()
 	c.add("I like tea")
 
@@ -97,7 +85,7 @@ func testMCPSlotComesBack(t *testing.T, cache string) {
 			require.Contains(t, said, "unavailable: ")
 			require.Contains(t, said, "What to do: start the slot again (memhost run --data "+m.dir)
 		}
-		slot = m.serve() // on another port; the child has not taken the folder
+		slot, _ = m.serve() // on another port; the child has not taken the folder
 		said, failed := c.search()
 		require.False(t, failed, said)
 		require.Contains(t, said, "user: I like tea")
