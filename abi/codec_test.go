@@ -73,7 +73,7 @@ func TestWhatIsNotJSONIsReportedWithItsPlace(t *testing.T) {
 		{"a bare point", `{"metadata":{"a":1.}}`, `unexpected '}' at byte 19`},
 		{"a bare point in a list", `{"metadata":{"a":[1. 5]}}`, `unexpected ' ' at byte 20`},
 		{"a bare exponent", `{"metadata":{"a":1e+}}`, `unexpected '}' at byte 20`},
-		{"a control character", "{\"run_id\":\"a\x01\"}", `unexpected '\x01' at byte 12`},
+		{"a control character", "{\"run_id\":\"a\x01\"}", `unexpected 0x01 at byte 12`},
 		{"an unknown escape", `{"run_id":"\x"}`, `unexpected 'x' at byte 12`},
 		{"a short escape", `{"run_id":"\u12"}`, `unexpected '"' at byte 15`},
 		{"two values, the second without end", `{} [1,`, `more after the end of the value at byte 3`},

@@ -71,7 +71,7 @@ func keyPath(key string) string {
 	for i := range len(key) {
 		c := key[i]
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return "[" + strconv.Quote(key) + "]"
+			return "[" + jsontext.Quote(key) + "]"
 		}
 	}
 	if key == "" {

@@ -175,10 +175,10 @@ func (d *Decoder) unexpected() error {
 		return &SyntaxError{At: len(d.text), What: endOfInput}
 	}
 	c := d.text[d.at]
-	if c >= utf8.RuneSelf {
-		return &SyntaxError{At: d.at, What: "unexpected 0x" + strconv.FormatUint(uint64(c), 16)}
+	if c < ' ' || c > '~' {
+		return &SyntaxError{At: d.at, What: "unexpected 0x" + string([]byte{digits[c>>4], digits[c&0xF]})}
 	}
-	return &SyntaxError{At: d.at, What: "unexpected " + strconv.QuoteRune(rune(c))}
+	return &SyntaxError{At: d.at, What: "unexpected '" + string(rune(c)) + "'"}
 }
 
 func (d *Decoder) consume(c byte) error {
@@ -437,14 +437,14 @@ func (d *Decoder) skipNumber() error {
 	}
 	if i < len(text) && text[i] == '0' {
 		i++
-	} else if next := digits(text, i); next > i {
+	} else if next := afterDigits(text, i); next > i {
 		i = next
 	} else {
 		d.at = i
 		return d.unexpected()
 	}
 	if i < len(text) && text[i] == '.' {
-		next := digits(text, i+1)
+		next := afterDigits(text, i+1)
 		if next == i+1 {
 			d.at = next
 			return d.unexpected()
@@ -456,7 +456,7 @@ func (d *Decoder) skipNumber() error {
 		if i < len(text) && (text[i] == '+' || text[i] == '-') {
 			i++
 		}
-		next := digits(text, i)
+		next := afterDigits(text, i)
 		if next == i {
 			d.at = i
 			return d.unexpected()
@@ -467,7 +467,7 @@ func (d *Decoder) skipNumber() error {
 	return nil
 }
 
-func digits(text []byte, i int) int {
+func afterDigits(text []byte, i int) int {
 	for i < len(text) && isDigit(text[i]) {
 		i++
 	}
@@ -699,8 +699,8 @@ func unescape(dst, inner []byte) []byte {
 	return dst
 }
 
-func codeUnit(digits []byte) (r rune) {
-	for _, c := range digits[:4] {
+func codeUnit(four []byte) (r rune) {
+	for _, c := range four[:4] {
 		r = r<<4 | hex(c)
 	}
 	return r

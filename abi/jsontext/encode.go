@@ -7,6 +7,13 @@ import (
 	"unsafe"
 )
 
+// Quote returns s as a JSON string, for messages. strconv.Quote would bring Unicode's tables of what can be printed, some 8 KB, into a guest.
+func Quote(s string) string {
+	var e Encoder
+	e.Str(s)
+	return view(e.buf)
+}
+
 // Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has its end, is the caller's business. The
 // zero value is ready.
 type Encoder struct {
@@ -136,6 +143,8 @@ func (e *Encoder) Str(v string) {
 	e.buf = append(e.buf, '"')
 }
 
+const digits = "0123456789abcdef"
+
 func appendEscape(buf []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -147,7 +156,6 @@ func appendEscape(buf []byte, c byte) []byte {
 	case '\t':
 		return append(buf, '\\', 't')
 	}
-	const digits = "0123456789abcdef"
 	return append(buf, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xF])
 }
 

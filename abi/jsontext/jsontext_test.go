@@ -121,7 +121,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{`{"a" 1}`, "unexpected '1' at byte 5"},
 		{`[1,]`, "unexpected ']' at byte 3"},
 		{`<html>`, "unexpected '<' at byte 0"},
-		{"\"a\x01\"", `unexpected '\x01' at byte 2`},
+		{"\"a\x01\"", `unexpected 0x01 at byte 2`},
 		{`1.`, "unexpected end of input at byte 2"},
 		{`tru3`, "unexpected '3' at byte 3"},
 		{`1 2`, "more after the end of the value at byte 2"},

@@ -493,7 +493,7 @@ func (s *settings) coreMutation(c *sdk.Call, gid string, r *abi.NativeMutation) 
 		}
 		return s.coreCommunities(c, gid, r)
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+strconv.Quote(cutText(r.Name, 80))).
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+jsontext.Quote(cutText(r.Name, 80))).
 		WithHint("delete_fact, delete_episode, delete_entity; add_triplet and build_communities where they are configured")
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -35,7 +33,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	case "add_triplet":
 		return s.addTriplet(c, gid, r)
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+strconv.Quote(cutText(r.Name, 80))).
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+jsontext.Quote(cutText(r.Name, 80))).
 		WithHint("delete_fact, delete_episode, and with surface mcp or core add_triplet")
 }
 

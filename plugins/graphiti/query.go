@@ -117,7 +117,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 			return s.boltQuery(c, gid, &menu[i], r)
 		}
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native query "+strconv.Quote(cutText(r.Name, 80))+" with the "+s.surface()+" surface").
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native query "+jsontext.Quote(cutText(r.Name, 80))+" with the "+s.surface()+" surface").
 		WithHint("native_query_modes of health and /v1/capabilities lists them")
 }
 
