@@ -2,6 +2,7 @@ package abi
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
