@@ -276,7 +276,7 @@ func unambiguous(text []byte) (any, error) {
 	var syntax *jsontext.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		if _, deep := jsontext.DepthError(err); deep {
+		if _, deep := jsontext.DepthError(syntax); deep {
 			return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
 		}
 		return nil, fmt.Errorf("is not JSON: %w", err)

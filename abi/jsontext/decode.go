@@ -62,9 +62,9 @@ const (
 	nestedDeep = "nested too deep"
 )
 
-// DepthError tells whether err says that a text nests deeper than the Decoder's limit, and where.
+// DepthError tells whether err, as a Decoder returned it, says that a text nests deeper than the limit, and where.
 func DepthError(err error) (at int, is bool) {
-	e, ok := err.(*SyntaxError)
+	e, ok := err.(*SyntaxError) //nolint:errorlint // errors.As brings reflection into a guest
 	if !ok || e.What != nestedDeep {
 		return 0, false
 	}
