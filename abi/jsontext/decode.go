@@ -151,6 +151,11 @@ func (d *Decoder) Validate() error {
 
 // peek goes to the next byte that is no blank and returns it, or 0 at the end.
 func (d *Decoder) peek() byte {
+	if d.at < len(d.text) {
+		if c := d.text[d.at]; c > ' ' {
+			return c
+		}
+	}
 	d.at = unblank(d.text, d.at)
 	if d.at == len(d.text) {
 		return 0
@@ -256,7 +261,16 @@ func (o *ObjIter) Next() bool {
 		return false
 	}
 	o.some = true
-	o.key, o.err = o.d.key()
+	// A name without escapes, its colon right behind it, here and not through three calls: most of what a module reads is names.
+	d := o.d
+	d.at = unblank(d.text, d.at)
+	if begin := d.at + 1; begin < len(d.text) && d.text[d.at] == '"' {
+		if end := special(d.text, begin); end+1 < len(d.text) && d.text[end] == '"' && d.text[end+1] == ':' {
+			o.key, d.at = d.text[begin:end], end+2
+			return true
+		}
+	}
+	o.key, o.err = d.key()
 	return o.err == nil
 }
 
@@ -512,8 +526,10 @@ func (d *Decoder) skip() (levels int, err error) {
 	i, key := d.at, false
 	for {
 		// A value, or a field's name.
-		if i = unblank(text, i); i == len(text) {
-			return 0, d.fail(i)
+		if i >= len(text) || text[i] <= ' ' {
+			if i = unblank(text, i); i == len(text) {
+				return 0, d.fail(i)
+			}
 		}
 		switch c := text[i]; {
 		case c == '"':
@@ -523,8 +539,10 @@ func (d *Decoder) skip() (levels int, err error) {
 				return 0, err
 			}
 			if key {
-				if i = unblank(text, i); i == len(text) || text[i] != ':' {
-					return 0, d.fail(i)
+				if i >= len(text) || text[i] != ':' {
+					if i = unblank(text, i); i == len(text) || text[i] != ':' {
+						return 0, d.fail(i)
+					}
 				}
 				i, key = i+1, false
 				continue
@@ -570,8 +588,10 @@ func (d *Decoder) skip() (levels int, err error) {
 				d.at = i
 				return deepest - outside, nil
 			}
-			if i = unblank(text, i); i == len(text) {
-				return 0, d.fail(i)
+			if i >= len(text) || text[i] <= ' ' {
+				if i = unblank(text, i); i == len(text) {
+					return 0, d.fail(i)
+				}
 			}
 			level := d.depth - 1
 			isObject := objects[level/64]>>(level%64)&1 == 1

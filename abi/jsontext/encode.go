@@ -30,59 +30,74 @@ func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
 // String returns a copy of what was written.
 func (e *Encoder) String() string { return string(e.buf) }
 
-// comma stands before a value or a name, except at the beginning of what it is in. What was written last tells: no value ends with one of these bytes.
-func (e *Encoder) comma() {
+// room makes room for n bytes. TinyGo calls a function for every append, so what is written often is put into its place instead.
+func (e *Encoder) room(n int) {
+	if len(e.buf)+n > cap(e.buf) {
+		e.buf = append(make([]byte, 0, max(2*cap(e.buf), len(e.buf)+n, 64)), e.buf...)
+	}
+}
+
+// put writes a byte for which there is room.
+func (e *Encoder) put(c byte) {
+	n := len(e.buf)
+	e.buf = e.buf[:n+1]
+	e.buf[n] = c
+}
+
+// comma stands before a value or a name, except at the beginning of what it is in. What was written last tells: no value ends with one of these bytes. It leaves
+// room for n bytes.
+func (e *Encoder) comma(n int) {
+	e.room(n + 1)
 	if e.depth == 0 {
 		return
 	}
 	switch e.buf[len(e.buf)-1] {
 	case '{', '[', ':':
 	default:
-		e.buf = append(e.buf, ',')
+		e.put(',')
 	}
 }
 
 // ObjStart begins an object.
-func (e *Encoder) ObjStart() {
-	e.comma()
-	e.depth++
-	e.buf = append(e.buf, '{')
-}
+func (e *Encoder) ObjStart() { e.start('{') }
 
 // FieldStart writes a field's name; its value follows.
 func (e *Encoder) FieldStart(name string) {
 	e.Str(name)
-	e.buf = append(e.buf, ':')
+	e.room(1)
+	e.put(':')
 }
 
 // ObjEnd ends an object.
-func (e *Encoder) ObjEnd() {
-	e.depth--
-	e.buf = append(e.buf, '}')
-}
+func (e *Encoder) ObjEnd() { e.end('}') }
 
 // ArrStart begins an array.
-func (e *Encoder) ArrStart() {
-	e.comma()
-	e.depth++
-	e.buf = append(e.buf, '[')
-}
+func (e *Encoder) ArrStart() { e.start('[') }
 
 // ArrEnd ends an array.
-func (e *Encoder) ArrEnd() {
+func (e *Encoder) ArrEnd() { e.end(']') }
+
+func (e *Encoder) start(bracket byte) {
+	e.comma(1)
+	e.depth++
+	e.put(bracket)
+}
+
+func (e *Encoder) end(bracket byte) {
 	e.depth--
-	e.buf = append(e.buf, ']')
+	e.room(1)
+	e.put(bracket)
 }
 
 // Null writes null.
 func (e *Encoder) Null() {
-	e.comma()
+	e.comma(24)
 	e.buf = append(e.buf, "null"...)
 }
 
 // Bool writes true or false.
 func (e *Encoder) Bool(v bool) {
-	e.comma()
+	e.comma(24)
 	e.buf = strconv.AppendBool(e.buf, v)
 }
 
@@ -91,7 +106,7 @@ func (e *Encoder) Int(v int) { e.Int64(int64(v)) }
 
 // Int64 writes a whole number.
 func (e *Encoder) Int64(v int64) {
-	e.comma()
+	e.comma(24)
 	e.buf = strconv.AppendInt(e.buf, v, 10)
 }
 
@@ -102,7 +117,7 @@ func (e *Encoder) Float64(v float64) {
 		e.Null()
 		return
 	}
-	e.comma()
+	e.comma(24)
 	format := byte('f')
 	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) {
 		format = 'e'
@@ -116,7 +131,7 @@ func (e *Encoder) Float64(v float64) {
 
 // Raw writes one value that is JSON already, as it is.
 func (e *Encoder) Raw(v []byte) {
-	e.comma()
+	e.comma(len(v))
 	e.buf = append(e.buf, v...)
 }
 
@@ -125,8 +140,8 @@ func (e *Encoder) ByteStr(v []byte) { e.Str(view(v)) }
 
 // Str writes a string; for bytes that are not UTF-8 it writes U+FFFD.
 func (e *Encoder) Str(v string) {
-	e.comma()
-	e.buf = append(e.buf, '"')
+	e.comma(len(v) + 3) // the quotes, and a colon
+	e.put('"')
 	text := unsafe.Slice(unsafe.StringData(v), len(v))
 	if !utf8.Valid(text) {
 		text = mended(text)
@@ -140,7 +155,8 @@ func (e *Encoder) Str(v string) {
 		e.buf = appendEscape(e.buf, text[next])
 		i = next + 1
 	}
-	e.buf = append(e.buf, '"')
+	e.room(2)
+	e.put('"')
 }
 
 const digits = "0123456789abcdef"
