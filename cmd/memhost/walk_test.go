@@ -144,7 +144,8 @@ func newShell(t *testing.T) *shell {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, "sh")
 	cmd.Dir = work
-	cmd.Env = os.Environ()
+	// Called by a make, a page's make would speak of its folders.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
