@@ -325,20 +325,6 @@ func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
 	return o.err
 }
 
-// ObjBytes is Obj with names that are good until f returns.
-func (d *Decoder) ObjBytes(f func(d *Decoder, key []byte) error) error {
-	o, err := d.ObjIter()
-	if err != nil {
-		return err
-	}
-	for o.Next() {
-		if err := f(d, o.key); err != nil {
-			return err
-		}
-	}
-	return o.err
-}
-
 // Arr reads an array; f reads each element. The first error ends it and is returned as it is.
 func (d *Decoder) Arr(f func(d *Decoder) error) error {
 	a, err := d.ArrIter()

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -41,7 +41,7 @@ func readMemory(d *jsontext.Decoder) (*memory, error) {
 		return nil, d.Null()
 	}
 	m := new(memory)
-	return m, d.ObjBytes(m.readField)
+	return m, d.Obj(m.readField)
 }
 
 // readWhole is readMemory that keeps the item as it came.
@@ -57,8 +57,8 @@ func readWhole(d *jsontext.Decoder) (*memory, error) {
 	return m, err
 }
 
-func (m *memory) readField(d *jsontext.Decoder, key []byte) (err error) {
-	switch string(key) {
+func (m *memory) readField(d *jsontext.Decoder, key string) (err error) {
+	switch key {
 	case "id":
 		m.id, err = readText(d)
 	case "memory":
@@ -94,7 +94,7 @@ func (m *memory) readField(d *jsontext.Decoder, key []byte) (err error) {
 		m.replaced = by != ""
 	case "metadata":
 		if d.Next() == jsontext.Object {
-			return d.ObjBytes(m.readLabel)
+			return d.Obj(m.readLabel)
 		}
 		err = d.Skip()
 	default:
@@ -103,13 +103,12 @@ func (m *memory) readField(d *jsontext.Decoder, key []byte) (err error) {
 	return err
 }
 
-func (m *memory) readLabel(d *jsontext.Decoder, key []byte) error {
-	if !bytes.HasPrefix(key, []byte(prefix)) || d.Next() != jsontext.String {
+func (m *memory) readLabel(d *jsontext.Decoder, key string) error {
+	if !strings.HasPrefix(key, prefix) || d.Next() != jsontext.String {
 		return d.Skip()
 	}
-	name := string(key) // before the next read
 	text, err := d.Str()
-	m.labels = append(m.labels, label{name, text})
+	m.labels = append(m.labels, label{key, text})
 	return err
 }
 

@@ -49,8 +49,8 @@ func EventIDOf(event abi.Raw) string {
 	if d.Next() != jsontext.Object {
 		return ""
 	}
-	_ = d.ObjBytes(func(d *jsontext.Decoder, key []byte) error {
-		if string(key) != "event_id" || d.Next() != jsontext.String {
+	_ = d.Obj(func(d *jsontext.Decoder, key string) error {
+		if key != "event_id" || d.Next() != jsontext.String {
 			return d.Skip()
 		}
 		var err error

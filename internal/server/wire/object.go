@@ -26,13 +26,13 @@ func readObject(d *jsontext.Decoder, m abi.Mode, members []member) error {
 	if err := want(d, jsontext.Object, "an object"); err != nil {
 		return err
 	}
-	err := d.ObjBytes(func(d *jsontext.Decoder, key []byte) error {
-		i := slices.IndexFunc(members, func(m member) bool { return m.name == string(key) })
+	err := d.Obj(func(d *jsontext.Decoder, key string) error {
+		i := slices.IndexFunc(members, func(m member) bool { return m.name == key })
 		switch {
 		case i >= 0:
 			return under(members[i].name, members[i].read(d))
 		case m == abi.Strict:
-			return unknown(string(key), members)
+			return unknown(key, members)
 		default:
 			return d.Skip()
 		}
