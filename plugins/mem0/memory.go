@@ -94,6 +94,7 @@ func (m *memory) readField(d *jsontext.Decoder, key string) (err error) {
 		m.replaced = by != ""
 	case "metadata":
 		if d.Next() == jsontext.Object {
+			m.labels = make([]label, 0, 8) // in one allocation
 			return d.Obj(m.readLabel)
 		}
 		err = d.Skip()

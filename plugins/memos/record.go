@@ -307,8 +307,10 @@ func (s *settings) lookAgain(c *sdk.Call, cube, eventID string, sent *answer, re
 	case s.async():
 		return nil
 	case found == 0:
-		return failure(abi.CodeBackend, s.addRoute(), 200, "MemOS answered 200 with "+strconv.Itoa(len(receipt.NativeIDs))+" ids and stored none of them", sent.body).
+		e := failure(abi.CodeBackend, s.addRoute(), 200, "MemOS answered 200 with "+strconv.Itoa(len(receipt.NativeIDs))+" ids and stored none of them", sent.body).
 			WithReason("not_stored").WithHint("with graph backend neo4j a turn with tools loses its whole batch in sync/fine and async: use neo4j-community, or add_mode sync/fast")
+		e.NothingStored = true // the write had come to its end before the store was asked
+		return e
 	case found < int64(len(receipt.NativeIDs)):
 		receipt.Warnings = append(receipt.Warnings, "partly_stored: MemOS listed "+strconv.Itoa(len(receipt.NativeIDs))+" memories and has "+strconv.FormatInt(found, 10))
 	}

@@ -284,6 +284,7 @@ func TestTraps(t *testing.T) {
 		failure := abi.AsError(err)
 		assert.Equal(t, abi.CodeBackend, failure.Code)
 		assert.Equal(t, "not_stored", failure.Reason)
+		assert.True(t, failure.NothingStored, "it may be sent again at once")
 		assert.Contains(t, failure.Native.Body, `"memory_id"`, "what the server said stays")
 	})
 	t.Run("trap 22: tools need the community store or sync/fast", func(t *testing.T) {
