@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/client"
 	"github.com/memhost/memhost/internal/outbox"
 	"github.com/memhost/memhost/internal/picoclaw"
@@ -62,7 +63,7 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	soft, hard, stop := a.inTwoStages(cmd.Context())
 	defer stop()
 	_ = soft // Ctrl-C reaches agent and hook together: the agent's last turn is waited for
-	line := &slotLine{app: a}
+	line := newSlotLine(cmd.Context(), a.reachForHook(), nil)
 	defer line.close()
 	o, err := a.picoclawOptions(f, line)
 	if o.Problem = err; err == nil {
@@ -74,7 +75,7 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 }
 
 func (a *app) picoclawOptions(f *picoclawFlags, line *slotLine) (o picoclaw.Options, err error) {
-	o = picoclaw.Options{Slot: line, Timeout: f.timeout, Linger: f.linger}
+	o = picoclaw.Options{Slot: hookSlot{line}, Timeout: f.timeout, Linger: f.linger}
 	for _, b := range []struct {
 		value int64
 		to    **int64
@@ -125,19 +126,61 @@ func (a *app) outboxDir(given string) (string, error) {
 	return filepath.Join(dir, plain), nil
 }
 
-var _ picoclaw.Slot = (*slotLine)(nil)
+// hookReachWithin is how long a hook's search for the slot may take, loading a module for the first time included.
+const hookReachWithin = time.Minute
+
+// reachForHook is connect, but for a slot that ran before: a hook that has found one that runs looks for no other kind. If it took the data folder while that slot is
+// started anew, it would keep the slot out of it.
+func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
+	served := false // a slot that runs was found once
+	return func(ctx context.Context) (*door, error) {
+		ctx, cancel := context.WithTimeout(ctx, hookReachWithin)
+		defer cancel()
+		if !served || a.serverNamed() != "" {
+			d, err := a.connect(ctx)
+			served = served || err == nil && d.address != ""
+			return d, err
+		}
+		c, err := a.config()
+		if err != nil {
+			return nil, err
+		}
+		d, err := a.running(ctx, c)
+		if d == nil && err == nil {
+			err = abi.NewError(abi.CodeUnavailable, "the slot that served the data folder does not run").WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
+		}
+		return d, err
+	}
+}
+
+// hookSlot is the slot behind a line, as the hook asks it.
+type hookSlot struct{ line *slotLine }
+
+var _ picoclaw.Slot = hookSlot{}
 
 // Retrieve implements picoclaw.Slot.
-func (l *slotLine) Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	return overLine(ctx, l, func(d *door) (*abi.RetrieveResult, error) { return d.Retrieve(ctx, request) })
+func (s hookSlot) Retrieve(ctx context.Context, request *abi.RetrieveRequest) (answer *abi.RetrieveResult, err error) {
+	err = s.line.use(ctx, func(ctx context.Context, c host.Contract) (err error) {
+		answer, err = c.Retrieve(ctx, request)
+		return err
+	})
+	return answer, err
 }
 
 // RecordEvent implements picoclaw.Slot.
-func (l *slotLine) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	return overLine(ctx, l, func(d *door) (*abi.WriteReceipt, error) { return d.RecordEvent(ctx, event) })
+func (s hookSlot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (receipt *abi.WriteReceipt, err error) {
+	err = s.line.use(ctx, func(ctx context.Context, c host.Contract) (err error) {
+		receipt, err = c.RecordEvent(ctx, event)
+		return err
+	})
+	return receipt, err
 }
 
 // Mode implements picoclaw.Slot.
-func (l *slotLine) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
-	return overLine(ctx, l, func(d *door) (*abi.ModeReceipt, error) { return d.Mode(ctx) })
+func (s hookSlot) Mode(ctx context.Context) (mode *abi.ModeReceipt, err error) {
+	err = s.line.use(ctx, func(ctx context.Context, c host.Contract) (err error) {
+		mode, err = c.Mode(ctx)
+		return err
+	})
+	return mode, err
 }

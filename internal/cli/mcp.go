@@ -5,14 +5,12 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/client"
 	"github.com/memhost/memhost/internal/config"
 	"github.com/memhost/memhost/internal/mcpdoor"
@@ -73,7 +71,8 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	defer signal.Stop(pipe)
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
-	line := newChildLine(context.WithoutCancel(ctx), a, c, o)
+	child := &mcpChild{app: a, config: c, options: o}
+	line := newSlotLine(ctx, child.reach, child.gone)
 	defer line.close()
 	door, err := a.mcpDoor(c, line.use, log)
 	if err != nil {
@@ -87,132 +86,51 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	return door.ServeStdio(ctx, a.Stdin, out, time.Duration(c.Server.ShutdownMS)*time.Millisecond)
 }
 
-// childLine is the connection of an MCP child to its slot: made when it is first needed, and again after it broke.
-type childLine struct {
+// mcpChild knows how the child of an MCP client reaches its slot.
+type mcpChild struct {
 	app     *app
 	config  *config.Config
 	options config.Options
-	life    context.Context // of the child
-	end     context.CancelFunc
-
-	mu      sync.Mutex
-	door    *door         // nil: none
-	attempt *childAttempt // to connect, under way
-	// follow: the slot that was found is the operator's own. While it is gone it is waited for, not replaced: whoever starts it again would else find
+	// follow: the slot that was found last is the operator's own. While it is gone it is waited for, not replaced: whoever starts it again would else find
 	// the data folder taken.
 	follow bool
-	ended  bool
-}
-
-// childAttempt is one try to connect, for all who wait for it.
-type childAttempt struct {
-	done chan struct{}
-	door *door
-	err  error
-}
-
-func newChildLine(ctx context.Context, a *app, c *config.Config, o config.Options) *childLine {
-	l := &childLine{app: a, config: c, options: o}
-	l.life, l.end = context.WithCancel(ctx)
-	return l
-}
-
-// reasonOpening is the reason of the error that the slot was not reached within the caller's time.
-const reasonOpening = "opening"
-
-// use is a mcpdoor.Slot.
-func (l *childLine) use(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error {
-	for again := false; ; again = true {
-		d, err := l.get(ctx)
-		if err != nil {
-			return err
-		}
-		err = do(ctx, d)
-		if !isLost(err) || d.address == "" {
-			return err
-		}
-		l.drop(d)
-		if again || ctx.Err() != nil {
-			return l.gone(err)
-		}
-	}
-}
-
-// isLost tells whether an error is of the way to the slot.
-func isLost(err error) bool {
-	if abi.CodeOf(err) != abi.CodeUnavailable {
-		return false
-	}
-	reason := abi.AsError(err).Reason
-	return reason == client.ReasonNoSlot || reason == client.ReasonConnection || reason == client.ReasonNotASlot
 }
 
 // gone says what to do about a slot that does not answer.
-func (l *childLine) gone(err error) error {
+func (m *mcpChild) gone(err error) error {
 	e := *abi.AsError(err)
 	e.Retryable = true
-	e.Hint = "start the slot again (memhost run --data " + l.config.Data.Dir + "); the next call finds it, this process need not be restarted"
-	if named := l.app.serverNamed(); named != "" {
+	e.Hint = "start the slot again (memhost run --data " + m.config.Data.Dir + "); the next call finds it, this process need not be restarted"
+	if named := m.app.serverNamed(); named != "" {
 		e.Hint = "start the slot at " + named + " again; the next call finds it, this process need not be restarted"
 	}
 	return &e
 }
 
-// get gives the door to the slot. An attempt to connect goes on when its caller's time is over: the next one finds what came of it.
-func (l *childLine) get(ctx context.Context) (*door, error) {
-	l.mu.Lock()
-	if l.door != nil || l.ended {
-		defer l.mu.Unlock()
-		if l.ended {
-			return nil, abi.NewError(abi.CodeUnavailable, "this process is ending").WithReason("stopping")
-		}
-		return l.door, nil
-	}
-	t := l.attempt
-	if t == nil {
-		t = &childAttempt{done: make(chan struct{})}
-		l.attempt = t
-		go l.connect(t)
-	}
-	l.mu.Unlock()
-	select {
-	case <-t.done:
-		return t.door, t.err
-	case <-ctx.Done():
-		return nil, abi.WrapError(abi.CodeUnavailable, "the slot is still being opened", ctx.Err()).WithReason(reasonOpening).WithHint("call again in a moment")
-	}
-}
-
-func (l *childLine) connect(t *childAttempt) {
-	t.door, t.err = l.reach()
-	if t.err != nil {
-		l.app.logger(hclog.Warn).Debug("no way to the slot", "error", t.err)
-	}
-	l.mu.Lock()
-	l.door, l.attempt = t.door, nil
-	l.mu.Unlock()
-	close(t.done)
-}
-
 // reach finds the slot, or opens one.
-func (l *childLine) reach() (*door, error) {
-	a, ctx := l.app, l.life
+func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
+	a := m.app
+	defer func() {
+		if err != nil {
+			a.logger(hclog.Warn).Debug("no way to the slot", "error", err)
+		}
+	}()
 	if named := a.serverNamed(); named != "" {
 		return a.dial(named)
 	}
 	for try := 0; ; try++ {
-		d, err := a.running(ctx, l.config)
+		d, err := a.running(ctx, m.config)
 		if err != nil {
 			return nil, err
 		}
 		if d != nil {
-			l.follow = !d.child
+			m.follow = !d.child
 			return d, nil
 		}
-		if l.follow {
-			return nil, l.gone(abi.NewError(abi.CodeUnavailable, "the slot of "+l.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
+		if m.follow {
+			return nil, m.gone(abi.NewError(abi.CodeUnavailable, "the slot of "+m.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
 		}
-		d, err = l.open(ctx)
+		d, err = m.open(ctx)
 		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
 			return d, err
 		}
@@ -228,41 +146,14 @@ func (l *childLine) reach() (*door, error) {
 
 // open serves a slot in this process, for others on this computer as well. Unless the configuration says where, it listens on a free port: the
 // usual one is for slots that stay.
-func (l *childLine) open(ctx context.Context) (*door, error) {
-	c := *l.config
+func (m *mcpChild) open(ctx context.Context) (*door, error) {
+	c := *m.config
 	if c.Source("server.listen").Kind == config.KindDefault {
 		c.Server.Listen = "127.0.0.1:0"
 	}
-	v, err := l.app.start(ctx, &c, l.options, l.app.getenv("MEMHOST_TOKEN"), &steps{out: l.app.out, log: l.app.logger(hclog.Warn), quiet: true})
+	v, err := m.app.start(ctx, &c, m.options, m.app.getenv("MEMHOST_TOKEN"), &steps{out: m.app.out, log: m.app.logger(hclog.Warn), quiet: true})
 	if err != nil {
 		return nil, err
 	}
 	return &door{Contract: v.slot, close: v.close}, nil
-}
-
-// drop forgets a door behind which no slot answers.
-func (l *childLine) drop(d *door) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.door == d {
-		l.door = nil
-		d.close()
-	}
-}
-
-// close ends the line, and the slot if it is our own.
-func (l *childLine) close() {
-	l.mu.Lock()
-	l.ended = true
-	t := l.attempt
-	l.mu.Unlock()
-	l.end()
-	if t != nil {
-		<-t.done
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.door != nil {
-		l.door.close()
-	}
 }

@@ -4,22 +4,26 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/client"
 )
 
-// slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again when it is lost.
-//
-// Once it has found a slot that runs it looks for no other kind: a child that took the data folder while that slot is started anew would keep the slot out of it.
+// slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again when it is lost. How the slot is found, and
+// what is done while none runs, is the user's to say.
 type slotLine struct {
-	app *app
+	// reach finds a slot, or opens one. One call at a time; ctx ends with the line. Required.
+	reach func(ctx context.Context) (*door, error)
+	// gone says what to do about a slot that was found and does not answer any more. Nil leaves the error as it is.
+	gone func(err error) error
+
+	life context.Context // of the line
+	end  context.CancelFunc
 
 	mu      sync.Mutex
-	door    *door
-	attempt *attempt // under way
-	served  bool     // a slot that runs was found once
+	door    *door    // nil: none
+	attempt *attempt // to reach the slot, under way
 	closed  bool
 }
 
@@ -30,30 +34,43 @@ type attempt struct {
 	err  error
 }
 
-// attemptWithin is how long a search may take, loading a module for the first time included.
-const attemptWithin = time.Minute
+// newSlotLine makes a line that looks for nothing yet. ctx carries values only: close ends the line.
+func newSlotLine(ctx context.Context, reach func(ctx context.Context) (*door, error), gone func(err error) error) *slotLine {
+	l := &slotLine{reach: reach, gone: gone}
+	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
+	return l
+}
 
-// overLine asks over the line. Where the slot is gone it is looked for once more, since it may have been started anew, perhaps at another address: asking again is
-// safe, for events as well.
-func overLine[A any](ctx context.Context, l *slotLine, ask func(d *door) (*A, error)) (*A, error) {
+// use asks over the line; it is a mcpdoor.Slot. Where the slot is gone it is looked for once more, since it may have been started anew, perhaps at another address:
+// asking again is safe, for events as well.
+func (l *slotLine) use(ctx context.Context, ask func(ctx context.Context, c host.Contract) error) error {
 	for first := true; ; first = false {
 		d, err := l.get(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		answer, err := ask(d)
-		if err == nil || !l.lost(d, abi.AsError(err)) || !first || ctx.Err() != nil {
-			return answer, err
+		if err = ask(ctx, d); err == nil || !l.lost(d, err) {
+			return err
 		}
+		if first && ctx.Err() == nil {
+			continue
+		}
+		if l.gone != nil {
+			err = l.gone(err)
+		}
+		return err
 	}
 }
 
-// get gives the door, or waits for the search for it.
+// reasonOpening is the reason of the error that the slot was not reached within the caller's time: nothing was sent.
+const reasonOpening = "opening"
+
+// get gives the door to the slot. A search goes on when its caller's time is over: the next one finds what came of it.
 func (l *slotLine) get(ctx context.Context) (*door, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return nil, abi.NewError(abi.CodeUnavailable, "this process ends")
+		return nil, errLineClosed()
 	}
 	if d := l.door; d != nil {
 		l.mu.Unlock()
@@ -70,66 +87,55 @@ func (l *slotLine) get(ctx context.Context) (*door, error) {
 	case <-at.done:
 		return at.door, at.err
 	case <-ctx.Done():
-		return nil, abi.WrapError(abi.CodeTimeout, "the slot was not reached in time", context.Cause(ctx)).WithReason(client.ReasonDeadline)
+		return nil, abi.WrapError(abi.CodeUnavailable, "the slot is still being looked for or opened", context.Cause(ctx)).WithReason(reasonOpening).WithHint("call again in a moment")
 	}
+}
+
+func errLineClosed() error {
+	return abi.NewError(abi.CodeUnavailable, "this process is ending").WithReason("stopping")
 }
 
 func (l *slotLine) search(at *attempt) {
-	ctx, cancel := context.WithTimeout(context.Background(), attemptWithin)
-	defer cancel()
-	d, err := l.find(ctx)
+	defer close(at.done)
+	d, err := l.reach(l.life)
 	l.mu.Lock()
-	at.door, at.err, l.attempt = d, err, nil
+	defer l.mu.Unlock()
+	l.attempt = nil
 	if err == nil && l.closed {
-		at.door, at.err = nil, abi.NewError(abi.CodeUnavailable, "this process ends")
 		d.close()
-	} else if err == nil {
-		l.door, l.served = d, l.served || d.address != ""
+		d, err = nil, errLineClosed()
 	}
-	l.mu.Unlock()
-	close(at.done)
-}
-
-// find is connect, but for a slot that ran before.
-func (l *slotLine) find(ctx context.Context) (*door, error) {
-	l.mu.Lock()
-	served := l.served
-	l.mu.Unlock()
-	if !served || l.app.serverNamed() != "" {
-		return l.app.connect(ctx)
-	}
-	c, err := l.app.config()
-	if err != nil {
-		return nil, err
-	}
-	d, err := l.app.running(ctx, c)
-	if d == nil && err == nil {
-		err = abi.NewError(abi.CodeUnavailable, "the slot that served the data folder does not run").WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
-	}
-	return d, err
+	at.door, at.err, l.door = d, err, d
 }
 
 // lost tells whether the error means that the door leads nowhere any more, and forgets it then.
-func (l *slotLine) lost(d *door, e *abi.Error) bool {
-	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot, client.ReasonConnection}, e.Reason) {
+func (l *slotLine) lost(d *door, err error) bool {
+	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot, client.ReasonConnection}, abi.AsError(err).Reason) {
 		return false
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.door == d {
 		l.door = nil
+		d.close()
 	}
-	l.mu.Unlock()
-	d.close()
 	return true
 }
 
-// close gives the data folder free, where the line has it.
+// close ends the line, and gives the data folder free where the line has it. It waits for a search under way.
 func (l *slotLine) close() {
 	l.mu.Lock()
-	d := l.door
-	l.door, l.closed = nil, true
+	l.closed = true
+	at := l.attempt
 	l.mu.Unlock()
-	if d != nil {
-		d.close()
+	l.end()
+	if at != nil {
+		<-at.done
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.door != nil {
+		l.door.close()
+		l.door = nil
 	}
 }
