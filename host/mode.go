@@ -77,12 +77,12 @@ func (m *modeState) isReadOnly(sc *scopeState) bool {
 	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
 }
 
-// whatIsReadOnly names what refused a write, for a message.
-func (m *modeState) whatIsReadOnly() string {
+// refusal is the error for what a read-only mode keeps from being done, of the slot or of one scope.
+func (m *modeState) refusal(words string) *abi.Error {
 	if m.isReadOnly(nil) {
-		return "the slot"
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).WithHint("set the mode first: memhost mode write")
 	}
-	return "the scope"
+	return abi.NewError(abi.CodeReadOnly, "the scope is read-only: "+words).WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
 }
 
 // sessionPattern turns patterns with * and ? into one expression; nil when there are none.

@@ -29,7 +29,7 @@ func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 		return nil, err
 	}
 	if !s.mode.beginWrite(sc.key) {
-		return nil, abi.NewError(abi.CodeReadOnly, s.mode.whatIsReadOnly()+" is read-only: nothing is reset, and no native call was made").WithHint("set the mode first: memhost mode write")
+		return nil, s.mode.refusal("nothing is reset, and no native call was made")
 	}
 	defer s.mode.endWrite(sc.key)
 	o.admitted = true
