@@ -4,12 +4,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -19,7 +15,6 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/testguest"
 )
 
 // slowBackend answers when it is let. arrived is closed when the first call has come in.
@@ -44,20 +39,11 @@ func newSlowBackend(t *testing.T) *slowBackend {
 }
 
 // serveProbe starts a slot whose provider asks the backend, and a call that is under way when it returns.
-func serveProbe(t *testing.T, cache string, b *slowBackend) (slot *exec.Cmd, called <-chan error, folder string) {
-	m := newMemhost(t, cache)
-	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
-	yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  conditions:\n    probe: {url: %s}\n", b.URL)
-	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
-	slot = m.command("run", "--listen", "127.0.0.1:0", "--json")
-	out, err := slot.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, slot.Start())
-	t.Cleanup(func() { _ = slot.Process.Kill() })
-	var serving struct{ URL string }
-	require.NoError(t, json.NewDecoder(out).Decode(&serving))
-	c, err := client.New(serving.URL, "")
-	require.NoError(t, err)
+func serveProbe(m memhost, b *slowBackend) (slot *slotProcess, called <-chan error, folder string) {
+	m.probe(b.URL)
+	slot = m.serve()
+	c, err := client.New(slot.url, "")
+	require.NoError(m.t, err)
 	answer := make(chan error, 1)
 	go func() {
 		_, err := c.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "http get", Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, SessionID: "s"})
@@ -67,9 +53,9 @@ func serveProbe(t *testing.T, cache string, b *slowBackend) (slot *exec.Cmd, cal
 	return slot, answer, filepath.Join(m.dir, "data")
 }
 
-func testDrain(t *testing.T, cache string) {
+func testDrain(t *testing.T, m memhost) {
 	b := newSlowBackend(t)
-	slot, called, folder := serveProbe(t, cache, b)
+	slot, called, folder := serveProbe(m, b)
 	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-called:
@@ -82,9 +68,9 @@ func testDrain(t *testing.T, cache string) {
 	require.NoFileExists(t, filepath.Join(folder, "slot.json"))
 }
 
-func testSecondSignal(t *testing.T, cache string) {
+func testSecondSignal(t *testing.T, m memhost) {
 	b := newSlowBackend(t)
-	slot, called, folder := serveProbe(t, cache, b)
+	slot, called, folder := serveProbe(m, b)
 	ended := make(chan struct{})
 	go func() {
 		_ = slot.Wait()

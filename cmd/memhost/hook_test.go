@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/memhost/memhost/abi"
 )
 
 // hookProcess is a running memhost hook picoclaw, with the test in PicoClaw's place.
@@ -79,25 +77,9 @@ func (h *hookProcess) kill() {
 	require.Error(h.t, h.Wait())
 }
 
-// serve starts a slot that stays, on a free port unless the flags say otherwise.
-func (m memhost) serve(flags ...string) (slot *exec.Cmd, url string) {
-	slot = m.command(append([]string{"run", "--listen", "127.0.0.1:0", "--json"}, flags...)...)
-	out, err := slot.StdoutPipe()
-	require.NoError(m.t, err)
-	require.NoError(m.t, slot.Start())
-	m.t.Cleanup(func() { _ = slot.Process.Kill() })
-	var serving struct{ URL string }
-	require.NoError(m.t, json.NewDecoder(out).Decode(&serving))
-	return slot, serving.URL
-}
-
 // said lists the users' words in the scope's memory.
 func (m memhost) said() (texts []string) {
-	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--json")
-	require.Zero(m.t, code)
-	var result abi.RetrieveResult
-	require.NoError(m.t, json.Unmarshal([]byte(out), &result))
-	for _, line := range strings.Split(result.FormattedContext, "\n") {
+	for _, line := range strings.Split(m.everything().FormattedContext, "\n") {
 		if text, ok := strings.CutPrefix(line, "user: "); ok {
 			texts = append(texts, text)
 		}
@@ -114,51 +96,42 @@ func turnsOf(session string, from, n int) (texts []string) {
 
 // TestHookProcess is about PicoClaw's hook as a process: the slot goes and comes, and whoever is killed loses nothing.
 func TestHookProcess(t *testing.T) {
-	cache := t.TempDir()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, memhost)
-	}{
+	runProcessTests(t, []processTest{
 		{"a slot that ends and comes back gets everything once", testSlotComesBack},
 		{"a slot that comes back at another address is found at once", testSlotMoves},
 		{"a hook that is killed has kept what it was told", testKilledHook},
 		{"a hook that is killed with the data folder open has kept what it was told", testKilledHookAlone},
 		{"two agents speak to one slot about one scope", testTwoHooks},
 		{"Ctrl-C reaches agent and hook, and the last turn counts", testHookInterrupted},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, newMemhost(t, cache)) })
-	}
+	})
 }
 
 func testSlotComesBack(t *testing.T, m memhost) {
-	slot, url := m.serve()
+	slot := m.serve()
 	h := m.hook()
 	h.ends("s", 0, 1)
 	h.asks("other", "t1", "q") // it has found the slot when it answers
-	require.NoError(t, slot.Process.Kill())
-	_ = slot.Wait()
+	slot.kill()
 	h.ends("s", 1, 3)
 	require.Contains(t, h.asks("other", "t2", "q"), `{"action":"continue"}`, "the agent goes on")
-	slot, _ = m.serve("--listen", strings.TrimPrefix(url, "http://"))
+	slot = m.serve("--listen", strings.TrimPrefix(slot.url, "http://"))
 	h.ends("s", 4, 1)
 	h.end()
 	require.Equal(t, turnsOf("s", 0, 5), m.said())
 	h = m.hook()
 	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 004")
 	h.end()
-	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, slot.Wait())
+	slot.stop()
 }
 
 func testSlotMoves(t *testing.T, m memhost) {
-	slot, _ := m.serve()
+	slot := m.serve()
 	h := m.hook()
 	h.ends("s", 0, 1)
 	h.end()
 	h = m.hook()
 	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 000")
-	require.NoError(t, slot.Process.Kill())
-	_ = slot.Wait()
+	slot.kill()
 	m.serve()
 	require.Contains(t, h.asks("other", "t2", "q"), "user: s, turn 000", "no turn is without context for it")
 	h.end()
@@ -168,13 +141,13 @@ func testKilledHook(t *testing.T, m memhost) {
 	h := m.hook("--server", "127.0.0.1:1", "--outbox", m.dir+"/waiting")
 	h.ends("s", 0, 5)
 	h.kill()
-	_, url := m.serve()
+	slot := m.serve()
 	for i := range 3 { // each is killed somewhere in its deliveries
-		h = m.hook("--server", url, "--outbox", m.dir+"/waiting")
+		h = m.hook("--server", slot.url, "--outbox", m.dir+"/waiting")
 		h.ends("s", 5+5*i, 5)
 		h.kill()
 	}
-	h = m.hook("--server", url, "--outbox", m.dir+"/waiting")
+	h = m.hook("--server", slot.url, "--outbox", m.dir+"/waiting")
 	h.end()
 	require.Equal(t, turnsOf("s", 0, 20), m.said())
 }
@@ -192,8 +165,8 @@ func testKilledHookAlone(t *testing.T, m memhost) {
 }
 
 func testTwoHooks(t *testing.T, m memhost) {
-	_, url := m.serve()
-	a, b := m.hook("--server", url), m.hook("--server", url)
+	slot := m.serve()
+	a, b := m.hook("--server", slot.url), m.hook("--server", slot.url)
 	for i := range 5 {
 		a.ends("agent a", 2*i, 1)
 		b.ends("agent b", 2*i+1, 1)
@@ -212,7 +185,7 @@ func testTwoHooks(t *testing.T, m memhost) {
 		require.Len(t, own, 5)
 		require.IsIncreasing(t, own)
 	}
-	c := m.hook("--server", url)
+	c := m.hook("--server", slot.url)
 	require.Contains(t, c.asks("agent c", "t1", "q"), "agent b, turn 009")
 	c.end()
 }

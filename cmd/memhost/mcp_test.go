@@ -17,25 +17,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testguest"
 )
 
-// TestMCPChildren is about children of MCP clients, and the slots that come and go beside them. Modules are compiled once for all.
+// TestMCPChildren is about children of MCP clients, and the slots that come and go beside them.
 func TestMCPChildren(t *testing.T) {
-	cache := t.TempDir()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, string)
-	}{
+	runProcessTests(t, []processTest{
 		{"a slot goes and comes back while a client talks", testMCPSlotComesBack},
 		{"a child takes the place of the child that had the slot", testChildTakesOver},
 		{"a call under way is answered before a signal ends the child", testChildDrains},
 		{"a client that is gone ends its child, and loses nothing", testClientGone},
 		{"initialize is answered whatever the slot does", testInitializeAtOnce},
 		{"an own slot that cannot start is tried again", testOwnSlotCannotStart},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, cache) })
-	}
+	})
 }
 
 // mcpClient is a client that has started memhost as its child.
@@ -70,30 +63,27 @@ func (c *mcpClient) add(text string) {
 	require.False(c.t, failed, said)
 }
 
-func testMCPSlotComesBack(t *testing.T, cache string) {
-	m := newMemhost(t, cache)
-	slot, _ := m.serve()
+func testMCPSlotComesBack(t *testing.T, m memhost) {
+	slot := m.serve()
 	c := m.mcpClient()
 	c.add("I like tea")
 
-	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		require.NoError(t, slot.Process.Signal(end))
-		_ = slot.Wait()
+	for _, end := range []func(*slotProcess){(*slotProcess).stop, (*slotProcess).kill} {
+		end(slot)
 		for range 2 { // also the call after the one that has found it out
 			said, failed := c.search()
 			require.True(t, failed)
 			require.Contains(t, said, "unavailable: ")
 			require.Contains(t, said, "What to do: start the slot again (memhost run --data "+m.dir)
 		}
-		slot, _ = m.serve() // on another port; the child has not taken the folder
+		slot = m.serve() // on another port; the child has not taken the folder
 		said, failed := c.search()
 		require.False(t, failed, said)
 		require.Contains(t, said, "user: I like tea")
 	}
 }
 
-func testChildTakesOver(t *testing.T, cache string) {
-	m := newMemhost(t, cache)
+func testChildTakesOver(t *testing.T, m memhost) {
 	first := m.mcpClient()
 	first.add("one")
 	second := m.mcpClient() // two windows of one program
@@ -114,16 +104,8 @@ func testChildTakesOver(t *testing.T, cache string) {
 	require.Equal(t, second.cmd.Process.Pid, info.PID)
 }
 
-// probe makes the slot's provider one that asks a backend.
-func (m memhost) probe(url string) {
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
-	yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    probe: {url: %s}\n", url)
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
-}
-
-func testChildDrains(t *testing.T, cache string) {
+func testChildDrains(t *testing.T, m memhost) {
 	b := newSlowBackend(t)
-	m := newMemhost(t, cache)
 	m.probe(b.URL)
 	c := m.mcpClient("--config", "memhost.yaml")
 	type answer struct {
@@ -144,8 +126,7 @@ func testChildDrains(t *testing.T, cache string) {
 	require.NoFileExists(t, filepath.Join(m.dir, "data", state.SlotFile))
 }
 
-func testClientGone(t *testing.T, cache string) {
-	m := newMemhost(t, cache)
+func testClientGone(t *testing.T, m memhost) {
 	cmd := m.command("run", "--mcp", "--run", "r", "--persona", "u")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -179,11 +160,10 @@ func testClientGone(t *testing.T, cache string) {
 	require.Contains(t, said, "user: kept")
 }
 
-func testInitializeAtOnce(t *testing.T, cache string) {
+func testInitializeAtOnce(t *testing.T, m memhost) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	require.NoError(t, err)
 	defer silent.Close()
-	m := newMemhost(t, cache)
 	c := m.mcpClient("--server", silent.Addr().String())
 	require.Equal(t, "memhost", c.InitializeResult().ServerInfo.Name)
 	list, err := c.ListTools(t.Context(), nil)
@@ -194,10 +174,9 @@ func testInitializeAtOnce(t *testing.T, cache string) {
 	require.Contains(t, said, "denied")
 }
 
-func testOwnSlotCannotStart(t *testing.T, cache string) {
+func testOwnSlotCannotStart(t *testing.T, m memhost) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	m := newMemhost(t, cache)
 	c := m.mcpClient("--listen", taken.Addr().String())
 	said, failed := c.search()
 	require.True(t, failed)

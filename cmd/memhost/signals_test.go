@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,63 +18,15 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// memhost is the program as a command in a folder of its own.
-type memhost struct {
-	t          *testing.T
-	dir, cache string
-}
-
-func newMemhost(t *testing.T, cache string) memhost { return memhost{t, t.TempDir(), cache} }
-
-// TestSignals is about a process that is told to end, in whatever way. Modules are compiled once for all.
+// TestSignals is about a process that is told to end, in whatever way.
 func TestSignals(t *testing.T) {
-	cache := t.TempDir()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, string)
-	}{
-		{"a recording that is killed goes on", func(t *testing.T, cache string) { testEndedRecording(t, cache, syscall.SIGKILL) }},
-		{"a recording that is interrupted goes on", func(t *testing.T, cache string) { testEndedRecording(t, cache, syscall.SIGINT) }},
+	runProcessTests(t, []processTest{
+		{"a recording that is killed goes on", func(t *testing.T, m memhost) { testEndedRecording(t, m, syscall.SIGKILL) }},
+		{"a recording that is interrupted goes on", func(t *testing.T, m memhost) { testEndedRecording(t, m, syscall.SIGINT) }},
 		{"a slot that is killed has what it acknowledged", testKilledSlot},
 		{"a call under way ends before the slot does", testDrain},
 		{"a second signal waits for nothing", testSecondSignal},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, cache) })
-	}
-}
-
-func (m memhost) command(args ...string) *exec.Cmd {
-	self, err := os.Executable()
-	require.NoError(m.t, err)
-	cmd := exec.Command(self, append(args, "--data", filepath.Join(m.dir, "data"))...)
-	cmd.Dir = m.dir
-	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "MEMHOST_") {
-			cmd.Env = append(cmd.Env, pair)
-		}
-	}
-	cmd.Env = append(cmd.Env, "RUN_AS_MEMHOST=1", "GORACE="+noRaceSleep, "XDG_CACHE_HOME="+m.cache)
-	return cmd
-}
-
-// run runs a command to its end and returns what it printed and its exit code.
-func (m memhost) run(args ...string) (stdout string, code int) {
-	cmd := m.command(args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil && cmd.ProcessState == nil {
-		require.NoError(m.t, err)
-	}
-	m.t.Logf("%v: exit code %d\n%s%s", args, cmd.ProcessState.ExitCode(), short(out.String()), errs.String())
-	return out.String(), cmd.ProcessState.ExitCode()
-}
-
-func short(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "...\n"
-	}
-	return s
+	})
 }
 
 // turns writes n events of one scope to a file and returns their lines.
@@ -91,11 +42,7 @@ func (m memhost) turns(n int) (file string, lines []string) {
 
 // remembered lists the events that the scope holds.
 func (m memhost) remembered() (ids []string) {
-	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--json")
-	require.Zero(m.t, code)
-	var result abi.RetrieveResult
-	require.NoError(m.t, json.Unmarshal([]byte(out), &result))
-	for _, e := range result.Evidence {
+	for _, e := range m.everything().Evidence {
 		ids = append(ids, e.SourceEventIDs...)
 	}
 	return ids
@@ -118,9 +65,8 @@ func (m memhost) interrupted(lines []string, signal syscall.Signal, args ...stri
 }
 
 // Whatever ends a recording in the middle: the same command again leaves each event once, in order.
-func testEndedRecording(t *testing.T, cache string, signal syscall.Signal) {
+func testEndedRecording(t *testing.T, m memhost, signal syscall.Signal) {
 	const n = 600
-	m := newMemhost(t, cache)
 	file, lines := m.turns(n)
 	code, said := m.interrupted(lines[:n*2/3], signal)
 	if signal == syscall.SIGINT {
@@ -151,21 +97,11 @@ func (m memhost) requireAll(n int) {
 }
 
 // A slot that is killed while somebody records into it has what it acknowledged, and no event twice afterwards.
-func testKilledSlot(t *testing.T, cache string) {
+func testKilledSlot(t *testing.T, m memhost) {
 	const n = 600
-	m := newMemhost(t, cache)
 	file, lines := m.turns(n)
-	serve := func() (slot *exec.Cmd, address string) {
-		cmd := m.command("run", "--listen", "127.0.0.1:0", "--json")
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		var serving struct{ URL string }
-		require.NoError(t, json.NewDecoder(out).Decode(&serving))
-		return cmd, serving.URL
-	}
-	slot, address := serve()
-	record := m.command("record", "-", "--server", address, "--retries", "0", "--json")
+	slot := m.serve()
+	record := m.command("record", "-", "--server", slot.url, "--retries", "0", "--json")
 	var summary bytes.Buffer
 	record.Stdout = &summary
 	in, err := record.StdinPipe()
@@ -173,8 +109,7 @@ func testKilledSlot(t *testing.T, cache string) {
 	require.NoError(t, record.Start())
 	_, err = io.WriteString(in, strings.Join(lines[:n/2], ""))
 	require.NoError(t, err)
-	require.NoError(t, slot.Process.Kill())
-	_ = slot.Wait()
+	slot.kill()
 	_, _ = io.WriteString(in, strings.Join(lines[n/2:], "")) // the reader may be gone
 	_ = in.Close()
 	_ = record.Wait()
@@ -186,12 +121,11 @@ func testKilledSlot(t *testing.T, cache string) {
 	require.NoError(t, json.Unmarshal(summary.Bytes(), &said))
 	require.Equal(t, abi.CodeUnavailable, said.Error.Code)
 
-	slot, _ = serve()
+	slot = m.serve()
 	before := m.remembered()
 	require.GreaterOrEqual(t, len(before), said.Recorded, "what was acknowledged is there")
 	_, code := m.run("record", file)
 	require.Zero(t, code)
 	m.requireAll(n)
-	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, slot.Wait(), "a slot that is told to end ends with 0")
+	slot.stop()
 }
