@@ -23,6 +23,10 @@ type entry struct {
 	Confirmations    int64
 	Count            int64 // how often an observation was made
 	OrphanModify     bool
+
+	// stored is the entry as a retrieval read it, line what stands in the prompt.
+	stored []byte
+	line   string
 }
 
 // maxSources bounds the list of an entry's sources: an observation may be made without end. The commits have them all.

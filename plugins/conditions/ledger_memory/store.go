@@ -43,14 +43,14 @@ func open(c *sdk.Call) (*ledger, error) {
 
 // sealed is an object with its checksum, which covers the fields that the id does not.
 func sealed(object []byte) []byte {
-	sum := sdk.Digest256(string(object))[:checksum]
+	sum := sdk.DigestBytes(object)[:checksum]
 	return append(append(object, '\n'), sum...)
 }
 
 // unsealed is the object without its checksum.
 func unsealed(kind, id string, stored []byte) ([]byte, error) {
 	at := len(stored) - checksum - 1
-	if at < 0 || stored[at] != '\n' || sdk.Digest256(string(stored[:at]))[:checksum] != string(stored[at+1:]) {
+	if at < 0 || stored[at] != '\n' || sdk.DigestBytes(stored[:at])[:checksum] != string(stored[at+1:]) {
 		return nil, corrupt(kind, id)
 	}
 	return stored[:at], nil
