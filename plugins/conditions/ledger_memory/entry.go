@@ -24,7 +24,7 @@ type entry struct {
 	Count            int64 // how often an observation was made
 	OrphanModify     bool
 
-	// stored is the entry as a retrieval read it, line what stands in the prompt.
+	// stored is the entry as it was read, line what stands in the prompt.
 	stored []byte
 	line   string
 }
@@ -88,9 +88,11 @@ func (e *entry) encode() []byte {
 	return append(b, '}')
 }
 
+// decodeEntry reads an entry from a copy of its own: texts that pointed into a page of many would make every collection search the page for its beginning,
+// once for each of them.
 func decodeEntry(data []byte) (*entry, error) {
-	e := new(entry)
-	return e, readObject(data, e.read)
+	e := &entry{stored: append([]byte(nil), data...)}
+	return e, readObject(e.stored, e.read)
 }
 
 func (e *entry) read(d *jsontext.Decoder, key string) (err error) {

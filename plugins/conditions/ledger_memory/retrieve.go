@@ -18,9 +18,9 @@ const (
 	ceilingItems = 5000
 	ceilingBytes = 4 << 20
 	// roomBytes is the memory for what a retrieval holds at once: entries as they are stored, read, shown and answered.
-	roomBytes = 8 << 20
-	// firstPage is how many entries are read at once at first. The pages behind it are as long as the rest of the budget, by the entries so far.
-	firstPage = 64
+	roomBytes = 4 << 20
+	// pageItems is how many entries are read at once.
+	pageItems = 64
 )
 
 // retrieve returns the entries of the current branch that are visible, newest first until the budget, whatever the query.
@@ -116,10 +116,8 @@ type window struct {
 func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*window, error) {
 	w := new(window)
 	var tokens int64
-	page := int64(firstPage)
-	r := abi.StateListRequest{Prefix: v.prefix + "item/", Values: true}
+	r := abi.StateListRequest{Prefix: v.prefix + "item/", Values: true, Limit: pageItems}
 	for {
-		r.Limit = page
 		items, more, err := l.List(r)
 		if err != nil {
 			return nil, err
@@ -142,7 +140,7 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*w
 				w.more = true
 				return w, nil
 			}
-			e.stored, e.line = item.Value, line(e)
+			e.line = line(e)
 			w.entries = append(w.entries, e)
 			w.bytes += item.Size
 			if budget.MaxTokens != nil {
@@ -151,10 +149,6 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*w
 		}
 		if !more {
 			return w, nil
-		}
-		page = 1000
-		if n := int64(len(w.entries)); budget.MaxTokens != nil && n > 0 {
-			page = min(max((*budget.MaxTokens-tokens)*n/max(tokens, 1)+8, 16), page)
 		}
 	}
 }
