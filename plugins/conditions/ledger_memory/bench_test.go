@@ -13,7 +13,7 @@ import (
 // filled is a slot with a ledger of n times 100 events, in commits of 100.
 func filled(b *testing.B, n int) *host.Slot {
 	b.Helper()
-	s := slot(b)
+	s := slot(b, `{}`)
 	for turn := range n {
 		e := &abi.MemoryEvent{EventID: "e" + strconv.Itoa(turn), RunID: "run", UserID: "mara", SessionID: "s", TurnID: strconv.Itoa(turn), Timestamp: "2026-01-12T09:00:00Z"}
 		for i := range 100 {

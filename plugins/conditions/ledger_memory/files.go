@@ -249,6 +249,9 @@ func (l *ledger) importBranches(text []byte) error {
 		if err == nil && is.Head != "" {
 			return abi.NewError(abi.CodeConflict, branchesFile+": the scope's branch "+strconv.Quote(b.Name)+" has commits of its own").WithHint("import into an empty scope")
 		}
+		if is != nil {
+			b.version = is.version
+		}
 		if _, err := l.rebuild(b); err != nil {
 			return err
 		}

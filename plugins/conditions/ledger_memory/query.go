@@ -8,13 +8,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-var queryNames = []string{"memory_search", "memory_history", "memory_branch", "log", "branches", "view", "fsck", "files"}
+var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches", "view", "fsck", "files"}
 
 // nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch is given.
 //
 //	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?, limit? 1..100 (10), branch?
 //	memory_history, log limit? 1..1000 (10), subject?, branch?, after? (the last commit of the page before)
 //	memory_branch       action: list; branches: the same
+//	memory_consolidate  what could be tidied: branch?
 //	view                all? (forgotten and expired entries too), after?, branch?
 //	fsck                what is missing, damaged or reached by no branch
 //	files               after?: a page of the ledger as files, {path: text}; trace.details.next is where the next page begins
@@ -37,6 +38,8 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 			p.oneOf("action", "list")
 		}
 		result, err = l.queryBranches(p)
+	case "memory_consolidate":
+		result, err = l.queryReport(p)
 	case "view":
 		result, err = l.queryView(p)
 	case "fsck":

@@ -157,14 +157,16 @@ func (l *ledger) branch(name string) (*branch, error) {
 	if err != nil || b.Name != name {
 		return nil, corrupt("branch", name)
 	}
+	b.version = version
 	return b, nil
 }
 
+// putBranch writes a branch that nobody else has written since it was read: work that waited for a model is not to undo what a tool did meanwhile.
 func (l *ledger) putBranch(b *branch) error {
 	if b.CreatedAt == "" {
 		b.CreatedAt = l.now()
 	}
-	return l.Put(branchPrefix+b.Name, b.encode(), sdk.AnyVersion)
+	return l.Put(branchPrefix+b.Name, b.encode(), b.version)
 }
 
 // branches lists all, by name, main always among them.
