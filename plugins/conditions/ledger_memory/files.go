@@ -160,6 +160,7 @@ func (l *ledger) importFiles(p *params) (*abi.MutationReceipt, error) {
 
 func (l *ledger) importOne(path, text string) (bool, error) {
 	dir, name, _ := strings.Cut(path, "/")
+	name = name[strings.LastIndexByte(name, '/')+1:] // a repository has objects in folders by the first two digits
 	id := strings.TrimSuffix(name, ".json")
 	switch {
 	case path == branchesFile || path == headFile:
