@@ -26,12 +26,37 @@ func filled(b *testing.B, n int) *host.Slot {
 	return s
 }
 
+// sizes of a ledger, in hundreds of events.
+var sizes = []int{10, 100, 1000}
+
 func BenchmarkRetrieve(b *testing.B) {
-	for _, n := range []int{10, 100} {
+	for _, n := range sizes {
 		b.Run(strconv.Itoa(100*n), func(b *testing.B) {
 			s := filled(b, n)
+			for name, most := range map[string]int64{"1000 tokens": 1000, "8000 tokens": 8000} {
+				b.Run(name, func(b *testing.B) {
+					entries := 0
+					for b.Loop() {
+						r, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s", Budget: abi.ContextBudget{MaxTokens: &most}})
+						require.NoError(b, err)
+						entries = len(r.Evidence)
+					}
+					b.ReportMetric(float64(entries), "entries")
+				})
+			}
+		})
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(strconv.Itoa(100*n), func(b *testing.B) {
+			s := filled(b, n)
+			text, i := "I had tea.", 0
 			for b.Loop() {
-				_, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s"})
+				i++
+				_, err := s.RecordEvent(b.Context(), &abi.MemoryEvent{EventID: "r" + strconv.Itoa(i), RunID: "run", UserID: "mara", SessionID: "s", TurnID: "t" + strconv.Itoa(i),
+					Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 				require.NoError(b, err)
 			}
 		})
@@ -39,7 +64,7 @@ func BenchmarkRetrieve(b *testing.B) {
 }
 
 func BenchmarkRebuild(b *testing.B) {
-	for _, n := range []int{10, 100} {
+	for _, n := range sizes {
 		b.Run(strconv.Itoa(100*n), func(b *testing.B) {
 			s := filled(b, n)
 			for b.Loop() {

@@ -27,6 +27,8 @@ type entry struct {
 	// stored is the entry as it was read, line what stands in the prompt.
 	stored []byte
 	line   string
+	// at is where it stands in the view, fact its key in the index of facts; "" for none.
+	at, fact string
 }
 
 // maxSources bounds the list of an entry's sources: an observation may be made without end. The commits have them all.
