@@ -328,6 +328,18 @@ func TestControlWaitsForTheEndOfTheSession(t *testing.T) {
 	assert.Equal(t, 2, stub.Counts().LLM)
 }
 
+func TestAnExportLeavesOutWhatWaits(t *testing.T) {
+	h, _ := withModel(t, "")
+	record(t, h, turn("e1", "s", "I like oolong tea."))
+	wait(t, h)
+	record(t, h, turn("e2", "s", "I live in Oslo."))
+	other, _ := withModel(t, "")
+	must(t, other, "import_files", `{"files":`+ask(t, h, "files", `{}`)+`,"done":true}`)
+	assert.True(t, record(t, other, turn("e1", "s", "I like oolong tea.")).Duplicate)
+	assert.False(t, record(t, other, turn("e2", "s", "I live in Oslo.")).Duplicate, "it is not lost: recorded again it is stored")
+	assert.Equal(t, abi.ReadinessReady, wait(t, other).Status)
+}
+
 func TestProvenanceNamesTheSources(t *testing.T) {
 	h := newHost(t)
 	record(t, h, turn("e1", "s", "I had tea.", "And cake."))

@@ -90,6 +90,9 @@ func (l *ledger) exportOne(out *filesOut, prefix, dir string, i sdk.Item) error 
 		}
 		out.add(dir+id+".json", string(k.encode())+"\n")
 	case "source":
+		if _, at, _ := strings.Cut(string(i.Value), " "); at != "" && !isID(at) {
+			return nil // its event waits for the model, and is in no commit
+		}
 		line := appendField(nil, '{', "key", i.Key)
 		out.add(dir+sdk.Digest256(i.Key)[:idLength]+".json", string(append(appendField(line, ',', "value", string(i.Value)), '}', '\n')))
 	}
