@@ -516,10 +516,10 @@ func TestS5AnEventIsStoredOnce(t *testing.T) {
 		assert.Equal(t, abi.CodeConflict, abi.CodeOf(err), name)
 		f, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e1"})
 		require.NoError(t, err)
-		assert.Equal(t, "present", string(f.Found), name)
+		assert.Equal(t, "present", f.Found, name)
 		f, err = sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e2"})
 		require.NoError(t, err)
-		assert.Equal(t, "absent", string(f.Found), name)
+		assert.Equal(t, "absent", f.Found, name)
 	}
 }
 

@@ -257,7 +257,7 @@ func (l *ledger) settle(v *view, e *event) (*event, string, error) {
 // aim points a modify or a forget whose parent the branch does not have at the one fact with its subject and predicate. Without one a modify becomes an
 // add, and a forget is dropped.
 func aim(v *view, e *event) (dropped string, err error) {
-	owner := ""
+	var owner string
 	if e.ParentID != "" {
 		if owner, err = v.owner(e.ParentID); err != nil || owner != "" {
 			return "", err
