@@ -85,12 +85,14 @@ func (t *stateTx) put(ctx context.Context, key string, value []byte, expected in
 // delete removes keys and logs under prefix and counts the values and entries that go.
 func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 	var count int64
+	hides := false // whether the store has something that counts no more
 	if !t.gone(prefix) {
 		stored, err := t.store.Count(ctx, t.space, prefix)
 		if err != nil {
 			return 0, err
 		}
 		count = stored.Keys + stored.Entries
+		hides = count > 0
 		for _, earlier := range t.deleted {
 			if strings.HasPrefix(earlier, prefix) {
 				c, err := t.store.Count(ctx, t.space, earlier)
@@ -119,7 +121,9 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 		}
 	}
 	t.batch.DeletePrefix(t.space, prefix)
-	t.deleted = append(t.deleted, prefix)
+	if hides {
+		t.deleted = append(t.deleted, prefix)
+	}
 	return count, nil
 }
 

@@ -22,32 +22,46 @@ func Digest256(text string) string {
 	return d.Hex()
 }
 
+// DigestBytes is Digest256 of bytes, without a copy.
+func DigestBytes(data []byte) string {
+	var d Digest
+	d.AddBytes(data)
+	return d.Hex()
+}
+
 // Add continues with text.
-func (d *Digest) Add(text string) {
+func (d *Digest) Add(text string) { d.AddBytes(bytesOf(text)) }
+
+// AddBytes continues with text.
+func (d *Digest) AddBytes(text []byte) {
 	if d.length == 0 {
 		d.state = sha256Initial
 	}
-	for len(text) > 0 {
-		at := int(d.length % 64)
+	at := int(d.length % 64)
+	d.length += uint64(len(text))
+	if at > 0 {
 		n := copy(d.block[at:], text)
-		d.length += uint64(n)
-		text = text[n:]
-		if at+n == 64 {
-			d.compress()
+		if text = text[n:]; at+n < 64 {
+			return
 		}
+		d.compress(d.block[:])
 	}
+	for ; len(text) >= 64; text = text[64:] {
+		d.compress(text)
+	}
+	copy(d.block[:], text)
 }
 
 // Hex is the hash of all that was added, in hex. Nothing may be added afterwards.
 func (d *Digest) Hex() string {
 	bitLength := d.length * 8
-	d.Add("\x80")
-	for d.length%64 != 56 {
-		d.Add("\x00")
-	}
+	// A one bit, zeros up to the last 8 bytes of a block, and the length.
+	var tail [72]byte
+	tail[0] = 0x80
+	n := 64 - int((d.length+8)%64)
+	binary.BigEndian.PutUint64(tail[n:], bitLength)
+	d.AddBytes(tail[:n+8])
 	var sum [32]byte
-	binary.BigEndian.PutUint64(sum[:], bitLength)
-	d.Add(string(sum[:8]))
 	for i, word := range d.state {
 		binary.BigEndian.PutUint32(sum[4*i:], word)
 	}
@@ -67,25 +81,47 @@ var sha256Rounds = [64]uint32{
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 }
 
-func (d *Digest) compress() {
+// compress takes in the first 64 bytes of p. Eight rounds are written out, with the names turned on by one in each, so that nothing is moved about.
+func (d *Digest) compress(p []byte) {
 	var w [64]uint32
+	p = p[:64]
 	for i := range 16 {
-		w[i] = binary.BigEndian.Uint32(d.block[4*i:])
+		w[i] = binary.BigEndian.Uint32(p[4*i:])
 	}
 	for i := 16; i < 64; i++ {
 		s0 := bits.RotateLeft32(w[i-15], -7) ^ bits.RotateLeft32(w[i-15], -18) ^ w[i-15]>>3
 		s1 := bits.RotateLeft32(w[i-2], -17) ^ bits.RotateLeft32(w[i-2], -19) ^ w[i-2]>>10
 		w[i] = w[i-16] + s0 + w[i-7] + s1
 	}
-	s := d.state
-	for i, word := range w {
-		s1 := bits.RotateLeft32(s[4], -6) ^ bits.RotateLeft32(s[4], -11) ^ bits.RotateLeft32(s[4], -25)
-		t1 := s[7] + s1 + (s[4]&s[5] ^ ^s[4]&s[6]) + sha256Rounds[i] + word
-		s0 := bits.RotateLeft32(s[0], -2) ^ bits.RotateLeft32(s[0], -13) ^ bits.RotateLeft32(s[0], -22)
-		t2 := s0 + (s[0]&s[1] ^ s[0]&s[2] ^ s[1]&s[2])
-		s = [8]uint32{t1 + t2, s[0], s[1], s[2], s[3] + t1, s[4], s[5], s[6]}
+	a, b, c, e, f, g, h := d.state[0], d.state[1], d.state[2], d.state[4], d.state[5], d.state[6], d.state[7]
+	x := d.state[3]
+	for i := 0; i < 64; i += 8 {
+		h += (bits.RotateLeft32(e, -6) ^ bits.RotateLeft32(e, -11) ^ bits.RotateLeft32(e, -25)) + (e&(f^g) ^ g) + sha256Rounds[i] + w[i]
+		x += h
+		h += (bits.RotateLeft32(a, -2) ^ bits.RotateLeft32(a, -13) ^ bits.RotateLeft32(a, -22)) + (a&b ^ a&c ^ b&c)
+		g += (bits.RotateLeft32(x, -6) ^ bits.RotateLeft32(x, -11) ^ bits.RotateLeft32(x, -25)) + (x&(e^f) ^ f) + sha256Rounds[i+1] + w[i+1]
+		c += g
+		g += (bits.RotateLeft32(h, -2) ^ bits.RotateLeft32(h, -13) ^ bits.RotateLeft32(h, -22)) + (h&a ^ h&b ^ a&b)
+		f += (bits.RotateLeft32(c, -6) ^ bits.RotateLeft32(c, -11) ^ bits.RotateLeft32(c, -25)) + (c&(x^e) ^ e) + sha256Rounds[i+2] + w[i+2]
+		b += f
+		f += (bits.RotateLeft32(g, -2) ^ bits.RotateLeft32(g, -13) ^ bits.RotateLeft32(g, -22)) + (g&h ^ g&a ^ h&a)
+		e += (bits.RotateLeft32(b, -6) ^ bits.RotateLeft32(b, -11) ^ bits.RotateLeft32(b, -25)) + (b&(c^x) ^ x) + sha256Rounds[i+3] + w[i+3]
+		a += e
+		e += (bits.RotateLeft32(f, -2) ^ bits.RotateLeft32(f, -13) ^ bits.RotateLeft32(f, -22)) + (f&g ^ f&h ^ g&h)
+		x += (bits.RotateLeft32(a, -6) ^ bits.RotateLeft32(a, -11) ^ bits.RotateLeft32(a, -25)) + (a&(b^c) ^ c) + sha256Rounds[i+4] + w[i+4]
+		h += x
+		x += (bits.RotateLeft32(e, -2) ^ bits.RotateLeft32(e, -13) ^ bits.RotateLeft32(e, -22)) + (e&f ^ e&g ^ f&g)
+		c += (bits.RotateLeft32(h, -6) ^ bits.RotateLeft32(h, -11) ^ bits.RotateLeft32(h, -25)) + (h&(a^b) ^ b) + sha256Rounds[i+5] + w[i+5]
+		g += c
+		c += (bits.RotateLeft32(x, -2) ^ bits.RotateLeft32(x, -13) ^ bits.RotateLeft32(x, -22)) + (x&e ^ x&f ^ e&f)
+		b += (bits.RotateLeft32(g, -6) ^ bits.RotateLeft32(g, -11) ^ bits.RotateLeft32(g, -25)) + (g&(h^a) ^ a) + sha256Rounds[i+6] + w[i+6]
+		f += b
+		b += (bits.RotateLeft32(c, -2) ^ bits.RotateLeft32(c, -13) ^ bits.RotateLeft32(c, -22)) + (c&x ^ c&e ^ x&e)
+		a += (bits.RotateLeft32(f, -6) ^ bits.RotateLeft32(f, -11) ^ bits.RotateLeft32(f, -25)) + (f&(g^h) ^ h) + sha256Rounds[i+7] + w[i+7]
+		e += a
+		a += (bits.RotateLeft32(b, -2) ^ bits.RotateLeft32(b, -13) ^ bits.RotateLeft32(b, -22)) + (b&c ^ b&x ^ c&x)
 	}
-	for i, word := range s {
+	for i, word := range [8]uint32{a, b, c, x, e, f, g, h} {
 		d.state[i] += word
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -17,12 +18,13 @@ func (a *app) ledgerCommand() *cobra.Command {
 	root.AddCommand(
 		a.ledgerVerb("log", "log", "List the commits of a branch, newest first", nil, false, "branch"),
 		a.ledgerVerb("branches", "branches", "List the branches", nil, false),
-		a.ledgerVerb("view", "view", "Show what a branch has", nil, false, "branch"),
+		a.ledgerVerb("view", "view", "Show what a branch has", nil, false, "branch", "scope"),
+		a.ledgerGraph(), a.ledgerStats(), a.ledgerExport(), a.ledgerImport(),
 		a.ledgerVerb("fsck", "fsck", "Check every object and chain; exit 1 where something is damaged", nil, false),
 		a.ledgerVerb("checkout NAME", "checkout", "Make a branch the current one", []string{"name"}, true),
-		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "about", "from"),
-		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open", []string{"source"}, true, "target", "on-conflict"),
-		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch", []string{"id"}, true, "target"),
+		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "persona", "from"),
+		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open", []string{"source"}, true, "into", "on-conflict"),
+		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch", []string{"id"}, true, "to"),
 		a.ledgerVerb("rebuild", "rebuild", "Make a branch's view anew from the ledger", nil, true, "branch"))
 	for _, verb := range root.Commands() {
 		check := verb.Args
@@ -41,7 +43,7 @@ func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, f
 	var f scopeFlags
 	values := map[string]*string{}
 	var most int
-	var all, orphan bool
+	var all, orphan, oneline bool
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(len(args)), RunE: func(cmd *cobra.Command, given []string) error {
 		params := map[string]abi.Raw{}
 		for i, arg := range args {
@@ -65,16 +67,23 @@ func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, f
 			if changes {
 				return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: f.scope(), Name: name, Params: params})
 			}
+			if oneline {
+				return a.ledgerLines(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
+			}
 			return a.ledgerLook(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
 		})
 	}}
 	f.add(cmd.Flags())
+	if name == "create_branch" { // here --persona is the branch's
+		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName { return pflag.NormalizedName(name) })
+	}
 	for _, flag := range flags {
 		values[flag] = cmd.Flags().String(flag, "", "")
 	}
 	switch name {
 	case "log":
 		cmd.Flags().IntVarP(&most, "limit", "n", 20, "how many commits")
+		cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each: the beginning of its id, and its message")
 	case "view":
 		cmd.Flags().BoolVar(&all, "all", false, "forgotten and expired entries too")
 	case "create_branch":
@@ -83,13 +92,13 @@ func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, f
 	return cmd
 }
 
-// paramName is a flag's parameter. --persona is the scope's, as with every verb: a branch's persona is --about.
+// paramName is a flag's parameter.
 func paramName(flag string) string {
 	switch flag {
 	case "on-conflict":
 		return "on_conflict"
-	case "about":
-		return "persona"
+	case "into", "to":
+		return "target"
 	}
 	return flag
 }
@@ -98,6 +107,22 @@ func quoted(s string) abi.Raw {
 	// A string is always JSON.
 	text, _ := json.Marshal(s)
 	return text
+}
+
+// ledgerLines prints a log in lines.
+func (a *app) ledgerLines(ctx context.Context, d *door, q *abi.NativeQuery) error {
+	r, err := d.NativeQuery(ctx, q)
+	if err != nil {
+		return err
+	}
+	var commits []ledgerCommit
+	if err := json.Unmarshal(r.Result, &commits); err != nil {
+		return abi.NewError(abi.CodeBackend, "log: "+err.Error())
+	}
+	for _, k := range commits {
+		a.out.print("%s\n", k.line())
+	}
+	return nil
 }
 
 func (a *app) ledgerLook(ctx context.Context, d *door, q *abi.NativeQuery) error {

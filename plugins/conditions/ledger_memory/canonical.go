@@ -9,7 +9,7 @@ import "github.com/memhost/memhost/sdk"
 const idLength = 16
 
 // idOf is the id of an object: the beginning of the SHA-256 of its canonical text.
-func idOf(canonical []byte) string { return sdk.Digest256(string(canonical))[:idLength] }
+func idOf(canonical []byte) string { return sdk.DigestBytes(canonical)[:idLength] }
 
 // isID tells whether s is written as an id.
 func isID(s string) bool { return len(s) == idLength && isHex(s) }
@@ -23,37 +23,47 @@ func isHex(s string) bool {
 	return true
 }
 
-// appendString writes a string with the escapes that RFC 8785 section 3.2.2.2 asks for, and no others.
+// appendString writes a string with the escapes that RFC 8785 section 3.2.2.2 asks for, and no others. What needs none is appended at once: an append for
+// each byte is a call in a guest.
 func appendString(b []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	b = append(b, '"')
+	done := 0
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[done:i]...)
+		done = i + 1
+		switch c {
+		case '"', '\\':
 			b = append(b, '\\', c)
-		case c == '\b':
-			b = append(b, '\\', 'b')
-		case c == '\f':
-			b = append(b, '\\', 'f')
-		case c == '\n':
-			b = append(b, '\\', 'n')
-		case c == '\r':
-			b = append(b, '\\', 'r')
-		case c == '\t':
-			b = append(b, '\\', 't')
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		case '\b':
+			b = append(b, `\b`...)
+		case '\f':
+			b = append(b, `\f`...)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
 		default:
-			b = append(b, c)
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[done:]...), '"')
 }
 
-// appendField writes a field of an object that is open; sep is "{" or ",".
+// appendName writes the name of a field of an object that is open; sep is "{" or ",". Names need no escapes.
+func appendName(b []byte, sep byte, name string) []byte {
+	return append(append(append(b, sep, '"'), name...), '"', ':')
+}
+
+// appendField is appendName with a text behind it.
 func appendField(b []byte, sep byte, name, value string) []byte {
-	b = append(appendString(append(b, sep), name), ':')
-	return appendString(b, value)
+	return appendString(appendName(b, sep, name), value)
 }
 
 // appendOptional is appendField for a field that is null where it is empty.
@@ -61,5 +71,5 @@ func appendOptional(b []byte, sep byte, name, value string) []byte {
 	if value != "" {
 		return appendField(b, sep, name, value)
 	}
-	return append(append(appendString(append(b, sep), name), ':'), "null"...)
+	return append(appendName(b, sep, name), "null"...)
 }

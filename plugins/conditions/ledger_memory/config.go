@@ -4,12 +4,19 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
 
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
+	// llm is nil where no endpoint is configured: then what was said is kept as observations.
+	llm *nanobot.LLM
+	// perSession extracts when a session is over, and not event by event.
+	perSession bool
+	// replaceConflicts turns an extracted add that contradicts an active fact into a modify of it.
+	replaceConflicts bool
 	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
@@ -22,6 +29,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxTokens: sdk.Ptr(int64(8000)), temporarySeconds: 86400}
+	var profile, policy, conflicts string
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		if d.Next() == jsontext.Null {
 			if key == "max_context_tokens" {
@@ -32,6 +40,16 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		switch key {
 		case "max_context_tokens":
 			*s.maxTokens, err = d.Int64()
+		case "llm":
+			var llm nanobot.LLM
+			llm, err = nanobot.ParseLLM(d, config.Secrets)
+			s.llm = &llm
+		case "profile":
+			profile, err = d.Str()
+		case "update_policy":
+			policy, err = d.Str()
+		case "conflict_policy":
+			conflicts, err = d.Str()
 		case "temporary_ttl_s":
 			s.temporarySeconds, err = d.Int64()
 		case "expose_confidential":
@@ -44,6 +62,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if err != nil {
 		return nil, wrong("config of ledger_memory", err.Error())
 	}
+	s.perSession = policy == nanobot.PolicySession || policy == "" && profile != "local"
+	s.replaceConflicts = conflicts == "replace"
 	return s, nil
 }
 

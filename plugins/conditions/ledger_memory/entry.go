@@ -23,6 +23,12 @@ type entry struct {
 	Confirmations    int64
 	Count            int64 // how often an observation was made
 	OrphanModify     bool
+
+	// stored is the entry as it was read, line what stands in the prompt.
+	stored []byte
+	line   string
+	// at is where it stands in the view, fact its key in the index of facts; "" for none.
+	at, fact string
 }
 
 // maxSources bounds the list of an entry's sources: an observation may be made without end. The commits have them all.
@@ -84,9 +90,11 @@ func (e *entry) encode() []byte {
 	return append(b, '}')
 }
 
+// decodeEntry reads an entry from a copy of its own: texts that pointed into a page of many would make every collection search the page for its beginning,
+// once for each of them.
 func decodeEntry(data []byte) (*entry, error) {
-	e := new(entry)
-	return e, readObject(data, e.read)
+	e := &entry{stored: append([]byte(nil), data...)}
+	return e, readObject(e.stored, e.read)
 }
 
 func (e *entry) read(d *jsontext.Decoder, key string) (err error) {

@@ -90,6 +90,9 @@ func (l *ledger) exportOne(out *filesOut, prefix, dir string, i sdk.Item) error 
 		}
 		out.add(dir+id+".json", string(k.encode())+"\n")
 	case "source":
+		if _, at, _ := strings.Cut(string(i.Value), " "); at != "" && !isID(at) {
+			return nil // its event waits for the model, and is in no commit
+		}
 		line := appendField(nil, '{', "key", i.Key)
 		out.add(dir+sdk.Digest256(i.Key)[:idLength]+".json", string(append(appendField(line, ',', "value", string(i.Value)), '}', '\n')))
 	}
@@ -160,6 +163,7 @@ func (l *ledger) importFiles(p *params) (*abi.MutationReceipt, error) {
 
 func (l *ledger) importOne(path, text string) (bool, error) {
 	dir, name, _ := strings.Cut(path, "/")
+	name = name[strings.LastIndexByte(name, '/')+1:] // a repository has objects in folders by the first two digits
 	id := strings.TrimSuffix(name, ".json")
 	switch {
 	case path == branchesFile || path == headFile:
@@ -248,6 +252,9 @@ func (l *ledger) importBranches(text []byte) error {
 		}
 		if err == nil && is.Head != "" {
 			return abi.NewError(abi.CodeConflict, branchesFile+": the scope's branch "+strconv.Quote(b.Name)+" has commits of its own").WithHint("import into an empty scope")
+		}
+		if is != nil {
+			b.version = is.version
 		}
 		if _, err := l.rebuild(b); err != nil {
 			return err

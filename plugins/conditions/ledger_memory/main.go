@@ -23,8 +23,20 @@ func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
 //go:wasmexport health
 func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
 
+//go:wasmexport readiness
+func exportReadiness(n uint32) uint64 { return sdk.Serve(n, readiness) }
+
+//go:wasmexport wait_until_ready
+func exportWaitUntilReady(n uint32) uint64 { return sdk.Serve(n, waitUntilReady) }
+
+//go:wasmexport find_event
+func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
+
 //go:wasmexport inventory
 func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+
+//go:wasmexport provenance
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }
 
 //go:wasmexport native_query
 func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }

@@ -8,7 +8,7 @@ import (
 )
 
 var mutationNames = []string{"memory_add", "memory_update", "memory_forget", "memory_branch", "create_branch", "checkout", "merge", "cherry_pick",
-	"rebuild", "import_files"}
+	"memory_consolidate", "rebuild", "import_files"}
 
 // The statuses of a mutation's answer.
 const (
@@ -24,6 +24,7 @@ const (
 //	memory_branch      action: create or switch; name, persona?; also create_branch {name, persona?, from?, orphan?} and checkout {name}
 //	merge              source, target? (the current branch), on_conflict?: report, ours or theirs
 //	cherry_pick        id, target?
+//	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait are extracted first; branch?
 //	rebuild            branch?: makes its view anew from the ledger
 //	import_files       files: {path: text}, done?: what the query files gave, see files.go
 //
@@ -60,6 +61,8 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 		answer, err = l.mutateMerge(p)
 	case "cherry_pick":
 		answer, err = l.mutateCherryPick(p)
+	case "memory_consolidate":
+		answer, err = l.consolidate(p)
 	case "rebuild":
 		answer, err = l.mutateRebuild(p)
 	case "import_files":
@@ -398,6 +401,12 @@ func (l *ledger) mutateRebuild(p *params) (*abi.MutationReceipt, error) {
 	v, err := l.rebuild(b)
 	if err != nil {
 		return nil, err
+	}
+	// Work under way began with the view as it was: it has to begin anew.
+	if b.Head != "" {
+		if err := l.putBranch(b); err != nil {
+			return nil, err
+		}
 	}
 	return l.result(applied, nil, map[string]abi.Raw{"branch": sdk.Text(b.Name), "active": sdk.Number(v.active), "forgotten": sdk.Number(v.gone)}), nil
 }

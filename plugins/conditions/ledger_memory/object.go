@@ -391,6 +391,8 @@ func metaOf(k *commit) meta {
 // branch is a line of commits, for a persona say.
 type branch struct {
 	Name, Head, Persona, CreatedAt string
+	// version is the state's, 0 for one that is not stored.
+	version int64
 }
 
 func (b *branch) encode() []byte {

@@ -8,14 +8,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-var queryNames = []string{"memory_search", "memory_history", "memory_branch", "log", "branches", "view", "fsck", "files"}
+var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches", "view", "fsck", "files"}
 
 // nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch is given.
 //
 //	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?, limit? 1..100 (10), branch?
 //	memory_history, log limit? 1..1000 (10), subject?, branch?, after? (the last commit of the page before)
 //	memory_branch       action: list; branches: the same
-//	view                all? (forgotten and expired entries too), after?, branch?
+//	memory_consolidate  what could be tidied: branch?
+//	view                all? (forgotten and expired entries too), scope?, after?, branch?
 //	fsck                what is missing, damaged or reached by no branch
 //	files               after?: a page of the ledger as files, {path: text}; trace.details.next is where the next page begins
 //
@@ -37,6 +38,8 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 			p.oneOf("action", "list")
 		}
 		result, err = l.queryBranches(p)
+	case "memory_consolidate":
+		result, err = l.queryReport(p)
 	case "view":
 		result, err = l.queryView(p)
 	case "fsck":
@@ -201,6 +204,10 @@ const pageBytes = 1 << 20
 // queryView lists a branch's entries, the last touched first: {branch, entries, next}. next is absent on the last page.
 func (l *ledger) queryView(p *params) ([]byte, error) {
 	all, after := p.flag("all"), p.text("after")
+	only := ""
+	if p.has("scope") {
+		only = p.oneOf("scope", permanent, session, temporary)
+	}
 	b, v, err := l.onView(p)
 	if err != nil {
 		return nil, err
@@ -226,7 +233,7 @@ func (l *ledger) queryView(p *params) ([]byte, error) {
 				if err != nil {
 					return nil, damaged(i.Key)
 				}
-				if !l.mayShow(e) || !all && l.expired(e) {
+				if !l.mayShow(e) || !all && l.expired(e) || only != "" && e.Scope != only {
 					continue
 				}
 				if !e.whole() {

@@ -10,7 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent puts what was said into the ledger, word for word: observations, in one commit. Facts come by the tools.
+// recordEvent puts what was said into the ledger: without a model word for word, as observations, in one commit; with one it is stored first, and facts
+// are extracted from it later.
 //
 // Errors: conflict when the scope holds the event id with other content; what the state answers.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
@@ -31,7 +32,10 @@ func (l *ledger) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		return nil, err
 	}
 	if version != 0 {
-		return l.repeated(e, string(known), digest)
+		return l.repeated(e, string(known), digest, version)
+	}
+	if l.s.llm != nil {
+		return l.queue(e, key, digest, 0)
 	}
 	events := observations(e)
 	if len(events) == 0 {
@@ -66,15 +70,24 @@ func (l *ledger) recordOn(s *step) (*commit, []string, error) {
 }
 
 // repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has forgotten.
-func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string) (*abi.WriteReceipt, error) {
+// One that extraction has given up is tried again.
+func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int64) (*abi.WriteReceipt, error) {
 	before, id, _ := strings.Cut(known, " ")
 	if before != digest {
 		return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
 	}
 	var r *abi.WriteReceipt
-	if id == "" {
+	switch {
+	case id == "":
 		r = l.receipt(e, abi.StatusNotRetained, "", nil)
-	} else {
+	case id == inInbox:
+		r = l.pending(e)
+	case strings.HasPrefix(id, isDead):
+		if _, err := l.Delete(id); err != nil || l.s.llm == nil {
+			return nil, err
+		}
+		return l.queue(e, sourceKey(e.EventID), digest, version)
+	default:
 		k, err := l.theCommit(id)
 		if err != nil {
 			return nil, err

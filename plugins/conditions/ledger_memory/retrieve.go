@@ -17,8 +17,10 @@ const (
 	// ceilingItems and ceilingBytes bound what one retrieval takes where no budget does: the guest has 128 MiB.
 	ceilingItems = 5000
 	ceilingBytes = 4 << 20
-	// firstPage is how many entries are read at once at first.
-	firstPage = 64
+	// roomBytes is the memory for what a retrieval holds at once: entries as they are stored, read, shown and answered.
+	roomBytes = 4 << 20
+	// pageItems is how many entries are read at once.
+	pageItems = 64
 )
 
 // retrieve returns the entries of the current branch that are visible, newest first until the budget, whatever the query.
@@ -39,6 +41,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	budget := l.s.budget(r.Budget)
+	sdk.Room(roomBytes)
 	found, err := l.newest(v, r.SessionID, budget)
 	if err != nil {
 		return nil, err
@@ -48,15 +51,16 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	result := &abi.RetrieveResult{FormattedContext: shown.Text}
+	result := &abi.RetrieveResult{FormattedContext: shown.Text, Evidence: make([]abi.Evidence, 0, shown.End)}
 	t := l.s.trace("view")
 	result.Trace = t
-	body := []byte{'['}
+	body := make([]byte, 0, found.bytes+int64(len(found.entries))+2)
+	body = append(body, '[')
 	for i, e := range found.entries[:shown.End] {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, e.encode()...)
+		body = append(body, e.stored...)
 		result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+strconv.Itoa(i), int64(i+1)))
 		t.NativeIDs = append(t.NativeIDs, e.EventID)
 		if t.OldestRetrievedAt == "" || e.CreatedAt < t.OldestRetrievedAt {
@@ -100,6 +104,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 // window is the newest visible entries.
 type window struct {
 	entries []*entry
+	// bytes are their sizes as stored.
+	bytes int64
 	// hidden counts those that were passed over.
 	hidden int64
 	// more is true where the ceiling, or the budget, ended the search.
@@ -109,11 +115,9 @@ type window struct {
 // newest reads back from the newest entry until more than the budget is there: its work grows with the budget, not with the ledger.
 func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*window, error) {
 	w := new(window)
-	var tokens, bytes int64
-	page := int64(firstPage)
-	r := abi.StateListRequest{Prefix: v.prefix + "item/", Values: true}
+	var tokens int64
+	r := abi.StateListRequest{Prefix: v.prefix + "item/", Values: true, Limit: pageItems}
 	for {
-		r.Limit = page
 		items, more, err := l.List(r)
 		if err != nil {
 			return nil, err
@@ -132,20 +136,20 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*w
 				return nil, corrupt("event", e.EventID)
 			}
 			if budget.MaxTokens != nil && tokens > *budget.MaxTokens || budget.MaxItems != nil && int64(len(w.entries)) > *budget.MaxItems ||
-				len(w.entries) == ceilingItems || bytes > ceilingBytes {
+				len(w.entries) == ceilingItems || w.bytes > ceilingBytes {
 				w.more = true
 				return w, nil
 			}
+			e.line = line(e)
 			w.entries = append(w.entries, e)
-			bytes += item.Size
+			w.bytes += item.Size
 			if budget.MaxTokens != nil {
-				tokens += l.CountTokens(line(e))
+				tokens += l.CountTokens(e.line)
 			}
 		}
 		if !more {
 			return w, nil
 		}
-		page = min(2*page, 1000)
 	}
 }
 
@@ -205,7 +209,7 @@ func line(e *entry) string {
 func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudget) sdk.Fitted {
 	blocks := make([]string, len(entries))
 	for i, e := range entries {
-		blocks[i] = line(e)
+		blocks[i] = e.line
 	}
 	context := sdk.ContextOf(s.config, c.Scope)
 	fitted := context.FitFirst(c, blocks, budget)
@@ -274,6 +278,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		}
 		if err := eachOf(call.Body, func(item []byte) error {
 			e, err := decodeEntry(item)
+			e.line = line(e)
 			entries = append(entries, e)
 			return err
 		}); err != nil {

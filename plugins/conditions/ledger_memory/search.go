@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,6 +14,8 @@ type search struct {
 	sessionID                    string
 	includeForgotten             bool
 	limit                        int64
+	// most bounds how many entries are looked at, the newest first; 0 is all.
+	most int64
 }
 
 // hit is an entry with its score; none where there was no query.
@@ -21,11 +24,18 @@ type hit struct {
 	score int64 // in thousandths
 }
 
+// errEnough ends a search that has looked at enough.
+var errEnough = errors.New("enough")
+
 // find reads every entry of a view: the share of the query's words found, and one more where the object contains the query.
 func (l *ledger) find(v *view, s *search) ([]hit, error) {
 	words := wordsOf(s.query)
 	var hits []hit
+	looked := int64(0)
 	look := func(item sdk.Item) error {
+		if looked++; s.most > 0 && looked > s.most {
+			return errEnough
+		}
 		e, err := decodeEntry(item.Value)
 		if err != nil {
 			return damaged(item.Key)
@@ -52,7 +62,7 @@ func (l *ledger) find(v *view, s *search) ([]hit, error) {
 		}
 		return nil
 	}
-	if err := l.each(v.prefix+"item/", look); err != nil {
+	if err := l.each(v.prefix+"item/", look); err != nil && err != errEnough {
 		return nil, err
 	}
 	if s.includeForgotten {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -34,7 +35,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		return nil, err
 	}
 	removed := map[string]*int64{}
-	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix} {
+	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix} {
 		n, _, err := l.tally(kind)
 		if err != nil {
 			return nil, err
@@ -69,23 +70,58 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	list := &abi.Inventory{Complete: true, Quiescent: true, Trace: l.s.trace("state_list")}
-	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix} {
+	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix} {
 		n, digest, err := l.tally(kind)
 		if err != nil {
 			return nil, err
 		}
 		list.Kinds = append(list.Kinds, abi.InventoryKind{Kind: strings.TrimSuffix(kind, "/"), Count: n, Digest: digest})
+		list.Quiescent = list.Quiescent && (kind != inboxPrefix || n == 0)
 	}
 	return list, nil
 }
 
-// health is always ok: the state is the host's own.
+// findEvent looks an event up by its id: exact, since ledger and receipt are committed together.
+func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+	l, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	known, version, err := l.Get(sourceKey(r.EventID))
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	answer := &abi.FindEventAnswer{Found: "present"}
+	switch _, id, _ := strings.Cut(string(known), " "); {
+	case isID(id):
+		k, err := l.theCommit(id)
+		if err != nil {
+			return nil, err
+		}
+		answer.NativeIDs = k.Events
+	case id != "":
+		answer.Markers = []string{r.EventID}
+	}
+	return answer, nil
+}
+
+// health is ok without a model: the state is the host's own. With one it asks the endpoint. What extraction could not do stands in readiness: health has
+// no scope.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	l, err := open(c)
 	if err != nil {
 		return nil, err
 	}
-	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: l.s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: []string{"fact", "observation"},
+	types := []string{"fact", "observation"}
+	if l.s.llm != nil {
+		h := nanobot.Health(c, l.s.config, *l.s.llm, types)
+		h.NativeQueryModes = []string{"newest_first"}
+		return h, nil
+	}
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: l.s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: types,
 		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"newest_first"}, Isolation: "hard", PetObservability: "strong"}, nil
 }
 

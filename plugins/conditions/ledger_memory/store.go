@@ -43,14 +43,14 @@ func open(c *sdk.Call) (*ledger, error) {
 
 // sealed is an object with its checksum, which covers the fields that the id does not.
 func sealed(object []byte) []byte {
-	sum := sdk.Digest256(string(object))[:checksum]
+	sum := sdk.DigestBytes(object)[:checksum]
 	return append(append(object, '\n'), sum...)
 }
 
 // unsealed is the object without its checksum.
 func unsealed(kind, id string, stored []byte) ([]byte, error) {
 	at := len(stored) - checksum - 1
-	if at < 0 || stored[at] != '\n' || sdk.Digest256(string(stored[:at]))[:checksum] != string(stored[at+1:]) {
+	if at < 0 || stored[at] != '\n' || sdk.DigestBytes(stored[:at])[:checksum] != string(stored[at+1:]) {
 		return nil, corrupt(kind, id)
 	}
 	return stored[:at], nil
@@ -157,14 +157,16 @@ func (l *ledger) branch(name string) (*branch, error) {
 	if err != nil || b.Name != name {
 		return nil, corrupt("branch", name)
 	}
+	b.version = version
 	return b, nil
 }
 
+// putBranch writes a branch that nobody else has written since it was read: work that waited for a model is not to undo what a tool did meanwhile.
 func (l *ledger) putBranch(b *branch) error {
 	if b.CreatedAt == "" {
 		b.CreatedAt = l.now()
 	}
-	return l.Put(branchPrefix+b.Name, b.encode(), sdk.AnyVersion)
+	return l.Put(branchPrefix+b.Name, b.encode(), b.version)
 }
 
 // branches lists all, by name, main always among them.

@@ -90,7 +90,16 @@ func (v *view) get(lineage string) (*entry, error) {
 	if version == 0 || err != nil || e.Lineage != lineage {
 		return nil, damaged(v.prefix + at)
 	}
+	e.placed(at)
 	return e, nil
+}
+
+// placed notes where an entry stands, and under which fact, so that it can be taken out again after it has changed.
+func (e *entry) placed(at string) {
+	e.at, e.fact = at, ""
+	if e.ForgottenAt == "" && !e.observed() {
+		e.fact = factKey(e.Subject, e.Predicate) + e.Lineage
+	}
 }
 
 func damaged(key string) error {
@@ -98,45 +107,35 @@ func damaged(key string) error {
 		WithReason("stale_view").WithHint("`memhost ledger rebuild` makes it anew from the ledger")
 }
 
+// put writes an entry that get returned, or that get has not found.
 func (v *view) put(e *entry) error {
-	if err := v.takeOut(e.Lineage); err != nil {
-		return err
+	if e.fact != "" {
+		if _, err := v.l.Delete(v.prefix + e.fact); err != nil {
+			return err
+		}
+	}
+	if e.at != "" {
+		v.count(e.at, -1)
+		if _, err := v.l.Delete(v.prefix + e.at); err != nil {
+			return err
+		}
 	}
 	v.steps++
 	at := "item/"
 	if e.ForgottenAt != "" {
 		at = "gone/"
-	} else if !e.observed() {
-		if err := v.l.Put(v.prefix+factKey(e.Subject, e.Predicate)+e.Lineage, []byte{'1'}, sdk.AnyVersion); err != nil {
+	}
+	e.placed(at + fixed(1<<47-v.steps))
+	if e.fact != "" {
+		if err := v.l.Put(v.prefix+e.fact, []byte{'1'}, sdk.AnyVersion); err != nil {
 			return err
 		}
 	}
-	at += fixed(1<<47 - v.steps)
-	v.count(at, 1)
-	if err := v.l.Put(v.prefix+at, e.encode(), sdk.AnyVersion); err != nil {
+	v.count(e.at, 1)
+	if err := v.l.Put(v.prefix+e.at, e.encode(), sdk.AnyVersion); err != nil {
 		return err
 	}
-	return v.l.Put(v.prefix+"entry/"+e.Lineage, []byte(at), sdk.AnyVersion)
-}
-
-// takeOut removes an entry from where it stands, and a fact from its index.
-func (v *view) takeOut(lineage string) error {
-	at, err := v.place(lineage)
-	if err != nil || at == "" {
-		return err
-	}
-	old, err := v.get(lineage)
-	if err != nil {
-		return err
-	}
-	if old.ForgottenAt == "" && !old.observed() {
-		if _, err := v.l.Delete(v.prefix + factKey(old.Subject, old.Predicate) + lineage); err != nil {
-			return err
-		}
-	}
-	v.count(at, -1)
-	_, err = v.l.Delete(v.prefix + at)
-	return err
+	return v.l.Put(v.prefix+"entry/"+e.Lineage, []byte(e.at), sdk.AnyVersion)
 }
 
 func (v *view) count(at string, n int64) {
