@@ -22,7 +22,11 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	var items []nanobot.Item
 	var notes []string
 	if file.text != "" {
-		items = append(items, nanobot.Item{ID: file.id(), Kind: "long_term", Title: "Long-term Memory (MEMORY.md, " + file.updated + ")", Text: file.text,
+		title := "Long-term Memory (MEMORY.md)"
+		if file.updated != "" {
+			title = "Long-term Memory (MEMORY.md, " + file.updated + ")"
+		}
+		items = append(items, nanobot.Item{ID: file.id(), Kind: "long_term", Title: title, Text: file.text,
 			Updated: file.updated, Events: file.events})
 	}
 	if s.search {
