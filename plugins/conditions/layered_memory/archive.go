@@ -43,7 +43,7 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 	text := nothing
 	if conversation != "" {
 		if text, err = s.compress(c, conversation, u); err != nil {
-			if !s.raw || !nanobot.OfModel(err) {
+			if !s.raw || !nanobot.OfModel(err) || nanobot.OutOfTime(c, err) {
 				return "", err
 			}
 			c.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(err).Message)

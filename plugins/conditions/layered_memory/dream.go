@@ -96,7 +96,9 @@ func (s *settings) runDream(c *sdk.Call, d *dreamer, subject string) (*dreamRun,
 			return nil, failure
 		}
 		run.reason = abi.AsError(failure).Message
-		d.Fail(c, failure, s.llm.Retries)
+		if !nanobot.OutOfTime(c, failure) {
+			d.Fail(c, failure, s.llm.Retries)
+		}
 	default:
 		d.Failure = nanobot.Failure{}
 		if run.reason == "completed" {

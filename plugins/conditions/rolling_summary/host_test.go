@@ -77,11 +77,14 @@ func slotOf(t testing.TB, url, more string) (s *host.Slot, advance func(time.Dur
 	}
 }
 
+// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit wants to find a turn at once.
+var configs = map[string]string{"control": `,"profile":"control"`, "local": `,"profile":"local","update_policy":"every_event"`}
+
 func TestConformance(t *testing.T) {
-	for _, name := range []string{"rolling_summary", "nanobot_file_summary"} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct{ name, profile string }{{"rolling_summary", "control"}, {"rolling_summary", "local"}, {"nanobot_file_summary", "control"}} {
+		t.Run(c.name+" "+c.profile, func(t *testing.T) {
 			_, url := serve(t)
-			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, name, url, "")}, conformance.Options{CacheDir: cache})
+			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.name, url, configs[c.profile])}, conformance.Options{CacheDir: cache})
 		})
 	}
 }

@@ -276,8 +276,8 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 			if !OfModel(failed) {
 				return nil, failed
 			}
-			if abi.CodeOf(failed) == abi.CodeTimeout && c.Remaining() < 1000 {
-				break // the caller's time is over, not the model's: nothing is known of it
+			if OutOfTime(c, failed) {
+				break
 			}
 			s.Fail(c, failed, l.Retries)
 		}
@@ -293,6 +293,9 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 	}
 	return Readiness(c, nil, all)
 }
+
+// OutOfTime tells whether an error says that the caller's time is over, and not the model's: then nothing is known of the model, and nothing has failed.
+func OutOfTime(c *sdk.Call, err error) bool { return abi.CodeOf(err) == abi.CodeTimeout && c.Remaining() < 1000 }
 
 // OfModel tells whether an error is of the endpoint or of what the model said, and not of the state or the host.
 func OfModel(err error) bool { return abi.AsError(err).Route == Route }
