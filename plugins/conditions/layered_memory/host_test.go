@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
@@ -164,4 +165,13 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 	}
 	assert.Equal(t, before, shown(t, s), "check S3")
 	assert.Equal(t, asked, stub.Counts().LLM, "check S3: no call")
+}
+
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+func TestConversations(t *testing.T) {
+	_, url := serve(t)
+	s, _ := slotOf(t, url, "")
+	for scope, files := range nanobottest.Conversations(t, "layered_memory", s) {
+		assert.NotEmpty(t, files["USER.md"], "%s", scope)
+	}
 }

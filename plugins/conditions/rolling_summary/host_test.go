@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
@@ -240,4 +241,13 @@ func TestResetRemovesTheScopeAlone(t *testing.T) {
 	tell(t, s, b.turn("s1", "My cat is called Zorvex."))
 	require.Equal(t, abi.ReadinessReady, ready(t, s, 10*time.Second).Status)
 	assert.Contains(t, shown(t, s, scope), "Zorvex", "check S2: it works again")
+}
+
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+func TestConversations(t *testing.T) {
+	_, url := serve(t)
+	s, _ := slotOf(t, url, "")
+	for scope, files := range nanobottest.Conversations(t, "rolling_summary", s) {
+		assert.NotEmpty(t, files["memory/MEMORY.md"], "%s", scope)
+	}
 }

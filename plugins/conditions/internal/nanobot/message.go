@@ -198,7 +198,7 @@ func compact(d *jsontext.Decoder, e *jsontext.Encoder) error {
 	return err
 }
 
-// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", or "" where it has no content. Memory blocks inside are left out. Lines
+// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", with "Name: " before the text of a user who has one, or "" where it has no content. Memory blocks inside are left out. Lines
 // after the first are indented: no text can look like the message of another, or like a heading.
 func (m *Message) Render() string {
 	content := strings.TrimSpace(StripBlocks(m.Content))
@@ -216,6 +216,9 @@ func (m *Message) Render() string {
 	used := ""
 	if len(tools) > 0 {
 		used = " [tools: " + OneLine(strings.Join(tools, ", ")) + "]"
+	}
+	if m.Role == "user" && m.Name != "" { // several people may speak in one session
+		content = OneLine(m.Name) + ": " + content
 	}
 	return "[" + OneLine(at) + "] " + strings.ToUpper(OneLine(m.Role)) + used + ": " + Indent(content)
 }

@@ -295,7 +295,9 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 }
 
 // OutOfTime tells whether an error says that the caller's time is over, and not the model's: then nothing is known of the model, and nothing has failed.
-func OutOfTime(c *sdk.Call, err error) bool { return abi.CodeOf(err) == abi.CodeTimeout && c.Remaining() < 1000 }
+func OutOfTime(c *sdk.Call, err error) bool {
+	return abi.CodeOf(err) == abi.CodeTimeout && c.Remaining() < 1000
+}
 
 // OfModel tells whether an error is of the endpoint or of what the model said, and not of the state or the host.
 func OfModel(err error) bool { return abi.AsError(err).Route == Route }
