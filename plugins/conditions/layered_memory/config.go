@@ -24,6 +24,7 @@ type settings struct {
 	// raw: what the model could not archive goes into the history as it is.
 	raw        bool
 	ownHistory bool // recent history of the request's session only
+	search     bool // entries that share words with the query are shown, too
 	maxEntries int64
 	idleMS     int64 // 0: sessions are not archived for being idle
 	soul       bool
@@ -45,11 +46,11 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
 	var tail, after, idle jsontext.Raw
-	var profile, onFailure, visibility, versioning string
+	var profile, onFailure, visibility, versioning, search string
 	err := nanobot.DecodeFrom(jsontext.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
 		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
 		nanobot.Word("on_failure", &onFailure), nanobot.Word("history_visibility", &visibility), nanobot.Number("max_history_entries", &s.maxEntries),
-		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning)),
+		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning), nanobot.Word("history_search", &search)),
 		func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "llm":
@@ -65,7 +66,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			}
 			return err
 		})
-	s.local, s.raw, s.ownHistory, s.versions = profile == "local", onFailure != "retry", visibility == "session", versioning != "off"
+	s.local, s.raw, s.ownHistory, s.versions, s.search = profile == "local", onFailure != "retry", visibility == "session", versioning != "off", search == "keyword"
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of layered_memory: "+err.Error())
 	}

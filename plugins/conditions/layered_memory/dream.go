@@ -151,9 +151,9 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 		}
 		prompt = s.filesPrompt(files) + "## Conversation History (analysed)\n" + facts
 	}
-	instruction := dreamInstruction
-	if strings.TrimSpace(s.dream.instruction) != "" {
-		instruction = s.dream.instruction
+	instruction, err := s.instruction(c)
+	if err != nil {
+		return err
 	}
 	turns := []nanobot.Turn{{Role: "system", Content: instruction}, {Role: "user", Content: prompt}}
 	for round := range s.dream.rounds {
@@ -175,6 +175,21 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 	}
 	run.reason = "max_iterations"
 	return nil
+}
+
+// instructionFile takes the place of the built-in instruction, as in a workspace of Nanobot.
+const instructionFile = "prompts/dream.md"
+
+// instruction is the configured one, the workspace's, or the built-in one.
+func (s *settings) instruction(c *sdk.Call) (string, error) {
+	if strings.TrimSpace(s.dream.instruction) != "" {
+		return s.dream.instruction, nil
+	}
+	own, _, err := nanobot.KeptFile(c, instructionFile)
+	if err != nil || strings.TrimSpace(own) == "" {
+		return dreamInstruction, err
+	}
+	return nanobot.Clip(own, 32000), nil
 }
 
 // entryText keeps the lines of a list as they are and indents others, so that none looks like a heading or like another entry.

@@ -167,3 +167,27 @@ func TestAnyHistoryComesOutAsItCameIn(t *testing.T) {
 		require.Equal(t, out, again(t, b, out).files())
 	})
 }
+
+func TestAWorkspacesOwnInstruction(t *testing.T) {
+	b := bring(t, "")
+	require.NoError(t, b.take(map[string]string{instructionFile: "OWN INSTRUCTION, with edit_file"}))
+	b.record(b.turn("s1", "I like oolong tea."))
+	b.wait()
+	assert.Contains(t, b.prompt(), "OWN INSTRUCTION")
+}
+
+func TestHistorySearch(t *testing.T) {
+	folder := map[string]string{cursorFile: "3", linesFile: `{"cursor":1,"timestamp":"2026-01-01 09:00","content":"- Oolong tea was bought."}
+{"cursor":2,"timestamp":"2026-01-02 09:00","content":"- Coffee was bought."}
+{"cursor":3,"timestamp":"2026-01-03 09:00","content":"- TEA again."}
+`}
+	for search, want := range map[string][]string{"off": nil, "keyword": {"history#1", "history#3"}} {
+		b := bring(t, `"history_search":"`+search+`"`)
+		require.NoError(t, b.take(folder))
+		var got []string
+		for _, e := range b.find("s1", "which oolong tea?", abi.ContextBudget{}).Evidence {
+			got = append(got, e.NativeID)
+		}
+		assert.Equal(t, want, got, "%s: most words first", search)
+	}
+}
