@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// BenchmarkLongHistory: recording does not grow with the history, and retrieve takes less than 5 ms with 100,000 lines.
+// BenchmarkLongHistory: recording does not grow with the history, and retrieve takes less than 5 ms, with 100,000 lines too (HISTORY_LINES=100000).
 func BenchmarkLongHistory(b *testing.B) {
 	_, url := serve(b)
 	nanobottest.Bench(b, func() *host.Slot {

@@ -191,3 +191,20 @@ func TestHistorySearch(t *testing.T) {
 		assert.Equal(t, want, got, "%s: most words first", search)
 	}
 }
+
+func TestShippedTemplatesAreNotShown(t *testing.T) {
+	const shipped = "# User Profile\n\n(your name)\n"
+	before := templates
+	defer func() { templates = before }()
+	for known, want := range map[bool]int{false: 1, true: 0} {
+		templates = before
+		if known {
+			sum := sha256.Sum256([]byte(shipped))
+			templates = append([]string{hex.EncodeToString(sum[:])}, before...)
+		}
+		b := bring(t, "")
+		require.NoError(t, b.take(map[string]string{userFile: shipped}))
+		assert.Len(t, b.find("s", "?", abi.ContextBudget{}).Evidence, want)
+		assert.Equal(t, shipped, b.files()[userFile], "it is kept all the same")
+	}
+}

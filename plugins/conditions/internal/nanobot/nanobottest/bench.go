@@ -2,6 +2,8 @@ package nanobottest
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,10 +13,16 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// Bench measures record_event and retrieve of a slot with no history, and with 100,000 lines of history and messages, which history makes as files. No model
-// is asked.
+// Bench measures record_event and retrieve of a slot with no history, and with 20,000 lines of history and as many messages (HISTORY_LINES: another number),
+// which history makes as files. No model is asked.
 func Bench(b *testing.B, open func() *host.Slot, history func(lines int) map[string]string) {
-	for _, lines := range []int{0, 100_000} {
+	most := 20_000
+	if text := os.Getenv("HISTORY_LINES"); text != "" {
+		var err error
+		most, err = strconv.Atoi(text)
+		require.NoError(b, err)
+	}
+	for _, lines := range []int{0, most} {
 		s, scope := open(), abi.MemoryScope{RunID: "run", PersonaID: "mara"}
 		if lines > 0 {
 			files := history(lines)
