@@ -38,6 +38,7 @@ type dreaming struct {
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int
 	model, instruction         string
+	cron                       *schedule // instead of the interval
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
@@ -87,8 +88,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
-	mode, hours, entry, file := "", 2.0, int64(b.entryChars), int64(b.fileChars)
-	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours),
+	mode, cron, hours, entry, file := "", "", 2.0, int64(b.entryChars), int64(b.fileChars)
+	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours), nanobot.Word("cron", &cron),
 		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
 		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jsontext.Decoder, key string) error {
 		raw, err := d.RawAppend(nil)
@@ -99,6 +100,12 @@ func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
 	})
 	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
 	b.entryChars, b.fileChars = int(entry), int(file)
+	if cron != "" && err == nil {
+		var ok bool
+		if b.cron, ok = parseSchedule(cron); !ok {
+			err = abi.NewError(abi.CodeInvalidArgument, "dream.cron: want five fields: minute, hour, day of the month, month, day of the week")
+		}
+	}
 	return after, err
 }
 

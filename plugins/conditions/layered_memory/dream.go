@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -42,6 +43,9 @@ func (s *settings) dreamDue(c *sdk.Call, reserve int64) error {
 	d, err := readDream(c)
 	now := nanobot.NowMS(c)
 	due := s.dream.afterSession || now-d.Ran >= s.dream.intervalMS || now < d.Ran
+	if s.dream.cron != nil && !s.dream.afterSession {
+		due = s.dream.cron.within(time.UnixMilli(d.Ran), time.UnixMilli(now))
+	}
 	if err != nil || !due || d.RetryAt > now {
 		return err
 	}

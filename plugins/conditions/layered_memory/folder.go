@@ -206,7 +206,7 @@ func splitOldHistory(text string) []string {
 	blank, raw := false, false
 	for _, line := range strings.Split(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), "\n") {
 		full := strings.TrimSpace(line) != ""
-		if full && len(current) > 0 && (blank || isDated(line) && !(raw && isRawMessage(line))) {
+		if full && len(current) > 0 && (blank || isDated(line) && (!raw || !isRawMessage(line))) {
 			end()
 		}
 		if full && len(current) == 0 {
