@@ -35,6 +35,7 @@ type settings struct {
 // dreaming is the block dream.
 type dreaming struct {
 	on, twoPhase, afterSession bool
+	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int
 	model, instruction         string
@@ -89,7 +90,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 
 func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
 	mode, cron, hours, entry, file := "", "", 2.0, int64(b.entryChars), int64(b.fileChars)
-	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours), nanobot.Word("cron", &cron),
+	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Flag("allow_skills", &b.skills), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours), nanobot.Word("cron", &cron),
 		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
 		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jsontext.Decoder, key string) error {
 		raw, err := d.RawAppend(nil)

@@ -66,6 +66,7 @@ type dreamRun struct {
 	// reason is completed, nothing_to_do, max_iterations, or why the model failed.
 	reason  string
 	changed []string
+	skills  folder
 	version string
 	usage   nanobot.Usage
 }
@@ -117,12 +118,13 @@ func (s *settings) runDream(c *sdk.Call, d *dreamer, subject string) (*dreamRun,
 			return nil, err
 		}
 	}
-	for _, f := range files {
+	all := append(files[:len(files):len(files)], run.skills...)
+	for _, f := range all {
 		if f.text != f.before {
 			run.changed = append(run.changed, f.path)
 		}
 	}
-	if err := files.save(c); err != nil {
+	if err := all.save(c); err != nil {
 		return nil, err
 	}
 	if err := d.Save(c, dreamKey); err != nil {
@@ -142,7 +144,11 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 	for _, x := range batch {
 		history.WriteString("[" + nanobot.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, s.dream.entryChars)) + "\n")
 	}
-	prompt := s.filesPrompt(files) + "## Conversation History\n" + history.String()
+	desk, err := s.desk(c, files)
+	if err != nil {
+		return err
+	}
+	prompt := s.filesPrompt(desk) + "## Conversation History\n" + history.String()
 	if s.dream.twoPhase {
 		answer, err := s.llm.Chat(c, nanobot.Chat{Model: s.dream.model, Turns: []nanobot.Turn{{Role: "system", Content: analyseInstruction}, {Role: "user", Content: prompt}}}, &run.usage)
 		if err != nil {
@@ -153,7 +159,7 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 			run.reason = "completed"
 			return nil
 		}
-		prompt = s.filesPrompt(files) + "## Conversation History (analysed)\n" + facts
+		prompt = s.filesPrompt(desk) + "## Conversation History (analysed)\n" + facts
 	}
 	instruction, err := s.instruction(c)
 	if err != nil {
@@ -174,7 +180,11 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 		}
 		turns = append(turns, nanobot.Turn{Role: "assistant", Content: answer.Text, Calls: answer.Calls})
 		for _, call := range answer.Calls {
-			turns = append(turns, nanobot.Turn{Role: "tool", ToolCallID: call.ID, Content: files.call(call)})
+			if s.dream.skills {
+				desk = desk.withSkill(call)
+			}
+			turns = append(turns, nanobot.Turn{Role: "tool", ToolCallID: call.ID, Content: desk.call(call)})
+			run.skills = desk[len(files):]
 		}
 	}
 	run.reason = "max_iterations"
@@ -215,6 +225,10 @@ func (s *settings) filesPrompt(files folder) string {
 	var b strings.Builder
 	b.WriteString("## Current Memory Files\n")
 	for _, f := range files {
+		if isSkill(f.path) { // read by its tool
+			b.WriteString("### " + nanobot.OneLine(f.path) + "\n\n")
+			continue
+		}
 		text := nanobot.Clip(f.text, s.dream.fileChars)
 		if strings.TrimSpace(text) == "" {
 			text = "(empty)"
