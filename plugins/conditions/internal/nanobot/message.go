@@ -299,3 +299,14 @@ func WriteList(e *jsontext.Encoder, list []string) {
 	}
 	e.ArrEnd()
 }
+
+// EventsOf names the events of messages, each once, in order.
+func EventsOf(messages []Message) []string {
+	var ids []string
+	for i := range messages {
+		if id := messages[i].EventID; id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
