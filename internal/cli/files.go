@@ -348,7 +348,16 @@ func (w *gitWriter) write(k *ledgerCommit, paths map[string]bool, parents []plum
 			if !inside {
 				continue
 			}
-			hash, err := w.blob(w.files[path])
+			blob := w.repository.Storer.NewEncodedObject()
+			blob.SetType(plumbing.BlobObject)
+			out, err := blob.Writer()
+			if err != nil {
+				return plumbing.ZeroHash, err
+			}
+			if _, err := out.Write([]byte(w.files[path])); err != nil {
+				return plumbing.ZeroHash, err
+			}
+			hash, err := w.repository.Storer.SetEncodedObject(blob)
 			if err != nil {
 				return plumbing.ZeroHash, err
 			}

@@ -31,7 +31,7 @@ func writeVersions(dir string, files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	w := &gitWriter{repository: repository, files: blobs}
+	w := &versionWriter{repository: repository, files: blobs}
 	var parents []plumbing.Hash
 	for _, v := range versions {
 		tree, err := w.folder(v.Tree)
@@ -81,8 +81,14 @@ func versionsOf(files map[string]string) (versions []fileVersion, blobs map[stri
 	return versions, blobs, nil
 }
 
+// versionWriter writes the objects of a repository. files are texts by name.
+type versionWriter struct {
+	repository *git.Repository
+	files      map[string]string
+}
+
 // folder writes the tree of some files. paths are given with the names of their texts in w.files.
-func (w *gitWriter) folder(paths map[string]string) (plumbing.Hash, error) {
+func (w *versionWriter) folder(paths map[string]string) (plumbing.Hash, error) {
 	tree, inside := new(object.Tree), map[string]map[string]string{}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if dir, rest, is := strings.Cut(path, "/"); is {
@@ -117,7 +123,7 @@ func gitName(e object.TreeEntry) string {
 	return e.Name
 }
 
-func (w *gitWriter) blob(text string) (plumbing.Hash, error) {
+func (w *versionWriter) blob(text string) (plumbing.Hash, error) {
 	blob := w.repository.Storer.NewEncodedObject()
 	blob.SetType(plumbing.BlobObject)
 	out, err := blob.Writer()
@@ -128,4 +134,14 @@ func (w *gitWriter) blob(text string) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, err
 	}
 	return w.repository.Storer.SetEncodedObject(blob)
+}
+
+func (w *versionWriter) store(o interface {
+	Encode(plumbing.EncodedObject) error
+}) (plumbing.Hash, error) {
+	encoded := w.repository.Storer.NewEncodedObject()
+	if err := o.Encode(encoded); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return w.repository.Storer.SetEncodedObject(encoded)
 }
