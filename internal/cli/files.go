@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -22,8 +23,8 @@ import (
 )
 
 const exportHelp = `Writes a scope's memory as files that a person can read, by the provider's native query "files". FOLDER must be empty or not there.
-With --git (ledger_memory) FOLDER becomes a repository: its commits are the ledger's, and its branches the ledger's branches. Events and commits then stand in
-folders by the first two digits of their ids, so that a commit need not write the names of all.`
+With --git FOLDER becomes a repository. Its commits and branches are the ledger's (ledger_memory; events and commits then stand in folders by the first two digits
+of their ids, so that a commit need not write the names of all), or the versions of what Dream edits (layered_memory); of a memory without versions it has one commit.`
 
 func (a *app) exportCommand() *cobra.Command {
 	var f scopeFlags
@@ -55,14 +56,20 @@ func (a *app) exportCommand() *cobra.Command {
 	return cmd
 }
 
+const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or, for rolling_summary and layered_memory, a workspace
+of Nanobot (its sessions as sessions/*.jsonl in it). The scope should be empty. Files that the provider does not take are named, .git among them.`
+
 func (a *app) importCommand() *cobra.Command {
 	var f scopeFlags
-	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take files that export wrote into a scope", Args: cobra.ExactArgs(1),
-		Long: "Reads FOLDER and hands its files to the provider's native mutation \"import_files\". The scope should be empty. Files that the provider does not know are named.",
+	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take a folder of memory files into a scope", Args: cobra.ExactArgs(1),
+		Long: importHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := readFolder(args[0])
+			files, left, err := readFolder(args[0])
 			if err != nil {
 				return err
+			}
+			for _, path := range left {
+				a.out.note("not taken in: %s", printable(path))
 			}
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error { return a.importFiles(ctx, d, f.scope(), files) })
 		}}
@@ -78,7 +85,8 @@ func (a *app) withScope(ctx context.Context, f *scopeFlags, verb func(ctx contex
 	return a.withDoor(ctx, verb)
 }
 
-// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where the next page begins.
+// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where the next page begins. A path that
+// comes again goes on there.
 func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]string, error) {
 	files := map[string]string{}
 	params := map[string]abi.Raw{}
@@ -87,8 +95,12 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(page.Result, &files); err != nil {
+		var part map[string]string
+		if err := json.Unmarshal(page.Result, &part); err != nil {
 			return nil, abi.NewError(abi.CodeBackend, "files: "+err.Error())
+		}
+		for path, text := range part {
+			files[path] += text
 		}
 		if page.Trace == nil || len(page.Trace.Details["next"]) == 0 {
 			return files, nil
@@ -122,77 +134,123 @@ func writeFolder(dir string, files map[string]string) error {
 	return nil
 }
 
-// readFolder reads the files of a folder, without those whose names begin with a dot at the top (.git).
-func readFolder(dir string) (map[string]string, error) {
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if e.IsDir() && e.Name() == ".git" {
-			return fs.SkipDir
-		}
-		if !e.Type().IsRegular() {
-			return nil
-		}
-		text, err := os.ReadFile(path)
+// readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular file.
+func readFolder(dir string) (files map[string]string, left []string, err error) {
+	files = map[string]string{}
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.IsDir() && e.Name() == ".git":
+			left = append(left, filepath.ToSlash(name))
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		case !e.Type().IsRegular():
+			left = append(left, filepath.ToSlash(name))
+			return nil
+		}
+		text, err := os.ReadFile(path)
 		files[filepath.ToSlash(name)] = string(text)
 		return err
 	})
 	if err != nil {
-		return nil, usageError(err.Error(), "")
+		return nil, nil, usageError(err.Error(), "")
 	}
-	return files, nil
+	return files, left, nil
 }
 
 // importBatch is about how many bytes of files one call brings.
 const importBatch = 2 << 20
 
+// importer hands files to import_files, in as many calls as it takes.
+type importer struct {
+	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
+	batch   map[string]string
+	bytes   int
+	goesOn  bool // the batch's first file goes on where the last call ended
+	skipped []string
+}
+
 func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, files map[string]string) error {
-	batch, bytes, taken := map[string]string{}, 0, 0
-	send := func(done bool) error {
-		text, err := json.Marshal(batch)
-		if err != nil {
-			return err
-		}
-		r, err := d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import",
-			Params: map[string]abi.Raw{"files": text, "done": abi.Raw(fmt.Sprint(done))}})
-		if err != nil {
-			return err
-		}
-		if r.Status == "skipped_read_only" {
-			return abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing was taken in")
-		}
-		var skipped []string
-		if r.Trace != nil && len(r.Trace.Details["skipped"]) > 0 {
-			if err := json.Unmarshal(r.Trace.Details["skipped"], &skipped); err != nil {
-				return abi.NewError(abi.CodeBackend, "import_files: "+err.Error())
-			}
-		}
-		for _, path := range skipped {
-			a.out.note("not taken in: %s", printable(path))
-		}
-		taken += len(batch) - len(skipped)
-		batch, bytes = map[string]string{}, 0
-		return nil
-	}
+	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
+		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import", Params: params})
+	}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if bytes > 0 && bytes+len(files[path]) > importBatch {
-			if err := send(false); err != nil {
-				return err
-			}
+		text := files[path]
+		if !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text, "\uFFFD")
+			a.out.note("not UTF-8, what cannot be read became U+FFFD: %s", printable(path))
 		}
-		batch[path] = files[path]
-		bytes += len(files[path])
+		if err := i.add(path, text); err != nil {
+			return err
+		}
 	}
-	if err := send(true); err != nil {
+	if err := i.flush(true); err != nil {
 		return err
 	}
-	a.out.print("%s\n", count(taken, "file"))
+	for _, path := range i.skipped {
+		a.out.note("not taken in: %s", printable(path))
+	}
+	a.out.print("%s\n", count(len(files)-len(i.skipped), "file"))
+	return nil
+}
+
+// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut between characters.
+func (i *importer) add(path, text string) error {
+	if i.bytes > 0 && i.bytes+len(text) > importBatch {
+		if err := i.flush(false); err != nil {
+			return err
+		}
+	}
+	for goesOn := false; ; goesOn = true {
+		end := min(len(text), importBatch)
+		for end < len(text) && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		i.batch[path], i.bytes, i.goesOn = text[:end], i.bytes+end, i.goesOn || goesOn
+		if text = text[end:]; text == "" {
+			return nil
+		}
+		if err := i.flush(false); err != nil {
+			return err
+		}
+	}
+}
+
+func (i *importer) flush(done bool) error {
+	text, err := json.Marshal(i.batch)
+	if err != nil {
+		return err
+	}
+	params := map[string]abi.Raw{"files": text, "done": abi.Raw(strconv.FormatBool(done))}
+	if i.goesOn {
+		params["continues"] = abi.Raw("true")
+	}
+	r, err := i.send(params)
+	if err != nil {
+		return err
+	}
+	if r.Status == "skipped_read_only" {
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing was taken in")
+	}
+	if r.Trace != nil && len(r.Trace.Details["skipped"]) > 0 {
+		var skipped []string
+		if err := json.Unmarshal(r.Trace.Details["skipped"], &skipped); err != nil {
+			return abi.NewError(abi.CodeBackend, "import_files: "+err.Error())
+		}
+		for _, path := range skipped {
+			if !slices.Contains(i.skipped, path) {
+				i.skipped = append(i.skipped, path)
+			}
+		}
+	}
+	i.batch, i.bytes, i.goesOn = map[string]string{}, 0, false
 	return nil
 }
 
@@ -224,11 +282,14 @@ func fanOut(files map[string]string) map[string]string {
 
 // writeGit makes a repository of an exported ledger, fanned out: a git commit for each of its commits, with the files that had come until then.
 func writeGit(dir string, files map[string]string) error {
+	if _, is := files["branches.json"]; !is {
+		return writeVersions(dir, files)
+	}
 	var listed struct {
 		Branches []struct{ Name, Head string }
 	}
 	if err := json.Unmarshal([]byte(files["branches.json"]), &listed); err != nil {
-		return abi.NewError(abi.CodeUnsupported, "--git: the provider's files are no ledger").WithHint("export without --git")
+		return abi.NewError(abi.CodeBackend, "branches.json: "+err.Error())
 	}
 	repository, err := git.PlainInit(dir, false)
 	if err != nil {

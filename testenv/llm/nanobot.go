@@ -45,7 +45,7 @@ func nanobotConsolidate(p *Prompt, text string) Answer {
 			said = append(said, strings.Join(Sentences(t.Text), " "))
 		}
 	}
-	entry := "[" + at + "] The user said: " + clip(strings.Join(said, " "), 600)
+	entry := "[" + strings.Replace(at, "T", " ", 1) + "] The user said: " + clip(strings.Join(said, " "), 600)
 	return Answer{Calls: []Call{{Name: "save_memory", Arguments: toJSON(map[string]string{"history_entry": entry, "memory_update": update})}}}
 }
 
@@ -72,10 +72,15 @@ func lastingLines(turns []Turn) []memoryLineOf {
 		if t.Role != "user" {
 			continue
 		}
-		for _, s := range ReadAll("The user", t.Text) {
+		name, text := "", t.Text
+		if m := named.FindStringSubmatch(text); m != nil { // in a group each message begins with who spoke
+			name, text = m[0], strings.TrimPrefix(text, m[0])
+		}
+		for _, s := range ReadAll("The user", text) {
 			if !s.Lasting {
 				continue
 			}
+			s.Text = name + s.Text
 			line := "- " + s.Text
 			if len(t.Time) >= 10 {
 				line += " (" + t.Time[:10] + ")"
@@ -85,6 +90,8 @@ func lastingLines(turns []Turn) []memoryLineOf {
 	}
 	return out
 }
+
+var named = regexp.MustCompile(`^\p{Lu}\p{Ll}+: `)
 
 var dayMark = regexp.MustCompile(` \(\d{4}-\d\d-\d\d\)$`)
 

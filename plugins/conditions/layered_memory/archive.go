@@ -27,7 +27,6 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 		return "", err
 	}
 	tokens, count := int64(0), 0
-	var events []string
 	for i := range messages {
 		if s.policy == nanobot.PolicyTokens {
 			tokens += messages[i].Tokens(c)
@@ -35,15 +34,13 @@ func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *
 		if messages[i].Render() != "" {
 			count++
 		}
-		if id := messages[i].EventID; id != "" && (len(events) == 0 || events[len(events)-1] != id) {
-			events = append(events, id)
-		}
 	}
+	events := nanobot.EventsOf(messages)
 	conversation := nanobot.RenderAll(messages)
 	text := nothing
 	if conversation != "" {
 		if text, err = s.compress(c, conversation, u); err != nil {
-			if !s.raw || !nanobot.OfModel(err) {
+			if !s.raw || !nanobot.OfModel(err) || nanobot.OutOfTime(c, err) {
 				return "", err
 			}
 			c.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(err).Message)

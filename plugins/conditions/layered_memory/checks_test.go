@@ -150,15 +150,17 @@ func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 	assert.Empty(t, b.history())
 }
 
+// TestB9RoundsAreBounded has summaries that are as long as what they stand for, so that no number of rounds is enough.
 func TestB9RoundsAreBounded(t *testing.T) {
-	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":8900,"max_rounds":5,"dream":{"enabled":false}`)
-	for range 12 {
-		b.record(b.turn("s1", strings.Repeat("x", 80), "assistant: ok"))
+	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":3000,"consolidation_ratio":0.95,`+
+		`"max_rounds":5,"dream":{"enabled":false}`)
+	for range 14 {
+		b.record(b.turn("s1", strings.Repeat("word", 500))) // 500 tokens and 4 by the estimate of four bytes
 	}
+	b.fail(llm.Fault{Mode: llm.Say, Content: strings.Repeat("word", 500)})
 	b.wait()
-	assert.Equal(t, 1, b.calls(), "one round goes as far as it can")
-	s := &settings{tokens: nanobot.TokenBudget{Window: 1000, Rounds: 5, Ratio: 0.1}}
-	assert.EqualValues(t, 5, s.tokens.Rounds)
+	assert.Equal(t, 5, b.calls(), "check B9: six rounds would be needed, it stops at five")
+	assert.Less(t, b.session("s1").Pointer, 13, "there was more to archive")
 }
 
 func TestB10B11Cursors(t *testing.T) {

@@ -24,6 +24,7 @@ type settings struct {
 	// raw: what the model could not archive goes into the history as it is.
 	raw        bool
 	ownHistory bool // recent history of the request's session only
+	search     bool // entries that share words with the query are shown, too
 	maxEntries int64
 	idleMS     int64 // 0: sessions are not archived for being idle
 	soul       bool
@@ -34,9 +35,11 @@ type settings struct {
 // dreaming is the block dream.
 type dreaming struct {
 	on, twoPhase, afterSession bool
+	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int
 	model, instruction         string
+	cron                       *schedule // instead of the interval
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
@@ -45,11 +48,11 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
 	var tail, after, idle jsontext.Raw
-	var profile, onFailure, visibility, versioning string
+	var profile, onFailure, visibility, versioning, search string
 	err := nanobot.DecodeFrom(jsontext.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
 		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
 		nanobot.Word("on_failure", &onFailure), nanobot.Word("history_visibility", &visibility), nanobot.Number("max_history_entries", &s.maxEntries),
-		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning)),
+		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning), nanobot.Word("history_search", &search)),
 		func(d *jsontext.Decoder, key string) (err error) {
 			switch key {
 			case "llm":
@@ -65,7 +68,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			}
 			return err
 		})
-	s.local, s.raw, s.ownHistory, s.versions = profile == "local", onFailure != "retry", visibility == "session", versioning != "off"
+	s.local, s.raw, s.ownHistory, s.versions, s.search = profile == "local", onFailure != "retry", visibility == "session", versioning != "off", search == "keyword"
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of layered_memory: "+err.Error())
 	}
@@ -86,8 +89,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
-	mode, hours, entry, file := "", 2.0, int64(b.entryChars), int64(b.fileChars)
-	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours),
+	mode, cron, hours, entry, file := "", "", 2.0, int64(b.entryChars), int64(b.fileChars)
+	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Flag("allow_skills", &b.skills), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours), nanobot.Word("cron", &cron),
 		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
 		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jsontext.Decoder, key string) error {
 		raw, err := d.RawAppend(nil)
@@ -98,6 +101,12 @@ func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
 	})
 	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
 	b.entryChars, b.fileChars = int(entry), int(file)
+	if cron != "" && err == nil {
+		var ok bool
+		if b.cron, ok = parseSchedule(cron); !ok {
+			err = abi.NewError(abi.CodeInvalidArgument, "dream.cron: want five fields: minute, hour, day of the month, month, day of the week")
+		}
+	}
 	return after, err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
@@ -42,6 +43,9 @@ func (s *settings) dreamDue(c *sdk.Call, reserve int64) error {
 	d, err := readDream(c)
 	now := nanobot.NowMS(c)
 	due := s.dream.afterSession || now-d.Ran >= s.dream.intervalMS || now < d.Ran
+	if s.dream.cron != nil && !s.dream.afterSession {
+		due = s.dream.cron.within(time.UnixMilli(d.Ran), time.UnixMilli(now))
+	}
 	if err != nil || !due || d.RetryAt > now {
 		return err
 	}
@@ -62,6 +66,7 @@ type dreamRun struct {
 	// reason is completed, nothing_to_do, max_iterations, or why the model failed.
 	reason  string
 	changed []string
+	skills  folder
 	version string
 	usage   nanobot.Usage
 }
@@ -96,7 +101,9 @@ func (s *settings) runDream(c *sdk.Call, d *dreamer, subject string) (*dreamRun,
 			return nil, failure
 		}
 		run.reason = abi.AsError(failure).Message
-		d.Fail(c, failure, s.llm.Retries)
+		if !nanobot.OutOfTime(c, failure) {
+			d.Fail(c, failure, s.llm.Retries)
+		}
 	default:
 		d.Failure = nanobot.Failure{}
 		if run.reason == "completed" {
@@ -111,12 +118,13 @@ func (s *settings) runDream(c *sdk.Call, d *dreamer, subject string) (*dreamRun,
 			return nil, err
 		}
 	}
-	for _, f := range files {
+	all := append(files[:len(files):len(files)], run.skills...)
+	for _, f := range all {
 		if f.text != f.before {
 			run.changed = append(run.changed, f.path)
 		}
 	}
-	if err := files.save(c); err != nil {
+	if err := all.save(c); err != nil {
 		return nil, err
 	}
 	if err := d.Save(c, dreamKey); err != nil {
@@ -136,7 +144,11 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 	for _, x := range batch {
 		history.WriteString("[" + nanobot.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, s.dream.entryChars)) + "\n")
 	}
-	prompt := s.filesPrompt(files) + "## Conversation History\n" + history.String()
+	desk, err := s.desk(c, files)
+	if err != nil {
+		return err
+	}
+	prompt := s.filesPrompt(desk) + "## Conversation History\n" + history.String()
 	if s.dream.twoPhase {
 		answer, err := s.llm.Chat(c, nanobot.Chat{Model: s.dream.model, Turns: []nanobot.Turn{{Role: "system", Content: analyseInstruction}, {Role: "user", Content: prompt}}}, &run.usage)
 		if err != nil {
@@ -147,11 +159,11 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 			run.reason = "completed"
 			return nil
 		}
-		prompt = s.filesPrompt(files) + "## Conversation History (analysed)\n" + facts
+		prompt = s.filesPrompt(desk) + "## Conversation History (analysed)\n" + facts
 	}
-	instruction := dreamInstruction
-	if strings.TrimSpace(s.dream.instruction) != "" {
-		instruction = s.dream.instruction
+	instruction, err := s.instruction(c)
+	if err != nil {
+		return err
 	}
 	turns := []nanobot.Turn{{Role: "system", Content: instruction}, {Role: "user", Content: prompt}}
 	for round := range s.dream.rounds {
@@ -168,11 +180,30 @@ func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun)
 		}
 		turns = append(turns, nanobot.Turn{Role: "assistant", Content: answer.Text, Calls: answer.Calls})
 		for _, call := range answer.Calls {
-			turns = append(turns, nanobot.Turn{Role: "tool", ToolCallID: call.ID, Content: files.call(call)})
+			if s.dream.skills {
+				desk = desk.withSkill(call)
+			}
+			turns = append(turns, nanobot.Turn{Role: "tool", ToolCallID: call.ID, Content: desk.call(call)})
+			run.skills = desk[len(files):]
 		}
 	}
 	run.reason = "max_iterations"
 	return nil
+}
+
+// instructionFile takes the place of the built-in instruction, as in a workspace of Nanobot.
+const instructionFile = "prompts/dream.md"
+
+// instruction is the configured one, the workspace's, or the built-in one.
+func (s *settings) instruction(c *sdk.Call) (string, error) {
+	if strings.TrimSpace(s.dream.instruction) != "" {
+		return s.dream.instruction, nil
+	}
+	own, _, err := nanobot.KeptFile(c, instructionFile)
+	if err != nil || strings.TrimSpace(own) == "" {
+		return dreamInstruction, err
+	}
+	return nanobot.Clip(own, 32000), nil
 }
 
 // entryText keeps the lines of a list as they are and indents others, so that none looks like a heading or like another entry.
@@ -194,6 +225,10 @@ func (s *settings) filesPrompt(files folder) string {
 	var b strings.Builder
 	b.WriteString("## Current Memory Files\n")
 	for _, f := range files {
+		if isSkill(f.path) { // read by its tool
+			b.WriteString("### " + nanobot.OneLine(f.path) + "\n\n")
+			continue
+		}
 		text := nanobot.Clip(f.text, s.dream.fileChars)
 		if strings.TrimSpace(text) == "" {
 			text = "(empty)"

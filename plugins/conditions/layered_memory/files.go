@@ -11,9 +11,9 @@ import (
 
 // What the scope's state holds beside the sessions (package nanobot):
 //
-//	file/<path>      SOUL.md, USER.md and memory/MEMORY.md, as text
-//	history          log; history.jsonl
-//	cursor           the history's last cursor, in decimals
+//	file/<path>      SOUL.md, USER.md and memory/MEMORY.md, as text, and files of a workspace that was imported: skills, prompts/dream.md, what is not known
+//	history          log; history.jsonl, a line an entry, as it came where it was imported
+//	cursor           memory/.cursor: the history's last cursor, in decimals
 //	dream            how far Dream has come, and how it failed last
 //	version/<sha>    a version, blob/<sha> a file of one, versions a log of their ids
 const (
@@ -38,11 +38,11 @@ type folder []*file
 func readFolder(c *sdk.Call) (folder, error) {
 	var f folder
 	for _, path := range contentFiles {
-		text, version, err := c.Get("file/" + path)
+		text, version, err := nanobot.KeptFile(c, path)
 		if err != nil {
 			return nil, err
 		}
-		f = append(f, &file{path: path, text: string(text), before: string(text), version: version})
+		f = append(f, &file{path: path, text: text, before: text, version: version})
 	}
 	return f, nil
 }
@@ -60,7 +60,7 @@ func (f folder) at(path string) *file {
 func (f folder) save(c *sdk.Call) error {
 	for _, x := range f {
 		if x.text != x.before {
-			if err := c.Put("file/"+x.path, []byte(x.text), x.version); err != nil {
+			if err := nanobot.KeepFile(c, x.path, x.text, x.version); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
@@ -72,9 +73,16 @@ func slotOf(t testing.TB, url, more string) (s *host.Slot, advance func(time.Dur
 	}
 }
 
+// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit wants to find a turn at once.
+var configs = map[string]string{"control": `,"profile":"control"`, "local": `,"profile":"local","update_policy":"every_event"`}
+
 func TestConformance(t *testing.T) {
-	_, url := serve(t)
-	conformance.TestWith(t, conformance.Target{Provider: providerOf(t, url, "")}, conformance.Options{CacheDir: cache})
+	for _, profile := range []string{"control", "local"} {
+		t.Run(profile, func(t *testing.T) {
+			_, url := serve(t)
+			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, url, configs[profile])}, conformance.Options{CacheDir: cache})
+		})
+	}
 }
 
 func tell(t testing.TB, s *host.Slot, e *abi.MemoryEvent) *abi.WriteReceipt {
@@ -127,4 +135,43 @@ func TestDreamRunsByTheHostsClock(t *testing.T) {
 	advance(3 * time.Hour)
 	require.Eventually(t, func() bool { return strings.Contains(shown(t, s), "User (USER.md)") }, 25*time.Second, 100*time.Millisecond)
 	assert.Contains(t, shown(t, s), "oolong")
+}
+
+func TestS3S9ThroughTheHost(t *testing.T) {
+	stub, url := serve(t)
+	s, advance := slotOf(t, url, `,"update_policy":"every_event"`)
+	b := &bench{t: t}
+	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Slow, Purpose: "nanobot"}))
+	tell(t, s, b.turn("s1", "I like oolong tea."))
+	began := time.Now()
+	r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 1000})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessPending, r.Status, "check S9: pending at the deadline")
+	assert.Less(t, time.Since(began), 20*time.Second, "check S9: the model never answers, the caller gets one")
+	stub.ClearFaults()
+	advance(time.Hour)
+	r, err = s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 20000})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessReady, r.Status, "check S9: and is done with work that is left")
+
+	before, asked := shown(t, s), stub.Counts().LLM
+	_, err = s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
+	require.NoError(t, err)
+	for range 20 {
+		assert.Equal(t, abi.StatusSkippedReadOnly, tell(t, s, b.turn("s9", "I like coffee.")).Status, "check S3")
+		m, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: scope, Name: "dream", Reason: "test"})
+		require.NoError(t, err)
+		assert.Equal(t, "skipped_read_only", m.Status, "check S3")
+	}
+	assert.Equal(t, before, shown(t, s), "check S3")
+	assert.Equal(t, asked, stub.Counts().LLM, "check S3: no call")
+}
+
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+func TestConversations(t *testing.T) {
+	_, url := serve(t)
+	s, _ := slotOf(t, url, "")
+	for scope, files := range nanobottest.Conversations(t, "layered_memory", s) {
+		assert.NotEmpty(t, files["USER.md"], "%s", scope)
+	}
 }

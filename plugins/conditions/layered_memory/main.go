@@ -11,6 +11,9 @@ func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
 //go:wasmexport record_event
 func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
 
+//go:wasmexport record_events
+func exportRecordEvents(n uint32) uint64 { return sdk.Serve(n, recordEvents) }
+
 //go:wasmexport retrieve
 func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -13,7 +12,7 @@ import (
 
 // nativeQuery answers
 //
-//	files {}            -> {path: text}: the scope as the folder that Nanobot itself would have
+//	files {after}       -> {path: text}: the scope as the folder that Nanobot itself would have, in pages
 //	status {}           -> sessions with their pointers and failures, and what the model was asked
 //	dream_log {sha?}    -> the newest version of Dream, or the given one, with its diff
 //	dream_restore {}    -> the last 10 versions of Dream, newest first, that the mutation of this name can undo
@@ -23,9 +22,15 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		return nil, err
 	}
 	var e jsontext.Encoder
+	answer := &abi.NativeQueryResult{Name: r.Name, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}
 	switch r.Name {
 	case "files":
-		err = writeFiles(c, &e)
+		f := nanobot.NewFiles(nanobot.Param(r.Params, "after"))
+		if err := writeFiles(c, f); err != nil {
+			return nil, err
+		}
+		f.Answer(answer)
+		return answer, nil
 	case "status":
 		err = nanobot.WriteStatus(c, &e)
 	case "dream_log":
@@ -38,44 +43,8 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	if err != nil {
 		return nil, err
 	}
-	return &abi.NativeQueryResult{Name: r.Name, Result: e.Bytes(), Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}, nil
-}
-
-func writeFiles(c *sdk.Call, e *jsontext.Encoder) error {
-	files, err := readFolder(c)
-	if err != nil {
-		return err
-	}
-	var log strings.Builder
-	cursor := int64(0)
-	if _, err := eachEntry(c, func(x entry) bool {
-		cursor = x.cursor
-		x.events = nil
-		log.Write(x.encode())
-		log.WriteByte('\n')
-		return true
-	}); err != nil {
-		return err
-	}
-	d, err := readDream(c)
-	if err != nil {
-		return err
-	}
-	e.ObjStart()
-	for _, f := range files {
-		e.FieldStart(f.path)
-		e.Str(f.text)
-	}
-	for _, f := range []struct{ path, text string }{{"memory/history.jsonl", log.String()}, {"memory/.cursor", strconv.FormatInt(cursor, 10)},
-		{cursorFile, strconv.FormatInt(d.Cursor, 10)}} {
-		e.FieldStart(f.path)
-		e.Str(f.text)
-	}
-	if err := nanobot.WriteSessionFiles(c, e); err != nil {
-		return err
-	}
-	e.ObjEnd()
-	return nil
+	answer.Result = e.Bytes()
+	return answer, nil
 }
 
 // writeVersion writes one version; its message holds the diff against its parent. Of the first there is none.
@@ -132,6 +101,7 @@ func writeVersions(c *sdk.Call, e *jsontext.Encoder) error {
 //	archive {session_id}  now: all messages of the session that are not archived yet
 //	dream {}              one run, now
 //	dream_restore {sha}   rewinds the files to before a version of Dream; later changes go, too
+//	import_files {files, continues, done}   a workspace of Nanobot, or what files gave, into an empty scope
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -180,6 +150,8 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 		receipt.Status, receipt.NativeIDs = "applied", []string{sha}
 		receipt.Trace.Details["undone"] = sdk.Text(strings.Join(undone, " "))
 		return receipt, nil
+	case "import_files":
+		return receipt, nanobot.ImportFiles(c, r, s.policy, receipt, func() (bool, error) { return empty(c) }, func(in *nanobot.Incoming) error { return takeFiles(c, in) })
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: want archive, dream or dream_restore")
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: want archive, dream, dream_restore or import_files")
 }

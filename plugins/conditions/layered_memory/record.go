@@ -21,6 +21,15 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, r.Close(receipt)
 }
 
+// recordEvents is recordEvent for each, in order; what is due is looked at once, at the end. An event that is wrong does not stop the others.
+func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	r, err := recorderOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return r.AddAll(batch)
+}
+
 func recorderOf(c *sdk.Call) (*nanobot.Recorder, error) {
 	s, err := settingsOf(c)
 	if err != nil {

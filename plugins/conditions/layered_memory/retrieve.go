@@ -29,7 +29,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	var notes []string
 	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"}, {memoryFile, "Long-term Memory (MEMORY.md)"}, {soulFile, "Agent (SOUL.md)"}} {
 		f := files.at(part.path)
-		if strings.TrimSpace(f.text) != "" && (part.path != soulFile || s.soul) {
+		if strings.TrimSpace(f.text) != "" && (part.path != soulFile || s.soul) && !isTemplate(f.text) {
 			items = append(items, nanobot.Item{ID: part.path + "@" + sdk.Digest256(f.text)[:8], Kind: "long_term", Title: part.title, Text: f.text})
 		}
 	}
@@ -44,6 +44,13 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	if session.Summary != "" && !holds(items, session.Summary) {
 		items = append(items, nanobot.Item{ID: "summary", Kind: "summary", Title: "Summary of this session", Text: session.Summary, Created: session.Summarised})
+	}
+	if s.search {
+		found, err := searchHistory(c, r.Query, items)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, found...)
 	}
 	if s.tail {
 		tail, err := nanobot.Tail(c, r.SessionID, replayFrom, s.maxHistory)
@@ -62,6 +69,19 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 // replayFrom keeps a short raw suffix behind an archive: the last 8 messages.
 func replayFrom(session *nanobot.Session) int64 { return min(session.Pointer, session.Messages-8) }
 
+// templates are the digests of the files that Nanobot puts into a new workspace: they say nothing of a person (nanobot-ai 0.3.5, nanobot/templates).
+var templates = []string{"d58b7ed68cc05c8aaa1e0b97f6f78411e1959efbebb53f53f047f1a911632151", "bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e", "a0151a00f64bcf2e42219687341d28097ea669a9f117b0a6e65033897a207a8e"}
+
+func isTemplate(text string) bool {
+	digest := sdk.Digest256(text)
+	for _, known := range templates {
+		if digest == known {
+			return true
+		}
+	}
+	return false
+}
+
 func holds(items []nanobot.Item, text string) bool {
 	for i := range items {
 		if items[i].Text == text {
@@ -69,6 +89,18 @@ func holds(items []nanobot.Item, text string) bool {
 		}
 	}
 	return false
+}
+
+// searchHistory finds the entries that share words with the query, most words first, then the newest, without those that are shown already.
+func searchHistory(c *sdk.Call, query string, shown []nanobot.Item) ([]nanobot.Item, error) {
+	var hits []nanobot.Hit
+	_, err := eachEntry(c, func(x entry) bool {
+		if n := nanobot.Matches(query, x.content); n > 0 && !holds(shown, x.content) {
+			hits = append(hits, nanobot.Hit{Words: n, At: x.cursor, Item: x.item("From the history (history.jsonl)")})
+		}
+		return true
+	})
+	return nanobot.Best(hits), err
 }
 
 func (x *entry) item(title string) nanobot.Item {

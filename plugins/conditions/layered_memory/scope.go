@@ -44,16 +44,11 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	removed := map[string]*int64{}
-	for i := range counts {
-		removed[counts[i].Kind] = &counts[i].Count
-	}
 	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: removed, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
-		Trace: &abi.Trace{BackendName: s.config.Provider}}, nil
+	return nanobot.Reset(c, s.config.Provider, counts), nil
 }
 
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/memhost/memhost/abi/jsontext"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/sdk"
 )
 
 // dreamTools are the declarations of the tools that Dream has.
@@ -58,7 +60,7 @@ func (f folder) call(call nanobot.Call) string {
 		from := min(max(a.offset, 1)-1, int64(len(lines)))
 		return strings.Join(lines[from:min(int64(len(lines)), from+max(0, min(a.limit, 2000)))], "\n")
 	case "write_file":
-		if !blank {
+		if !blank && !isSkill(at.path) {
 			return "Error: the file is not blank; use edit_file"
 		}
 		at.text = nanobot.StripThinking(a.content)
@@ -86,4 +88,60 @@ func (x *file) replace(a toolArguments, blank bool) string {
 		x.text = strings.ReplaceAll(x.text, a.old, a.new)
 	}
 	return "Edited " + x.path
+}
+
+const skillDir = "skills/"
+
+// isSkill tells whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the folder.
+func isSkill(path string) bool {
+	parts := strings.Split(path, "/")
+	if len(parts) < 3 || parts[0]+"/" != skillDir || len(path) > 300 || strings.ContainsAny(path, "\\\x00") {
+		return false
+	}
+	for _, part := range parts[1:] {
+		if part == "" || part[0] == '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// desk is what Dream works on: the files, and where it may the skills.
+func (s *settings) desk(c *sdk.Call, files folder) (folder, error) {
+	desk := files[:len(files):len(files)]
+	request := abi.StateListRequest{Prefix: "file/" + skillDir}
+	for more := s.dream.skills; more; {
+		var items []sdk.Item
+		var err error
+		if items, more, err = c.List(request); err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			request.After = item.Key
+			path := strings.TrimPrefix(item.Key, "file/")
+			text, version, err := nanobot.KeptFile(c, path)
+			if err != nil {
+				return nil, err
+			}
+			if isSkill(path) {
+				desk = append(desk, &file{path: path, text: text, before: text, version: version})
+			}
+		}
+	}
+	return desk, nil
+}
+
+// withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a file.
+func (f folder) withSkill(call nanobot.Call) folder {
+	a, ok := readArguments(call.Arguments)
+	path := strings.TrimPrefix(a.path, "./")
+	if !ok || call.Name == "read_file" || !isSkill(path) || f.at(path) != nil {
+		return f
+	}
+	for _, x := range f {
+		if strings.HasPrefix(path, x.path+"/") || strings.HasPrefix(x.path, path+"/") {
+			return f
+		}
+	}
+	return append(f, &file{path: path})
 }

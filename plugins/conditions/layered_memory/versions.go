@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
@@ -17,11 +18,21 @@ const cursorFile = "memory/.dream_cursor"
 // diffMost bounds the diff in a version's message, in characters.
 const diffMost = 6000
 
-// version is a state of the files. tree holds the blob of each tracked file, in the order of tracked.
+// version is a state of the files. tree holds the blob of each tracked file, in the order of tracked; "" for one that it does not have.
 type version struct {
-	sha, parent, at, message string
-	tree                     []string
+	sha, parent, at, author, message string
+	tree                             []string
+	stats                            []stat
 }
+
+// stat counts a file's lines that a version added and removed.
+type stat struct {
+	path           string
+	added, removed int64
+}
+
+// author is who records versions.
+const author = "memhost"
 
 var tracked = append(append([]string(nil), contentFiles...), cursorFile)
 
@@ -48,27 +59,29 @@ func commit(c *sdk.Call, files folder, subject string, before, after int64) (str
 		for _, f := range files {
 			old = append(old, f.before)
 		}
-		if head, err = record(c, "", "init", append(old, strconv.FormatInt(before, 10))); err != nil {
+		if head, err = record(c, "", "init", append(old, strconv.FormatInt(before, 10)), nil); err != nil {
 			return "", err
 		}
 	}
 	now := make([]string, 0, len(tracked))
 	counts, diff, plus, minus := "", "", 0, 0
+	var stats []stat
 	for _, f := range files {
 		now = append(now, f.text)
 		if !sameContent(f.text, f.before) {
 			text, added, removed := unified(f.path, f.before, f.text)
 			counts += f.path + " +" + strconv.Itoa(added) + " -" + strconv.Itoa(removed) + "\n"
 			diff, plus, minus = diff+text, plus+added, minus+removed
+			stats = append(stats, stat{f.path, int64(added), int64(removed)})
 		}
 	}
 	message := subject + "\n\n" + counts + "total +" + strconv.Itoa(plus) + " -" + strconv.Itoa(minus) + "\n\n" + nanobot.Clip(diff, diffMost)
-	return record(c, head, message, append(now, strconv.FormatInt(after, 10)))
+	return record(c, head, message, append(now, strconv.FormatInt(after, 10)), stats)
 }
 
 // record writes a version of the tracked files' texts.
-func record(c *sdk.Call, parent, message string, texts []string) (string, error) {
-	v := version{parent: parent, at: c.Now, message: message}
+func record(c *sdk.Call, parent, message string, texts []string, stats []stat) (string, error) {
+	v := version{parent: parent, at: c.Now, author: author, message: message, stats: stats}
 	for _, text := range texts {
 		blob := sdk.Digest256(text)
 		v.tree = append(v.tree, blob)
@@ -76,7 +89,7 @@ func record(c *sdk.Call, parent, message string, texts []string) (string, error)
 			return "", err
 		}
 	}
-	data := v.encode()
+	data := v.encode(false)
 	v.sha = sdk.Digest256(string(data))
 	if err := c.Put("version/"+v.sha, data, sdk.AnyVersion); err != nil {
 		return "", err
@@ -85,10 +98,71 @@ func record(c *sdk.Call, parent, message string, texts []string) (string, error)
 	return v.sha, err
 }
 
-func (v *version) encode() []byte { return nanobot.Encode(v.fields()...) }
+// encode is the version as canonical JSON (RFC 8785), of which its id is the SHA-256; with the id, as a line of versions/log.jsonl, it stands before the others.
+func (v *version) encode(withID bool) []byte {
+	var e jsontext.Encoder
+	text := func(name, value string) {
+		e.FieldStart(name)
+		e.Str(value)
+	}
+	e.ObjStart()
+	if withID {
+		text("sha", v.sha)
+	}
+	text("author", v.author)
+	text("message", v.message)
+	text("parent", v.parent)
+	e.FieldStart("stats")
+	e.ArrStart()
+	for _, x := range v.stats {
+		e.ObjStart()
+		e.FieldStart("added")
+		e.Int64(x.added)
+		text("path", x.path)
+		e.FieldStart("removed")
+		e.Int64(x.removed)
+		e.ObjEnd()
+	}
+	e.ArrEnd()
+	text("time", v.at)
+	e.FieldStart("tree")
+	e.ObjStart()
+	for _, i := range canonicalTree {
+		if v.tree[i] != "" {
+			text(tracked[i], v.tree[i])
+		}
+	}
+	e.ObjEnd()
+	e.ObjEnd()
+	return e.Bytes()
+}
 
-func (v *version) fields() []nanobot.Field {
-	return []nanobot.Field{nanobot.Word("parent", &v.parent), nanobot.Word("time", &v.at), nanobot.Word("message", &v.message), nanobot.List("tree", &v.tree)}
+// canonicalTree is the order of tracked by name: SOUL.md, USER.md, memory/.dream_cursor, memory/MEMORY.md.
+var canonicalTree = []int{0, 1, 3, 2}
+
+// decodeVersion reads a version; its sha where the text has one.
+func decodeVersion(data []byte) (*version, error) {
+	v := &version{tree: make([]string, len(tracked))}
+	err := nanobot.DecodeFrom(jsontext.DecodeBytes(data), []nanobot.Field{nanobot.Word("sha", &v.sha), nanobot.Word("parent", &v.parent), nanobot.Word("time", &v.at),
+		nanobot.Word("author", &v.author), nanobot.Word("message", &v.message)}, func(d *jsontext.Decoder, key string) error {
+		switch {
+		case key == "tree" && d.Next() == jsontext.Object:
+			var fields []nanobot.Field
+			for i := range tracked {
+				fields = append(fields, nanobot.Word(tracked[i], &v.tree[i]))
+			}
+			return nanobot.DecodeFrom(d, fields, nil)
+		case key == "stats" && d.Next() == jsontext.Array:
+			return d.Arr(func(d *jsontext.Decoder) error {
+				var x stat
+				err := nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Word("path", &x.path), nanobot.Number("added", &x.added), nanobot.Number("removed", &x.removed)}, nil)
+				v.stats = append(v.stats, x)
+				return err
+			})
+		}
+		return d.Skip()
+	})
+	return v, err
 }
 
 func headVersion(c *sdk.Call) (string, error) {
@@ -127,9 +201,9 @@ func readVersion(c *sdk.Call, sha string) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &version{sha: sha}
-	err = nanobot.Decode(data, v.fields()...)
-	if err != nil || len(v.tree) != len(tracked) {
+	v, err := decodeVersion(data)
+	v.sha = sha
+	if err != nil || v.at == "" {
 		return nil, abi.NewError(abi.CodeUnavailable, "the state's version "+sha+" is not what was stored there").WithReason("state_io")
 	}
 	return v, nil
@@ -185,24 +259,39 @@ func restore(c *sdk.Call, prefix string) (sha string, undone []string, err error
 	if err != nil {
 		return "", nil, err
 	}
+	d, err := readDream(c)
+	if err != nil {
+		return "", nil, err
+	}
+	var stats []stat
 	texts, diff := make([]string, len(tracked)), ""
 	for i, blob := range parent.tree {
-		text, _, err := c.Get("blob/" + blob)
+		if i < len(files) {
+			texts[i] = files[i].text
+		} else {
+			texts[i] = strconv.FormatInt(d.Cursor, 10)
+		}
+		if blob == "" { // a file that the version does not have stays as it is
+			continue
+		}
+		text, found, err := c.Get("blob/" + blob)
 		if err != nil {
 			return "", nil, err
+		}
+		if found == 0 {
+			return "", nil, abi.NewError(abi.CodeConflict, "the files of the version before are not there: they were not imported")
 		}
 		texts[i] = string(text)
 		if i < len(files) {
 			files[i].text = texts[i]
-			part, _, _ := unified(files[i].path, files[i].before, files[i].text)
+			part, added, removed := unified(files[i].path, files[i].before, files[i].text)
 			diff += part
+			if part != "" {
+				stats = append(stats, stat{files[i].path, int64(added), int64(removed)})
+			}
 		}
 	}
 	if err := files.save(c); err != nil {
-		return "", nil, err
-	}
-	d, err := readDream(c)
-	if err != nil {
 		return "", nil, err
 	}
 	d.Cursor, _ = strconv.ParseInt(texts[len(texts)-1], 10, 64)
@@ -213,7 +302,7 @@ func restore(c *sdk.Call, prefix string) (sha string, undone []string, err error
 	if err != nil {
 		return "", nil, err
 	}
-	sha, err = record(c, head, "revert: undo "+v.sha[:8]+"\n\n"+nanobot.Clip(diff, diffMost), texts)
+	sha, err = record(c, head, "revert: undo "+v.sha[:8]+"\n\n"+nanobot.Clip(diff, diffMost), texts, stats)
 	return sha, undone, err
 }
 

@@ -205,7 +205,7 @@ func TestA11ArchiveAll(t *testing.T) {
 	s := b.session("s1")
 	assert.Equal(t, []int{0, 0, 1}, []int{s.Messages, s.Pointer, s.Archived}, "check A11: cleared, pointer 0")
 	files := b.files()
-	assert.Contains(t, files["sessions/archived/czE.jsonl"], "oolong")
+	assert.Contains(t, files["sessions/archived/czE.1.jsonl"], "oolong")
 	assert.NotContains(t, files["sessions/czE.jsonl"], "oolong")
 	for _, e := range b.find("s1", "tea", abi.ContextBudget{}).Evidence {
 		assert.Equal(t, "long_term", e.NativeType, "check A11: the copy is not retrievable")

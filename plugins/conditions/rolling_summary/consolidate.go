@@ -58,7 +58,7 @@ func (s *settings) consolidateTo(c *sdk.Call, session *nanobot.Session, end int6
 	default:
 		return err
 	}
-	events := eventsOf(messages)
+	events := nanobot.EventsOf(messages)
 	if p.hasUpdate {
 		text := p.update
 		if cut := nanobot.Clip(text, s.memoryChars); cut != text {

@@ -104,14 +104,3 @@ func eachEntry(c *sdk.Call, each func(seq int64, x entry)) (bad int64, err error
 		}
 	}
 }
-
-// eventsOf names the events of messages, each once, in order.
-func eventsOf(messages []nanobot.Message) []string {
-	var ids []string
-	for i := range messages {
-		if id := messages[i].EventID; id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}

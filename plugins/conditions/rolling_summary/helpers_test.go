@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/sdk/sdktest"
 	"github.com/memhost/memhost/testenv/llm"
 )
@@ -121,9 +122,24 @@ func (m *rawMap) UnmarshalJSON(data []byte) error {
 
 func (b *bench) files() map[string]string {
 	b.t.Helper()
-	files := map[string]string{}
-	require.NoError(b.t, json.Unmarshal(b.query("files", `{}`), &files))
+	files, _ := nanobottest.Files(b.t, func(params map[string]abi.Raw) *abi.NativeQueryResult {
+		r, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		require.NoError(b.t, err)
+		return r
+	})
 	return files
+}
+
+// take imports files, in as many calls as there are maps.
+func (b *bench) take(files ...map[string]string) error {
+	b.t.Helper()
+	for i, part := range files {
+		m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test", Params: nanobottest.Params(b.t, part, false, i == len(files)-1)}
+		if _, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *bench) memory() string { return b.files()["memory/MEMORY.md"] }

@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
@@ -77,11 +78,14 @@ func slotOf(t testing.TB, url, more string) (s *host.Slot, advance func(time.Dur
 	}
 }
 
+// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit wants to find a turn at once.
+var configs = map[string]string{"control": `,"profile":"control"`, "local": `,"profile":"local","update_policy":"every_event"`}
+
 func TestConformance(t *testing.T) {
-	for _, name := range []string{"rolling_summary", "nanobot_file_summary"} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct{ name, profile string }{{"rolling_summary", "control"}, {"rolling_summary", "local"}, {"nanobot_file_summary", "control"}} {
+		t.Run(c.name+" "+c.profile, func(t *testing.T) {
 			_, url := serve(t)
-			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, name, url, "")}, conformance.Options{CacheDir: cache})
+			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.name, url, configs[c.profile])}, conformance.Options{CacheDir: cache})
 		})
 	}
 }
@@ -237,4 +241,13 @@ func TestResetRemovesTheScopeAlone(t *testing.T) {
 	tell(t, s, b.turn("s1", "My cat is called Zorvex."))
 	require.Equal(t, abi.ReadinessReady, ready(t, s, 10*time.Second).Status)
 	assert.Contains(t, shown(t, s, scope), "Zorvex", "check S2: it works again")
+}
+
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+func TestConversations(t *testing.T) {
+	_, url := serve(t)
+	s, _ := slotOf(t, url, "")
+	for scope, files := range nanobottest.Conversations(t, "rolling_summary", s) {
+		assert.NotEmpty(t, files["memory/MEMORY.md"], "%s", scope)
+	}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -12,7 +10,7 @@ import (
 
 // nativeQuery answers
 //
-//	files {}              -> {path: text}: the scope as the folder that Nanobot itself would have
+//	files {after}         -> {path: text}: the scope as the folder that Nanobot itself would have, in pages
 //	status {}             -> sessions with their pointers and failures, and what the model was asked
 //	history {query}       -> the entries of HISTORY.md that share words with the query
 //	get_history {session_id, max_messages} -> the messages that an agent can be shown again
@@ -22,9 +20,15 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		return nil, err
 	}
 	var e jsontext.Encoder
+	answer := &abi.NativeQueryResult{Name: r.Name, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}
 	switch r.Name {
 	case "files":
-		err = writeFiles(c, &e)
+		f := nanobot.NewFiles(nanobot.Param(r.Params, "after"))
+		if err := writeFiles(c, f); err != nil {
+			return nil, err
+		}
+		f.Answer(answer)
+		return answer, nil
 	case "status":
 		err = nanobot.WriteStatus(c, &e)
 	case "history":
@@ -40,35 +44,15 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	if err != nil {
 		return nil, err
 	}
-	return &abi.NativeQueryResult{Name: r.Name, Result: e.Bytes(), Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}, nil
-}
-
-// writeFiles writes the object of files.
-func writeFiles(c *sdk.Call, e *jsontext.Encoder) error {
-	file, err := readMemory(c)
-	if err != nil {
-		return err
-	}
-	var log strings.Builder
-	if _, err := eachEntry(c, func(_ int64, x entry) { log.WriteString(x.text + "\n\n") }); err != nil {
-		return err
-	}
-	e.ObjStart()
-	e.FieldStart("memory/MEMORY.md")
-	e.Str(file.text)
-	e.FieldStart("memory/HISTORY.md")
-	e.Str(log.String())
-	if err := nanobot.WriteSessionFiles(c, e); err != nil {
-		return err
-	}
-	e.ObjEnd()
-	return nil
+	answer.Result = e.Bytes()
+	return answer, nil
 }
 
 // nativeMutation does
 //
 //	consolidate {session_id, archive_all}   now, whatever the policy says; archive_all takes all messages and clears the session
 //	write_memory {content}                  replaces MEMORY.md: the agent's own edit
+//	import_files {files, continues, done}   a workspace of Nanobot, or what files gave, into an empty scope
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -94,8 +78,10 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 			receipt.Status, receipt.NativeIDs = "applied", []string{file.id()}
 		}
 		return receipt, nil
+	case "import_files":
+		return receipt, nanobot.ImportFiles(c, r, s.policy, receipt, func() (bool, error) { return empty(c) }, func(in *nanobot.Incoming) error { return takeFiles(c, in) })
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: want consolidate or write_memory")
+	return nil, abi.NewError(abi.CodeInvalidArgument, "name: want consolidate, write_memory or import_files")
 }
 
 func (s *settings) consolidateNow(c *sdk.Call, r *abi.NativeMutation, receipt *abi.MutationReceipt) error {

@@ -22,7 +22,11 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	var items []nanobot.Item
 	var notes []string
 	if file.text != "" {
-		items = append(items, nanobot.Item{ID: file.id(), Kind: "long_term", Title: "Long-term Memory (MEMORY.md, " + file.updated + ")", Text: file.text,
+		title := "Long-term Memory (MEMORY.md)"
+		if file.updated != "" {
+			title = "Long-term Memory (MEMORY.md, " + file.updated + ")"
+		}
+		items = append(items, nanobot.Item{ID: file.id(), Kind: "long_term", Title: title, Text: file.text,
 			Updated: file.updated, Events: file.events})
 	}
 	if s.search {
@@ -46,30 +50,16 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return nanobot.Result(c, s.config, r, items, s.maxTokens, notes)
 }
 
-// historyMost bounds the entries that a search returns.
-const historyMost = 20
-
 // searchHistory finds the entries that share words with the query: most words first, then the newest.
 func searchHistory(c *sdk.Call, query string) ([]nanobot.Item, int64, error) {
-	type hit struct {
-		seq   int64
-		words int
-		entry
-	}
-	var hits []hit
+	var hits []nanobot.Hit
 	bad, err := eachEntry(c, func(seq int64, x entry) {
 		if n := nanobot.Matches(query, x.text); n > 0 {
-			hits = append(hits, hit{seq, n, x})
+			hits = append(hits, nanobot.Hit{Words: n, At: seq, Item: nanobot.Item{ID: "history#" + strconv.FormatInt(seq, 10), Kind: "history",
+				Title: "From the event log (HISTORY.md)", Text: x.text, Created: x.at, Events: x.events}})
 		}
 	})
-	var items []nanobot.Item
-	order := nanobot.Order(len(hits), func(i int) int64 { return -int64(hits[i].words)<<40 - hits[i].seq })
-	for _, at := range order[:min(len(order), historyMost)] {
-		h := hits[at]
-		items = append(items, nanobot.Item{ID: "history#" + strconv.FormatInt(h.seq, 10), Kind: "history", Title: "From the event log (HISTORY.md)", Text: h.text,
-			Created: h.at, Events: h.events})
-	}
-	return items, bad, err
+	return nanobot.Best(hits), bad, err
 }
 
 // formatContext formats the items of an earlier result.

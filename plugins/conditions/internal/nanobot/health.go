@@ -53,3 +53,12 @@ func CountMessages(c *sdk.Call) (abi.InventoryKind, error) {
 	kind.Digest = digest.Hex()
 	return kind, err
 }
+
+// Reset is the receipt of a reset of a scope that has these counts.
+func Reset(c *sdk.Call, provider string, counts []abi.InventoryKind) *abi.ResetReceipt {
+	removed := map[string]*int64{}
+	for i := range counts {
+		removed[counts[i].Kind] = &counts[i].Count
+	}
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: removed, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: provider}}
+}

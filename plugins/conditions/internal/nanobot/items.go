@@ -276,3 +276,23 @@ func Matches(query, text string) int {
 	}
 	return n
 }
+
+// Hit is an entry that shares words with a query. At is its place in the history.
+type Hit struct {
+	Words int
+	At    int64
+	Item  Item
+}
+
+// hitsMost bounds the entries that a search returns.
+const hitsMost = 20
+
+// Best are the items of the hits with most words, of those the newest.
+func Best(hits []Hit) []Item {
+	var items []Item
+	order := Order(len(hits), func(i int) int64 { return -int64(hits[i].Words)<<40 - hits[i].At })
+	for _, at := range order[:min(len(order), hitsMost)] {
+		items = append(items, hits[at].Item)
+	}
+	return items
+}

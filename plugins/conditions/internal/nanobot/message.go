@@ -20,6 +20,8 @@ type Message struct {
 	// ToolsUsed names tools, in files that older versions of Nanobot wrote.
 	ToolsUsed       []string
 	EventID, TurnID string
+	// Hidden: the agent put it there for itself, in files that Nanobot wrote. It is never shown.
+	Hidden bool
 }
 
 // Encode is the message as a line of a session file, without the line end.
@@ -73,18 +75,25 @@ func (m *Message) Encode() []byte {
 // compact JSON.
 func DecodeMessage(line []byte) (Message, error) {
 	var m Message
+	injected := ""
 	err := DecodeFrom(jsontext.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
-		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID)}, func(d *jsontext.Decoder, key string) (err error) {
+		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID),
+		Flag("_hidden_history", &m.Hidden)}, func(d *jsontext.Decoder, key string) (err error) {
 		switch {
 		case key == "content":
 			m.Content, err = FlatContent(d)
 		case key == "tool_calls" && d.Next() == jsontext.Array:
 			err = d.Arr(m.decodeCall)
+		case key == "_runtime_context" && d.Next() == jsontext.Object:
+			err = DecodeFrom(d, []Field{word("suffix", &injected)}, nil)
 		default:
 			err = d.Skip()
 		}
 		return err
 	})
+	if injected != "" { // what Nanobot put behind the user's words for one turn (nanobot/runtime_context.py)
+		m.Content = strings.TrimSuffix(strings.TrimSuffix(m.Content, injected), "\n\n")
+	}
 	if err == nil && m.Role == "" {
 		err = abi.NewError(abi.CodeInvalidArgument, "a message without a role")
 	}
@@ -189,11 +198,11 @@ func compact(d *jsontext.Decoder, e *jsontext.Encoder) error {
 	return err
 }
 
-// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", or "" where it has no content. Memory blocks inside are left out. Lines
+// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", with "Name: " before the text of a user who has one, or "" where it has no content. Memory blocks inside are left out. Lines
 // after the first are indented: no text can look like the message of another, or like a heading.
 func (m *Message) Render() string {
 	content := strings.TrimSpace(StripBlocks(m.Content))
-	if content == "" {
+	if content == "" || m.Hidden {
 		return ""
 	}
 	at := "?"
@@ -207,6 +216,9 @@ func (m *Message) Render() string {
 	used := ""
 	if len(tools) > 0 {
 		used = " [tools: " + OneLine(strings.Join(tools, ", ")) + "]"
+	}
+	if m.Role == "user" && m.Name != "" { // several people may speak in one session
+		content = OneLine(m.Name) + ": " + content
 	}
 	return "[" + OneLine(at) + "] " + strings.ToUpper(OneLine(m.Role)) + used + ": " + Indent(content)
 }
@@ -286,4 +298,15 @@ func WriteList(e *jsontext.Encoder, list []string) {
 		e.Str(text)
 	}
 	e.ArrEnd()
+}
+
+// EventsOf names the events of messages, each once, in order.
+func EventsOf(messages []Message) []string {
+	var ids []string
+	for i := range messages {
+		if id := messages[i].EventID; id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

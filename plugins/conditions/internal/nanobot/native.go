@@ -1,7 +1,6 @@
 package nanobot
 
 import (
-	"encoding/base64"
 	"strconv"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -81,61 +80,5 @@ func WriteReplay(c *sdk.Call, e *jsontext.Encoder, session string, most int64) e
 		e.Raw(public.Encode())
 	}
 	e.ArrEnd()
-	return nil
-}
-
-// WriteSessionFiles writes the sessions as members of an object of files: those that stand, and what was archived and cleared of them.
-func WriteSessionFiles(c *sdk.Call, e *jsontext.Encoder) error {
-	sessions, err := Sessions(c)
-	if err != nil {
-		return err
-	}
-	for _, s := range sessions {
-		name := base64.RawURLEncoding.EncodeToString([]byte(s.ID)) + ".jsonl"
-		if err := s.writeFile(c, e, "sessions/"+name, s.Base, s.Messages, s.Pointer-s.Base); err != nil {
-			return err
-		}
-		if s.Base > 0 {
-			if err := s.writeFile(c, e, "sessions/archived/"+name, 0, s.Base, s.Base); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Session) writeFile(c *sdk.Call, e *jsontext.Encoder, path string, from, to, pointer int64) error {
-	var head jsontext.Encoder
-	head.ObjStart()
-	for _, f := range []field{{name: "_type", text: sdk.Ptr("metadata")}, word("key", &s.ID), word("created_at", &s.Created), word("updated_at", &s.Updated)} {
-		head.FieldStart(f.name)
-		head.Str(*f.text)
-	}
-	head.FieldStart("metadata")
-	head.ObjStart()
-	if s.Summary != "" {
-		head.FieldStart("_last_summary")
-		head.Raw(encodeFields([]field{word("text", &s.Summary), word("last_active", &s.Summarised)}))
-	}
-	head.ObjEnd()
-	head.FieldStart("last_consolidated")
-	head.Int64(pointer)
-	head.ObjEnd()
-	text := append(head.Bytes(), '\n')
-	for from < to {
-		entries, _, err := c.Read(abi.StateReadRequest{Log: "messages/" + s.key, From: from + 1, Limit: min(1000, to-from)})
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 {
-			break
-		}
-		for _, x := range entries {
-			text = append(append(text, x.Data...), '\n')
-		}
-		from = entries[len(entries)-1].Seq
-	}
-	e.FieldStart(path)
-	e.Str(string(text))
 	return nil
 }

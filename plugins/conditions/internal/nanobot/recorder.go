@@ -90,7 +90,7 @@ func (r *Recorder) Add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		return nil, err
 	}
 	if version != 0 {
-		if known.digest != digest {
+		if known.digest != digest && known.digest != "" { // an event that was imported has none
 			return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
 		}
 		receipt.Status, receipt.Duplicate, receipt.StoredCount = abi.StatusCommitted, true, sdk.Ptr(int64(0))
@@ -276,8 +276,8 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 			if !OfModel(failed) {
 				return nil, failed
 			}
-			if abi.CodeOf(failed) == abi.CodeTimeout && c.Remaining() < 1000 {
-				break // the caller's time is over, not the model's: nothing is known of it
+			if OutOfTime(c, failed) {
+				break
 			}
 			s.Fail(c, failed, l.Retries)
 		}
@@ -292,6 +292,11 @@ func Work(c *sdk.Call, r *abi.WaitRequest, all bool, l LLM, run func(*Session, *
 		return nil, err
 	}
 	return Readiness(c, nil, all)
+}
+
+// OutOfTime tells whether an error says that the caller's time is over, and not the model's: then nothing is known of the model, and nothing has failed.
+func OutOfTime(c *sdk.Call, err error) bool {
+	return abi.CodeOf(err) == abi.CodeTimeout && c.Remaining() < 1000
 }
 
 // OfModel tells whether an error is of the endpoint or of what the model said, and not of the state or the host.
