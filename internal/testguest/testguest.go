@@ -19,9 +19,17 @@ func Echo() []byte { return echo }
 //go:embed */*.wasm
 var all embed.FS
 
+// ProbeExtism is the probe as a module for Extism. Nil where it has not been built.
+func ProbeExtism() []byte { return built("probe_extism") }
+
+// EchoExtism is the echo as a module for Extism; its retrieve finds nothing. Nil where it has not been built.
+func EchoExtism() []byte { return built("echo_extism") }
+
 // Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it has not been built.
-func Wrong() []byte {
-	wasm, err := all.ReadFile("wrong/wrong.wasm")
+func Wrong() []byte { return built("wrong") }
+
+func built(name string) []byte {
+	wasm, err := all.ReadFile(name + "/" + name + ".wasm")
 	if err != nil {
 		return nil
 	}
