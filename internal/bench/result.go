@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/perf/benchmath"
@@ -103,6 +104,9 @@ func (r *RowResult) Value(who string) (Spread, bool) {
 	c := r.Cells[who]
 	if c == nil || len(c.Rounds) == 0 {
 		return Spread{}, false
+	}
+	if r.Exact {
+		return Spread{median(slices.Clone(c.Rounds)), slices.Min(c.Rounds), slices.Max(c.Rounds)}, true
 	}
 	return spread(c.Rounds), true
 }

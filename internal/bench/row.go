@@ -31,6 +31,8 @@ type Row struct {
 	Points map[string]Point `json:"points,omitempty"`
 	// PlotOnly rows are not in the table.
 	PlotOnly bool `json:"plot_only,omitempty"`
+	// Exact rows are counted, not timed: their interval is from the least to the most.
+	Exact bool `json:"exact,omitempty"`
 	// Allocations tells that those of an operation are counted, too.
 	Allocations bool `json:"allocations,omitempty"`
 }

@@ -53,6 +53,7 @@ func (a *app) root() *cobra.Command {
 			a.ledgerCommand(), a.exportCommand(), a.importCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.conformanceCommand(), a.packCommand()}},
+		{"measure", "Measure:", []*cobra.Command{a.benchCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
 	}
 	for _, g := range groups {
