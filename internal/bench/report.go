@@ -56,7 +56,7 @@ func (r *RowResult) lines() []Line {
 		bars = append(bars, b.text(r.Unit))
 	}
 	for _, v := range r.Verdicts() {
-		verdicts = append(verdicts, v.text(r.Unit))
+		verdicts = append(verdicts, v.Text(r.Unit))
 	}
 	list[0].Bar, list[0].Verdict = strings.Join(bars, "; "), strings.Join(verdicts, "; ")
 	return list
@@ -79,8 +79,8 @@ func (b Bar) text(u Unit) string {
 	return limit
 }
 
-// text says whether the bar holds, and by how much it is missed.
-func (v Verdict) text(u Unit) string {
+// Text says whether the bar holds, and by how much it is missed.
+func (v Verdict) Text(u Unit) string {
 	seen := ""
 	switch v.Bar.Kind {
 	case Ratio:
@@ -196,8 +196,9 @@ func (r *Result) Print(w io.Writer) error {
 		for _, l := range m.Lines() {
 			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", l.By, l.Value, l.Ratio, l.Verdict)
 		}
+		_ = t.Flush()
 	}
-	return t.Flush()
+	return nil
 }
 
 // Lines are what became of the memory: Value is how much there was at the end, Ratio the slope.
