@@ -12,15 +12,14 @@ import (
 	"github.com/memhost/memhost/internal/measure"
 )
 
-// env is where tasks open hosts. What they open is closed when the round ends, unless it is kept.
+// env is where tasks open hosts. What they open is closed when the round ends.
 type env struct {
 	dir   string
 	short bool
 	made  int
 	open  []func() error
 	// kept is shared by the rounds of a task.
-	kept  map[string]any
-	close []func() error
+	kept map[string]any
 }
 
 func newEnv(short bool) (*env, error) {
@@ -29,7 +28,6 @@ func newEnv(short bool) (*env, error) {
 		return nil, err
 	}
 	e := &env{dir: dir, short: short, kept: map[string]any{}}
-	e.close = append(e.close, func() error { return os.RemoveAll(dir) })
 	return e, nil
 }
 
@@ -45,38 +43,41 @@ func (e *env) pace(p pace) pace {
 func (e *env) later(f func() error) { e.open = append(e.open, f) }
 
 // endRound closes what the round has opened.
-func (e *env) endRound() error { return closeAll(&e.open) }
-
-func (e *env) end() error { return errors.Join(closeAll(&e.open), closeAll(&e.close)) }
-
-func closeAll(list *[]func() error) (err error) {
-	for i := len(*list) - 1; i >= 0; i-- {
-		err = errors.Join(err, (*list)[i]())
+func (e *env) endRound() (err error) {
+	for i := len(e.open) - 1; i >= 0; i-- {
+		err = errors.Join(err, e.open[i]())
 	}
-	*list = nil
+	e.open = nil
 	return err
 }
 
-// keep makes what make opens outlive the round, and hands it out again in the next.
+func (e *env) end() error { return errors.Join(e.endRound(), os.RemoveAll(e.dir)) }
+
+// keep hands out what the first round has built. What build opens is closed again before.
 func keep[T any](e *env, key string, build func() (T, error)) (T, error) {
 	if v, ok := e.kept[key].(T); ok {
 		return v, nil
 	}
-	before := len(e.open)
 	v, err := build()
-	if err != nil {
+	if err = errors.Join(err, e.endRound()); err != nil {
 		return v, err
 	}
-	e.close = append(e.close, e.open[before:]...)
-	e.open = e.open[:before]
 	e.kept[key] = v
 	return v, nil
 }
 
-// host opens a host on a folder of its own. All share a compilation cache.
-func (e *env) host(ctx context.Context, way measure.Way, o host.Options) (*host.Host, error) {
+// folder is a new one for data.
+func (e *env) folder() string {
 	e.made++
-	o.DataDir = filepath.Join(e.dir, "data", strconv.Itoa(e.made))
+	return filepath.Join(e.dir, "data", strconv.Itoa(e.made))
+}
+
+// host opens a host on a folder of its own, unless o names one that is to be kept. All share a compilation cache.
+func (e *env) host(ctx context.Context, way measure.Way, o host.Options) (*host.Host, error) {
+	passing := o.DataDir == ""
+	if passing {
+		o.DataDir = e.folder()
+	}
 	if o.CacheDir == "" {
 		o.CacheDir = filepath.Join(e.dir, "compiled")
 	}
@@ -84,7 +85,13 @@ func (e *env) host(ctx context.Context, way measure.Way, o host.Options) (*host.
 	if err != nil {
 		return nil, err
 	}
-	e.later(func() error { return errors.Join(h.Close(context.WithoutCancel(ctx)), os.RemoveAll(o.DataDir)) })
+	e.later(func() error {
+		err := h.Close(context.WithoutCancel(ctx))
+		if passing {
+			err = errors.Join(err, os.RemoveAll(o.DataDir))
+		}
+		return err
+	})
 	if way == measure.Metered {
 		return h, nil
 	}

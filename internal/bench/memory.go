@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/memhost/memhost/host"
 )
 
 // MemoryRun is the memory of the process over many calls.
@@ -93,7 +95,7 @@ func memoryRuns(o Options) []watched {
 	var list []watched
 	for _, w := range []watched{
 		{"full_history", func(ctx context.Context, e *env) (func(int) error, func() error, error) {
-			s, err := e.fullHistory(ctx, "process")
+			s, err := e.fullHistory(ctx, host.Options{Durability: "process"})
 			if err != nil {
 				return nil, nil, err
 			}

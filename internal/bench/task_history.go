@@ -18,12 +18,12 @@ import (
 const plotHistory = "history"
 
 // fullHistory opens a slot with full_history.
-func (e *env) fullHistory(ctx context.Context, durability string) (*host.Slot, error) {
+func (e *env) fullHistory(ctx context.Context, o host.Options) (*host.Slot, error) {
 	m, ok := plugins.Find("full_history")
 	if !ok {
 		return nil, fmt.Errorf("module full_history has not been built")
 	}
-	return e.slot(ctx, measure.Metered, host.Options{Durability: durability}, host.ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin"})
+	return e.slot(ctx, measure.Metered, o, host.ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin"})
 }
 
 // commitTask records into full_history, which asks nobody: what is left is the module, the ledger and the disk.
@@ -34,7 +34,7 @@ func commitTask() task {
 		var list []contestant
 		n := 0
 		for i, durability := range []string{"power", "process"} {
-			s, err := e.fullHistory(ctx, durability)
+			s, err := e.fullHistory(ctx, host.Options{Durability: durability})
 			if err != nil {
 				return nil, err
 			}
@@ -87,25 +87,28 @@ func historyTask(short bool) task {
 			Bars: []Bar{{Kind: Ratio, Over: small, Limit: 10, Note: "8 times the budget, and a quarter more"}}}}
 	p := pace{stretch: time.Microsecond, round: 150 * time.Millisecond, stretches: 20}
 	return inTurns(id, p, rows, func(ctx context.Context, e *env) ([]contestant, error) {
-		slots, err := keep(e, id, func() ([]*host.Slot, error) {
-			var slots []*host.Slot
+		folders, err := keep(e, id, func() (folders []string, err error) {
 			for _, n := range sizes {
-				s, err := e.fullHistory(ctx, "process")
+				folders = append(folders, e.folder())
+				s, err := e.fullHistory(ctx, host.Options{Durability: "process", DataDir: folders[len(folders)-1]})
 				if err == nil {
 					err = fill(ctx, s, n)
 				}
 				if err != nil {
 					return nil, err
 				}
-				slots = append(slots, s)
 			}
-			return slots, nil
+			return folders, nil
 		})
 		if err != nil {
 			return nil, err
 		}
 		var list []contestant
-		for i, s := range slots {
+		for i, folder := range folders {
+			s, err := e.fullHistory(ctx, host.Options{Durability: "process", DataDir: folder})
+			if err != nil {
+				return nil, err
+			}
 			list = append(list, by(rows[0].ID, who[i], repeat(func() error {
 				e.made++
 				_, err := s.RecordEvent(ctx, storedTurn("more", e.made))
@@ -162,7 +165,7 @@ func recordSizeTask() task {
 			PlotOnly: true, Points: map[string]Point{byMemhost: {plotSize, "full_history records a turn", float64(size.bytes)}}})
 	}
 	return inTurns(id, pace{stretch: time.Microsecond, round: 50 * time.Millisecond, stretches: 10}, rows, func(ctx context.Context, e *env) ([]contestant, error) {
-		s, err := e.fullHistory(ctx, "process")
+		s, err := e.fullHistory(ctx, host.Options{Durability: "process"})
 		if err != nil {
 			return nil, err
 		}
