@@ -81,8 +81,8 @@ func historyTask(short bool) task {
 		return r
 	}
 	const small, large, twice = "a budget of 1000 tokens", "a budget of 8000 tokens", "history/budget"
-	rows := []Row{row("record", "full_history: record", "record"), row("retrieve1000", "full_history: retrieve with "+small, small),
-		row("retrieve8000", "full_history: retrieve with "+large, large),
+	rows := []Row{row("record", "full_history: record", "record"), row("retrieve1000", "full_history: retrieve with "+small, "retrieve with "+small),
+		row("retrieve8000", "full_history: retrieve with "+large, "retrieve with "+large),
 		{ID: twice, What: "full_history: retrieve in proportion to the budget", Unit: Nanoseconds, By: []string{large, small},
 			Bars: []Bar{{Kind: Ratio, Over: small, Limit: 10, Note: "8 times the budget, and a quarter more"}}}}
 	p := pace{stretch: time.Microsecond, round: 150 * time.Millisecond, stretches: 20}

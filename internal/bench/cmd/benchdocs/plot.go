@@ -24,10 +24,11 @@ type chart struct {
 	series      []series
 }
 
-// axis has a text for each tick.
+// axis has a text for each tick. Where every is 0 and the scale is no logarithm, the library chooses where they stand.
 type axis struct {
 	label string
 	log   bool
+	every float64
 	text  func(float64) string
 }
 
@@ -43,18 +44,28 @@ func duration(v float64) string { return bench.Figure(v, bench.Nanoseconds) }
 func size(v float64) string     { return bench.Figure(v, bench.Bytes) }
 func number3(v float64) string  { return bench.Figure(v, bench.Count) }
 
+// thousands are bytes on an axis whose ticks are powers of ten.
+func thousands(v float64) string {
+	units := []string{"B", "kB", "MB", "GB"}
+	i := 0
+	for ; v >= 1000 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	return number3(v) + " " + units[i]
+}
+
 // drawn are the plots that a run has data for.
 func drawn(r *bench.Result) []chart {
 	var list []chart
 	for _, c := range []chart{
-		{name: "size", title: "Cost of a call against the size of its message", x: axis{"message", true, size}, y: axis{"time of a call", true, duration}},
-		{name: "history", title: "Cost of full_history against what is stored", x: axis{"turns stored", true, number3}, y: axis{"time of an operation", true, duration}},
+		{name: "size", title: "Cost of a call against the size of its message", x: axis{"message", true, 0, thousands}, y: axis{"time of a call", true, 0, duration}},
+		{name: "history", title: "Cost of full_history against what is stored", x: axis{"turns stored", true, 0, number3}, y: axis{"time of an operation", true, 0, duration}},
 	} {
 		if c.series = seriesOf(r, c.name); len(c.series) > 0 {
 			list = append(list, c)
 		}
 	}
-	memory := chart{name: "memory", title: "Memory of the process over calls", x: axis{"calls", false, number3}, y: axis{"memory", false, size}}
+	memory := chart{name: "memory", title: "Memory of the process over calls", x: axis{"calls", false, 0, number3}, y: axis{"memory", false, 32 << 20, size}}
 	for _, m := range r.Memory {
 		resident, heap := series{name: m.Name + ", resident"}, series{name: m.Name + ", Go's heap"}
 		for _, p := range m.Points {
@@ -156,6 +167,9 @@ func (c chart) plot() (*plot.Plot, error) {
 		}
 		p.Legend.Add(s.name, line)
 	}
+	if c.x.log {
+		p.X.Max *= 1.3 // room for the last tick's text
+	}
 	if !c.y.log {
 		p.Y.Min, p.Y.Max = 0, top*1.5 // room for the legend
 	} else {
@@ -171,9 +185,14 @@ func (a axis) set(to *plot.Axis) {
 	}
 	to.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
 		var ticks []plot.Tick
-		if !a.log {
+		switch {
+		case a.every > 0:
+			for v := low; v <= high; v += a.every {
+				ticks = append(ticks, plot.Tick{Value: v, Label: " "})
+			}
+		case !a.log:
 			ticks = plot.DefaultTicks{}.Ticks(low, high)
-		} else {
+		default:
 			for v := math.Pow(10, math.Floor(math.Log10(low))); v <= high*1.0001; v *= 10 {
 				if v >= low*0.9999 {
 					ticks = append(ticks, plot.Tick{Value: v, Label: " "})
