@@ -81,9 +81,6 @@ func contractTask() task {
 	})
 }
 
-// slow is for operations of milliseconds that are set up one by one.
-var slow = pace{round: 100 * time.Millisecond, stretches: 5}
-
 // loadTask compiles a module, or finds it compiled. A host of its own loads it each time, and opening that is not counted.
 func loadTask() task {
 	const id, cold = "load", "memhost, nothing cached"
