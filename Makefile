@@ -6,7 +6,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway
+.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -64,7 +64,18 @@ lint: ## golangci-lint, built from its module
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)
 	@$(GO) run ./internal/testrun -fuzz $(or $(FUZZTIME),30s)
 
-bench: ## the figures, each beside its baseline
+bench: build ## what the slot costs, each figure beside its baseline, and what differs from the run before (BENCHFLAGS, see memhost bench host --help)
+	@if [ -f bin/bench.json ]; then mv bin/bench.json bin/bench-before.json; fi
+	@bin/memhost bench host $(BENCHFLAGS) --out bin/bench.json $$(test ! -f bin/bench-before.json || echo --compare bin/bench-before.json)
+
+bench-short: build ## the same in some seconds, to see that everything runs; its figures say nothing
+	@bin/memhost bench host --short
+
+bench-docs: build ## the figures and a million calls, written into docs/performance.md (half an hour, on an idle machine)
+	@bin/memhost bench host --memory $(or $(CALLS),1000000) --out bin/bench.json
+	@$(GO) run ./internal/bench/cmd/benchdocs bin/bench.json
+
+bench-go: ## the Go benchmarks of all packages, with benchstat
 	@$(GO) run ./internal/testrun -bench -benchstat $(BENCHSTAT)
 
 cross: ## compile for every platform that is offered

@@ -2,9 +2,7 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -130,63 +128,4 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	assert.LessOrEqual(t, c.units, int64(maxUnits))
 	c.deadline = now
 	assert.Panics(t, func() { give(c) })
-}
-
-// BenchmarkSpinning has a guest that spins until its deadline while others call at 1,000 a second. It reports how long after its deadline the spin came back, and how
-// late the others' answers were, counted from when a call was due. The baseline is the same with nobody who spins: what the machine does by itself.
-func BenchmarkSpinning(b *testing.B) {
-	const allowed = 100 * time.Millisecond
-	spin := func(s *Slot) error {
-		ctx, cancel := context.WithTimeout(context.Background(), allowed)
-		defer cancel()
-		if _, err := s.Retrieve(ctx, ask("spin")); abi.CodeOf(err) != abi.CodeTimeout {
-			return fmt.Errorf("the spin ended with %w", err)
-		}
-		return nil
-	}
-	rest := func(*Slot) error { time.Sleep(allowed); return nil }
-	for _, c := range []struct {
-		name string
-		way  interruption
-		do   func(*Slot) error
-	}{{"metered", newMetered(), spin}, {"context-check", contextCheck{}, spin}, {"nobody", newMetered(), rest}} {
-		b.Run("by="+c.name, func(b *testing.B) {
-			s := openSlot(b, openWith(b, c.way), probeConfig(`{}`))
-			var late, others []time.Duration
-			for b.Loop() {
-				done := make(chan time.Duration)
-				go func() {
-					began := time.Now()
-					if err := c.do(s); err != nil {
-						b.Error(err)
-					}
-					done <- time.Since(began) - allowed
-				}()
-				tick := time.NewTicker(time.Millisecond)
-				for busy := true; busy; {
-					select {
-					case due := <-tick.C:
-						if _, err := s.Retrieve(context.Background(), ask("echo fine")); err != nil {
-							b.Fatal(err)
-						}
-						others = append(others, time.Since(due))
-					case l := <-done:
-						late, busy = append(late, l), false
-					}
-				}
-				tick.Stop()
-			}
-			report(b, "late", late)
-			report(b, "others", others)
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// report gives percentiles of durations in microseconds.
-func report(b *testing.B, name string, list []time.Duration) {
-	slices.Sort(list)
-	for _, p := range []int{50, 99} {
-		b.ReportMetric(float64(list[len(list)*p/100].Microseconds()), fmt.Sprintf("%s-us-p%d", name, p))
-	}
 }

@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"bytes"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// rounds are n figures around a center, one percent apart.
+func rounds(center float64, n int) []float64 {
+	var list []float64
+	for i := range n {
+		list = append(list, center*(1+0.01*float64(i-n/2)))
+	}
+	return list
+}
+
+func rowOf(bars []Bar, cells map[string][]float64) *RowResult {
+	r := &RowResult{Row: Row{ID: "row", What: "a row", Unit: Nanoseconds, By: []string{"ours", "theirs"}, Bars: bars}, Cells: map[string]*Cell{}, Missing: map[string]string{}}
+	for who, list := range cells {
+		r.Cells[who] = &Cell{Rounds: list}
+	}
+	return r
+}
+
+func TestABarHoldsWhenTheWholeIntervalIsBelowIt(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		bar           Bar
+		holds, missed bool
+		text          string
+	}{
+		{"well below", Bar{Kind: AtMost, Limit: 2000}, true, false, "holds (1 µs)"},
+		{"well above", Bar{Kind: AtMost, Limit: 500}, false, true, "missed (1 µs, 2 × the bar)"},
+		{"in between", Bar{Kind: AtMost, Limit: 1005}, false, false, "within the spread (1 µs)"},
+		{"a ratio", Bar{Kind: Ratio, Over: "theirs", Limit: 3}, false, true, "missed (4 ×, 1.33 × the bar)"},
+		{"what is added", Bar{Kind: Added, Over: "theirs", Limit: 800}, true, false, "holds (+ 750 ns)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := rowOf([]Bar{tt.bar}, map[string][]float64{"ours": rounds(1000, 11), "theirs": rounds(250, 11)}).Verdicts()
+			require.Len(t, v, 1)
+			assert.Equal(t, tt.holds, v[0].Holds)
+			assert.Equal(t, tt.missed, v[0].Missed)
+			assert.Equal(t, tt.text, v[0].Text(Nanoseconds))
+		})
+	}
+	t.Run("too few rounds say nothing", func(t *testing.T) {
+		v := rowOf([]Bar{{Kind: AtMost, Limit: 1}}, map[string][]float64{"ours": rounds(1000, 3)}).Verdicts()
+		require.Len(t, v, 1)
+		assert.False(t, v[0].Holds || v[0].Missed)
+		assert.Equal(t, "too few rounds (1 µs)", v[0].Text(Nanoseconds))
+	})
+	t.Run("a bar over who was not measured is left out", func(t *testing.T) {
+		assert.Empty(t, rowOf([]Bar{{Kind: Ratio, Over: "theirs", Limit: 3}}, map[string][]float64{"ours": rounds(1000, 11)}).Verdicts())
+	})
+}
+
+func TestTheRatioIsTakenRoundByRound(t *testing.T) {
+	// The machine becomes three times slower in the middle; the ratio does not.
+	r := rowOf(nil, map[string][]float64{"ours": {20, 20, 20, 20, 60, 60, 60, 60}, "theirs": {10, 10, 10, 10, 30, 30, 30, 30}})
+	ratio, ok := r.Ratio("theirs")
+	require.True(t, ok)
+	assert.Equal(t, Spread{2, 2, 2}, ratio)
+	value, ok := r.Value("ours")
+	require.True(t, ok)
+	assert.Equal(t, Spread{40, 20, 60}, value)
+	assert.Equal(t, "± 50 %", value.Percent())
+}
+
+func TestTwoRunsAgreeWhereTheirIntervalsOverlap(t *testing.T) {
+	run := func(ours float64) *Result {
+		return &Result{Rows: []RowResult{*rowOf([]Bar{{Kind: Ratio, Over: "theirs", Limit: 3}}, map[string][]float64{"ours": rounds(ours, 11), "theirs": rounds(250, 11)})}}
+	}
+	for _, d := range Compare(run(1000), run(1000)) {
+		assert.True(t, d.Agree, "%s %s %s", d.Row, d.By, d.Kind)
+	}
+	var differ []string
+	for _, d := range Compare(run(1000), run(1500)) {
+		if !d.Agree {
+			differ = append(differ, d.By+" "+d.Kind)
+		}
+	}
+	assert.Equal(t, []string{"ours figure", "theirs ratio"}, differ)
+	var out bytes.Buffer
+	require.NoError(t, PrintComparison(&out, run(1000), run(1500)))
+	assert.Contains(t, out.String(), "agree within their spreads on 0 of 1 ratios and 1 of 2 figures")
+}
+
+func TestSlope(t *testing.T) {
+	run := func(of func(i int) int64) *MemoryRun {
+		m := &MemoryRun{}
+		for i := range 100 {
+			m.Points = append(m.Points, MemoryPoint{Calls: (i + 1) * 1000, Heap: of(i)})
+		}
+		return m
+	}
+	t.Run("memory that goes up and down is flat", func(t *testing.T) {
+		assert.True(t, run(func(i int) int64 { return 30<<20 + int64(i%7)<<16 }).Slope(HeapOf).Flat())
+	})
+	t.Run("a leak of 100 bytes a call is seen", func(t *testing.T) {
+		s := run(func(i int) int64 { return 30<<20 + int64(i)*100_000 + int64(i%7)<<16 }).Slope(HeapOf)
+		assert.False(t, s.Flat())
+		assert.InDelta(t, 100, s.PerCall, s.Noise)
+	})
+	t.Run("what was needed at the beginning does not count", func(t *testing.T) {
+		s := run(func(i int) int64 { return int64(min(i, 40)) << 20 }).Slope(HeapOf)
+		assert.True(t, s.Flat())
+		assert.InDelta(t, 0, s.Noise, 1e-6)
+	})
+}
+
+func TestResultOfAFile(t *testing.T) {
+	r := &Result{Rounds: 2, Rows: []RowResult{*rowOf(nil, map[string][]float64{"ours": {1, 2}})}, Memory: []MemoryRun{{Name: "x", Calls: 2, Points: []MemoryPoint{{1, 2, 3}}}}}
+	path := filepath.Join(t.TempDir(), "run.json")
+	require.NoError(t, r.Write(path))
+	got, err := Read(path)
+	require.NoError(t, err)
+	assert.Equal(t, r.Memory, got.Memory)
+	assert.Equal(t, r.Rows[0].Cells, got.Rows[0].Cells)
+	_, err = Read(filepath.Join(t.TempDir(), "none"))
+	require.Error(t, err)
+}
+
+func TestFiguresHaveThreeDigits(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 ns": Figure(0, Nanoseconds), "57.1 ns": Figure(57.14, Nanoseconds), "3 µs": Figure(3000, Nanoseconds), "1.35 ms": Figure(1_351_000, Nanoseconds),
+		"400 KB": Figure(400<<10, Bytes), "12": Figure(12, Count), "0.029 ×": Factor(0.0291), "1.05 ×": Factor(1.05), "472 ×": Factor(471.9),
+	} {
+		assert.Equal(t, want, got)
+	}
+}
+
+func TestAMedianLiesWithin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfN(rapid.Float64Range(1, 1e9), 1, 40).Draw(t, "rounds")
+		s := spread(list)
+		if s.Center < s.Lo || s.Center > s.Hi || math.IsNaN(s.Center) {
+			t.Fatalf("%v of %v", s, list)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/measure"
+	"github.com/memhost/memhost/internal/meter"
+	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/plugins"
+)
+
+// guestTasks are what it costs that a guest can be stopped, and what the contract costs in it.
+func guestTasks() []task { return []task{meteringTask(), contractTask()} }
+
+// contractRequest is a retrieve of 3 KB with 12 items.
+func contractRequest() *abi.RetrieveRequest {
+	r := &abi.RetrieveRequest{Query: "what tea do I like?", Scope: scope, SessionID: "s", Filters: map[string]abi.Raw{}}
+	for i := range 12 {
+		r.Filters[fmt.Sprint("item", i)] = abi.Raw(fmt.Sprintf(`{"id":"native-%d","text":%q,"score":0.%d,"at":"2026-01-02T03:04:05Z","valid":true,"tags":["a","b"]}`, i, strings.Repeat("memory ", 20), i+10))
+	}
+	return r
+}
+
+// meteringTask has a guest that does nothing but read and write JSON.
+func meteringTask() task {
+	const id = "metering"
+	rows := []Row{{ID: id, What: "metering cost on a parse-heavy guest (JSON of 3 KB)", Unit: Nanoseconds, By: []string{"metered", "unmetered", byWazeroCheck},
+		Bars: []Bar{{Kind: Ratio, Over: "unmetered", Limit: 1.35}}}}
+	return inTurns(id, quick, rows, func(ctx context.Context, e *env) ([]contestant, error) {
+		metered, err := meter.Rewrite(testguest.Echo())
+		if err != nil {
+			return nil, err
+		}
+		request := abi.AppendJSON(nil, &abi.Envelope{Op: abi.OpRetrieve, Body: abi.Marshal(contractRequest())})
+		plain, err1 := e.bareGuest(ctx, unchecked, testguest.Echo())
+		counted, err2 := e.bareGuest(ctx, unchecked, metered)
+		asked, err3 := e.bareGuest(ctx, checked, testguest.Echo())
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, err
+		}
+		var list []contestant
+		for i, g := range []*bare{counted, plain, asked} {
+			list = append(list, by(id, rows[0].By[i], repeat(func() error { return g.ask(ctx, abi.OpRetrieve, request) })))
+		}
+		return list, nil
+	})
+}
+
+// contractTask is 3 KB of the contract decoded and encoded in the guest, beside encoding/json on the same bytes.
+func contractTask() task {
+	const id, native = "contract", "native encoding/json"
+	rows := []Row{{ID: id, What: "contract decode and encode in the guest, 3 KB, metered", Unit: Nanoseconds, By: []string{byMemhost, byCheck, byUninterrupted, native},
+		Bars: []Bar{{Kind: Ratio, Over: native, Limit: 3}}}}
+	return inTurns(id, quick, rows, func(ctx context.Context, e *env) ([]contestant, error) {
+		body := abi.Marshal(contractRequest())
+		var list []contestant
+		for i, way := range []measure.Way{measure.Metered, measure.ContextCheck, measure.Uninterrupted} {
+			p, err := e.inside(ctx, way, host.Options{}, testguest.Echo())
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, by(id, rows[0].By[i], repeat(func() error { return p.Enter(ctx, abi.OpRetrieve, body) })))
+		}
+		return append(list, by(id, native, repeat(func() error {
+			var r abi.RetrieveRequest
+			if err := json.Unmarshal(body, &r); err != nil {
+				return err
+			}
+			_, err := json.Marshal(&r)
+			return err
+		}))), nil
+	})
+}
+
+// loadTask compiles a module, or finds it compiled. A host of its own loads it each time, and opening that is not counted.
+func loadTask() task {
+	const id, cold = "load", "memhost, nothing cached"
+	rows := []Row{{ID: id, What: "load a module from the cache", Unit: Nanoseconds, By: []string{byMemhost, byCheck, cold}, Bars: []Bar{{Kind: AtMost, Limit: 10e6}}}}
+	return task{name: id, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
+		f := figures{samples: map[cell]sample{}}
+		for _, who := range rows[0].By {
+			var took []float64
+			for i := range e.times(5) {
+				way, o := measure.Metered, host.Options{}
+				if who == byCheck {
+					way = measure.ContextCheck
+				}
+				if who == cold {
+					e.made++
+					o.CacheDir = filepath.Join(e.dir, "cold", strconv.Itoa(e.made))
+				}
+				h, err := e.host(ctx, way, o)
+				if err != nil {
+					return f, err
+				}
+				began := time.Now()
+				if _, err := h.Load(ctx, testguest.Probe()); err != nil {
+					return f, err
+				}
+				if i > 0 || who == cold || e.short { // the first of all fills the cache
+					took = append(took, float64(time.Since(began)))
+				}
+				if err := e.endRound(); err != nil {
+					return f, err
+				}
+			}
+			f.samples[cell{id, who}] = sample{value: median(took)}
+		}
+		return f, nil
+	}}
+}
+
+// times is how often something is repeated in a round, outside of turns.
+func (e *env) times(n int) int {
+	if e.short {
+		return 1
+	}
+	return n
+}
+
+// startTask starts instances of a module that is loaded.
+func startTask() task {
+	const id = "instantiate"
+	rows := []Row{{ID: id, What: "instantiate a module", Unit: Nanoseconds, Allocations: true, By: []string{byMemhost, byCheck, byUninterrupted, byExtism},
+		Bars: []Bar{{Kind: AtMost, Limit: 150e3}}}}
+	return inTurns(id, quick, rows, func(ctx context.Context, e *env) ([]contestant, error) {
+		var list []contestant
+		for i, way := range []measure.Way{measure.Metered, measure.ContextCheck, measure.Uninterrupted} {
+			s, err := e.slot(ctx, way, host.Options{}, probeProvider())
+			if err != nil {
+				return nil, err
+			}
+			p := measure.Of(s)
+			list = append(list, by(id, rows[0].By[i], repeat(func() error { return p.Start(ctx) })))
+		}
+		start, err := extismStart(ctx, e, id)
+		return append(list, start), err
+	})
+}
+
+func probeProvider() host.ProviderConfig {
+	return host.ProviderConfig{Name: "probe", Module: testguest.Probe(), Source: "builtin", Block: abi.Raw(`{}`)}
+}
+
+// moduleTask weighs the modules that the program carries.
+func moduleTask() task {
+	const id = "module"
+	row := Row{ID: id, What: "the largest first-party module", Unit: Bytes, Exact: true, By: []string{byMemhost}, Bars: []Bar{{Kind: AtMost, Limit: 400 << 10}}}
+	var largest plugins.Module
+	all := plugins.Builtin()
+	for _, m := range all {
+		if len(m.Wasm) > len(largest.Wasm) {
+			largest = m
+		}
+	}
+	row.What += " of " + strconv.Itoa(len(all)) + " (" + largest.Name + ")"
+	return task{name: id, rows: []Row{row}, once: true, round: func(context.Context, *env) (figures, error) {
+		return figures{samples: map[cell]sample{{id, byMemhost}: {value: float64(len(largest.Wasm))}}}, nil
+	}}
+}
