@@ -50,6 +50,9 @@ func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
 	packages, err := list.Output()
 	require.NoError(t, err)
 	for name := range strings.FieldsSeq(string(packages)) {
+		if strings.HasSuffix(name, "test") { // what tests share is no guest
+			continue
+		}
 		build := exec.Command("go", "build", "-gcflags=-lang=go1.25", "-o", os.DevNull, name)
 		build.Dir, build.Env = list.Dir, list.Env
 		said, err := build.CombinedOutput()

@@ -153,9 +153,18 @@ func (f fitting) nth(n int) string {
 }
 
 func (f fitting) try(n int) Fitted {
+	text := f.text(n)
+	return f.fitted(n, text, f.call.CountTokens(text))
+}
+
+func (f fitting) text(n int) string {
 	first, end := f.kept(n)
-	text := f.Wrap(strings.Join(f.blocks[first:end], ""))
-	return Fitted{Text: text, Tokens: f.call.CountTokens(text), First: first, End: end, Truncated: n < len(f.blocks)}
+	return f.Wrap(strings.Join(f.blocks[first:end], ""))
+}
+
+func (f fitting) fitted(n int, text string, tokens int64) Fitted {
+	first, end := f.kept(n)
+	return Fitted{Text: text, Tokens: tokens, First: first, End: end, Truncated: n < len(f.blocks)}
 }
 
 func (f fitting) fit(budget abi.ContextBudget) Fitted {
@@ -169,13 +178,14 @@ func (f fitting) fit(budget abi.ContextBudget) Fitted {
 	}
 	limit := *budget.MaxTokens
 	good, bad := 0, most // numbers of blocks that fit and that do not
+	var tokens int64     // of the fitting ones
 	at := f.guess(limit)
 	for step := 1; bad-good > 1; step *= 2 {
 		if at <= good || at >= bad {
 			at = (good + bad) / 2
 		}
 		if next := f.try(at); next.Tokens <= limit {
-			best, good = next, at
+			good, tokens = at, next.Tokens
 			at += step
 		} else {
 			bad = at
@@ -185,7 +195,8 @@ func (f fitting) fit(budget abi.ContextBudget) Fitted {
 	if good == 0 {
 		return f.cut(limit)
 	}
-	return best
+	// Made anew: carried around the loop the text would be held by nothing that TinyGo's collector looks at, once try is called again.
+	return f.fitted(good, f.text(good), tokens)
 }
 
 // guess is how many blocks fit by the sum of their counts. Tokenizers do not add up: the count of the whole decides.
