@@ -17,7 +17,8 @@ type insertion struct {
 // insertions are our change to TinyGo's collector of garbage. On WebAssembly it finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
 // the stack for them, and a slot is overwritten when its value is computed again. A local that is written in a loop and whose fields are read stays an alloca
 // for the compiler, which therefore tracks no phi of it. Then LLVM makes registers of the alloca: what the local held from an earlier turn of the loop is in no slot
-// and is freed while it is in use. So allocas become registers before slots are made, and every phi that is a pointer gets a slot.
+// and is freed while it is in use. So allocas become registers before slots are made, and every phi that is a pointer gets a
+// slot. A value that is tracked twice gets one slot, which pays for the others.
 func insertions() []insertion {
 	return []insertion{
 		{
@@ -38,12 +39,22 @@ func insertions() []insertion {
 		},
 		{
 			file:   "transform/gc.go",
-			before: "\t\tif len(pointers) == 0 {\n",
-			text: `		slots := make(map[llvm.Value]struct{})
-		for _, ptr := range pointers {
+			before: "\t\tvar pointers []llvm.Value\n",
+			text:   "\t\tslots := make(map[llvm.Value]struct{})\n",
+		},
+		{
+			file:   "transform/gc.go",
+			before: "\t\t\tpointers = append(pointers, ptr)\n",
+			text: `			if _, ok := slots[ptr]; ok {
+				continue
+			}
 			slots[ptr] = struct{}{}
-		}
-		for bb := fn.FirstBasicBlock(); !bb.IsNil(); bb = llvm.NextBasicBlock(bb) {
+`,
+		},
+		{
+			file:   "transform/gc.go",
+			before: "\t\tif len(pointers) == 0 {\n",
+			text: `		for bb := fn.FirstBasicBlock(); !bb.IsNil(); bb = llvm.NextBasicBlock(bb) {
 			for phi := bb.FirstInstruction(); !phi.IsAPHINode().IsNil(); phi = llvm.NextInstruction(phi) {
 				if _, ok := slots[phi]; !ok && phi.Type().TypeKind() == llvm.PointerTypeKind {
 					pointers = append(pointers, phi)
