@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,16 @@ func TestInstanceBeyondTheHighWaterMarkIsThrownAway(t *testing.T) {
 	assert.Equal(t, []string{"2"}, retrieved(t, s, "count"), "an instance is used again")
 	retrieved(t, s, "grow 3000000")
 	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"), "a grown one is not")
+}
+
+// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop: internal/toolchain/patch.go.
+func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	for _, n := range []int{3, 17, 25, 40, 55, 70, 77, 90, 98} {
+		number := strconv.Itoa(n) + "."
+		want := strings.Repeat(number, (48+len(number)-1)/len(number))
+		assert.Equal(t, []string{want}, retrieved(t, s, "nearest "+strconv.Itoa(n)))
+	}
 }
 
 func TestCallersBeyondThePoolWaitAndBeyondTheLimitAreTurnedAway(t *testing.T) {

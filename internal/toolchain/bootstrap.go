@@ -29,7 +29,7 @@ const (
 
 // Bootstrap gives the TinyGo that committed modules are built with and makes it
 // first where it is not there yet: it installs Debian's packages where it may,
-// builds the pinned TinyGo, copies its sources and writes its target file, all into
+// copies the pinned TinyGo's sources, patches them, builds them and writes a target file, all into
 // one folder outside the tree. Every step is said on log. Nothing is done twice; a
 // bootstrap that was interrupted leaves nothing that a later one would take for
 // whole. dir is where the go command is asked which Go it is: the checkout, or the folder of a plugin.
@@ -180,12 +180,10 @@ func (m *maker) make(ctx context.Context, dir string) error {
 	env := cleanEnv(os.Environ(), "CGO_ENABLED=1", "GOTOOLCHAIN=local")
 	command := filepath.Join(dir, "bin", "tinygo")
 
-	say(m.log, "building TinyGo %s (a minute)", m.pinned)
-	if _, err := run(ctx, pin, env, m.golang.command(), "build", "-trimpath", "-tags", llvmTag, "-o", command, tinygoModule); err != nil {
+	say(m.log, "copying TinyGo's sources")
+	if _, err := run(ctx, pin, env, m.golang.command(), "mod", "download", tinygoModule); err != nil {
 		return err
 	}
-
-	say(m.log, "copying TinyGo's sources")
 	source, err := run(ctx, pin, env, m.golang.command(), "list", "-m", "-f", "{{.Dir}}", tinygoModule)
 	if err != nil {
 		return err
@@ -194,9 +192,20 @@ func (m *maker) make(ctx context.Context, dir string) error {
 	if err := os.CopyFS(tinygoRoot, os.DirFS(strings.TrimSpace(string(source)))); err != nil {
 		return fmt.Errorf("toolchain: copying TinyGo's sources: %w", err)
 	}
+	if err := patch(tinygoRoot, insertions()); err != nil {
+		return err
+	}
 	// src/net is a submodule of TinyGo's repository and not in the module zip.
 	if err := os.MkdirAll(filepath.Join(tinygoRoot, "src", "net"), 0o755); err != nil {
 		return fmt.Errorf("toolchain: %w", err)
+	}
+
+	say(m.log, "building TinyGo %s (a minute)", m.pinned)
+	if _, err := run(ctx, pin, env, m.golang.command(), "mod", "edit", "-replace", tinygoModule+"=../root"); err != nil {
+		return err
+	}
+	if _, err := run(ctx, pin, env, m.golang.command(), "build", "-trimpath", "-tags", llvmTag, "-o", command, tinygoModule); err != nil {
+		return err
 	}
 
 	target, err := targetFile()

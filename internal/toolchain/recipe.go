@@ -89,7 +89,7 @@ func targetFile() ([]byte, error) {
 }
 
 // Recipe is a hash over everything in this repository that decides how sources
-// become a module: the pinned compiler, its target, the flags, the sections that are
+// become a module: the pinned compiler, our change to it, its target, the flags, the sections that are
 // dropped.
 func Recipe() (string, error) { return recipeOf(pinMod) }
 
@@ -99,10 +99,14 @@ func recipeOf(pin []byte) (string, error) {
 		return "", fmt.Errorf("toolchain: target file: %w", err)
 	}
 	h := sha256.New()
-	for _, part := range []string{
+	parts := []string{
 		string(pin), string(target), strings.Join(compileFlags(), " "),
 		strings.Join(strippedSections(), " "), ManifestSection,
-	} {
+	}
+	for _, change := range insertions() {
+		parts = append(parts, change.file, change.before, change.text)
+	}
+	for _, part := range parts {
 		_, _ = fmt.Fprintf(h, "%d\n%s\n", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

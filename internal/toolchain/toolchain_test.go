@@ -327,3 +327,27 @@ func TestLongOutputIsCutAtTheFront(t *testing.T) {
 	assert.Equal(t, "...\nb\nc", lastLines("a\nb\nc\n", 2))
 	assert.Equal(t, "a", lastLines("a\n", 2))
 }
+
+func TestPatchInsertsWhereTheTextIsOnce(t *testing.T) {
+	change := []insertion{{file: "transform/gc.go", before: "here\n", text: "new\n"}}
+	for _, c := range []struct{ name, source, want, err string }{
+		{"once", "a\nhere\nb\n", "a\nnew\nhere\nb\n", ""},
+		{"not there", "a\nb\n", "a\nb\n", "0 times, want once"},
+		{"twice", "here\nhere\n", "here\nhere\n", "2 times, want once"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, root, "transform/gc.go", c.source)
+			err := patch(root, change)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+			} else {
+				require.NoError(t, err)
+			}
+			got, err := os.ReadFile(filepath.Join(root, "transform", "gc.go"))
+			require.NoError(t, err)
+			assert.Equal(t, c.want, string(got))
+		})
+	}
+	assert.ErrorIs(t, patch(t.TempDir(), change), os.ErrNotExist)
+}

@@ -52,6 +52,8 @@ func do(c *sdk.Call, command string) (string, error) {
 		Breach = name
 	case "big":
 		return strings.Repeat("x", number(word(0))), nil
+	case "nearest":
+		return nearest(number(word(0)), 100).text, nil
 	case "grow":
 		kept = append(kept, make([]byte, number(word(0))))
 	case "fail":
@@ -124,6 +126,70 @@ func recurse(n int) int {
 	var frame [64]int
 	frame[n%64] = n
 	return recurse(n+1) + frame[(n+1)%64]
+}
+
+// numbered is a text made of its number.
+type numbered struct {
+	text   string
+	number int
+	spare  [3]int
+}
+
+// garbage keeps what repeated has just allocated reachable, so that no compiler leaves it out.
+var garbage []byte
+
+// repeated is a text of 48 bytes or a few more on the heap. It leaves garbage of the same size, enough for several rounds of the collector.
+//
+//go:noinline
+func repeated(n int) numbered {
+	var b []byte
+	for len(b) < 48 {
+		b = append(strconv.AppendInt(b, int64(n), 10), '.')
+	}
+	text := string(b)
+	for range 3000 {
+		garbage = []byte(strings.Repeat("#", 60))
+	}
+	return numbered{text: text, number: n}
+}
+
+// nearest halves its way to limit, below most. What it found is in a local that an earlier turn of the loop wrote, with one way out that does not read it: the form
+// of which the pinned TinyGo, unpatched, frees the memory (see internal/toolchain/patch.go).
+//
+//go:noinline
+func nearest(limit, most int) numbered {
+	best := repeated(most)
+	if best.number <= limit {
+		return best
+	}
+	good, bad := 0, most
+	at := most / 2
+	for step := 1; bad-good > 1; step *= 2 {
+		if at <= good || at >= bad {
+			at = (good + bad) / 2
+		}
+		if next := repeated(at); next.number <= limit {
+			best, good = next, at
+			at += step
+		} else {
+			bad = at
+			at -= step
+		}
+	}
+	if good == 0 {
+		return lowest(limit)
+	}
+	return best
+}
+
+//go:noinline
+func lowest(n int) numbered {
+	for ; n > 0; n-- {
+		if r := repeated(n); r.number < 3 {
+			return r
+		}
+	}
+	return numbered{}
 }
 
 // state runs a command on the scope's state.
