@@ -31,7 +31,7 @@ func writeVersions(dir string, files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	w := &versionWriter{repository: repository, files: blobs}
+	w := &versionWriter{gitObjects{repository.Storer}, blobs}
 	var parents []plumbing.Hash
 	for _, v := range versions {
 		tree, err := w.folder(v.Tree)
@@ -83,8 +83,8 @@ func versionsOf(files map[string]string) (versions []fileVersion, blobs map[stri
 
 // versionWriter writes the objects of a repository. files are texts by name.
 type versionWriter struct {
-	repository *git.Repository
-	files      map[string]string
+	gitObjects
+	files map[string]string
 }
 
 // folder writes the tree of some files. paths are given with the names of their texts in w.files.
@@ -121,27 +121,4 @@ func gitName(e object.TreeEntry) string {
 		return e.Name + "/"
 	}
 	return e.Name
-}
-
-func (w *versionWriter) blob(text string) (plumbing.Hash, error) {
-	blob := w.repository.Storer.NewEncodedObject()
-	blob.SetType(plumbing.BlobObject)
-	out, err := blob.Writer()
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	if _, err := out.Write([]byte(text)); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return w.repository.Storer.SetEncodedObject(blob)
-}
-
-func (w *versionWriter) store(o interface {
-	Encode(plumbing.EncodedObject) error
-}) (plumbing.Hash, error) {
-	encoded := w.repository.Storer.NewEncodedObject()
-	if err := o.Encode(encoded); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return w.repository.Storer.SetEncodedObject(encoded)
 }
