@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/measure"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 	"github.com/stretchr/testify/require"
@@ -81,5 +82,9 @@ func BenchmarkBoltRows(b *testing.B) {
 	})
 	b.Run("by=guest", func(b *testing.B) { guest(open(b, Options{}), "bolt_pull")(b) })
 	b.Run("by=guest,walked", func(b *testing.B) { guest(open(b, Options{}), "bolt_count")(b) })
-	b.Run("by=guest,walked,uninterrupted", func(b *testing.B) { guest(openWith(b, neverInterrupt{}), "bolt_count")(b) })
+	b.Run("by=guest,walked,uninterrupted", func(b *testing.B) {
+		h := open(b, Options{})
+		require.NoError(b, useWay(ctx, h, measure.Uninterrupted))
+		guest(h, "bolt_count")(b)
+	})
 }

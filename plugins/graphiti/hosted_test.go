@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -259,107 +254,4 @@ func TestTenThousandFacts(t *testing.T) {
 			require.Equal(t, int64(10_000), k.Count)
 		}
 	}
-}
-
-// BenchmarkRetrieve is retrieving through memhost beside the same search made directly, with a backend that answers at once and after 5 ms. The ratio of
-// ns/op is the figure.
-func BenchmarkRetrieve(b *testing.B) {
-	for _, u := range []setUp{{surfaceREST, false}, {surfaceMCP, false}} {
-		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
-			back, url, body, headers := fixed(b, u, delay)
-			s := serve(b, back)
-			b.Run(fmt.Sprintf("%s/%s/direct", u, delay), func(b *testing.B) {
-				for range b.N {
-					request, _ := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-					for name, value := range headers {
-						request.Header.Set(name, value)
-					}
-					answer, err := http.DefaultClient.Do(request)
-					require.NoError(b, err)
-					_, _ = io.Copy(io.Discard, answer.Body)
-					_ = answer.Body.Close()
-				}
-			})
-			b.Run(fmt.Sprintf("%s/%s/memhost", u, delay), func(b *testing.B) {
-				for range b.N {
-					_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "seats on trips", Scope: scope, SessionID: "new"})
-					require.NoError(b, err)
-				}
-			})
-		}
-	}
-}
-
-// fixed is a backend that gives one recorded answer of ten facts after a delay.
-func fixed(b *testing.B, u setUp, delay time.Duration) (back *backend, url, body string, headers map[string]string) {
-	b.Helper()
-	back = start(b, u, graphiti.Options{}, "")
-	handler := back.REST()
-	path := "/search"
-	body = `{"group_ids":["` + pageGroup + `"],"query":"seats on trips","max_facts":20}`
-	headers = map[string]string{"Content-Type": "application/json"}
-	if u.surface == surfaceMCP {
-		handler, path = back.MCP(), "/mcp"
-	}
-	first := serve(b, back)
-	for i := range 10 {
-		_, err := first.RecordEvent(b.Context(), turnOn(1+i, fmt.Sprint("e", i), fmt.Sprintf("I like window seats on trip%d.", i)))
-		require.NoError(b, err)
-	}
-	var answers sync.Map // by path and tool: what the fake said once
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sent, _ := io.ReadAll(r.Body)
-		searches := r.URL.Path == "/search" || strings.Contains(string(sent), "search_memory_facts")
-		if !searches {
-			r.Body = io.NopCloser(bytes.NewReader(sent))
-			handler.ServeHTTP(w, r)
-			return
-		}
-		kept, ok := answers.Load(path)
-		if !ok {
-			r.Body = io.NopCloser(bytes.NewReader(sent))
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, r)
-			kept = recorder
-			if path == "/search" {
-				answers.Store(path, kept)
-			}
-		}
-		time.Sleep(delay) // the backend's own time is what is measured against
-		recorder, _ := kept.(*httptest.ResponseRecorder)
-		for name, values := range recorder.Header() {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes())
-	}))
-	b.Cleanup(server.Close)
-	var block map[string]any
-	require.NoError(b, json.Unmarshal(back.config.Block, &block))
-	block["url"] = server.URL
-	back.config.Block, _ = json.Marshal(block)
-	if u.surface == surfaceMCP {
-		session := openSession(b, server.URL)
-		headers = map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session, "Mcp-Protocol-Version": protocolVersion}
-		body = `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"search_memory_facts","arguments":` + body + `}}`
-	}
-	return back, server.URL + path, body, headers
-}
-
-func openSession(b *testing.B, url string) string {
-	b.Helper()
-	send := func(body, session string) string {
-		request, _ := http.NewRequest(http.MethodPost, url+"/mcp", strings.NewReader(body))
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
-			request.Header.Set(name, value)
-		}
-		answer, err := http.DefaultClient.Do(request)
-		require.NoError(b, err)
-		defer func() { _ = answer.Body.Close() }()
-		_, _ = io.Copy(io.Discard, answer.Body)
-		return answer.Header.Get("Mcp-Session-Id")
-	}
-	session := send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`, "")
-	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, session)
-	return session
 }

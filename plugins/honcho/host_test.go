@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -151,79 +148,4 @@ func TestADefaultServerIsPendingAndNeverAPass(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessPending, ready.Status)
 	assert.Contains(t, strings.Join(ready.Warnings, "\n"), "DERIVER_FLUSH_ENABLED=true")
-}
-
-// direct is a client without anything between it and the server.
-type direct struct{ url string }
-
-func (d direct) do(b *testing.B, method, path, body string) []byte {
-	r, err := http.NewRequest(method, d.url+path, strings.NewReader(body))
-	require.NoError(b, err)
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(b, err)
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(b, err)
-	require.Less(b, answer.StatusCode, 300, "%s", text)
-	return text
-}
-
-// slow answers after a while.
-type slow struct {
-	http.Handler
-	by time.Duration
-}
-
-func (s slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.by > 0 {
-		time.Sleep(s.by) // the backend's own time, not a wait of the test
-	}
-	s.Handler.ServeHTTP(w, r)
-}
-
-// BenchmarkNative compares operations through a slot with the same HTTP call made directly, at a backend that answers at once and after 5 ms.
-func BenchmarkNative(b *testing.B) {
-	for _, by := range []time.Duration{0, 5 * time.Millisecond} {
-		f := fake.New(fake.Options{Mood: fake.Mood{Flush: true, EnqueueFails: true}})
-		server := httptest.NewServer(slow{f, by})
-		b.Cleanup(server.Close)
-		slots := map[string]*host.Slot{"power": slotAt(b, server.URL, "", host.Options{}, nil), "process": slotAt(b, server.URL, "", host.Options{Durability: "process"}, nil)}
-		ctx := context.Background()
-		for _, s := range slots {
-			_, err := s.RecordEvent(ctx, turn("e0", "s0", "My cat is called Zorvex.", "Noted."))
-			require.NoError(b, err)
-		}
-		ask := &abi.RetrieveRequest{Query: "What is my cat called?", Scope: scope, SessionID: "s0"}
-		d := direct{server.URL}
-		workspace := "/v3/workspaces/" + f.Workspaces()[0]
-		name := fmt.Sprintf("backend=%v/", by)
-		b.Run(name+"op=retrieve/by=direct", func(b *testing.B) {
-			for b.Loop() {
-				var v map[string]any
-				require.NoError(b, json.Unmarshal(d.do(b, "GET", workspace+"/sessions/s-s0/context?tokens=8000&summary=true&peer_target=user-alice&max_conclusions=25&search_query=What+is+my+cat+called&search_top_k=25", ""), &v))
-			}
-		})
-		b.Run(name+"op=retrieve/by=slot", func(b *testing.B) {
-			for b.Loop() {
-				_, err := slots["power"].Retrieve(ctx, ask)
-				require.NoError(b, err)
-			}
-		})
-		body := `{"messages":[{"peer_id":"user-alice","content":"I like tea.","created_at":"2026-03-01T09:00:00Z"},{"peer_id":"agent-default","content":"Noted.","created_at":"2026-03-01T09:00:00Z"}]}`
-		b.Run(name+"op=record/by=direct", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				d.do(b, "POST", fmt.Sprintf("%s/sessions/d%d/messages", workspace, i), body)
-			}
-		})
-		for _, durability := range []string{"process", "power"} {
-			b.Run(name+"op=record/by=slot,"+durability, func(b *testing.B) {
-				for i := 0; b.Loop(); i++ {
-					id := fmt.Sprintf("%s-%s-%d-%d", durability, by, b.N, i)
-					_, err := slots[durability].RecordEvent(ctx, turn(id, id, "I like tea.", "Noted."))
-					require.NoError(b, err)
-				}
-			})
-		}
-	}
 }
