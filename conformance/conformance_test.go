@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,23 +19,13 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/tiny"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/internal/wasmbin"
 	"github.com/memhost/memhost/plugins"
 )
 
-// compiled is the compilation cache that all tests share.
-var compiled string
-
-func TestMain(m *testing.M) {
-	var err error
-	if compiled, err = os.MkdirTemp("", "memhost-conformance-test"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(compiled)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // wrong is the guest that does one thing wrong, in front of a backend of its own.
 func wrong(t *testing.T, provider, fault string, backend *tiny.Backend) conformance.Target {
@@ -50,7 +39,7 @@ func wrong(t *testing.T, provider, fault string, backend *tiny.Backend) conforma
 
 func run(t *testing.T, target conformance.Target, clauses ...int) *conformance.Report {
 	t.Helper()
-	report, err := conformance.Run(t.Context(), target, conformance.Options{CacheDir: compiled, Clauses: clauses})
+	report, err := conformance.Run(t.Context(), target, conformance.Options{CacheDir: testcache.Dir(), Clauses: clauses})
 	require.NoError(t, err)
 	return report
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -173,7 +174,7 @@ func (w *world) find(event string) string {
 func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, announced map[string]bool) int {
 	t.Helper()
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: compiled, Now: w.now, Durability: "process", Limits: Limits{Pool: 1}})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process", Limits: Limits{Pool: 1}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -381,7 +382,7 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 
 func TestScopeIsReadOnlyByItself(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: compiled})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, probeConfig(`{}`))
 	require.NoError(t, err)

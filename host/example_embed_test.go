@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -47,8 +48,8 @@ func question(user, query string) *abi.RetrieveRequest {
 }
 
 // folder is an empty data folder, cacheDir one for compiled modules that all examples share. They go with the folder of the tests.
-func folder() string   { return must(os.MkdirTemp(host.Scratch(), "data")) }
-func cacheDir() string { return host.Scratch() }
+func folder() string   { return must(os.MkdirTemp(testcache.Dir(), "data")) }
+func cacheDir() string { return testcache.Dir() }
 
 // The life of a slot: one process has the folder; the provider can be exchanged; slots are closed before their host.
 func ExampleHost_Open() {

@@ -9,15 +9,10 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/require"
 )
-
-// compiled is the compilation cache that all tests share: compiling a module takes a second under the race detector.
-var compiled string
-
-// Scratch is its folder, for the examples, which are a package of their own.
-func Scratch() string { return compiled }
 
 func TestMain(m *testing.M) {
 	if work := os.Getenv(childEnv); work != "" {
@@ -27,13 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	var err error
-	if compiled, err = os.MkdirTemp("", "memhost-host-test"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(compiled)
-	os.Exit(code)
+	testcache.Run(m)
 }
 
 // open opens a host on a folder and closes it with the test.
@@ -43,7 +32,7 @@ func open(t testing.TB, o Options) *Host {
 		o.DataDir = t.TempDir()
 	}
 	if o.CacheDir == "" {
-		o.CacheDir = compiled
+		o.CacheDir = testcache.Dir()
 	}
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)

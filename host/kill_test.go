@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -94,7 +95,7 @@ func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 		}
 		child = exec.Command(os.Args[0])
 		var failure bytes.Buffer
-		child.Env = append(os.Environ(), "HOST_TEST_CACHE="+compiled, childEnv+"="+fmt.Sprint(dir, " ", server.URL, " ", next, " ", events, " ", life))
+		child.Env = append(os.Environ(), "HOST_TEST_CACHE="+testcache.Dir(), childEnv+"="+fmt.Sprint(dir, " ", server.URL, " ", next, " ", events, " ", life))
 		child.Stderr = &failure
 		out, err := child.StdoutPipe()
 		require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
 )
@@ -30,7 +31,7 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 	if o.Cassette == nil {
 		o.Cassette = &CassetteOptions{}
 	}
-	o.CacheDir, o.Cassette.Path = compiled, path
+	o.CacheDir, o.Cassette.Path = testcache.Dir(), path
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)
 	s, err := h.Open(context.Background(), config)
@@ -44,7 +45,7 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 // replayOf replays a cassette against a module.
 func replayOf(t *testing.T, path string, wasm []byte) *ReplayReport {
 	t.Helper()
-	r, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	require.NoError(t, err)
 	return r
 }
@@ -189,7 +190,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea"))).Duplicate)
 		})
-		r, err := Replay(ctx, ReplayOptions{Path: path, CacheDir: compiled, Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
+		r, err := Replay(ctx, ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
 		require.NoError(t, err)
 		require.Nil(t, r.Difference, "%v", r.Difference)
 		require.EqualValues(t, 7, r.Operations)
@@ -271,7 +272,7 @@ func TestSecretsAreInNoCassette(t *testing.T) {
 
 	t.Run("a block that holds a credential is not recorded at all", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "c")
-		h, err := New(ctx, Options{DataDir: t.TempDir(), CacheDir: compiled, Cassette: &CassetteOptions{Path: file}})
+		h, err := New(ctx, Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: file}})
 		require.NoError(t, err)
 		_, err = h.Open(ctx, probeConfig(`{"note": "https://user:pass@example.org"}`))
 		requireCode(t, err, abi.CodeInvalidArgument, "looks like a credential", "{secret: NAME}")
@@ -287,7 +288,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 	}
 	t.Run("another module", func(t *testing.T) {
 		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: wasm["full_history"]}, conversation(t))
-		_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
+		_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
 		requireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history", "serves no provider")
 	})
 	probes := func(t *testing.T, mend func(*cassette.Operation)) *Difference {
@@ -389,7 +390,7 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 		"no entries":          second(func(o *cassette.Operation) { o.Entries = nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Replay(context.Background(), ReplayOptions{Path: rewritten(t, path, mend), CacheDir: compiled,
+			r, err := Replay(context.Background(), ReplayOptions{Path: rewritten(t, path, mend), CacheDir: testcache.Dir(),
 				Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 			if err != nil {
 				requireCode(t, err, abi.CodeInvalidArgument)
@@ -490,14 +491,14 @@ func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
 		require.Contains(t, h.Warnings[0], "cassette_broken: ")
 		s.host.tape.record.file, _ = os.Open(s.host.tape.record.file.Name()) // for the test's own close
 	})
-	_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off", "after 3 operations").Reason)
-	r, err := Replay(context.Background(), ReplayOptions{Path: path, Partial: true, CacheDir: compiled, Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Path: path, Partial: true, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.NoError(t, err)
 	require.Nil(t, r.Difference)
 	require.EqualValues(t, 3, r.Operations)
 	require.NotEmpty(t, r.Cut)
 
-	_, err = New(context.Background(), Options{DataDir: t.TempDir(), CacheDir: compiled, Cassette: &CassetteOptions{Path: path}})
+	_, err = New(context.Background(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: path}})
 	requireCode(t, err, abi.CodeInvalidArgument, "is there already")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -124,7 +125,7 @@ func TestClosedSlotSaysSo(t *testing.T) {
 func TestSecondHostOnOneFolderIsTurnedAway(t *testing.T) {
 	dir := t.TempDir()
 	open(t, Options{DataDir: dir})
-	_, err := New(context.Background(), Options{DataDir: dir, CacheDir: compiled})
+	_, err := New(context.Background(), Options{DataDir: dir, CacheDir: testcache.Dir()})
 	requireCode(t, err, abi.CodeUnavailable)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -52,7 +53,7 @@ func TestSameIDWithOtherContentIsConflict(t *testing.T) {
 func TestEventsSurviveAReopenedFolder(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: compiled})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, probeConfig(`{}`))
 	require.NoError(t, err)
@@ -244,7 +245,7 @@ func TestTestSessionsAreReadOnlyByThemselves(t *testing.T) {
 
 func TestModeSurvivesARestart(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: compiled})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, probeConfig(`{}`))
 	require.NoError(t, err)

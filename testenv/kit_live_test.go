@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"os"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -26,7 +26,7 @@ func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duratio
 	if b.Env != nil && b.Env.Stub != nil {
 		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
 	}
-	conformance.TestWith(t, target, conformance.Options{CacheDir: compiled(t)})
+	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir()})
 }
 
 // providerConfig is the host's configuration of a provider on this backend.
@@ -49,12 +49,7 @@ func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string
 	return host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(text), Secrets: secrets}
 }
 
-// compiled is a folder for compiled modules that all tests of this run share.
-func compiled(t *testing.T) string {
-	dir := os.TempDir() + "/memhost-live-compiled"
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	return dir
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // turn is an event of one user's message.
 func turn(id, at, said string) *abi.MemoryEvent {
@@ -65,7 +60,7 @@ func turn(id, at, said string) *abi.MemoryEvent {
 func tell(t *testing.T, config host.ProviderConfig, question string, events ...*abi.MemoryEvent) *abi.RetrieveResult {
 	t.Helper()
 	ctx := t.Context()
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	defer h.Close(context.WithoutCancel(ctx))
 	slot, err := h.Open(ctx, config)

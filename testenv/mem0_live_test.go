@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
@@ -81,7 +82,7 @@ func mem0Ghosts(t *testing.T) {
 			// The transcript's embedding is right, those of the extracted facts are not.
 			require.NoError(t, m.Env.Stub.Fail(llm.Fault{Purpose: "embeddings", Mode: llm.Dimension, Dimension: 8, After: 1, Times: 1}))
 		}
-		h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
+		h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 		require.NoError(t, err)
 		slot, err := h.Open(t.Context(), b.providerConfig(t, "mem0", nil))
 		require.NoError(t, err)

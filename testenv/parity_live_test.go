@@ -22,6 +22,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testcache"
 )
 
 // Native parity: what memhost returns in raw for at least 50 questions is, field by field, what the backend's own client gets for the same scope and
@@ -56,7 +57,7 @@ func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResul
 func open(t *testing.T, config host.ProviderConfig, run func(*host.Slot)) {
 	t.Helper()
 	ctx := t.Context()
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	defer h.Close(context.WithoutCancel(ctx))
 	slot, err := h.Open(ctx, config)

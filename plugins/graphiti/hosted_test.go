@@ -16,22 +16,12 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/memhost/memhost/internal/fakes/graphiti"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/memhost/memhost/sdk"
 )
 
-// compiled is the compilation cache that all tests share.
-var compiled string
-
-func TestMain(m *testing.M) {
-	var err error
-	if compiled, err = os.MkdirTemp("", "memhost-graphiti-test"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(compiled)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // setUp is one way to configure the provider.
 type setUp struct {
@@ -93,7 +83,7 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			b := start(t, u, graphiti.Options{Delay: 5 * time.Millisecond}, `,"stall_s":2`)
 			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second,
-				ErrorBodies: map[string]string{}}, conformance.Options{CacheDir: compiled})
+				ErrorBodies: map[string]string{}}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -112,7 +102,7 @@ func TestConformanceOfCore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := start(t, setUp{surfaceCore, false}, graphiti.Options{Delay: 5 * time.Millisecond}, more)
-			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second}, conformance.Options{CacheDir: compiled})
+			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -120,7 +110,7 @@ func TestConformanceOfCore(t *testing.T) {
 // serve opens a slot with the built module before a fake.
 func serve(t testing.TB, b *backend) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: compiled})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), b.config)

@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -44,7 +45,7 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{
 				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
-				conformance.Options{CacheDir: compiled(t)})
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }

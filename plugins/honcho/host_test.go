@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/testcache"
 )
 
 // slotAt is a slot with the built module behind it, at a server.
@@ -22,7 +23,7 @@ func slotAt(t testing.TB, url, block string, o host.Options, secrets map[string]
 	if o.DataDir == "" {
 		o.DataDir = t.TempDir()
 	}
-	o.CacheDir = compiled(t)
+	o.CacheDir = testcache.Dir()
 	h, err := host.New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
@@ -86,7 +87,7 @@ func TestAKeyThatMayNotCreateWorkspaces(t *testing.T) {
 				assert.Equal(t, abi.StatusQueued, receipt.Status)
 				return
 			}
-			h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: compiled(t)})
+			h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, h.Close(ctx)) })
 			_, err = h.Open(ctx, host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, tt.block)), Secrets: key(tt.key)})

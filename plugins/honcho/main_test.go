@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,18 +15,13 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
 var scope = abi.MemoryScope{RunID: "run1", PersonaID: "alice"}
 
-// compiled is the folder of compiled modules that the tests share.
-func compiled(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "memhost-honcho-test")
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	return dir
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // bench is the module on standard Go, with the fake behind its routes and one clock for both.
 type bench struct {

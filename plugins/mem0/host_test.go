@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,21 +18,11 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
-// cache is the compilation cache that the tests of this package share.
-var cache string
-
-func TestMain(m *testing.M) {
-	var err error
-	if cache, err = os.MkdirTemp("", "memhost-mem0-test"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(cache)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 const key = "admin-key-of-the-test"
 
@@ -57,7 +46,7 @@ func serve(t testing.TB, h http.Handler) string {
 // slotOf opens a slot with the built module.
 func slotOf(t testing.TB, name, url, more string) *host.Slot {
 	t.Helper()
-	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: cache})
+	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(context.Background(), providerOf(t, name, url, more))
@@ -85,7 +74,7 @@ func TestConformance(t *testing.T) {
 		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler { return &mem0.Platform{Token: key} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.provider, serve(t, c.server()), c.more)}, conformance.Options{CacheDir: cache})
+			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.provider, serve(t, c.server()), c.more)}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -124,7 +113,7 @@ func TestKindFollowsFromExtractionUnderEitherName(t *testing.T) {
 }
 
 func TestAWrongKeyNeverServes(t *testing.T) {
-	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: cache})
+	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(context.Background())) }()
 	_, err = h.Open(context.Background(), providerOf(t, "mem0", serve(t, mem0.New(mem0.Options{AdminKey: "another"})), ""))

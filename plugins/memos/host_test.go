@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -28,6 +29,8 @@ func module(t testing.TB) []byte {
 	return m.Wasm
 }
 
+func TestMain(m *testing.M) { testcache.Run(m) }
+
 // provider is the module with a server behind it.
 func provider(t testing.TB, url, fields string) host.ProviderConfig {
 	t.Helper()
@@ -36,7 +39,6 @@ func provider(t testing.TB, url, fields string) host.ProviderConfig {
 
 // TestConformance runs the kit on each write profile and flavour.
 func TestConformance(t *testing.T) {
-	cache := t.TempDir()
 	for _, tt := range []struct {
 		name, fields string
 		flavour      memos.Flavour
@@ -52,7 +54,7 @@ func TestConformance(t *testing.T) {
 			server := httptest.NewServer(memos.New(memos.Options{Flavour: tt.flavour, TaskDelay: 20 * time.Millisecond}))
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{Provider: provider(t, server.URL, tt.fields),
-				ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}, conformance.Options{CacheDir: cache})
+				ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -60,7 +62,7 @@ func TestConformance(t *testing.T) {
 // slotOn opens a slot on a server.
 func slotOn(t *testing.T, config host.ProviderConfig) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir()})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), config)

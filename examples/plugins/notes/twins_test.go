@@ -15,23 +15,13 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/examples/plugins/notes/memory"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testcache"
 )
 
 // twins are the modules of the provider "notes": in Go for mh1, in Go with go-pdk and in AssemblyScript for Extism.
 var twins = []string{"notes", "notes_extism", "notes_assemblyscript"}
 
-// compiled is the compilation cache that all tests share.
-var compiled string
-
-func TestMain(m *testing.M) {
-	var err error
-	if compiled, err = os.MkdirTemp("", "memhost-examples-test"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(compiled)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 func config(t *testing.T, name string) host.ProviderConfig {
 	t.Helper()
@@ -43,7 +33,7 @@ func config(t *testing.T, name string) host.ProviderConfig {
 func TestConformance(t *testing.T) {
 	for _, name := range twins {
 		t.Run(name, func(t *testing.T) {
-			conformance.TestWith(t, conformance.Target{Provider: config(t, name)}, conformance.Options{CacheDir: compiled})
+			conformance.TestWith(t, conformance.Target{Provider: config(t, name)}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -56,7 +46,7 @@ var said = []string{
 
 // answers are what a module answers to the same conversation, without what differs from run to run.
 func answers(t *testing.T, name string) []string {
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: compiled})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(t.Context())) }()
 	slot, err := h.Open(t.Context(), config(t, name))
