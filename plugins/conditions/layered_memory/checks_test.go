@@ -24,7 +24,7 @@ func TestB1BudgetByTokens(t *testing.T) {
 	for overhead, due := range map[int]bool{8999: false, 9000: true} {
 		// The one message takes 4 tokens for its frame and 5 for its text by bytes4.
 		b := bring(t, fmt.Sprintf(`%s,"prompt_overhead_tokens":%d`, limits, overhead-9))
-		receipt := b.record(b.turn("s1", strings.Repeat("x", 20)))
+		receipt := b.Record(b.Turn("s1", strings.Repeat("x", 20)))
 		assert.Equal(t, due, receipt.Status == abi.StatusPending, "check B1: size %d", overhead)
 	}
 	budget := nanobot.TokenBudget{Window: 12000, Output: 2000, Safety: 1000, Ratio: 0.5}
@@ -53,20 +53,20 @@ func TestB2OneRoundIsEnough(t *testing.T) {
 	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":0,"dream":{"enabled":false}`)
 	text := strings.Repeat("x", 4*496)
 	for range 10 {
-		b.record(b.turn("s1", text, "assistant: "+text))
+		b.Record(b.Turn("s1", text, "assistant: "+text))
 	}
-	b.fail(llm.Fault{Mode: llm.Say, Content: "- [durable] The user says x."})
-	b.wait()
-	assert.Equal(t, 1, b.calls(), "check B2")
-	assert.Equal(t, 12, b.session("s1").Pointer)
+	b.Fail(llm.Fault{Mode: llm.Say, Content: "- [durable] The user says x."})
+	b.Wait()
+	assert.Equal(t, 1, b.Calls(), "check B2")
+	assert.Equal(t, 12, b.Session("s1").Pointer)
 }
 
 func TestB3ASingleTurnIsLeftAlone(t *testing.T) {
 	b := bring(t, `"profile":"local","context_window_tokens":2000,"max_output_tokens":100,"safety_buffer_tokens":100,"prompt_overhead_tokens":0`)
-	b.record(b.turn("s1", strings.Repeat("x", 40000)))
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status)
-	assert.Zero(t, b.calls(), "check B3")
-	assert.Zero(t, b.session("s1").Pointer)
+	b.Record(b.Turn("s1", strings.Repeat("x", 40000)))
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
+	assert.Zero(t, b.Calls(), "check B3")
+	assert.Zero(t, b.Session("s1").Pointer)
 }
 
 func TestB4NoToolGroupIsSplit(t *testing.T) {
@@ -100,53 +100,53 @@ func TestB5B7FailuresBecomeRawEntries(t *testing.T) {
 		"check B7: a tool call": {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty}, "only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
 		t.Run(name, func(t *testing.T) {
 			b := bring(t, everyEvent)
-			b.record(b.turn("s1", "I like oolong tea.", "assistant: Noted."))
-			b.fail(f)
-			b.wait()
+			b.Record(b.Turn("s1", "I like oolong tea.", "assistant: Noted."))
+			b.Fail(f)
+			b.Wait()
 			require.Len(t, b.history(), 1)
 			assert.True(t, strings.HasPrefix(b.history()[0].Content, "[RAW] 2 messages\n"), b.history()[0].Content)
 			assert.Equal(t, "s1", b.history()[0].Session)
-			assert.Equal(t, 2, b.session("s1").Pointer)
-			asked := b.calls()
-			b.wait()
-			assert.Equal(t, asked, b.calls(), "the next trigger does not repeat those messages")
-			assert.Contains(t, b.find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong")
+			assert.Equal(t, 2, b.Session("s1").Pointer)
+			asked := b.Calls()
+			b.Wait()
+			assert.Equal(t, asked, b.Calls(), "the next trigger does not repeat those messages")
+			assert.Contains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong")
 		})
 	}
 }
 
 func TestOnFailureRetryKeepsThePointer(t *testing.T) {
 	b := bring(t, everyEvent+`,"on_failure":"retry"`)
-	b.record(b.turn("s1", "I like oolong tea."))
-	b.fail(llm.Fault{Mode: llm.Empty})
-	assert.Equal(t, abi.ReadinessFailed, b.wait().Status)
+	b.Record(b.Turn("s1", "I like oolong tea."))
+	b.Fail(llm.Fault{Mode: llm.Empty})
+	assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
 	assert.Empty(t, b.history())
-	assert.Zero(t, b.session("s1").Pointer)
-	b.stub.ClearFaults()
-	b.later(time.Hour)
-	b.wait()
+	assert.Zero(t, b.Session("s1").Pointer)
+	b.Stub.ClearFaults()
+	b.Later(time.Hour)
+	b.Wait()
 	assert.Len(t, b.history(), 1)
 }
 
 func TestB6NothingWorthKeeping(t *testing.T) {
 	b := bring(t, everyEvent)
-	b.record(b.turn("s1", "Hello?"))
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status)
-	assert.Equal(t, 1, b.calls())
+	b.Record(b.Turn("s1", "Hello?"))
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
+	assert.Equal(t, 1, b.Calls())
 	assert.Empty(t, b.history(), "check B6: no entry")
-	assert.Equal(t, 1, b.session("s1").Pointer)
+	assert.Equal(t, 1, b.Session("s1").Pointer)
 }
 
 func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 	b := bring(t, everyEvent)
-	b.record(b.turn("s1", "I like oolong tea."))
+	b.Record(b.Turn("s1", "I like oolong tea."))
 	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 		_, err := waitUntilReady(c, r)
 		require.NoError(t, err)
 		return nil, abi.NewError(abi.CodeUnavailable, "disk full")
 	}, &abi.WaitRequest{})
 	require.Error(t, err)
-	assert.Zero(t, b.session("s1").Pointer, "check B8: entry and pointer are one transaction")
+	assert.Zero(t, b.Session("s1").Pointer, "check B8: entry and pointer are one transaction")
 	assert.Empty(t, b.history())
 }
 
@@ -155,12 +155,12 @@ func TestB9RoundsAreBounded(t *testing.T) {
 	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":3000,"consolidation_ratio":0.95,`+
 		`"max_rounds":5,"dream":{"enabled":false}`)
 	for range 14 {
-		b.record(b.turn("s1", strings.Repeat("word", 500))) // 500 tokens and 4 by the estimate of four bytes
+		b.Record(b.Turn("s1", strings.Repeat("word", 500))) // 500 tokens and 4 by the estimate of four bytes
 	}
-	b.fail(llm.Fault{Mode: llm.Say, Content: strings.Repeat("word", 500)})
-	b.wait()
-	assert.Equal(t, 5, b.calls(), "check B9: six rounds would be needed, it stops at five")
-	assert.Less(t, b.session("s1").Pointer, 13, "there was more to archive")
+	b.Fail(llm.Fault{Mode: llm.Say, Content: strings.Repeat("word", 500)})
+	b.Wait()
+	assert.Equal(t, 5, b.Calls(), "check B9: six rounds would be needed, it stops at five")
+	assert.Less(t, b.Session("s1").Pointer, 13, "there was more to archive")
 }
 
 func TestB10B11Cursors(t *testing.T) {
@@ -201,7 +201,7 @@ func TestB10B11Cursors(t *testing.T) {
 }
 
 func (b *bench) entries(n int) {
-	b.t.Helper()
+	b.T.Helper()
 	for i := range n {
 		b.write(func(c *sdk.Call) error {
 			_, err := appendHistory(c, entry{content: fmt.Sprintf("- [durable] I like tea number %d.", i+1)}, summaryMost)
@@ -237,9 +237,9 @@ func TestB13B14EntriesAreBoundedAndStripped(t *testing.T) {
 }
 
 func (b *bench) dream() *abi.MutationReceipt {
-	b.t.Helper()
-	r, err := b.mutate("dream", `{}`)
-	require.NoError(b.t, err)
+	b.T.Helper()
+	r, err := b.Mutate("dream", `{}`)
+	require.NoError(b.T, err)
 	return r
 }
 
@@ -251,7 +251,7 @@ func TestB16DreamGoesBatchByBatch(t *testing.T) {
 		assert.Equal(t, cursor, b.dreamt(), "check B16")
 	}
 	assert.Equal(t, `"nothing_to_do"`, string(b.dream().Trace.Details["reason"]))
-	assert.Contains(t, b.files()[userFile], "tea number 45")
+	assert.Contains(t, b.Files()[userFile], "tea number 45")
 }
 
 func TestB17B18B19HowARunEnds(t *testing.T) {
@@ -273,24 +273,24 @@ func TestB17B18B19HowARunEnds(t *testing.T) {
 
 	b = bring(t, "")
 	b.entries(1)
-	require.NoError(t, b.stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))
+	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))
 	b.dream()
 	assert.Equal(t, "1", b.dreamt(), "check B19: a tool call that fails ends nothing")
-	assert.Contains(t, b.prompt(), "Error: ")
+	assert.Contains(t, b.Prompt(), "Error: ")
 }
 
 func TestDreamThatFailsIsTriedAgain(t *testing.T) {
 	b := bring(t, "")
-	b.record(b.turn("s1", "I like oolong tea."))
-	b.fail(llm.Fault{Mode: llm.Length, Purpose: "nanobot.dream"})
-	assert.Equal(t, abi.ReadinessFailed, b.wait().Status)
+	b.Record(b.Turn("s1", "I like oolong tea."))
+	b.Fail(llm.Fault{Mode: llm.Length, Purpose: "nanobot.dream"})
+	assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
 	assert.Equal(t, "0", b.dreamt())
-	assert.Contains(t, b.find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong", "what Dream has not read is shown as recent history")
-	b.stub.ClearFaults()
-	b.later(time.Hour)
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status)
-	assert.Contains(t, b.files()[userFile], "oolong")
-	assert.Equal(t, 1, strings.Count(b.find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong"))
+	assert.Contains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong", "what Dream has not read is shown as recent history")
+	b.Stub.ClearFaults()
+	b.Later(time.Hour)
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
+	assert.Contains(t, b.Files()[userFile], "oolong")
+	assert.Equal(t, 1, strings.Count(b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong"))
 }
 
 func call(name, arguments string) nanobot.Call {
@@ -344,28 +344,28 @@ func FuzzToolCall(f *testing.F) {
 
 // say writes a version through Dream: one more fact in USER.md.
 func (b *bench) version(fact string) string {
-	b.t.Helper()
+	b.T.Helper()
 	b.write(func(c *sdk.Call) error {
 		_, err := appendHistory(c, entry{content: "- [durable] " + fact}, summaryMost)
 		return err
 	})
 	r := b.dream()
-	require.Len(b.t, r.NativeIDs, 1)
+	require.Len(b.T, r.NativeIDs, 1)
 	return r.NativeIDs[0]
 }
 
 type versionLine struct{ SHA, Parent, Subject, Diff string }
 
 func (b *bench) versionAt(sha string) (v versionLine) {
-	b.t.Helper()
-	require.NoError(b.t, json.Unmarshal(b.query("dream_log", `{"sha":"`+sha+`"}`), &v))
+	b.T.Helper()
+	require.NoError(b.T, json.Unmarshal(b.Query("dream_log", `{"sha":"`+sha+`"}`), &v))
 	return v
 }
 
 func TestB22B23B24LogAndRestore(t *testing.T) {
 	b := bring(t, "")
 	first := b.version("I like oolong tea.")
-	one := b.files()
+	one := b.Files()
 	second := b.version("I live in Oslo.")
 	third := b.version("My cat is called Zorvex.")
 
@@ -374,12 +374,12 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 	assert.Contains(t, v.Diff, "+- I live in Oslo.", "check B22: the real diff")
 	assert.NotContains(t, v.Diff, "Done.", "check B22: none of the model's prose")
 	var list []versionLine
-	require.NoError(t, json.Unmarshal(b.query("dream_restore", `{}`), &list))
+	require.NoError(t, json.Unmarshal(b.Query("dream_restore", `{}`), &list))
 	assert.Equal(t, []string{third, second, first}, []string{list[0].SHA, list[1].SHA, list[2].SHA}, "newest first")
 
-	r, err := b.mutate("dream_restore", `{"sha":"`+second[:8]+`"}`)
+	r, err := b.Mutate("dream_restore", `{"sha":"`+second[:8]+`"}`)
 	require.NoError(t, err)
-	now := b.files()
+	now := b.Files()
 	for _, path := range tracked {
 		assert.Equal(t, one[path], now[path], "check B23: as in the first version, the cursor too")
 	}
@@ -393,9 +393,9 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 		sha  string
 		code abi.Code
 	}{"root": {root, abi.CodeConflict}, "unknown": {"ffffffff", abi.CodeNotFound}, "a revert": {r.NativeIDs[0], abi.CodeConflict}, "short": {"abc", abi.CodeInvalidArgument}} {
-		_, err := b.mutate("dream_restore", `{"sha":"`+c.sha+`"}`)
+		_, err := b.Mutate("dream_restore", `{"sha":"`+c.sha+`"}`)
 		assert.Equal(t, c.code, abi.CodeOf(err), "check B24: %s", name)
-		assert.Equal(t, now, b.files(), "check B24: files are not touched")
+		assert.Equal(t, now, b.Files(), "check B24: files are not touched")
 	}
 	assert.Empty(t, b.versionAt(root).Diff, "the root shows an empty diff")
 }
@@ -412,12 +412,12 @@ func TestB25LineEndsMakeNoVersion(t *testing.T) {
 func TestB27InjectedMemoryIsNotArchived(t *testing.T) {
 	for _, mode := range []llm.Mode{"", llm.Empty} {
 		b := bring(t, everyEvent)
-		b.record(b.turn("s1", "I like oolong tea.\n<memory-context backend=\"x\">\nSECRETBLOCK\n</memory-context>"))
+		b.Record(b.Turn("s1", "I like oolong tea.\n<memory-context backend=\"x\">\nSECRETBLOCK\n</memory-context>"))
 		if mode != "" {
-			b.fail(llm.Fault{Mode: mode})
+			b.Fail(llm.Fault{Mode: mode})
 		}
-		b.wait()
-		assert.NotContains(t, b.prompt(), "SECRETBLOCK", "check B27: not in the request")
+		b.Wait()
+		assert.NotContains(t, b.Prompt(), "SECRETBLOCK", "check B27: not in the request")
 		assert.NotContains(t, b.history()[0].Content, "SECRETBLOCK", "check B27: nor in the entry")
 		assert.Contains(t, b.history()[0].Content, "oolong")
 	}
@@ -429,38 +429,38 @@ func TestB28DreamOffSkipsTheHistory(t *testing.T) {
 	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, "12", b.dreamt(), "check B28")
-	assert.NotContains(t, b.find("s1", "?", abi.ContextBudget{}).FormattedContext, "Recent History", "check B28")
+	assert.NotContains(t, b.Find("s1", "?", abi.ContextBudget{}).FormattedContext, "Recent History", "check B28")
 }
 
 func TestB30TwoPhases(t *testing.T) {
 	b := bring(t, `"dream":{"mode":"two_phase"}`)
 	b.entries(1)
-	b.fail(llm.Fault{Mode: llm.Say, Content: "[SKIP] no new information"})
+	b.Fail(llm.Fault{Mode: llm.Say, Content: "[SKIP] no new information"})
 	b.dream()
-	assert.Equal(t, 1, b.calls(), "check B30: [SKIP] completes without tools")
+	assert.Equal(t, 1, b.Calls(), "check B30: [SKIP] completes without tools")
 	assert.Equal(t, "1", b.dreamt())
 	assert.Equal(t, "[USER] x\n[SOUL] y\n", analysis("prose\n[USER] x\n- [MEMORY] z\n[SOUL] y"))
 
 	b.entries(1)
-	b.stub.ClearFaults()
-	require.NoError(t, b.stub.Fail(llm.Fault{Mode: llm.Say, Content: "[USER] likes tea", Times: 1},
+	b.Stub.ClearFaults()
+	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: "[USER] likes tea", Times: 1},
 		llm.Fault{Mode: llm.Say, Content: `{"path":"USER.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))
 	b.dream()
 	assert.Equal(t, "2", b.dreamt())
-	assert.Contains(t, b.prompt(), "[USER] likes tea", "check B30: the second phase gets the analysis")
-	assert.NotContains(t, b.prompt(), "tea number", "and not the history")
+	assert.Contains(t, b.Prompt(), "[USER] likes tea", "check B30: the second phase gets the analysis")
+	assert.NotContains(t, b.Prompt(), "tea number", "and not the history")
 }
 
 func TestControlProfileDreamsBehindEverySession(t *testing.T) {
 	b := bring(t, "")
-	receipt := b.record(b.turn("s1", "I like oolong tea."))
+	receipt := b.Record(b.Turn("s1", "I like oolong tea."))
 	assert.Equal(t, abi.StatusPending, receipt.Status)
-	b.record(b.turn("s2", "I live in Oslo."))
-	b.idle()
-	assert.Contains(t, b.files()[userFile], "oolong")
-	assert.NotContains(t, b.files()[userFile], "Oslo", "the open session waits")
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status)
-	text := b.find("s9", "?", abi.ContextBudget{}).FormattedContext
+	b.Record(b.Turn("s2", "I live in Oslo."))
+	b.Idle()
+	assert.Contains(t, b.Files()[userFile], "oolong")
+	assert.NotContains(t, b.Files()[userFile], "Oslo", "the open session waits")
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
+	text := b.Find("s9", "?", abi.ContextBudget{}).FormattedContext
 	assert.Contains(t, text, "oolong")
 	assert.Contains(t, text, "Oslo")
 	assert.Equal(t, 1, strings.Count(text, "</memory-context>"))
@@ -468,35 +468,35 @@ func TestControlProfileDreamsBehindEverySession(t *testing.T) {
 
 func TestLocalProfileArchivesIdleSessionsAndDreamsByTheClock(t *testing.T) {
 	b := bring(t, `"profile":"local"`)
-	b.record(b.turn("s1", "I like oolong tea."))
-	b.later(14 * time.Minute)
-	b.idle()
-	assert.Zero(t, b.calls())
-	b.later(2 * time.Minute)
-	b.idle()
-	assert.Equal(t, 1, b.session("s1").Pointer, "archived when it had rested for 15 minutes")
+	b.Record(b.Turn("s1", "I like oolong tea."))
+	b.Later(14 * time.Minute)
+	b.Idle()
+	assert.Zero(t, b.Calls())
+	b.Later(2 * time.Minute)
+	b.Idle()
+	assert.Equal(t, 1, b.Session("s1").Pointer, "archived when it had rested for 15 minutes")
 	assert.Equal(t, "1", b.dreamt(), "Dream never ran: it is due")
-	b.record(b.turn("s1", "I live in Oslo."))
-	b.later(16 * time.Minute)
-	b.idle()
+	b.Record(b.Turn("s1", "I live in Oslo."))
+	b.Later(16 * time.Minute)
+	b.Idle()
 	assert.Equal(t, "1", b.dreamt(), "two hours are not over")
-	assert.Contains(t, b.find("s9", "?", abi.ContextBudget{}).FormattedContext, "Oslo", "recent history shows it meanwhile")
-	b.later(2 * time.Hour)
-	b.idle()
+	assert.Contains(t, b.Find("s9", "?", abi.ContextBudget{}).FormattedContext, "Oslo", "recent history shows it meanwhile")
+	b.Later(2 * time.Hour)
+	b.Idle()
 	assert.Equal(t, "2", b.dreamt())
 }
 
 func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
 	b := bring(t, `"profile":"local","update_policy":"every_event"`)
 	for i := range 6 {
-		b.record(b.turn("s1", fmt.Sprintf("Question %d", i), fmt.Sprintf("assistant: Answer %d", i)))
+		b.Record(b.Turn("s1", fmt.Sprintf("Question %d", i), fmt.Sprintf("assistant: Answer %d", i)))
 	}
-	b.wait()
-	text := b.find("s1", "?", abi.ContextBudget{}).FormattedContext
+	b.Wait()
+	text := b.Find("s1", "?", abi.ContextBudget{}).FormattedContext
 	assert.NotContains(t, text, "Question 1")
 	assert.Contains(t, text, "Question 2", "the last 8 messages stay")
-	assert.NotContains(t, b.find("s2", "?", abi.ContextBudget{}).FormattedContext, "Question", "of the request's session only")
+	assert.NotContains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "Question", "of the request's session only")
 	for _, most := range []int64{1, 40, 90, 200} {
-		b.find("s1", "?", abi.ContextBudget{MaxTokens: &most})
+		b.Find("s1", "?", abi.ContextBudget{MaxTokens: &most})
 	}
 }

@@ -52,15 +52,15 @@ func FuzzSchedule(f *testing.F) {
 
 func TestDreamByCron(t *testing.T) {
 	b := bring(t, `"profile":"local","update_policy":"every_event","dream":{"cron":"0 3 * * *"}`)
-	b.record(b.turn("s1", "I like oolong tea."))
-	b.wait() // the first time: nothing has run yet, so what has passed is made up for
-	b.later(time.Hour)
-	b.record(b.turn("s1", "I live in Oslo."))
-	b.wait()
-	assert.NotContains(t, b.files()[userFile], "Oslo", "12:00 to 13:00 has no 03:00")
-	b.later(15 * time.Hour)
-	b.idle()
-	assert.Contains(t, b.files()[userFile], "Oslo")
+	b.Record(b.Turn("s1", "I like oolong tea."))
+	b.Wait() // the first time: nothing has run yet, so what has passed is made up for
+	b.Later(time.Hour)
+	b.Record(b.Turn("s1", "I live in Oslo."))
+	b.Wait()
+	assert.NotContains(t, b.Files()[userFile], "Oslo", "12:00 to 13:00 has no 03:00")
+	b.Later(15 * time.Hour)
+	b.Idle()
+	assert.Contains(t, b.Files()[userFile], "Oslo")
 
 	_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"dream":{"cron":"0 25 * * *"}}`)})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))

@@ -15,20 +15,11 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// again imports what was exported into a fresh scope.
-func again(t *testing.T, b *bench, out map[string]string) *bench {
-	t.Helper()
-	fresh := &bench{t: t, stub: b.stub}
-	fresh.Host = fresh.host("")
-	require.NoError(t, fresh.take(out))
-	return fresh
-}
-
 func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 	b := bring(t, "")
 	workspace := nanobottest.Workspace(t, "new")
-	require.NoError(t, b.take(workspace))
-	out := b.files()
+	require.NoError(t, b.Take(workspace))
+	out := b.Files()
 	for path, text := range workspace {
 		if header, messages, session := strings.Cut(text, "\n"); session && strings.HasPrefix(path, "sessions/") {
 			now, lines, _ := strings.Cut(out[path], "\n")
@@ -39,20 +30,20 @@ func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 		assert.Equal(t, text, out[path], "%s", path)
 	}
 	assert.Len(t, out, len(workspace))
-	assert.Equal(t, out, again(t, b, out).files())
+	assert.Equal(t, out, b.Again(out).Files())
 
-	text := b.find("cli:direct", "?", abi.ContextBudget{}).FormattedContext
+	text := b.Find("cli:direct", "?", abi.ContextBudget{}).FormattedContext
 	for _, want := range []string{"Mara 🐈", "notes in a repository", "short sentences", "Travels to Carinthia", "Mara lives in Graz."} {
 		assert.Contains(t, text, want)
 	}
 	assert.NotContains(t, text, "Mag Oolong", "Dream had read it")
-	s := b.session("cli:direct")
+	s := b.Session("cli:direct")
 	assert.Equal(t, []int{6, 4}, []int{s.Messages, s.Pointer})
 
-	b.record(b.turn("cli:direct", "I like coffee, too."))
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status, "the work goes on where Nanobot stopped")
+	b.Record(b.Turn("cli:direct", "I like coffee, too."))
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status, "the work goes on where Nanobot stopped")
 	prompts := ""
-	for _, entry := range b.stub.Log() {
+	for _, entry := range b.Stub.Log() {
 		prompts += entry.Prompt
 	}
 	assert.Contains(t, prompts, "Carinthia")
@@ -65,39 +56,38 @@ func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 func TestExportImportExportIsEqual(t *testing.T) {
 	b := bring(t, "")
 	for _, text := range []string{"I like oolong tea.", "I live in Oslo.", "I prefer coffee now, not tea."} {
-		b.record(b.turn("s"+text[:3], text))
-		require.Equal(t, abi.ReadinessReady, b.wait().Status)
+		b.Record(b.Turn("s"+text[:3], text))
+		require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	}
-	b.record(b.turn("open", "My cat is called Zorvex."))
-	out := b.files()
+	b.Record(b.Turn("open", "My cat is called Zorvex."))
+	out := b.Files()
 	require.NotEmpty(t, out["versions/log.jsonl"])
-	fresh := again(t, b, out)
-	assert.Equal(t, out, fresh.files())
+	fresh := b.Again(out)
+	assert.Equal(t, out, fresh.Files())
 	b.Now = fresh.Now
-	assert.Equal(t, b.find("open", "?", abi.ContextBudget{}).FormattedContext, fresh.find("open", "?", abi.ContextBudget{}).FormattedContext)
+	assert.Equal(t, b.Find("open", "?", abi.ContextBudget{}).FormattedContext, fresh.Find("open", "?", abi.ContextBudget{}).FormattedContext)
 
 	var log struct {
 		SHA string `json:"sha"`
 	}
-	require.NoError(t, json.Unmarshal(fresh.query("dream_log", `{}`), &log))
-	_, err := fresh.mutate("dream_restore", `{"sha":"`+log.SHA[:8]+`"}`)
+	require.NoError(t, json.Unmarshal(fresh.Query("dream_log", `{}`), &log))
+	_, err := fresh.Mutate("dream_restore", `{"sha":"`+log.SHA[:8]+`"}`)
 	require.NoError(t, err, "versions that were imported can be undone")
-	assert.NotEqual(t, out["USER.md"], fresh.files()["USER.md"])
+	assert.NotEqual(t, out["USER.md"], fresh.Files()["USER.md"])
 
-	require.Equal(t, abi.CodeConflict, abi.CodeOf(fresh.take(out)), "the scope is not empty any more")
+	require.Equal(t, abi.CodeConflict, abi.CodeOf(fresh.Take(out)), "the scope is not empty any more")
 	out["versions/log.jsonl"] = strings.Replace(out["versions/log.jsonl"], "init", "tini", 1)
-	forged := &bench{t: t, stub: b.stub}
-	forged.Host = forged.host("")
-	require.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(forged.take(out)), "a version is named by its content")
+	forged := b.Fresh()
+	require.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(forged.Take(out)), "a version is named by its content")
 }
 
 // TestVersionIDs computes the ids of versions/log.jsonl with another encoder: encoding/json sorts the members of a map, as RFC 8785 asks.
 func TestVersionIDs(t *testing.T) {
 	b := bring(t, "")
-	b.record(b.turn("s1", "I like \"oolong\" tea <b> & \u2028 ü\ttab.", "assistant: fine"))
-	require.Equal(t, abi.ReadinessReady, b.wait().Status)
+	b.Record(b.Turn("s1", "I like \"oolong\" tea <b> & \u2028 ü\ttab.", "assistant: fine"))
+	require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	parent := ""
-	for line := range strings.Lines(b.files()["versions/log.jsonl"]) {
+	for line := range strings.Lines(b.Files()["versions/log.jsonl"]) {
 		var members map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &members))
 		sha := members["sha"]
@@ -119,7 +109,7 @@ func TestB15HistoryMD(t *testing.T) {
 	const old = "[2026-02-03 09:10] Tea was bought.\n[2026-02-04 10:00] It was oolong.\n\n" +
 		"[2026-02-05 11:00] [RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi\r\n\r\n\nAn undated \xff paragraph\nof two lines.\n"
 	b := bring(t, "")
-	require.NoError(t, b.take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory + ".bak": "older"}))
+	require.NoError(t, b.Take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory + ".bak": "older"}))
 	history := b.history()
 	var got []string
 	for i, x := range history {
@@ -128,17 +118,17 @@ func TestB15HistoryMD(t *testing.T) {
 	}
 	assert.Equal(t, []string{"Tea was bought.", "It was oolong.",
 		"[RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi", "An undated \uFFFD paragraph\nof two lines."}, got, "check B15: 4 entries in order")
-	out := b.files()
+	out := b.Files()
 	assert.Equal(t, []string{"4", "4"}, []string{out[issuedFile], out[cursorFile]}, "check B15: both cursors")
 	assert.NotContains(t, out, oldHistory)
 	assert.Equal(t, "older", out[oldHistory+".bak"], "check B15: an existing .bak stays")
 	assert.Contains(t, out[oldHistory+".bak.2"], "Tea was bought.")
-	assert.Equal(t, out, again(t, b, out).files(), "check B15: a second start does nothing")
-	assert.Empty(t, b.find("s", "?", abi.ContextBudget{}).FormattedContext, "old history counts as read")
+	assert.Equal(t, out, b.Again(out).Files(), "check B15: a second start does nothing")
+	assert.Empty(t, b.Find("s", "?", abi.ContextBudget{}).FormattedContext, "old history counts as read")
 
 	fresh := bring(t, "")
-	require.NoError(t, fresh.take(map[string]string{oldHistory: "[2026-02-03 09:10] x", linesFile: `{"cursor":7,"timestamp":"2026-02-03 09:10","content":"new"}` + "\n"}))
-	assert.Equal(t, "[2026-02-03 09:10] x", fresh.files()[oldHistory], "where there is a history.jsonl the old file is kept as it is")
+	require.NoError(t, fresh.Take(map[string]string{oldHistory: "[2026-02-03 09:10] x", linesFile: `{"cursor":7,"timestamp":"2026-02-03 09:10","content":"new"}` + "\n"}))
+	assert.Equal(t, "[2026-02-03 09:10] x", fresh.Files()[oldHistory], "where there is a history.jsonl the old file is kept as it is")
 	require.Len(t, fresh.history(), 1)
 }
 
@@ -161,19 +151,19 @@ func TestAnyHistoryComesOutAsItCameIn(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(line, 1, 12).Draw(rt, "lines"), "\n") + "\n"
 		cursor := rapid.SampledFrom([]string{"0", "40", "x", "-3", ""}).Draw(rt, "cursor")
 		b := bring(t, "")
-		require.NoError(t, b.take(map[string]string{linesFile: text, issuedFile: cursor, cursorFile: cursor}))
-		out := b.files()
+		require.NoError(t, b.Take(map[string]string{linesFile: text, issuedFile: cursor, cursorFile: cursor}))
+		out := b.Files()
 		require.Equal(t, text, out[linesFile])
-		require.Equal(t, out, again(t, b, out).files())
+		require.Equal(t, out, b.Again(out).Files())
 	})
 }
 
 func TestAWorkspacesOwnInstruction(t *testing.T) {
 	b := bring(t, "")
-	require.NoError(t, b.take(map[string]string{instructionFile: "OWN INSTRUCTION, with edit_file"}))
-	b.record(b.turn("s1", "I like oolong tea."))
-	b.wait()
-	assert.Contains(t, b.prompt(), "OWN INSTRUCTION")
+	require.NoError(t, b.Take(map[string]string{instructionFile: "OWN INSTRUCTION, with edit_file"}))
+	b.Record(b.Turn("s1", "I like oolong tea."))
+	b.Wait()
+	assert.Contains(t, b.Prompt(), "OWN INSTRUCTION")
 }
 
 func TestHistorySearch(t *testing.T) {
@@ -183,9 +173,9 @@ func TestHistorySearch(t *testing.T) {
 `}
 	for search, want := range map[string][]string{"off": nil, "keyword": {"history#1", "history#3"}} {
 		b := bring(t, `"history_search":"`+search+`"`)
-		require.NoError(t, b.take(folder))
+		require.NoError(t, b.Take(folder))
 		var got []string
-		for _, e := range b.find("s1", "which oolong tea?", abi.ContextBudget{}).Evidence {
+		for _, e := range b.Find("s1", "which oolong tea?", abi.ContextBudget{}).Evidence {
 			got = append(got, e.NativeID)
 		}
 		assert.Equal(t, want, got, "%s: most words first", search)
@@ -203,8 +193,8 @@ func TestShippedTemplatesAreNotShown(t *testing.T) {
 			templates = append([]string{hex.EncodeToString(sum[:])}, before...)
 		}
 		b := bring(t, "")
-		require.NoError(t, b.take(map[string]string{userFile: shipped}))
-		assert.Len(t, b.find("s", "?", abi.ContextBudget{}).Evidence, want)
-		assert.Equal(t, shipped, b.files()[userFile], "it is kept all the same")
+		require.NoError(t, b.Take(map[string]string{userFile: shipped}))
+		assert.Len(t, b.Find("s", "?", abi.ContextBudget{}).Evidence, want)
+		assert.Equal(t, shipped, b.Files()[userFile], "it is kept all the same")
 	}
 }

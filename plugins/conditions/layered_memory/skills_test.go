@@ -21,8 +21,8 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 		written string
 	}{{`"dream":{"allow_skills":true}`, "# Coffee"}, {"", ""}} {
 		b := bring(t, c.config)
-		require.NoError(t, b.take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
-		b.record(b.turn("s1", "I like oolong tea."))
+		require.NoError(t, b.Take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
+		b.Record(b.Turn("s1", "I like oolong tea."))
 		s, err := settingsOf(b.Call(abi.OpRetrieve, scope))
 		require.NoError(t, err)
 		desk, err := s.desk(b.Call(abi.OpRetrieve, scope), folder{{path: soulFile}})
@@ -46,8 +46,8 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 
 func TestASkillThatDreamWroteIsKept(t *testing.T) {
 	b := bring(t, `"dream":{"allow_skills":true}`)
-	require.NoError(t, b.take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
-	b.record(b.turn("s1", "I like oolong tea."))
+	require.NoError(t, b.Take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
+	b.Record(b.Turn("s1", "I like oolong tea."))
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	prompt := ""
@@ -60,10 +60,10 @@ func TestASkillThatDreamWroteIsKept(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"- [durable] Likes oolong tea."}}]}`)
 	}))
-	require.Equal(t, abi.ReadinessReady, b.wait().Status)
+	require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	assert.Contains(t, prompt, "### skills/tea/SKILL.md")
-	files := b.files()
+	files := b.Files()
 	assert.Equal(t, "# Coffee", files["skills/coffee/SKILL.md"])
-	assert.Equal(t, files, again(t, b, files).files())
+	assert.Equal(t, files, b.Again(files).Files())
 	assert.NotContains(t, files, "versions/log.jsonl", "a skill is no tracked file")
 }

@@ -19,62 +19,53 @@ const oldSession = "sessions/telegram_8281_a.jsonl"
 func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 	b := bring(t, "")
 	workspace := nanobottest.Workspace(t, "old")
-	require.NoError(t, b.take(workspace))
-	out := b.files()
+	require.NoError(t, b.Take(workspace))
+	out := b.Files()
 	assert.Equal(t, workspace[memoryFile], out[memoryFile])
 	assert.Equal(t, workspace[historyFile], out[historyFile])
 	_, messages, _ := strings.Cut(workspace[oldSession], "\n")
 	exported := out["sessions/dGVsZWdyYW06ODI4MV9h.jsonl"]
 	assert.True(t, strings.HasSuffix(exported, "\n"+messages), "each message is the line that it was: %s", exported)
 	assert.Contains(t, exported, `"last_consolidated":2`)
-	s := b.session("telegram:8281_a")
+	s := b.Session("telegram:8281_a")
 	assert.Equal(t, []int{3, 2}, []int{s.Messages, s.Pointer}, "the file's name says the session's")
-	assert.Contains(t, b.find("new", "?", abi.ContextBudget{}).FormattedContext, "Mara lives in Graz. 🏔")
+	assert.Contains(t, b.Find("new", "?", abi.ContextBudget{}).FormattedContext, "Mara lives in Graz. 🏔")
 
-	assert.Equal(t, abi.ReadinessReady, b.wait().Status)
-	assert.Equal(t, 1, b.calls(), "what Nanobot had not consolidated is, and nothing else")
-	assert.Contains(t, b.prompt(), "Kärnten")
-	assert.NotContains(t, b.prompt(), "USER: I live in Graz")
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
+	assert.Equal(t, 1, b.Calls(), "what Nanobot had not consolidated is, and nothing else")
+	assert.Contains(t, b.Prompt(), "Kärnten")
+	assert.NotContains(t, b.Prompt(), "USER: I live in Graz")
 }
 
 func TestAWorkspaceOfANewerNanobotLosesNothing(t *testing.T) {
 	b := bring(t, "")
 	workspace := nanobottest.Workspace(t, "new")
-	require.NoError(t, b.take(workspace))
-	out := b.files()
+	require.NoError(t, b.Take(workspace))
+	out := b.Files()
 	for _, path := range []string{"SOUL.md", "memory/history.jsonl", "memory/.cursor", "skills/tea/SKILL.md"} {
 		assert.Equal(t, workspace[path], out[path], "kept as it is: %s", path)
 	}
 }
 
-// again imports what was exported into a fresh scope.
-func again(t *testing.T, b *bench, out map[string]string) *bench {
-	t.Helper()
-	fresh := &bench{t: t, stub: b.stub}
-	fresh.Host = fresh.host("")
-	require.NoError(t, fresh.take(out))
-	return fresh
-}
-
 func TestExportImportExportIsEqual(t *testing.T) {
 	b := bring(t, "")
-	first := b.turn("s1", "I like oolong tea.", "assistant: Noted.")
-	b.record(first)
-	b.record(b.turn("s1", "I live in Oslo."))
-	_, err := b.mutate("consolidate", `{"session_id":"s1","archive_all":true}`)
+	first := b.Turn("s1", "I like oolong tea.", "assistant: Noted.")
+	b.Record(first)
+	b.Record(b.Turn("s1", "I live in Oslo."))
+	_, err := b.Mutate("consolidate", `{"session_id":"s1","archive_all":true}`)
 	require.NoError(t, err)
-	b.record(b.turn("s1", "My cat is called Zorvex."))
-	b.record(b.turn("weird/id: ü"+strings.Repeat("x", 300), "I like coffee."))
-	b.wait()
-	b.record(b.turn("s3", "open"))
-	out := b.files()
-	fresh := again(t, b, out)
-	assert.Equal(t, out, fresh.files())
-	assert.Equal(t, []int{1, 1, 2 + 1}, func() []int { s := fresh.session("s1"); return []int{s.Messages, s.Pointer, s.Archived} }(), "what was cleared stays so")
-	assert.Equal(t, b.find("s3", "?", abi.ContextBudget{}).Evidence, fresh.find("s3", "?", abi.ContextBudget{}).Evidence, "sources and times, too")
-	r := fresh.record(first)
+	b.Record(b.Turn("s1", "My cat is called Zorvex."))
+	b.Record(b.Turn("weird/id: ü"+strings.Repeat("x", 300), "I like coffee."))
+	b.Wait()
+	b.Record(b.Turn("s3", "open"))
+	out := b.Files()
+	fresh := b.Again(out)
+	assert.Equal(t, out, fresh.Files())
+	assert.Equal(t, []int{1, 1, 2 + 1}, func() []int { s := fresh.Session("s1"); return []int{s.Messages, s.Pointer, s.Archived} }(), "what was cleared stays so")
+	assert.Equal(t, b.Find("s3", "?", abi.ContextBudget{}).Evidence, fresh.Find("s3", "?", abi.ContextBudget{}).Evidence, "sources and times, too")
+	r := fresh.Record(first)
 	assert.True(t, r.Duplicate, "check S5: an event that came by import is known")
-	assert.Equal(t, out, fresh.files())
+	assert.Equal(t, out, fresh.Files())
 }
 
 func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
@@ -84,11 +75,11 @@ func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
 	m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test", Params: nanobottest.Params(t, half, false, false)}
 	_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, m)
 	require.NoError(t, err)
-	require.NoError(t, b.take(half, workspace), "an import that broke off is begun anew")
-	whole := b.files()
-	assert.Equal(t, again(t, b, workspace).files(), whole)
-	assert.Equal(t, abi.CodeConflict, abi.CodeOf(b.take(workspace)), "the scope is not empty any more")
-	assert.Equal(t, whole, b.files())
+	require.NoError(t, b.Take(half, workspace), "an import that broke off is begun anew")
+	whole := b.Files()
+	assert.Equal(t, b.Again(workspace).Files(), whole)
+	assert.Equal(t, abi.CodeConflict, abi.CodeOf(b.Take(workspace)), "the scope is not empty any more")
+	assert.Equal(t, whole, b.Files())
 }
 
 func TestLargeFilesGoInPartsAndPages(t *testing.T) {
@@ -122,8 +113,8 @@ func TestAnyFolderKeepsItsWords(t *testing.T) {
 		folder := map[string]string{memoryFile: text("memory"), historyFile: text("history"), "x/y.txt": text("other"), "sessions/a.jsonl": text("session"),
 			"sessions/archived/a.2.jsonl": text("second"), "sessions/archived/a.1.jsonl": text("first")}
 		b := bring(t, "")
-		require.NoError(t, b.take(folder))
-		out := b.files()
+		require.NoError(t, b.Take(folder))
+		out := b.Files()
 		require.Equal(t, strings.TrimRight(folder[historyFile], "\r\n \t"), strings.TrimRight(out[historyFile], "\r\n \t"))
 		require.Equal(t, folder[memoryFile], out[memoryFile])
 		require.Equal(t, folder["x/y.txt"], out["x/y.txt"])
@@ -140,7 +131,7 @@ func TestAnyFolderKeepsItsWords(t *testing.T) {
 				}
 			}
 		}
-		fresh := again(t, b, out)
-		require.Equal(t, out, fresh.files())
+		fresh := b.Again(out)
+		require.Equal(t, out, fresh.Files())
 	})
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
 )
 
 // Bench measures record_event and retrieve of a slot with no history, and with 20,000 lines of history and as many messages (HISTORY_LINES: another number),
 // which history makes as files. No model is asked.
-func Bench(b *testing.B, open func() *host.Slot, history func(lines int) map[string]string) {
+func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 	most := 20_000
 	if text := os.Getenv("HISTORY_LINES"); text != "" {
 		var err error
@@ -23,7 +22,7 @@ func Bench(b *testing.B, open func() *host.Slot, history func(lines int) map[str
 		require.NoError(b, err)
 	}
 	for _, lines := range []int{0, most} {
-		s, scope := open(), abi.MemoryScope{RunID: "run", PersonaID: "mara"}
+		s := m.Open(b, "")
 		if lines > 0 {
 			files := history(lines)
 			var session strings.Builder
@@ -32,19 +31,16 @@ func Bench(b *testing.B, open func() *host.Slot, history func(lines int) map[str
 				fmt.Fprintf(&session, `{"role":"user","content":"Message %d","timestamp":"2026-01-12T09:00:00"}`+"\n", i)
 			}
 			files["sessions/cw.jsonl"] = session.String()
-			take(b, s, scope, files)
+			take(b, s, files)
 		}
-		n := 0
 		b.Run(fmt.Sprintf("record/lines=%d", lines), func(b *testing.B) {
 			for b.Loop() {
-				n++
-				_, err := s.RecordEvent(b.Context(), Said(scope, fmt.Sprint("e", n), "s", "I like oolong tea."))
-				require.NoError(b, err)
+				s.Tell(s.Turn("s", "I like oolong tea."))
 			}
 		})
 		b.Run(fmt.Sprintf("retrieve/lines=%d", lines), func(b *testing.B) {
 			for b.Loop() {
-				_, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s"})
+				_, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: s.Scope, SessionID: "s"})
 				require.NoError(b, err)
 			}
 		})
@@ -52,10 +48,10 @@ func Bench(b *testing.B, open func() *host.Slot, history func(lines int) map[str
 }
 
 // take imports files in calls of 4 MB.
-func take(b *testing.B, s *host.Slot, scope abi.MemoryScope, files map[string]string) {
+func take(b *testing.B, s *Slot, files map[string]string) {
 	b.Helper()
 	send := func(files map[string]string, goesOn, done bool) {
-		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "bench", Params: Params(b, files, goesOn, done)})
+		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: s.Scope, Name: "import_files", Reason: "bench", Params: Params(b, files, goesOn, done)})
 		require.NoError(b, err)
 	}
 	for path, text := range files {

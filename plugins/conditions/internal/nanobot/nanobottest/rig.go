@@ -1,0 +1,278 @@
+package nanobottest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/sdktest"
+	"github.com/memhost/memhost/testenv/llm"
+)
+
+// Module is a memory's operations, called without a wasm engine.
+type Module struct {
+	Name         string
+	RecordEvent  func(*sdk.Call, *abi.MemoryEvent) (*abi.WriteReceipt, error)
+	RecordEvents func(*sdk.Call, *abi.EventBatch) (*abi.BatchReceipts, error)
+	Retrieve     func(*sdk.Call, *abi.RetrieveRequest) (*abi.RetrieveResult, error)
+	Format       func(*sdk.Call, *abi.FormatRequest) (*abi.FormatResult, error)
+	Readiness    func(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error)
+	Wait         func(*sdk.Call, *abi.WaitRequest) (*abi.BackendReadiness, error)
+	Query        func(*sdk.Call, *abi.NativeQuery) (*abi.NativeQueryResult, error)
+	Mutate       func(*sdk.Call, *abi.NativeMutation) (*abi.MutationReceipt, error)
+	Reset        func(*sdk.Call, *abi.Empty) (*abi.ResetReceipt, error)
+}
+
+// Scope is where a Rig and a Slot record.
+var Scope = abi.MemoryScope{RunID: "run", PersonaID: "mara"}
+
+// Rig is a memory on a host in memory, with the stub as its model. What it does it does in one scope.
+type Rig struct {
+	*sdktest.Host
+	Turns
+	T      testing.TB
+	Stub   *llm.Server
+	module Module
+}
+
+// Bring makes a Rig. config is what the block has besides llm: `"memory_window":100`.
+func (m Module) Bring(t testing.TB, config string) *Rig {
+	t.Helper()
+	return m.bring(t, llm.New(llm.Options{}), config)
+}
+
+func (m Module) bring(t testing.TB, stub *llm.Server, config string) *Rig {
+	t.Helper()
+	manifest, err := os.ReadFile("manifest.json")
+	require.NoError(t, err)
+	return &Rig{Turns: Turns{Scope: Scope}, Stub: stub, module: m, T: t,
+		Host: sdktest.New(t, sdktest.Options{Provider: m.Name, Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` + further(config) + `}`, Manifest: manifest,
+			HTTP: sdktest.Handler(t, manifest, nil, stub)})}
+}
+
+// further is what follows the first member of an object.
+func further(config string) string {
+	if config == "" {
+		return ""
+	}
+	return "," + config
+}
+
+// Fresh is another host with the same model and no config.
+func (r *Rig) Fresh() *Rig {
+	r.T.Helper()
+	return r.module.bring(r.T, r.Stub, "")
+}
+
+// Again imports what was exported into a fresh host.
+func (r *Rig) Again(out map[string]string) *Rig {
+	r.T.Helper()
+	fresh := r.Fresh()
+	require.NoError(r.T, fresh.Take(out))
+	return fresh
+}
+
+// In is the same host in another scope.
+func (r *Rig) In(scope abi.MemoryScope) *Rig {
+	other := *r
+	other.Turns = Turns{Scope: scope}
+	return &other
+}
+
+// Turns makes the events of a scope, numbered and a minute apart.
+type Turns struct {
+	Scope abi.MemoryScope
+	n     int
+}
+
+// began is before the first of them.
+var began = time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC)
+
+// Turn is the next event; a text that begins with "assistant: " is the assistant's.
+func (x *Turns) Turn(session string, texts ...string) *abi.MemoryEvent {
+	x.n++
+	e := Said(x.Scope, fmt.Sprint("e", x.n), session, texts...)
+	e.TurnID, e.Timestamp = fmt.Sprint("t", x.n), began.Add(time.Duration(x.n)*time.Minute).Format(time.RFC3339)
+	return e
+}
+
+// Said is an event of the scope's user; a text that begins with "assistant: " is the assistant's.
+func Said(scope abi.MemoryScope, id, session string, texts ...string) *abi.MemoryEvent {
+	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID, SessionID: session, TurnID: id, Timestamp: began.Format(time.RFC3339)}
+	for _, text := range texts {
+		m := abi.Message{Role: abi.RoleUser, Content: &text}
+		if said, ok := strings.CutPrefix(text, "assistant: "); ok {
+			m.Role, m.Content = abi.RoleAssistant, &said
+		}
+		e.Messages = append(e.Messages, m)
+	}
+	return e
+}
+
+// Record records an event.
+func (r *Rig) Record(e *abi.MemoryEvent) *abi.WriteReceipt {
+	r.T.Helper()
+	receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, r.Scope, r.module.RecordEvent, e)
+	require.NoError(r.T, err)
+	return receipt
+}
+
+// Say records n messages of a session, one event each, numbered on from how many were said.
+func (r *Rig) Say(session string, n int) (last *abi.WriteReceipt) {
+	r.T.Helper()
+	for range n {
+		last = r.Record(r.Turn(session, fmt.Sprintf("Message number %d.", r.n)))
+	}
+	return last
+}
+
+// Wait has the work done that is due, as somebody who waits for it does.
+func (r *Rig) Wait() *abi.BackendReadiness {
+	r.T.Helper()
+	return r.work(&abi.WaitRequest{DeadlineMS: 30000})
+}
+
+// Idle has the work done that is due while nobody waits.
+func (r *Rig) Idle() *abi.BackendReadiness {
+	r.T.Helper()
+	return r.work(&abi.WaitRequest{DeadlineMS: 30000, Background: true})
+}
+
+func (r *Rig) work(request *abi.WaitRequest) *abi.BackendReadiness {
+	r.T.Helper()
+	ready, err := sdktest.Do(r.Host, abi.OpWaitUntilReady, r.Scope, r.module.Wait, request)
+	require.NoError(r.T, err)
+	return ready
+}
+
+// Ready looks, and works off nothing.
+func (r *Rig) Ready(markers ...string) *abi.BackendReadiness {
+	r.T.Helper()
+	ready, err := sdktest.Do(r.Host, abi.OpReadiness, r.Scope, r.module.Readiness, &abi.ReadinessMarkers{Markers: markers})
+	require.NoError(r.T, err)
+	return ready
+}
+
+// Find retrieves, and formats the result again, which must give the same text within the budget.
+func (r *Rig) Find(session, question string, budget abi.ContextBudget) *abi.RetrieveResult {
+	r.T.Helper()
+	result, err := sdktest.Do(r.Host, abi.OpRetrieve, r.Scope, r.module.Retrieve, &abi.RetrieveRequest{Query: question, Scope: r.Scope, SessionID: session, Budget: budget})
+	require.NoError(r.T, err)
+	again, err := sdktest.Do(r.Host, abi.OpFormatContext, r.Scope, r.module.Format, &abi.FormatRequest{Result: *result, Budget: budget, Scope: r.Scope})
+	require.NoError(r.T, err)
+	require.Equal(r.T, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
+	if budget.MaxTokens != nil {
+		require.LessOrEqual(r.T, *result.Trace.TokenCount, *budget.MaxTokens)
+	}
+	return result
+}
+
+// Query asks a native query; params is a JSON object.
+func (r *Rig) Query(name, params string) []byte {
+	r.T.Helper()
+	return r.query(name, members(r.T, params)).Result
+}
+
+func (r *Rig) query(name string, params map[string]abi.Raw) *abi.NativeQueryResult {
+	r.T.Helper()
+	result, err := sdktest.Do(r.Host, abi.OpNativeQuery, r.Scope, r.module.Query, &abi.NativeQuery{Scope: r.Scope, Name: name, Params: params})
+	require.NoError(r.T, err)
+	return result
+}
+
+// Mutate runs a native mutation; params is a JSON object.
+func (r *Rig) Mutate(name, params string) (*abi.MutationReceipt, error) {
+	r.T.Helper()
+	return r.mutate(name, members(r.T, params))
+}
+
+func (r *Rig) mutate(name string, params map[string]abi.Raw) (*abi.MutationReceipt, error) {
+	return sdktest.Do(r.Host, abi.OpNativeMutation, r.Scope, r.module.Mutate, &abi.NativeMutation{Scope: r.Scope, Name: name, Reason: "test", Params: params})
+}
+
+func members(t testing.TB, object string) map[string]abi.Raw {
+	t.Helper()
+	var values map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(object), &values))
+	params := map[string]abi.Raw{}
+	for name, value := range values {
+		params[name] = abi.Raw(value)
+	}
+	return params
+}
+
+// Files are the memory's files.
+func (r *Rig) Files() map[string]string {
+	r.T.Helper()
+	files, _ := Files(r.T, func(params map[string]abi.Raw) *abi.NativeQueryResult { return r.query("files", params) })
+	return files
+}
+
+// Take imports files, in as many calls as there are maps.
+func (r *Rig) Take(files ...map[string]string) error {
+	r.T.Helper()
+	for i, part := range files {
+		if _, err := r.mutate("import_files", Params(r.T, part, false, i == len(files)-1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Standing is what the status says of a session.
+type Standing struct {
+	SessionID string `json:"session_id"`
+	Messages  int    `json:"messages"`
+	Pointer   int    `json:"last_consolidated"`
+	Archived  int    `json:"archived"`
+	Failures  int    `json:"failures"`
+	Error     string `json:"error"`
+}
+
+// Session is what the status says of a session; nothing where it does not name it.
+func (r *Rig) Session(id string) Standing {
+	r.T.Helper()
+	var status struct {
+		Sessions []Standing `json:"sessions"`
+	}
+	require.NoError(r.T, json.Unmarshal(r.Query("status", `{}`), &status))
+	for _, s := range status.Sessions {
+		if s.SessionID == id {
+			return s
+		}
+	}
+	return Standing{}
+}
+
+// Calls is how often the model was asked.
+func (r *Rig) Calls() int { return r.Stub.Counts().LLM }
+
+// Prompt is what the model was asked last.
+func (r *Rig) Prompt() string {
+	r.T.Helper()
+	log := r.Stub.Log()
+	require.NotEmpty(r.T, log)
+	return log[len(log)-1].Prompt
+}
+
+// Fail has the model fail in this way from now on, and in no other.
+func (r *Rig) Fail(f llm.Fault) {
+	r.T.Helper()
+	r.Stub.ClearFaults()
+	require.NoError(r.T, r.Stub.Fail(f))
+}
+
+// Later moves the clock.
+func (r *Rig) Later(d time.Duration) {
+	r.T.Helper()
+	now, err := time.Parse(time.RFC3339, r.Now)
+	require.NoError(r.T, err)
+	r.Now = now.Add(d).Format(time.RFC3339)
+}
