@@ -22,11 +22,12 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/chats"
 	"github.com/memhost/memhost/internal/testcache"
 )
 
 // Native parity: what memhost returns in raw for at least 50 questions is, field by field, what the backend's own client gets for the same scope and
-// parameters. The conversation is examples/demo, or with CHATS=DIR the chats in that folder (JSON files of the EverMemOS form).
+// parameters. The conversation is that of package chats: examples/demo, or with CHATS=DIR the chats in that folder.
 
 // minQueries of a parity run.
 const minQueries = 50
@@ -218,25 +219,12 @@ func postJSON(t *testing.T, url string, body any) any {
 func loadConversation(t *testing.T) conversation {
 	t.Helper()
 	var talk conversation
-	if dir := os.Getenv("CHATS"); dir != "" {
-		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files, "CHATS=%s has no *.json", dir)
-		for _, file := range files {
-			talk.events = append(talk.events, readChat(t, file)...)
-		}
-	} else {
-		file, err := demo.Events()
-		require.NoError(t, err)
-		defer file.Close()
-		lines := bufio.NewScanner(file)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			e := new(abi.MemoryEvent)
-			require.NoError(t, json.Unmarshal(lines.Bytes(), e))
-			talk.events = append(talk.events, e)
-		}
-		require.NoError(t, lines.Err())
+	events, err := chats.Events()
+	require.NoError(t, err)
+	for i := range events {
+		talk.events = append(talk.events, &events[i])
+	}
+	if os.Getenv(chats.Variable) == "" {
 		questions, err := demo.Questions()
 		require.NoError(t, err)
 		for _, q := range questions {
@@ -255,40 +243,4 @@ func loadConversation(t *testing.T) conversation {
 		}
 	}
 	return talk
-}
-
-// readChat makes a turn of each message of a person and the answers behind it. All speakers of a chat share a scope; their names are on the messages.
-func readChat(t *testing.T, file string) []*abi.MemoryEvent {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	var chat struct {
-		Meta struct {
-			Users map[string]struct{ Role string } `json:"user_details"`
-		} `json:"session_meta"`
-		Messages []struct {
-			ID      string `json:"message_id"`
-			Time    string `json:"create_time"`
-			Sender  string `json:"sender"`
-			Name    string `json:"sender_name"`
-			Content string `json:"content"`
-		} `json:"conversation_list"`
-	}
-	require.NoError(t, json.Unmarshal(text, &chat))
-	run := strings.TrimSuffix(filepath.Base(file), ".json")
-	var events []*abi.MemoryEvent
-	for _, m := range chat.Messages {
-		if strings.TrimSpace(m.Content) == "" {
-			continue
-		}
-		content := m.Content
-		if chat.Meta.Users[m.Sender].Role == "assistant" && len(events) > 0 {
-			last := events[len(events)-1]
-			last.Messages = append(last.Messages, abi.Message{Role: abi.RoleAssistant, Content: &content})
-			continue
-		}
-		events = append(events, &abi.MemoryEvent{EventID: run + "-" + m.ID, RunID: run, UserID: "chat", SessionID: run + "-" + m.Time[:10], TurnID: m.ID, Timestamp: m.Time,
-			Messages: []abi.Message{{Role: abi.RoleUser, Name: m.Name, Content: &content}}})
-	}
-	return events
 }

@@ -16,26 +16,16 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/chats"
 	"github.com/memhost/memhost/internal/convert"
 )
 
-// chat is a conversation as chat exports have it: everybody's messages in one list.
-type chat struct {
-	Conversation []struct {
-		MessageID  string `json:"message_id"`
-		CreateTime string `json:"create_time"`
-		Sender     string `json:"sender"`
-		SenderName string `json:"sender_name"`
-		Content    string `json:"content"`
-	} `json:"conversation_list"`
-}
-
 // lines writes a chat as OpenAI-style messages, each with its time: the assistant's as such, those of people as users with their names.
-func (c chat) lines(t *testing.T) []byte {
+func lines(t *testing.T, c chats.Chat) []byte {
 	var messages []map[string]any
-	for _, m := range c.Conversation {
-		message := map[string]any{"role": "user", "name": m.SenderName, "content": m.Content, "timestamp": m.CreateTime}
-		if m.SenderName == "assistant" || m.Sender == "robot_001" {
+	for _, m := range c.Messages {
+		message := map[string]any{"role": "user", "name": m.SenderName, "content": m.Content, "timestamp": m.Time}
+		if m.Assistant {
 			message["role"] = "assistant"
 		}
 		messages = append(messages, message)
@@ -43,30 +33,6 @@ func (c chat) lines(t *testing.T) []byte {
 	line, err := json.Marshal(messages)
 	require.NoError(t, err)
 	return append(line, '\n')
-}
-
-// chats finds the conversations: real ones where they lie beside the checkout, else the short ones of this folder.
-func chats(t *testing.T) map[string]chat {
-	folder := filepath.FromSlash("../../../shared/data/chats")
-	files, err := filepath.Glob(filepath.Join(folder, "*_chat_*.json"))
-	require.NoError(t, err)
-	if len(files) == 0 {
-		folder = filepath.FromSlash("testdata/chats")
-		files, err = filepath.Glob(filepath.Join(folder, "*_chat_*.json"))
-		require.NoError(t, err)
-	}
-	t.Logf("conversations of %s", folder)
-	require.Len(t, files, 4, "want solo and team, in English and Chinese")
-	all := map[string]chat{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		var c chat
-		require.NoError(t, json.Unmarshal(text, &c))
-		require.NotEmpty(t, c.Conversation)
-		all[filepath.Base(file)] = c
-	}
-	return all
 }
 
 func openFullHistory(t *testing.T) *host.Slot {
@@ -114,12 +80,15 @@ func retrieve(t *testing.T, slot host.Contract, run, user string) (*abi.Retrieve
 	return result, batch.Events
 }
 
-// Four real conversations go in as people have them and come back under full_history in order and whole, English and Chinese.
+// Conversations go in as people have them and come back under full_history in order and whole, English and Chinese. CHATS=DIR has longer ones.
 func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 	slot := openFullHistory(t)
-	for name, c := range chats(t) {
+	list, err := chats.Read(cmp.Or(os.Getenv(chats.Variable), filepath.FromSlash("testdata/chats")))
+	require.NoError(t, err)
+	for _, c := range list {
+		name := c.Name
 		t.Run(name, func(t *testing.T) {
-			events := record(t, slot, c.lines(t), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
+			events := record(t, slot, lines(t, c), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
 			_, got := retrieve(t, slot, "chats", name)
 
 			// People write across each other: a turn's time is what full_history orders by, and arrival where it is the same.
@@ -131,9 +100,9 @@ func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 				require.Equal(t, string(abi.Marshal(&want[i])), string(abi.Marshal(&got[i])))
 				said += len(got[i].Messages)
 			}
-			require.Equal(t, len(c.Conversation), said, "every message of the chat is there")
+			require.Equal(t, len(c.Messages), said, "every message of the chat is there")
 
-			again := record(t, slot, c.lines(t), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
+			again := record(t, slot, lines(t, c), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
 			require.Equal(t, events, again)
 			_, after := retrieve(t, slot, "chats", name)
 			require.Equal(t, len(got), len(after), "recorded twice, kept once")

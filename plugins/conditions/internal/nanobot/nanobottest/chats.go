@@ -1,8 +1,6 @@
 package nanobottest
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,19 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/chats"
 )
 
-// Conversations runs conversations through a slot, and returns the files of each scope: those of examples/demo, or with CHATS=DIR the chats in that folder
-// (JSON files of the EverMemOS form). With CHATS_OUT=DIR the files are written there, for a person to read.
+// Conversations runs the conversations of package chats through a slot, and returns the files of each scope. With CHATS_OUT=DIR the files are written there,
+// for a person to read.
 func Conversations(t *testing.T, module string, s *host.Slot) map[abi.MemoryScope]map[string]string {
 	t.Helper()
-	events := demoEvents
-	if dir := os.Getenv("CHATS"); dir != "" {
-		events = func(t *testing.T) []abi.MemoryEvent { return chatEvents(t, dir) }
-	}
-	list := events(t)
+	list, err := chats.Events()
+	require.NoError(t, err)
 	messages := map[abi.MemoryScope]int{}
 	for start := 0; start < len(list); start += 20 {
 		batch := &abi.EventBatch{Events: list[start:min(start+20, len(list))]}
@@ -84,61 +79,4 @@ func write(t *testing.T, dir string, files map[string]string) {
 // ScopeOf is the scope of an event.
 func ScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 	return abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID, AgentID: e.AgentID}
-}
-
-func demoEvents(t *testing.T) (list []abi.MemoryEvent) {
-	t.Helper()
-	file, err := demo.Events()
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e abi.MemoryEvent
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &e))
-		list = append(list, e)
-	}
-	require.NoError(t, lines.Err())
-	return list
-}
-
-// chatEvents makes a turn of each message of a person and the answers behind it; a day is a session, and a chat a scope.
-func chatEvents(t *testing.T, dir string) (list []abi.MemoryEvent) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths, "CHATS=%s has no *.json", dir)
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		var chat struct {
-			Meta struct {
-				Users map[string]struct{ Role string } `json:"user_details"`
-			} `json:"session_meta"`
-			Messages []struct {
-				ID      string `json:"message_id"`
-				Time    string `json:"create_time"`
-				Sender  string `json:"sender"`
-				Name    string `json:"sender_name"`
-				Content string `json:"content"`
-			} `json:"conversation_list"`
-		}
-		require.NoError(t, json.Unmarshal(text, &chat))
-		run, first := strings.TrimSuffix(filepath.Base(path), ".json"), len(list)
-		for _, m := range chat.Messages {
-			content := m.Content
-			if chat.Meta.Users[m.Sender].Role == "assistant" && len(list) > first {
-				last := &list[len(list)-1]
-				last.Messages = append(last.Messages, abi.Message{Role: abi.RoleAssistant, Content: &content})
-				continue
-			}
-			name := m.Name
-			if name == "user" {
-				name = ""
-			}
-			list = append(list, abi.MemoryEvent{EventID: fmt.Sprint(run, "-", len(list)), RunID: run, UserID: "chat", SessionID: run + "-" + m.Time[:10], TurnID: m.ID, Timestamp: m.Time,
-				Messages: []abi.Message{{Role: abi.RoleUser, Name: name, Content: &content}}})
-		}
-	}
-	return list
 }
