@@ -75,30 +75,3 @@ func (s *settings) compress(c *sdk.Call, conversation string, u *nanobot.Usage) 
 	}
 	return text, nil
 }
-
-// archiveTokens archives whole turns from the front until the session is small enough.
-func (s *settings) archiveTokens(c *sdk.Call, session *nanobot.Session, u *nanobot.Usage) error {
-	for range s.tokens.Rounds {
-		size, err := s.size(c, session)
-		if err != nil || size <= s.tokens.Target() {
-			return err
-		}
-		messages, _, err := session.Read(c, session.Pointer, session.Messages)
-		if err != nil {
-			return err
-		}
-		tokens := make([]int64, len(messages))
-		for i := range messages {
-			tokens[i] = messages[i].Tokens(c)
-		}
-		at, _ := nanobot.Boundary(messages, tokens, max(1, size-s.tokens.Target()))
-		if at == 0 {
-			return nil
-		}
-		text, err := s.archive(c, session, session.Pointer+int64(at), u)
-		if err != nil || text == "" {
-			return err
-		}
-	}
-	return nil
-}

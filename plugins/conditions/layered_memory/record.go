@@ -56,7 +56,7 @@ func (s *settings) due(c *sdk.Call, session *nanobot.Session) (bool, error) {
 			return false, nil
 		}
 		size, err := s.size(c, session)
-		return size >= s.tokens.Limit(), err
+		return err == nil && s.tokens.Due(size), err
 	}
 	return false, nil
 }
@@ -168,17 +168,20 @@ func (s *settings) work(c *sdk.Call, session *nanobot.Session, u *nanobot.Usage,
 		_, err := s.archive(c, session, session.Messages, u)
 		return err
 	}
+	if s.policy == nanobot.PolicyTokens {
+		return s.tokens.Shorten(c, session, func() (int64, error) { return s.size(c, session) }, func(end int64) (bool, error) {
+			text, err := s.archive(c, session, end, u)
+			return text != "", err // after a raw archive one failed call is enough
+		})
+	}
 	due, err := s.due(c, session)
 	if err != nil || !due {
 		return err
 	}
-	switch s.policy {
-	case nanobot.PolicyTokens:
-		return s.archiveTokens(c, session, u)
-	case nanobot.PolicyWindow:
-		_, err = s.archive(c, session, session.Messages-s.window/2, u)
-	default:
-		_, err = s.archive(c, session, session.Messages, u)
+	end := session.Messages
+	if s.policy == nanobot.PolicyWindow {
+		end -= s.window / 2
 	}
+	_, err = s.archive(c, session, end, u)
 	return err
 }

@@ -411,11 +411,7 @@ func (l *ledger) cherryPick(id, target string) (*merged, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, err := l.on(target)
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.viewOf(to)
+	to, v, err := l.onView(target)
 	if err != nil {
 		return nil, err
 	}

@@ -39,11 +39,7 @@ func (l *ledger) extract(e *abi.MemoryEvent, u *nanobot.Usage) (k *commit, warni
 		return nil, nil, nanobot.BadOutput("the model's answer has no list of memories", 200, []byte(answer.Text))
 	}
 	// While the model was asked the branch may have gone on.
-	b, err := l.on("")
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := l.viewOf(b)
+	b, v, err := l.onView("")
 	if err != nil {
 		return nil, nil, l.overtaken(b, err)
 	}
@@ -79,6 +75,9 @@ func (s *step) has(id string) bool {
 
 // overtaken makes a conflict of what another write, which was committed meanwhile, has brought about: the host runs the work again.
 func (l *ledger) overtaken(b *branch, err error) error {
+	if b == nil {
+		return err
+	}
 	if now, failed := l.branch(b.Name); failed == nil && now.Head != b.Head {
 		return abi.NewError(abi.CodeConflict, "branch "+strconv.Quote(b.Name)+" went on while the model was asked").WithReason("state_version")
 	}
@@ -87,11 +86,7 @@ func (l *ledger) overtaken(b *branch, err error) error {
 
 // related are entries of the current branch that share words with an event.
 func (l *ledger) related(e *abi.MemoryEvent) ([]hit, error) {
-	b, err := l.on("")
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.viewOf(b)
+	b, v, err := l.onView("")
 	if err != nil {
 		return nil, l.overtaken(b, err)
 	}

@@ -96,7 +96,7 @@ func (l *ledger) add(p *params) (*abi.MutationReceipt, error) {
 	}
 	e := l.factOf(p, typeAdd)
 	sessionID := p.text("session_id")
-	b, v, err := l.onView(p)
+	b, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (l *ledger) update(p *params, reason string) (*abi.MutationReceipt, error) 
 	object := p.must("object")
 	id, subject, predicate, evidence, sessionID := p.text("id"), p.text("subject"), p.text("predicate"), p.text("evidence"), p.text("session_id")
 	confidence := p.share("confidence")
-	b, v, err := l.onView(p)
+	b, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (l *ledger) update(p *params, reason string) (*abi.MutationReceipt, error) 
 
 func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) {
 	id, subject, predicate, object, sessionID := p.text("id"), p.text("subject"), p.text("predicate"), p.text("object"), p.text("session_id")
-	b, v, err := l.onView(p)
+	b, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}

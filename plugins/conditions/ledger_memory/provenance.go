@@ -16,11 +16,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.on("")
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.viewOf(b)
+	b, v, err := l.onView("")
 	if err != nil {
 		return nil, err
 	}

@@ -63,18 +63,13 @@ func unknownName(what, name string, known []string) error {
 	return abi.NewError(abi.CodeUnsupported, "name: ledger_memory has no "+what+" "+strconv.Quote(name)+", only "+strings.Join(known, ", "))
 }
 
-// onView opens the branch of the parameter "branch" with its view.
-func (l *ledger) onView(p *params) (*branch, *view, error) {
+// branchOf opens the branch of the parameter "branch" with its view. It is asked for behind the other parameters.
+func (l *ledger) branchOf(p *params) (*branch, *view, error) {
 	name := p.text("branch")
 	if err := p.done(); err != nil {
 		return nil, nil, err
 	}
-	b, err := l.on(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := l.viewOf(b)
-	return b, v, err
+	return l.onView(name)
 }
 
 func (l *ledger) querySearch(p *params) ([]byte, error) {
@@ -86,7 +81,7 @@ func (l *ledger) querySearch(p *params) ([]byte, error) {
 	if s.query == "" && s.subject == "" && s.topic == "" && s.scope == "" {
 		p.fail("query", "want at least one of query, subject, scope and topic")
 	}
-	_, v, err := l.onView(p)
+	_, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +203,7 @@ func (l *ledger) queryView(p *params) ([]byte, error) {
 	if p.has("scope") {
 		only = p.oneOf("scope", permanent, session, temporary)
 	}
-	b, v, err := l.onView(p)
+	b, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,7 @@ func metaFor(e *abi.MemoryEvent) meta {
 
 // recordOn commits to the current branch.
 func (l *ledger) recordOn(s *step) (*commit, []string, error) {
-	b, err := l.on("")
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := l.viewOf(b)
+	b, v, err := l.onView("")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -101,7 +101,7 @@ func (l *ledger) queryReport(p *params) ([]byte, error) {
 	if p.flag("apply") {
 		return nil, wrong("params.apply", "a query changes nothing; apply is a mutation")
 	}
-	_, v, err := l.onView(p)
+	_, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (l *ledger) consolidate(p *params) (*abi.MutationReceipt, error) {
 			return nil, err
 		}
 	}
-	b, v, err := l.onView(p)
+	b, v, err := l.branchOf(p)
 	if err != nil {
 		return nil, err
 	}

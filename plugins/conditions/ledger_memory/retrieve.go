@@ -32,11 +32,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.on("")
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.viewOf(b)
+	b, v, err := l.onView("")
 	if err != nil {
 		return nil, err
 	}

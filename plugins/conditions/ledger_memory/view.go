@@ -52,6 +52,16 @@ func (l *ledger) viewOf(b *branch) (*view, error) {
 	return v, nil
 }
 
+// onView is the branch of that name, or the current one for "", with its view. A branch whose view cannot be opened is returned all the same.
+func (l *ledger) onView(name string) (*branch, *view, error) {
+	b, err := l.on(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := l.viewOf(b)
+	return b, v, err
+}
+
 func stale(branch string) error {
 	return abi.NewError(abi.CodeUnavailable, "the view of branch "+strconv.Quote(branch)+" does not show its head").
 		WithReason("stale_view").WithHint("`memhost ledger rebuild` makes it anew from the ledger")

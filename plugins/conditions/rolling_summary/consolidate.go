@@ -96,33 +96,3 @@ func (s *settings) ask(c *sdk.Call, file *memory, conversation string, u *nanobo
 	}
 	return payload{}, nanobot.BadOutput("the model did not call save_memory", 200, []byte(answer.Text))
 }
-
-// consolidateTokens summarises whole turns from the front until the session is small enough.
-func (s *settings) consolidateTokens(c *sdk.Call, session *nanobot.Session, u *nanobot.Usage) error {
-	for range s.tokens.Rounds {
-		file, err := readMemory(c)
-		if err != nil {
-			return err
-		}
-		size := s.tokens.Overhead + c.CountTokens(file.text) + session.Head.Tokens - session.Mark.Tokens
-		if size <= s.tokens.Target() {
-			return nil
-		}
-		messages, _, err := session.Read(c, session.Pointer, session.Messages)
-		if err != nil {
-			return err
-		}
-		tokens := make([]int64, len(messages))
-		for i := range messages {
-			tokens[i] = messages[i].Tokens(c)
-		}
-		at, _ := nanobot.Boundary(messages, tokens, max(1, size-s.tokens.Target()))
-		if at == 0 {
-			return nil
-		}
-		if err := s.consolidateTo(c, session, session.Pointer+int64(at), u); err != nil {
-			return err
-		}
-	}
-	return nil
-}

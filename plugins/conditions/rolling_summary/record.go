@@ -55,13 +55,19 @@ func (s *settings) due(c *sdk.Call, session *nanobot.Session) (bool, error) {
 		if !s.tokens.On() {
 			return false, nil
 		}
-		m, err := readMemory(c)
-		if err != nil {
-			return false, err
-		}
-		return s.tokens.Overhead+c.CountTokens(m.text)+session.Head.Tokens-session.Mark.Tokens >= s.tokens.Limit(), nil
+		size, err := s.size(c, session)
+		return err == nil && s.tokens.Due(size), err
 	}
 	return false, nil
+}
+
+// size estimates the prompt of an agent that works on the session.
+func (s *settings) size(c *sdk.Call, session *nanobot.Session) (int64, error) {
+	m, err := readMemory(c)
+	if err != nil {
+		return 0, err
+	}
+	return s.tokens.Overhead + session.Head.Tokens - session.Mark.Tokens + c.CountTokens(m.text), nil
 }
 
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
@@ -101,12 +107,14 @@ func (s *settings) work(c *sdk.Call, session *nanobot.Session, u *nanobot.Usage,
 		}
 		return s.consolidateTo(c, session, end, u)
 	}
+	if s.policy == nanobot.PolicyTokens {
+		return s.tokens.Shorten(c, session, func() (int64, error) { return s.size(c, session) }, func(end int64) (bool, error) {
+			return true, s.consolidateTo(c, session, end, u)
+		})
+	}
 	due, err := s.due(c, session)
 	if err != nil || !due {
 		return err
-	}
-	if s.policy == nanobot.PolicyTokens {
-		return s.consolidateTokens(c, session, u)
 	}
 	return s.consolidateTo(c, session, session.Messages-s.keep(), u)
 }

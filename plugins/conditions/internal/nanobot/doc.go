@@ -11,4 +11,6 @@
 //	usage                calls to the model, tokens, failures
 //
 // Head and mark are two keys, so that a recording and the work that waits for a model never write the same one.
+//
+// What calls it in the providers' folders, record.go and scope.go above all, is alike on purpose: a diff of two folders is the difference of two providers.
 package nanobot
