@@ -1,0 +1,103 @@
+package jsontext
+
+// ObjIter goes through the fields of an object.
+type ObjIter struct {
+	d    *Decoder
+	key  []byte
+	some bool
+	err  error
+}
+
+// ObjIter goes into an object. After each Next that returned true the caller reads one value.
+func (d *Decoder) ObjIter() (ObjIter, error) {
+	err := d.enter('{')
+	return ObjIter{d: d, err: err}, err
+}
+
+// Next goes to the next field; it returns false behind the last one, or at an error.
+func (o *ObjIter) Next() bool {
+	if o.err != nil {
+		return false
+	}
+	var more bool
+	if more, o.err = o.d.more('}', !o.some); !more {
+		return false
+	}
+	o.some = true
+	// A name without escapes, its colon right behind it, here and not through three calls: most of what a module reads is names.
+	d := o.d
+	d.at = unblank(d.text, d.at)
+	if begin := d.at + 1; begin < len(d.text) && d.text[d.at] == '"' {
+		if end := special(d.text, begin); end+1 < len(d.text) && d.text[end] == '"' && d.text[end+1] == ':' {
+			o.key, d.at = d.text[begin:end], end+2
+			return true
+		}
+	}
+	o.key, o.err = d.key()
+	return o.err == nil
+}
+
+// Key is the field's name, good until the text changes.
+func (o *ObjIter) Key() []byte { return o.key }
+
+// Err is what ended the iteration early.
+func (o *ObjIter) Err() error { return o.err }
+
+// ArrIter goes through the elements of an array.
+type ArrIter struct {
+	d    *Decoder
+	some bool
+	err  error
+}
+
+// ArrIter goes into an array. After each Next that returned true the caller reads one value.
+func (d *Decoder) ArrIter() (ArrIter, error) {
+	err := d.enter('[')
+	return ArrIter{d: d, err: err}, err
+}
+
+// Next goes to the next element; it returns false behind the last one, or at an error.
+func (a *ArrIter) Next() bool {
+	if a.err != nil {
+		return false
+	}
+	var more bool
+	more, a.err = a.d.more(']', !a.some)
+	a.some = true
+	return more
+}
+
+// Err is what ended the iteration early.
+func (a *ArrIter) Err() error { return a.err }
+
+// Obj reads an object; f reads the value of each field. The first error ends it and is returned as it is.
+func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
+	o, err := d.ObjIter()
+	if err != nil {
+		return err
+	}
+	for o.Next() {
+		key := view(o.key)
+		if d.copies {
+			key = string(o.key)
+		}
+		if err := f(d, key); err != nil {
+			return err
+		}
+	}
+	return o.err
+}
+
+// Arr reads an array; f reads each element. The first error ends it and is returned as it is.
+func (d *Decoder) Arr(f func(d *Decoder) error) error {
+	a, err := d.ArrIter()
+	if err != nil {
+		return err
+	}
+	for a.Next() {
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	return a.err
+}

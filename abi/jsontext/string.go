@@ -1,0 +1,132 @@
+package jsontext
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// skipString goes on in a string at its first special byte.
+func (d *Decoder) skipString(i int) (int, error) {
+	d.at = i
+	for {
+		if d.at >= len(d.text) {
+			return 0, d.unexpected()
+		}
+		switch d.text[d.at] {
+		case '"':
+			d.at++
+			return d.at, nil
+		case '\\':
+			if err := d.skipEscape(); err != nil {
+				return 0, err
+			}
+		default:
+			return 0, d.unexpected()
+		}
+		d.at = special(d.text, d.at)
+	}
+}
+
+// span reads a string and returns what stands between its quotes, and whether there are escapes, which are then known to be good.
+func (d *Decoder) span() (inner []byte, escaped bool, err error) {
+	if err := d.consume('"'); err != nil {
+		return nil, false, err
+	}
+	begin := d.at
+	end := special(d.text, begin)
+	if end < len(d.text) && d.text[end] == '"' {
+		d.at = end + 1
+		return d.text[begin:end], false, nil
+	}
+	if end, err = d.skipString(end); err != nil {
+		return nil, false, err
+	}
+	return d.text[begin : end-1], true, nil
+}
+
+func (d *Decoder) skipEscape() error {
+	d.at++
+	if d.at >= len(d.text) {
+		return d.unexpected()
+	}
+	switch d.text[d.at] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		d.at++
+		return nil
+	case 'u':
+		for end := d.at + 4; d.at < end; {
+			d.at++
+			if d.at >= len(d.text) || hex(d.text[d.at]) < 0 {
+				return d.unexpected()
+			}
+		}
+		d.at++
+		return nil
+	}
+	return d.unexpected()
+}
+
+// unescape appends a string, whose escapes are good, to dst.
+func unescape(dst, inner []byte) []byte {
+	for i := 0; i < len(inner); {
+		plain := i
+		for i < len(inner) && inner[i] != '\\' {
+			i++
+		}
+		dst = append(dst, inner[plain:i]...)
+		if i == len(inner) {
+			break
+		}
+		switch c := inner[i+1]; c {
+		case 'u':
+			r := codeUnit(inner[i+2:])
+			i += 6
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if i+6 <= len(inner) && inner[i] == '\\' && inner[i+1] == 'u' {
+					pair = utf16.DecodeRune(r, codeUnit(inner[i+2:]))
+				}
+				if r = pair; r != utf8.RuneError {
+					i += 6
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		default:
+			dst = append(dst, c)
+		}
+		i += 2
+	}
+	return dst
+}
+
+func codeUnit(four []byte) (r rune) {
+	for _, c := range four[:4] {
+		r = r<<4 | hex(c)
+	}
+	return r
+}
+
+// hex is the value of a digit, or less than 0.
+func hex(c byte) rune {
+	switch {
+	case isDigit(c):
+		return rune(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
