@@ -82,13 +82,10 @@ func AppendJSON[V Encodable](dst []byte, v V) []byte {
 //
 // Errors: invalid_argument; the message starts with the path of the field, as in
 // `messages[1].content: want a string, got a number`, or says where data stops being JSON.
-func Unmarshal[V Decodable](data []byte, v V) error { return unmarshal(data, v, Lenient) }
+func Unmarshal[V Decodable](data []byte, v V) error { return unmarshal(bounded(data).Copying(), data, v, Lenient) }
 
 // UnmarshalOwned is Unmarshal for data that nobody changes afterwards: v refers to it instead of holding copies.
-func UnmarshalOwned[V Decodable](data []byte, v V) error {
-	d := jsontext.DecodeBytes(data).Limit(MaxDepth)
-	return finish(d, data, v.Decode(d, Lenient))
-}
+func UnmarshalOwned[V Decodable](data []byte, v V) error { return unmarshal(bounded(data), data, v, Lenient) }
 
 // UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
 // are not UTF-8.
@@ -96,24 +93,25 @@ func UnmarshalStrict[V Decodable](data []byte, v V) error {
 	if !utf8.Valid(data) {
 		return NewError(CodeInvalidArgument, "invalid UTF-8 at byte "+itoa(invalidUTF8At(data)))
 	}
-	return unmarshal(data, v, Strict)
+	return unmarshal(bounded(data).Copying(), data, v, Strict)
 }
 
 // OpenEnvelope is Unmarshal for an envelope whose Body is not copied: it is a part of data, good until data is written
 // again. Everything else is a copy.
 func OpenEnvelope(data []byte) (*Envelope, error) {
 	x := new(Envelope)
-	if err := unmarshal(data, x, viewing); err != nil {
+	if err := unmarshal(bounded(data).Copying(), data, x, viewing); err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
 // ValidJSON tells whether data is one JSON value no deeper than MaxDepth.
-func ValidJSON(data []byte) bool { return jsontext.DecodeBytes(data).Limit(MaxDepth).Validate() == nil }
+func ValidJSON(data []byte) bool { return bounded(data).Validate() == nil }
 
-func unmarshal[V Decodable](data []byte, v V, m Mode) error {
-	d := jsontext.DecodeBytes(data).Limit(MaxDepth).Copying()
+func bounded(data []byte) *jsontext.Decoder { return jsontext.DecodeBytes(data).Limit(MaxDepth) }
+
+func unmarshal[V Decodable](d *jsontext.Decoder, data []byte, v V, m Mode) error {
 	return finish(d, data, v.Decode(d, m))
 }
 
