@@ -45,6 +45,7 @@ type SyntaxError struct {
 	What string
 }
 
+// Error says what is wrong, and where.
 func (e *SyntaxError) Error() string { return e.What + " at byte " + strconv.Itoa(e.At) }
 
 // Unwrap makes a text that ends too early an io.ErrUnexpectedEOF.
