@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -31,6 +30,7 @@ type bench struct {
 	at     time.Time
 	// answer, where it is set, answers a request instead of the server; false leaves it to the server.
 	answer   func(sdktest.Request) (sdktest.Reply, bool)
+	backend  func(sdktest.Request) sdktest.Reply
 	manifest abi.ModuleManifest
 }
 
@@ -42,6 +42,7 @@ func newBench(t testing.TB, mood fake.Mood, block string) *bench {
 	require.NoError(t, abi.UnmarshalStrict(text, &b.manifest))
 	require.NoError(t, b.manifest.Validate())
 	b.server = fake.New(fake.Options{Mood: mood, Now: func() time.Time { return b.at }})
+	b.backend = sdktest.Handler(t, text, nil, b.server)
 	b.Host = sdktest.New(t, sdktest.Options{Provider: "honcho", Kind: abi.KindArchitecture, Config: `{"url":"http://h"` + block + `}`, Manifest: text, HTTP: b.serve})
 	b.pass(0)
 	return b
@@ -59,31 +60,11 @@ func (b *bench) serve(r sdktest.Request) sdktest.Reply {
 			return reply
 		}
 	}
-	for _, route := range b.manifest.Routes {
-		if route.Name != r.Route {
-			continue
-		}
-		path := route.Path
-		for name, value := range r.Params {
-			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
-		}
-		query := url.Values{}
-		for _, q := range r.Query {
-			query.Add(q.Key, q.Value)
-		}
-		request := httptest.NewRequest(route.Method, path+"?"+query.Encode(), strings.NewReader(r.Body))
-		for name, value := range r.Headers {
-			request.Header.Set(name, value)
-		}
-		w := httptest.NewRecorder()
-		b.server.ServeHTTP(w, request)
-		reply := sdktest.Reply{Status: int64(w.Code), Body: w.Body.String()}
-		for _, e := range b.manifest.Empty {
-			reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status && regexp.MustCompile(e.Body).MatchString(reply.Body)
-		}
-		return reply
+	reply := b.backend(r)
+	for _, e := range b.manifest.Empty {
+		reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status && regexp.MustCompile(e.Body).MatchString(reply.Body)
 	}
-	return sdktest.Reply{Err: abi.NewError(abi.CodeDenied, "no route "+r.Route)}
+	return reply
 }
 
 func turn(id, session string, said ...string) *abi.MemoryEvent {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -43,53 +41,20 @@ func newBench(t test, block string, o memos.Options) *bench {
 		o.TaskDelay = 5 * time.Second
 	}
 	b.server = memos.New(o)
-	b.Host = newHost(t, block, answerBy(t, b.server))
+	b.Host = newHost(t, block, b.server)
 	return b
 }
 
-func newHost(t test, block string, backend func(sdktest.Request) sdktest.Reply) *sdktest.Host {
+func newHost(t test, block string, backend http.Handler) *sdktest.Host {
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
-	return sdktest.New(t, sdktest.Options{Provider: "memos", Kind: abi.KindArchitecture, Namespace: "lab", Config: block, Manifest: manifest, HTTP: backend})
+	return sdktest.New(t, sdktest.Options{Provider: "memos", Kind: abi.KindArchitecture, Namespace: "lab", Config: block, Manifest: manifest, HTTP: sdktest.Handler(t, manifest, nil, backend)})
 }
 
 // wait moves the clock of both.
 func (b *bench) wait(d time.Duration) {
 	b.now = b.now.Add(d)
 	b.Now = b.now.Format(time.RFC3339Nano)
-}
-
-// answerBy sends the module's requests to a handler as the host would: the route's method, path and query.
-func answerBy(t test, h http.Handler) func(sdktest.Request) sdktest.Reply {
-	text, err := os.ReadFile("manifest.json")
-	require.NoError(t, err)
-	var manifest abi.ModuleManifest
-	require.NoError(t, abi.UnmarshalStrict(text, &manifest))
-	routes := map[string]abi.RouteDecl{}
-	for _, r := range manifest.Routes {
-		routes[r.Name] = r
-	}
-	return func(r sdktest.Request) sdktest.Reply {
-		route, path := routes[r.Route], routes[r.Route].Path
-		for name, value := range r.Params {
-			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
-		}
-		query := url.Values{}
-		for _, q := range r.Query {
-			query.Add(q.Key, q.Value)
-		}
-		request := httptest.NewRequest(route.Method, path+"?"+query.Encode(), strings.NewReader(r.Body))
-		for name, value := range r.Headers {
-			request.Header.Set(name, value)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, request)
-		headers := map[string]string{}
-		for name := range w.Header() {
-			headers[strings.ToLower(name)] = w.Header().Get(name)
-		}
-		return sdktest.Reply{Status: int64(w.Code), Headers: headers, Body: w.Body.String()}
-	}
 }
 
 // said is an event of one user message and an answer.

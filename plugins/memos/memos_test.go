@@ -201,9 +201,10 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 		{200, ``, abi.CodeBackend, ""},
 	} {
 		t.Run(strconv.Itoa(tt.status)+" "+string(tt.code), func(t *testing.T) {
-			h := newHost(t, syncFast, func(sdktest.Request) sdktest.Reply {
+			h := newHost(t, syncFast, nil)
+			h.HTTP = func(sdktest.Request) sdktest.Reply {
 				return sdktest.Reply{Status: int64(tt.status), Body: tt.body, Headers: map[string]string{"retry-after": tt.retryAfter}}
-			})
+			}
 			_, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask("q"))
 			e := abi.AsError(err)
 			require.Equal(t, tt.code, e.Code, "%v", e)
