@@ -69,6 +69,24 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
+// OneLine keeps a label, a name or an id from looking like a line of its own: what ends a line, and other control characters, become blanks.
+func OneLine(s string) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ { // most text is: Map would go through it rune by rune
+		b := s[i]
+		plain = b >= ' ' && b != 0x7f && b != 0xc2 && b != 0xe2
+	}
+	if plain {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 // beginsTag tells whether rest, which follows a "<", goes on as the element's tag, or ends before that is decided.
 func beginsTag(rest string) bool {
 	name := abi.TagName(rest)

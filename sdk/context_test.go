@@ -213,3 +213,10 @@ func TestABudgetTooSmallForTheFrameGivesNothing(t *testing.T) {
 	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), []string{"x\n"}, abi.ContextBudget{MaxTokens: new(int64(3))})
 	assert.Equal(t, sdk.Fitted{First: 0, End: 0, Truncated: true}, fitted)
 }
+
+func TestOneLineIsOneLine(t *testing.T) {
+	for in, want := range map[string]string{"": "", "plain: ü 山 €": "plain: ü 山 €", "a\nb\r\nc": "a b  c", "tab\tand\x00 nul": "tab and  nul",
+		"del\x7f nel\u0085 ls\u2028 ps\u2029": "del  nel  ls  ps "} {
+		require.Equal(t, want, sdk.OneLine(in))
+	}
+}

@@ -16,7 +16,7 @@ import (
 func (x *item) factLine(sources []string) string {
 	var b strings.Builder
 	b.Grow(len(x.text) + 256)
-	b.WriteString("- " + oneLine(x.text) + " [")
+	b.WriteString("- " + sdk.OneLine(x.text) + " [")
 	if x.superseded() {
 		b.WriteString("SUPERSEDED: ")
 	}
@@ -38,26 +38,26 @@ func (x *item) factLine(sources []string) string {
 		b.WriteString("; closed " + at)
 	}
 	if len(sources) > 0 {
-		b.WriteString("; from events " + oneLine(strings.Join(sources, ", ")))
+		b.WriteString("; from events " + sdk.OneLine(strings.Join(sources, ", ")))
 	} else if len(x.episodes) > 0 {
-		b.WriteString("; from episodes " + oneLine(strings.Join(x.episodes, ", ")))
+		b.WriteString("; from episodes " + sdk.OneLine(strings.Join(x.episodes, ", ")))
 	}
-	b.WriteString(x.scored() + "; fact " + oneLine(x.uuid) + "]\n")
+	b.WriteString(x.scored() + "; fact " + sdk.OneLine(x.uuid) + "]\n")
 	return sdk.EscapeText(b.String())
 }
 
 // nodeLine is an entity or a community with Graphiti's summary of it.
 func (x *item) nodeLine(kind string) string {
-	return sdk.EscapeText("- " + oneLine(x.name) + ": " + oneLine(x.text) + " [" + kind + " " + oneLine(x.uuid) + x.scored() + "]\n")
+	return sdk.EscapeText("- " + sdk.OneLine(x.name) + ": " + sdk.OneLine(x.text) + " [" + kind + " " + sdk.OneLine(x.uuid) + x.scored() + "]\n")
 }
 
 // episodeLine is an episode as it was recorded.
 func (x *item) episodeLine() string {
-	line := "- " + oneLine(x.text) + " [said"
+	line := "- " + sdk.OneLine(x.text) + " [said"
 	if x.validAt.text != "" {
 		line += " " + x.validAt.text
 	}
-	return sdk.EscapeText(line + "; event " + oneLine(x.name) + x.scored() + "; episode " + oneLine(x.uuid) + "]\n")
+	return sdk.EscapeText(line + "; event " + sdk.OneLine(x.name) + x.scored() + "; episode " + sdk.OneLine(x.uuid) + "]\n")
 }
 
 // scored is the reranker's score, where there is one.

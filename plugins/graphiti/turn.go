@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // turn is an event as Graphiti takes it: one episode, named after the event. One episode for each message would cost as many extractions, and
@@ -86,14 +87,14 @@ func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 	default:
 		roleType, label = "system", first(m.Name, "system")
 	}
-	return roleType, cutText(oneLine(label), labelMax)
+	return roleType, cutText(sdk.OneLine(label), labelMax)
 }
 
 // spoken is a message's text with what it calls, or what call it answers.
 func spoken(m *abi.Message) string {
 	var b strings.Builder
 	if m.ToolCallID != "" {
-		b.WriteString("[" + oneLine(m.ToolCallID) + "] ")
+		b.WriteString("[" + sdk.OneLine(m.ToolCallID) + "] ")
 	}
 	if m.Content != nil {
 		b.WriteString(*m.Content)
@@ -103,7 +104,7 @@ func spoken(m *abi.Message) string {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString("calls " + oneLine(call.Name) + " [" + oneLine(call.ID) + "]: " + call.Arguments)
+		b.WriteString("calls " + sdk.OneLine(call.Name) + " [" + sdk.OneLine(call.ID) + "]: " + call.Arguments)
 	}
 	return b.String()
 }
@@ -141,7 +142,7 @@ func sentence(e *abi.MemoryEvent) string {
 	var parts []string
 	for _, f := range [...]struct{ what, value string }{{"context", e.Context}, {"scenario", e.Scenario}} {
 		if f.value != "" {
-			parts = append(parts, f.what+" "+oneLine(f.value))
+			parts = append(parts, f.what+" "+sdk.OneLine(f.value))
 		}
 	}
 	if parts == nil {
@@ -157,24 +158,6 @@ func first(candidates ...string) string {
 		}
 	}
 	return ""
-}
-
-// oneLine keeps a label or an id from looking like a line of its own.
-func oneLine(s string) string {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ { // most text is: Map would go through it rune by rune
-		b := s[i]
-		plain = b >= ' ' && b != 0x7f && b != 0xc2 && b != 0xe2
-	}
-	if plain {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // cutText is the beginning of s, of at most n bytes, ending between characters.

@@ -47,18 +47,8 @@ func (s *settings) render(m *item) string {
 	if m.id != "" {
 		about = append(about, "id "+m.id)
 	}
-	text := "[" + oneLine(strings.Join(about, " | ")) + "] " + strings.TrimRight(m.memory, "\n")
+	text := "[" + sdk.OneLine(strings.Join(about, " | ")) + "] " + strings.TrimRight(m.memory, "\n")
 	return sdk.EscapeText("- "+strings.ReplaceAll(text, "\n", "\n  ")) + "\n"
-}
-
-// oneLine keeps what a server says of an item from looking like a line of its own.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // formatContext formats an earlier result.

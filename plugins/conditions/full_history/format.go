@@ -21,22 +21,22 @@ const route = "state"
 // The label is context/scenario. The attribute is not shown: it says what the turn reveals, which is for the reader to find.
 func render(e *abi.MemoryEvent) string {
 	var b strings.Builder
-	b.WriteString("[" + e.Timestamp + " | session " + oneLine(e.SessionID))
+	b.WriteString("[" + e.Timestamp + " | session " + sdk.OneLine(e.SessionID))
 	if e.Context != "" || e.Scenario != "" {
-		b.WriteString(" | " + oneLine(e.Context))
+		b.WriteString(" | " + sdk.OneLine(e.Context))
 		if e.Scenario != "" {
-			b.WriteString("/" + oneLine(e.Scenario))
+			b.WriteString("/" + sdk.OneLine(e.Scenario))
 		}
 	}
-	b.WriteString(" | event " + oneLine(e.EventID) + "]\n")
+	b.WriteString(" | event " + sdk.OneLine(e.EventID) + "]\n")
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		speaker := string(m.Role)
 		if m.Name != "" {
-			speaker += " " + oneLine(m.Name)
+			speaker += " " + sdk.OneLine(m.Name)
 		}
 		if m.ToolCallID != "" {
-			speaker += " [" + oneLine(m.ToolCallID) + "]"
+			speaker += " [" + sdk.OneLine(m.ToolCallID) + "]"
 		}
 		if m.Content != nil {
 			b.WriteString(speaker + ": ")
@@ -45,22 +45,12 @@ func render(e *abi.MemoryEvent) string {
 		}
 		for j := range m.ToolCalls {
 			call := &m.ToolCalls[j]
-			b.WriteString(speaker + " calls " + oneLine(call.Name) + " [" + oneLine(call.ID) + "]: ")
+			b.WriteString(speaker + " calls " + sdk.OneLine(call.Name) + " [" + sdk.OneLine(call.ID) + "]: ")
 			b.WriteString(call.Arguments)
 			b.WriteByte('\n')
 		}
 	}
 	return sdk.EscapeText(b.String())
-}
-
-// oneLine keeps an id or a name from looking like a line of its own.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // format fits rendered turns, oldest first, into the budget: the newest ones.

@@ -142,7 +142,7 @@ func (s *settings) runDream(c *sdk.Call, d *dreamer, subject string) (*dreamRun,
 func (s *settings) edit(c *sdk.Call, files folder, batch []entry, run *dreamRun) error {
 	var history strings.Builder
 	for _, x := range batch {
-		history.WriteString("[" + nanobot.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, s.dream.entryChars)) + "\n")
+		history.WriteString("[" + sdk.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, s.dream.entryChars)) + "\n")
 	}
 	desk, err := s.desk(c, files)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *settings) filesPrompt(files folder) string {
 	b.WriteString("## Current Memory Files\n")
 	for _, f := range files {
 		if isSkill(f.path) { // read by its tool
-			b.WriteString("### " + nanobot.OneLine(f.path) + "\n\n")
+			b.WriteString("### " + sdk.OneLine(f.path) + "\n\n")
 			continue
 		}
 		text := nanobot.Clip(f.text, s.dream.fileChars)

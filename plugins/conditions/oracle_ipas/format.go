@@ -39,17 +39,7 @@ func render(e *entry) string {
 	if len(notes) > 0 {
 		b.WriteString(" [" + strings.Join(notes, "; ") + "]")
 	}
-	return sdk.EscapeText(oneLine(b.String())) + "\n"
-}
-
-// oneLine keeps a value from looking like an entry of its own.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == '\u0085' || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
+	return sdk.EscapeText(sdk.OneLine(b.String())) + "\n"
 }
 
 // format fits entries into the budget: the first ones.

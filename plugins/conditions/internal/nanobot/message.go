@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // Message is one message of a session.
@@ -215,12 +216,12 @@ func (m *Message) Render() string {
 	}
 	used := ""
 	if len(tools) > 0 {
-		used = " [tools: " + OneLine(strings.Join(tools, ", ")) + "]"
+		used = " [tools: " + sdk.OneLine(strings.Join(tools, ", ")) + "]"
 	}
 	if m.Role == "user" && m.Name != "" { // several people may speak in one session
-		content = OneLine(m.Name) + ": " + content
+		content = sdk.OneLine(m.Name) + ": " + content
 	}
-	return "[" + OneLine(at) + "] " + strings.ToUpper(OneLine(m.Role)) + used + ": " + Indent(content)
+	return "[" + sdk.OneLine(at) + "] " + strings.ToUpper(sdk.OneLine(m.Role)) + used + ": " + Indent(content)
 }
 
 // RenderAll joins the messages that have content, one or more lines each.
@@ -241,16 +242,6 @@ func Indent(text string) string {
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	return strings.ReplaceAll(text, "\n", "\n  ")
-}
-
-// OneLine keeps a name from having lines of its own.
-func OneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // Clip is the first n characters.

@@ -235,7 +235,7 @@ func Readiness(c *sdk.Call, markers []string, all bool) (*abi.BackendReadiness, 
 		}
 		if s.RetryAt > now {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+OneLine(s.ID)+", "+strconv.FormatInt(s.Failures, 10)+
+			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+sdk.OneLine(s.ID)+", "+strconv.FormatInt(s.Failures, 10)+
 				" failures, nothing is lost: "+s.Said)
 		}
 	}

@@ -301,7 +301,7 @@ func nameOf(stem string) string {
 	return strings.Replace(stem, "_", ":", 1)
 }
 
-func printable(id string) bool { return strings.ToValidUTF8(id, "") == id && OneLine(id) == id }
+func printable(id string) bool { return strings.ToValidUTF8(id, "") == id && sdk.OneLine(id) == id }
 
 // splitHeader cuts a session file into its metadata and the other lines; blank ones go.
 func splitHeader(text string) (header []byte, lines []string) {
