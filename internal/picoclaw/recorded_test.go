@@ -1,14 +1,14 @@
 package picoclaw_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // frame is a line of testdata/picoclaw.jsonl: what was recorded between a really running PicoClaw (commit cf67dd38) and a probe in the hook's place. Prompt texts,
@@ -24,22 +24,7 @@ func (f *frame) dialogue() string {
 	return name
 }
 
-func recorded(t testing.TB) (frames []frame) {
-	t.Helper()
-	file, err := os.Open("testdata/picoclaw.jsonl")
-	require.NoError(t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var f frame
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &f))
-		frames = append(frames, f)
-	}
-	require.NoError(t, lines.Err())
-	require.NotEmpty(t, frames)
-	return frames
-}
+func recording(t testing.TB) []frame { return recorded.Read[frame](t, "testdata/picoclaw.jsonl") }
 
 var (
 	memoryText = regexp.MustCompile(`(?s)<memory-context [^>]*>.*?</memory-context>`)
@@ -78,7 +63,7 @@ func TestTheRecordedExchanges(t *testing.T) {
 	onPurpose := map[string]string{"rpc_error": "the probe refused every before_llm", "after_llm_echo": "the probe echoed responses"}
 	byDialogue := map[string][]frame{}
 	var order []string
-	for _, f := range recorded(t) {
+	for _, f := range recording(t) {
 		if f.Direction == "host->llm" {
 			continue
 		}
@@ -134,7 +119,7 @@ func mustWait(t *testing.T, a *agent) int {
 
 // The model sees the same request as it did then: in every iteration of a turn the block is at the end of the user's message.
 func TestTheModelSeesWhatItSawThen(t *testing.T) {
-	frames := recorded(t)
+	frames := recording(t)
 	for _, name := range []string{"plain_turn", "tool_turn"} {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, new(slot))
@@ -177,7 +162,7 @@ func spoken(request map[string]any) (list [][2]string) {
 func TestWhichRecordedTurnsAreRemembered(t *testing.T) {
 	s := new(slot)
 	a := start(t, s)
-	for _, f := range recorded(t) {
+	for _, f := range recording(t) {
 		if strings.HasSuffix(f.Name, ".hook.runtime_event") {
 			a.send(string(f.Payload))
 		}

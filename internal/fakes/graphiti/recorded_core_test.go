@@ -1,12 +1,10 @@
 package graphiti_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/graphiti"
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // libraryCall is one line of testdata/core.jsonl: what graphiti-core 0.29.3 answered in process on Neo4j 5.26.2, embeddings left out and lists cut ("... 9 more"). The gateway hands
@@ -46,7 +45,7 @@ func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
 	}
 	center := ""
 	n := 0
-	for _, x := range libraryCalls(t) {
+	for _, x := range recorded.Read[libraryCall](t, "testdata/core.jsonl") {
 		n++
 		t.Run(x.Name, func(t *testing.T) {
 			switch {
@@ -75,23 +74,6 @@ func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
 		})
 	}
 	require.Greater(t, n, 20)
-}
-
-func libraryCalls(t *testing.T) []libraryCall {
-	t.Helper()
-	file, err := os.Open("testdata/core.jsonl")
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	var list []libraryCall
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var x libraryCall
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &x))
-		list = append(list, x)
-	}
-	require.NoError(t, lines.Err())
-	return list
 }
 
 // sameAnswer compares the answer of a write: shapes, facts and what was closed. The gateway adds the group and three lists, and leaves communities out.

@@ -1,13 +1,11 @@
 package graphiti_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/graphiti"
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // exchange is one line of testdata/recorded.jsonl: what release 0.29.3 answered on Neo4j 5.26.2, with language model and embeddings answered by rules.
@@ -47,19 +46,11 @@ func (o own) in(text string) string {
 // TestRecordedExchanges plays the recorded requests and compares status and answer: errors word for word, answers by their shape, facts and episodes by
 // what does not differ between two runs. What a search finds depends on the embeddings; its first fact must be found here too.
 func TestRecordedExchanges(t *testing.T) {
-	file, err := os.Open("testdata/recorded.jsonl")
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
 	fake := graphiti.New(graphiti.Options{Now: func() time.Time { return time.Date(2026, 11, 21, 4, 20, 0, 0, time.UTC) }})
 	rest, mcp := fake.REST(), fake.MCP()
 	ids := own{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	n := 0
-	for lines.Scan() {
-		var x exchange
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &x))
-		n++
+	list := recorded.Read[exchange](t, "testdata/recorded.jsonl")
+	for _, x := range list {
 		t.Run(x.Name, func(t *testing.T) {
 			fake.Hold(strings.HasSuffix(x.Name, ".pending") || x.Name == "write.one_turn" || x.Name == "mcp.add_memory.message")
 			if strings.HasSuffix(x.Name, "add_400_once") {
@@ -94,8 +85,7 @@ func TestRecordedExchanges(t *testing.T) {
 			}
 		})
 	}
-	require.NoError(t, lines.Err())
-	require.Greater(t, n, 120)
+	require.Greater(t, len(list), 120)
 }
 
 func play(t *testing.T, h http.Handler, x *exchange, ids own) *httptest.ResponseRecorder {

@@ -1,14 +1,12 @@
 package honcho_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // exchange is one recorded request with its answer.
@@ -33,22 +32,6 @@ type exchange struct {
 		Status int
 		Body   any
 	}
-}
-
-func recorded(t *testing.T) (all []exchange) {
-	t.Helper()
-	file, err := os.Open("testdata/recorded.jsonl")
-	require.NoError(t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 4<<20)
-	for lines.Scan() {
-		var x exchange
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &x))
-		all = append(all, x)
-	}
-	require.NoError(t, lines.Err())
-	return all
 }
 
 // clock is a time that moves by hand.
@@ -249,7 +232,7 @@ var unkept = []string{"queue_status_by_session", "search_wildcard_workspace", "p
 func TestTheFakeAnswersAsRecorded(t *testing.T) {
 	servers := map[string]*replayed{}
 	answered := 0
-	for _, x := range recorded(t) {
+	for _, x := range recorded.Read[exchange](t, "testdata/recorded.jsonl") {
 		phase := phases[slices.IndexFunc(phases, func(p struct {
 			prefix  string
 			options honcho.Options

@@ -1,12 +1,10 @@
 package mem0_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"sort"
@@ -18,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // exchange is one recorded request with the real server's answer.
@@ -33,23 +32,6 @@ type exchange struct {
 		Status int
 		Body   any
 	}
-}
-
-func exchanges(t *testing.T) []exchange {
-	t.Helper()
-	file, err := os.Open("testdata/exchanges.jsonl")
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 4<<20)
-	var list []exchange
-	for lines.Scan() {
-		var e exchange
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &e))
-		list = append(list, e)
-	}
-	require.NoError(t, lines.Err())
-	return list
 }
 
 // left out are exchanges with parts of the server that the fake has not, or that the recording does not carry.
@@ -153,7 +135,7 @@ func TestFakeAnswersAsTheRecordedServer(t *testing.T) {
 		Now: func() time.Time { today = today.Add(time.Millisecond); return today }})
 	ids := map[string]string{} // recorded id to the fake's
 	replayed := 0
-	for _, e := range exchanges(t) {
+	for _, e := range recorded.Read[exchange](t, "testdata/exchanges.jsonl") {
 		if leftOut[e.Name] != "" {
 			continue
 		}
@@ -393,7 +375,7 @@ func masked(v any) any {
 }
 
 func TestOpenAPINamesWhatTheModuleLooksFor(t *testing.T) {
-	for _, e := range exchanges(t) {
+	for _, e := range recorded.Read[exchange](t, "testdata/exchanges.jsonl") {
 		if e.Name != "setup_openapi" {
 			continue
 		}

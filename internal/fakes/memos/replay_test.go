@@ -1,14 +1,12 @@
 package memos_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/recorded"
 )
 
 // exchange is one recorded request with its answer.
@@ -34,22 +33,6 @@ type exchange struct {
 		Status int
 		Body   json.RawMessage
 	}
-}
-
-func recorded(t *testing.T) []exchange {
-	file, err := os.Open("testdata/recorded.jsonl")
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	var list []exchange
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<22)
-	for lines.Scan() {
-		var x exchange
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &x))
-		list = append(list, x)
-	}
-	require.NoError(t, lines.Err())
-	return list
 }
 
 // unprepared are exchanges whose memories were written by requests that were not recorded, or by rules of an LLM that the fake does not have: the fake may have
@@ -69,7 +52,7 @@ func TestTheFakeAnswersAsTheRecordedServerDid(t *testing.T) {
 	now := time.Date(2026, 11, 21, 4, 24, 0, 0, time.UTC)
 	compared, items := 0, 0
 	ids := map[string]string{} // recorded memory id to the fake's
-	for _, x := range recorded(t) {
+	for _, x := range recorded.Read[exchange](t, "testdata/recorded.jsonl") {
 		s := servers[x.Server]
 		if s == nil {
 			s = memos.New(memos.Options{Now: func() time.Time { return now }, TaskDelay: 3 * time.Second, NoRedis: strings.Contains(x.Server, "no Redis"),
