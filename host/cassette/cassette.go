@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // Version is the form that this package writes and reads.
@@ -179,10 +180,10 @@ type binary struct {
 // MarshalJSON implements json.Marshaler.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.Valid(t) {
-		return marshal(string(t))
+		return plainjson.Marshal(string(t))
 	}
 	encoded := base64.StdEncoding.EncodeToString(t)
-	return marshal(binary{&encoded})
+	return plainjson.Marshal(binary{&encoded})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

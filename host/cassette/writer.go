@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // line is what stands in a line: one of the four.
@@ -71,7 +72,7 @@ func (w *Writer) write(l line) error {
 	if w.err != nil {
 		return w.err
 	}
-	text, err := marshal(l)
+	text, err := plainjson.Marshal(l)
 	if err != nil {
 		return err
 	}
@@ -92,17 +93,6 @@ func Create(path string) (*os.File, error) {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("cassette: %v", err), err)
 	}
 	return f, nil
-}
-
-// marshal is json.Marshal without the escapes that HTML wants.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // strict decodes one JSON value and refuses fields that it does not know.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // What the command line makes of a ledger's files, so that the module need not: a graph, counts, and one file of all.
@@ -434,12 +435,10 @@ func canonicalJSON(raw []byte) (string, error) {
 	if err := d.Decode(&value); err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
+	text, err := plainjson.Marshal(value)
+	if err != nil {
 		return "", err
 	}
 	// The encoder escapes two characters more. A backslash that is itself escaped is no part of that.
-	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(out.String()), nil
+	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(text)) + "\n", nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // output writes what a command has to say: results to standard output, everything about them to standard error.
@@ -91,13 +92,11 @@ func (o *output) value(v abi.Encodable) error { return o.raw(abi.Marshal(v)) }
 
 // object prints any other value as JSON.
 func (o *output) object(v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
 		return err
 	}
-	return o.raw(b.Bytes())
+	return o.raw(text)
 }
 
 func (o *output) raw(text []byte) error {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // The methods that PicoClaw calls. The last one is a notification.
@@ -67,13 +69,11 @@ func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // mustMarshal is for values that can always be written. Text stays readable: no HTML escapes.
 func mustMarshal(v any) []byte {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
 		panic(err)
 	}
-	return bytes.TrimRight(text.Bytes(), "\n")
+	return text
 }
 
 // errLongLine is a line beyond maxRequest. It has been read to its end.

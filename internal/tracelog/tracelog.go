@@ -5,10 +5,8 @@
 package tracelog
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // Options configure a Log.
@@ -104,7 +103,7 @@ func (l *Log) OnExchange(x *host.Exchange) {
 		}
 		l.seq++
 		entry.Seq = l.seq
-		text, err := encode(entry)
+		text, err := plainjson.Marshal(entry)
 		if err != nil {
 			l.lose(1, err)
 			l.mu.Unlock()
@@ -257,17 +256,6 @@ func (l *line) answer(answer abi.Encodable, content bool) {
 func contextOf(text string) *context {
 	sum := sha256.Sum256([]byte(text))
 	return &context{Bytes: len(text), SHA256: hex.EncodeToString(sum[:])}
-}
-
-// encode is a line without its end. Text is not escaped for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // lose counts lines that are not in the log. The first time it is logged. The caller holds mu.

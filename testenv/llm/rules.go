@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/memhost/memhost/internal/plainjson"
 )
 
 // rule answers one kind of prompt.
@@ -174,13 +176,11 @@ func clip(text string, most int) string {
 }
 
 func toJSON(v any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
 		return "null"
 	}
-	return strings.TrimSpace(b.String())
+	return string(text)
 }
 
 // fillSchema gives the smallest JSON of a schema; texts become a clip of the given one.

@@ -1,0 +1,18 @@
+// Package plainjson is encoding/json without the escapes that HTML wants: what is written stays as people read it.
+package plainjson
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Marshal is json.Marshal, but for <, > and &, which stay as they are.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
