@@ -288,6 +288,23 @@ func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.Wri
 	return passed("there once, %d native calls, the receipt says %s, duplicate %v", writes, receipt.Status, receipt.Duplicate)
 }
 
+// recordedAgain closes a rig, records its turn once more on another that begins when every request has landed, and counts it. mark is where the calls begin that
+// carried the turn, when says what has come to pass since.
+func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u usual, mark int, when string) outcome {
+	r.scopes = nil
+	r.close()
+	later, err := b.open(dir, 2, b.afterSettling())
+	if err != nil {
+		return refused("open", err)
+	}
+	defer later.leave()
+	last, err := later.record(b.ctx, e)
+	if err != nil {
+		return refused("record_event, "+when, err)
+	}
+	return b.counted(later, s, name, last, u, writesOf(b.wire.since(mark), name))
+}
+
 // lateCommit lets a turn arrive when the host has given up on it, and after it was recorded again.
 func (b *bench) lateCommit(u usual) outcome {
 	switch {
@@ -320,18 +337,7 @@ func (b *bench) lateCommit(u usual) outcome {
 		return failed("sent again while the first request could still land, and the receipt says %s", second.Status)
 	}
 	h.release(b.ctx)
-	r.scopes = nil
-	r.close()
-	later, err := b.open(dir, 2, b.afterSettling())
-	if err != nil {
-		return refused("open", err)
-	}
-	defer later.leave()
-	last, err := later.record(b.ctx, e)
-	if err != nil {
-		return refused("record_event, once the first request had landed", err)
-	}
-	return b.counted(later, s, name, last, u, writesOf(b.wire.since(mark), name))
+	return b.recordedAgain(r, dir, e, s, name, u, mark, "once the first request had landed")
 }
 
 // partCommit lets the second of several native calls of a turn fail.
@@ -365,16 +371,5 @@ func (b *bench) partCommit(u usual) outcome {
 	if err == nil && first.Status != abi.StatusPartial && first.Status != abi.StatusUncertain {
 		return failed("a part of the turn was taken, and the receipt says %s", first.Status)
 	}
-	r.scopes = nil
-	r.close()
-	later, err := b.open(dir, 2, b.afterSettling())
-	if err != nil {
-		return refused("open", err)
-	}
-	defer later.leave()
-	last, err := later.record(b.ctx, e)
-	if err != nil {
-		return refused("record_event, once the backend takes it", err)
-	}
-	return b.counted(later, s, name, last, u, writesOf(b.wire.since(mark), name))
+	return b.recordedAgain(r, dir, e, s, name, u, mark, "once the backend takes it")
 }

@@ -57,24 +57,21 @@ func turn(id, at, said string) *abi.MemoryEvent {
 }
 
 // tell records events one after the other, each when the one before is ready, and asks a question.
-func tell(t *testing.T, config host.ProviderConfig, question string, events ...*abi.MemoryEvent) *abi.RetrieveResult {
+func tell(t *testing.T, config host.ProviderConfig, question string, events ...*abi.MemoryEvent) (result *abi.RetrieveResult) {
 	t.Helper()
 	ctx := t.Context()
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
-	require.NoError(t, err)
-	defer h.Close(context.WithoutCancel(ctx))
-	slot, err := h.Open(ctx, config)
-	require.NoError(t, err)
-	defer slot.Close(context.WithoutCancel(ctx))
 	scope := abi.MemoryScope{RunID: events[0].RunID, PersonaID: events[0].UserID}
-	for _, e := range events {
-		_, err := slot.RecordEvent(ctx, e)
+	open(t, config, func(slot *host.Slot) {
+		for _, e := range events {
+			_, err := slot.RecordEvent(ctx, e)
+			require.NoError(t, err)
+			ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 120000})
+			require.NoError(t, err)
+			require.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.Warnings)
+		}
+		var err error
+		result, err = slot.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: scope, SessionID: "s2"})
 		require.NoError(t, err)
-		ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 120000})
-		require.NoError(t, err)
-		require.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.Warnings)
-	}
-	result, err := slot.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: scope, SessionID: "s2"})
-	require.NoError(t, err)
+	})
 	return result
 }
