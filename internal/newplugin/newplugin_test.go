@@ -133,3 +133,18 @@ func TestWhatIsWrongLeavesNothingBehind(t *testing.T) {
 		assert.Empty(t, left(t, dir))
 	})
 }
+
+// AssemblyScript has no JSON of its own: what reads it is one file, which the example has as well, for people to copy.
+func TestTheExampleReadsJSONAsTheTemplateDoes(t *testing.T) {
+	files, err := newplugin.Render(newplugin.Options{Name: "my_memory", Language: "assemblyscript", Version: "v1.2.3"})
+	require.NoError(t, err)
+	example, err := os.ReadFile(filepath.FromSlash("../../examples/plugins/notes_assemblyscript/assembly/json.ts"))
+	require.NoError(t, err)
+	for _, f := range files {
+		if f.Name == "assembly/json.ts" {
+			assert.Equal(t, string(f.Text), string(example))
+			return
+		}
+	}
+	assert.Fail(t, "no assembly/json.ts")
+}

@@ -1,8 +1,8 @@
 // A tiny memory: it notes down what the user says and finds the notes that share a word with a question. One export for each operation.
 
 import { Fitted, escapeText, fitNewest } from "./context";
-import { Kind, Value, parse, quote } from "./json";
-import { Call, append, fail, failure, newest, remove, serve } from "./memhost";
+import { Kind, Value, quote } from "./json";
+import { Call, append, fail, failure, newest, own, remove, serve } from "./memhost";
 
 export function setup_scope(): i32 { return serve(setupScope); }
 export function record_event(): i32 { return serve(recordEvent); }
@@ -35,7 +35,7 @@ function find(c: Call): string {
   const all = newest("notes");
   const found: string[] = []; // JSON strings
   for (let i = 0; i < all.length; i++) {
-    const said = words(parse(all[i]).text);
+    const said = words(own(all[i]).text);
     for (let k = 0; k < said.length; k++) {
       if (asked.includes(said[k])) {
         found.push(all[i]);
@@ -115,7 +115,7 @@ function healthOf(_: Call): string {
 /** One line of the prompt for each note. Escaped, a note cannot close the element around it. */
 function lines(notes: string[]): string[] {
   const list: string[] = [];
-  for (let i = 0; i < notes.length; i++) list.push("- " + escapeText(parse(notes[i]).text) + "\n");
+  for (let i = 0; i < notes.length; i++) list.push("- " + escapeText(own(notes[i]).text) + "\n");
   return list;
 }
 

@@ -24,17 +24,20 @@ export class Value {
   }
 }
 
-/** Reads one JSON value. The host sends nothing that is not JSON: what is, ends the instance. */
-export function parse(text: string): Value {
+/** Deeper than this no document of the contract nests. */
+const maxDepth = 64;
+
+/** Reads one JSON value; null when the text is anything else: a backend may answer anything. */
+export function parse(text: string): Value | null {
   const p = new Parser(text);
-  const v = p.value();
+  const v = p.value(0);
   p.blank();
-  assert(p.at == text.length, "JSON: more than one value");
-  return v;
+  return p.bad || p.at != text.length ? null : v;
 }
 
 class Parser {
   at: i32 = 0;
+  bad: bool = false;
   constructor(private s: string) {}
 
   blank(): void {
@@ -45,48 +48,52 @@ class Parser {
     }
   }
 
+  /** The next character that is no blank; -1 at the end. */
   peek(): i32 {
     this.blank();
-    assert(this.at < this.s.length, "JSON: it ends too early");
-    return this.s.charCodeAt(this.at);
+    return this.at < this.s.length ? this.s.charCodeAt(this.at) : -1;
   }
 
   /** Takes a character if it is the next one. */
   take(c: i32): bool {
-    if (this.peek() != c) return false;
+    if (this.bad || this.peek() != c) return false;
     this.at++;
     return true;
   }
 
-  value(): Value {
+  want(c: i32): void {
+    if (!this.take(c)) this.bad = true;
+  }
+
+  value(depth: i32): Value {
     const v = new Value();
-    const c = this.peek();
-    if (c == 0x7b) { // {
+    if (depth > maxDepth) this.bad = true;
+    if (this.bad) return v;
+    if (this.take(0x7b)) { // {
       v.kind = Kind.Object;
-      this.at++;
       if (this.take(0x7d)) return v;
       do {
-        this.blank();
+        this.want(0x22);
         v.keys.push(this.string());
-        assert(this.take(0x3a), "JSON: a colon is missing");
-        v.items.push(this.value());
+        this.want(0x3a);
+        v.items.push(this.value(depth + 1));
       } while (this.take(0x2c));
-      assert(this.take(0x7d), "JSON: a brace is missing");
-    } else if (c == 0x5b) { // [
+      this.want(0x7d);
+    } else if (this.take(0x5b)) { // [
       v.kind = Kind.Array;
-      this.at++;
       if (this.take(0x5d)) return v;
       do {
-        v.items.push(this.value());
+        v.items.push(this.value(depth + 1));
       } while (this.take(0x2c));
-      assert(this.take(0x5d), "JSON: a bracket is missing");
-    } else if (c == 0x22) { // "
+      this.want(0x5d);
+    } else if (this.take(0x22)) { // "
       v.kind = Kind.String;
       v.text = this.string();
     } else {
       v.text = this.word();
       if (v.text == "true" || v.text == "false") v.kind = Kind.Bool;
-      else if (v.text != "null") v.kind = Kind.Number;
+      else if (isNumber(v.text)) v.kind = Kind.Number;
+      else if (v.text != "null") this.bad = true;
     }
     return v;
   }
@@ -99,18 +106,21 @@ class Parser {
       if (c <= 0x20 || c == 0x2c || c == 0x5d || c == 0x7d) break;
       this.at++;
     }
-    assert(this.at > from, "JSON: a value is missing");
     return this.s.substring(from, this.at);
   }
 
+  /** A string, from behind its first quotation mark. */
   string(): string {
-    assert(this.s.charCodeAt(this.at) == 0x22, "JSON: a quotation mark is missing");
-    let from = ++this.at;
+    let from = this.at;
     let out = "";
-    while (true) {
-      assert(this.at < this.s.length, "JSON: a string does not end");
+    while (!this.bad) {
+      if (this.at >= this.s.length) {
+        this.bad = true;
+        break;
+      }
       const c = this.s.charCodeAt(this.at);
       if (c == 0x22) break;
+      if (c < 0x20) this.bad = true;
       if (c != 0x5c) {
         this.at++;
         continue;
@@ -118,29 +128,65 @@ class Parser {
       out += this.s.substring(from, this.at) + this.escape();
       from = this.at;
     }
-    out += this.s.substring(from, this.at++);
-    return out;
+    if (this.bad) return "";
+    return out + this.s.substring(from, this.at++);
   }
 
-  /** What stands behind a backslash. */
+  /** What a backslash and the next characters stand for. */
   escape(): string {
-    assert(this.at + 1 < this.s.length, "JSON: a string does not end");
-    const c = this.s.charCodeAt(this.at + 1);
+    const c = this.at + 1 < this.s.length ? this.s.charCodeAt(this.at + 1) : 0;
     this.at += 2;
     switch (c) {
+      case 0x22: case 0x2f: case 0x5c: return String.fromCharCode(c);
       case 0x6e: return "\n";
       case 0x72: return "\r";
       case 0x74: return "\t";
       case 0x62: return "\b";
       case 0x66: return "\f";
-      case 0x75: {
-        const code = <i32>I64.parseInt(this.s.substring(this.at, this.at + 4), 16);
-        this.at += 4;
-        return String.fromCharCode(code);
-      }
-      default: return String.fromCharCode(c);
+      case 0x75: return String.fromCharCode(this.unit());
     }
+    this.bad = true;
+    return "";
   }
+
+  /** Four hex digits. */
+  unit(): i32 {
+    let unit = 0;
+    for (const end = this.at + 4; this.at < end; this.at++) {
+      const c = this.at < this.s.length ? this.s.charCodeAt(this.at) | 0x20 : 0;
+      const digit = c >= 0x30 && c <= 0x39 ? c - 0x30 : c >= 0x61 && c <= 0x66 ? c - 0x57 : -1;
+      if (digit < 0) this.bad = true;
+      unit = unit << 4 | digit;
+    }
+    return unit & 0xffff;
+  }
+}
+
+/** Whether a word is a number: -? (0 or digits that begin with another) (. digits)? (e or E, a sign, digits)? */
+function isNumber(s: string): bool {
+  let at = s.startsWith("-") ? 1 : 0;
+  const whole = digits(s, at);
+  if (whole == at || whole > at + 1 && s.charCodeAt(at) == 0x30) return false;
+  at = whole;
+  if (at < s.length && s.charCodeAt(at) == 0x2e) {
+    const end = digits(s, at + 1);
+    if (end == at + 1) return false;
+    at = end;
+  }
+  if (at < s.length && (s.charCodeAt(at) | 0x20) == 0x65) {
+    at++;
+    if (at < s.length && (s.charCodeAt(at) == 0x2b || s.charCodeAt(at) == 0x2d)) at++;
+    const end = digits(s, at);
+    if (end == at) return false;
+    at = end;
+  }
+  return at == s.length;
+}
+
+/** Where the digits from a place on end. */
+function digits(s: string, at: i32): i32 {
+  while (at < s.length && s.charCodeAt(at) >= 0x30 && s.charCodeAt(at) <= 0x39) at++;
+  return at;
 }
 
 /** A JSON string. */
@@ -160,4 +206,11 @@ export function quote(text: string): string {
     else out += "\\u00" + (c < 16 ? "0" : "") + c.toString(16);
   }
   return out + text.substring(from) + "\"";
+}
+
+/** A list of JSON strings. */
+export function quoteAll(texts: string[]): string {
+  const quoted: string[] = [];
+  for (let i = 0; i < texts.length; i++) quoted.push(quote(texts[i]));
+  return "[" + quoted.join(",") + "]";
 }
