@@ -62,6 +62,24 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	return items, head.More, nil
 }
 
+// Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be seen or not.
+func (c *Call) Each(r abi.StateListRequest, f func(Item) error) error {
+	for more := true; more; {
+		var items []Item
+		var err error
+		if items, more, err = c.List(r); err != nil {
+			return err
+		}
+		for i := range items {
+			r.After = items[i].Key
+			if err := f(items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Append adds an entry to a log and returns its sequence number, from 1.
 func (c *Call) Append(log string, entry []byte) (int64, error) {
 	var head abi.StateSeq

@@ -190,6 +190,13 @@ func requireKeys(t *rapid.T, c *sdk.Call, want map[string]string) {
 		}
 	}
 	require.Equal(t, want, got)
+	each := map[string]string{}
+	require.NoError(t, c.Each(abi.StateListRequest{Values: true}, func(item sdk.Item) error { each[item.Key] = string(item.Value); return nil }))
+	require.Equal(t, want, each)
+	seen, enough := 0, errors.New("enough")
+	err := c.Each(abi.StateListRequest{}, func(sdk.Item) error { seen++; return enough })
+	require.Equal(t, len(want) > 0, errors.Is(err, enough), "an error ends it")
+	require.Equal(t, min(1, len(want)), seen)
 }
 
 func requireLog(t *rapid.T, c *sdk.Call, log string, want []string) {

@@ -30,16 +30,11 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	var digest sdk.Digest
-	list := abi.StateListRequest{Prefix: turnPrefix}
-	for more := true; more; {
-		var items []sdk.Item
-		if items, more, err = c.List(list); err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			digest.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
-			list.After = item.Key
-		}
+	if err := c.Each(abi.StateListRequest{Prefix: turnPrefix}, func(item sdk.Item) error {
+		digest.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "turn", Count: held.turns, Digest: digest.Hex()}}, Complete: true, Quiescent: true,
 		Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list"}}, nil

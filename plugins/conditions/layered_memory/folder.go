@@ -73,22 +73,13 @@ func writeVersionFiles(c *sdk.Call, f *nanobot.Files) error {
 	if err != nil || failed != nil {
 		return or(err, failed)
 	}
-	request := abi.StateListRequest{Prefix: "blob/"}
-	for more := true; more; {
-		var items []sdk.Item
-		if items, more, err = c.List(request); err != nil {
-			return err
-		}
-		for _, item := range items {
-			request.After = item.Key
-			text, _, err := c.Get(item.Key)
-			if err != nil {
-				return err
-			}
+	return c.Each(abi.StateListRequest{Prefix: "blob/"}, func(item sdk.Item) error {
+		text, _, err := c.Get(item.Key)
+		if err == nil {
 			f.Text(blobDir+strings.TrimPrefix(item.Key, "blob/"), string(text))
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 func or(a, b error) error {

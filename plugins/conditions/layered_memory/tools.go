@@ -109,26 +109,18 @@ func isSkill(path string) bool {
 // desk is what Dream works on: the files, and where it may the skills.
 func (s *settings) desk(c *sdk.Call, files folder) (folder, error) {
 	desk := files[:len(files):len(files)]
-	request := abi.StateListRequest{Prefix: "file/" + skillDir}
-	for more := s.dream.skills; more; {
-		var items []sdk.Item
-		var err error
-		if items, more, err = c.List(request); err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			request.After = item.Key
-			path := strings.TrimPrefix(item.Key, "file/")
-			text, version, err := nanobot.KeptFile(c, path)
-			if err != nil {
-				return nil, err
-			}
-			if isSkill(path) {
-				desk = append(desk, &file{path: path, text: text, before: text, version: version})
-			}
-		}
+	if !s.dream.skills {
+		return desk, nil
 	}
-	return desk, nil
+	err := c.Each(abi.StateListRequest{Prefix: "file/" + skillDir}, func(item sdk.Item) error {
+		path := strings.TrimPrefix(item.Key, "file/")
+		text, version, err := nanobot.KeptFile(c, path)
+		if err == nil && isSkill(path) {
+			desk = append(desk, &file{path: path, text: text, before: text, version: version})
+		}
+		return err
+	})
+	return desk, err
 }
 
 // withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a file.

@@ -48,19 +48,12 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 // tally counts the keys under a prefix and hashes them with their versions.
 func (l *ledger) tally(prefix string) (n int64, digest string, err error) {
 	var sum sdk.Digest
-	r := abi.StateListRequest{Prefix: prefix}
-	for more := true; more; {
-		var items []sdk.Item
-		if items, more, err = l.List(r); err != nil {
-			return 0, "", err
-		}
-		for _, item := range items {
-			sum.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
-			r.After = item.Key
-			n++
-		}
-	}
-	return n, sum.Hex(), nil
+	err = l.Each(abi.StateListRequest{Prefix: prefix}, func(item sdk.Item) error {
+		sum.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+		n++
+		return nil
+	})
+	return n, sum.Hex(), err
 }
 
 // inventory counts the objects of the ledger. Views are derived and not counted.

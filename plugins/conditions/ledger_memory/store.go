@@ -218,22 +218,7 @@ func (l *ledger) on(name string) (*branch, error) {
 
 // each calls f with every key under a prefix and its value, in byte order. What f writes under the prefix may be seen or not.
 func (l *ledger) each(prefix string, f func(sdk.Item) error) error {
-	r := abi.StateListRequest{Prefix: prefix, Values: true}
-	for {
-		items, more, err := l.List(r)
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			if err := f(item); err != nil {
-				return err
-			}
-			r.After = item.Key
-		}
-		if !more {
-			return nil
-		}
-	}
+	return l.Each(abi.StateListRequest{Prefix: prefix, Values: true}, f)
 }
 
 // now is the host's clock in whole seconds, UTC.

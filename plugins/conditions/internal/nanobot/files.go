@@ -107,30 +107,20 @@ func Line(entry []byte) []byte { return append(append([]byte(nil), entry...), '\
 
 // Kept adds the files that the module keeps as they are, but for those that it has added itself.
 func (f *Files) Kept(c *sdk.Call, but ...string) error {
-	request := abi.StateListRequest{Prefix: fileKey}
-	for more := true; more; {
-		var items []sdk.Item
-		var err error
-		if items, more, err = c.List(request); err != nil {
-			return err
+	return c.Each(abi.StateListRequest{Prefix: fileKey}, func(item sdk.Item) error {
+		path := strings.TrimPrefix(item.Key, fileKey)
+		if contains(but, path) {
+			return nil
 		}
-		for _, item := range items {
-			request.After = item.Key
-			path := strings.TrimPrefix(item.Key, fileKey)
-			if contains(but, path) {
-				continue
-			}
-			if _, here := f.begin(path); !here {
-				continue
-			}
-			text, _, err := c.Get(item.Key)
-			if err != nil {
-				return err
-			}
+		if _, here := f.begin(path); !here {
+			return nil
+		}
+		text, _, err := c.Get(item.Key)
+		if err == nil {
 			f.add(path, string(text))
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // KeptFile reads a file that is kept as it is, "" where there is none, with its version.

@@ -111,23 +111,14 @@ func stage(c *sdk.Call, params map[string]abi.Raw) (skipped []string, err error)
 
 func incoming(c *sdk.Call, policy string) (*Incoming, error) {
 	in := &Incoming{call: c, policy: policy, parts: map[string][]string{}}
-	request := abi.StateListRequest{Prefix: stagedKey}
-	for more := true; more; {
-		var items []sdk.Item
-		var err error
-		if items, more, err = c.List(request); err != nil {
-			return nil, err
+	return in, c.Each(abi.StateListRequest{Prefix: stagedKey}, func(item sdk.Item) error {
+		path := item.Key[len(stagedKey):strings.LastIndex(item.Key, "//")]
+		if in.parts[path] == nil {
+			in.Paths = append(in.Paths, path)
 		}
-		for _, item := range items {
-			request.After = item.Key
-			path := item.Key[len(stagedKey):strings.LastIndex(item.Key, "//")]
-			if in.parts[path] == nil {
-				in.Paths = append(in.Paths, path)
-			}
-			in.parts[path] = append(in.parts[path], item.Key)
-		}
-	}
-	return in, nil
+		in.parts[path] = append(in.parts[path], item.Key)
+		return nil
+	})
 }
 
 // Has tells whether a file has come, and nobody has taken it.

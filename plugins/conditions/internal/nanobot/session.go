@@ -125,27 +125,24 @@ func sessionAt(c *sdk.Call, key string) (*Session, error) {
 // Sessions are all of the scope, those whose last event came first in front.
 func Sessions(c *sdk.Call) ([]*Session, error) {
 	var list []*Session
-	request := abi.StateListRequest{Prefix: "head/"}
-	for more := true; more; {
-		var items []sdk.Item
-		var err error
-		if items, more, err = c.List(request); err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			request.After = item.Key
-			s, err := sessionAt(c, item.Key[len("head/"):])
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, s)
-		}
+	if err := eachSession(c, func(s *Session) error { list = append(list, s); return nil }); err != nil {
+		return nil, err
 	}
 	sorted := make([]*Session, len(list))
 	for i, at := range Order(len(list), func(i int) int64 { return list[i].Order }) {
 		sorted[i] = list[at]
 	}
 	return sorted, nil
+}
+
+func eachSession(c *sdk.Call, f func(*Session) error) error {
+	return c.Each(abi.StateListRequest{Prefix: "head/"}, func(item sdk.Item) error {
+		s, err := sessionAt(c, item.Key[len("head/"):])
+		if err != nil {
+			return err
+		}
+		return f(s)
+	})
 }
 
 // Order is the indexes below n, by a number of each, the smallest in front; equal ones stay in order. It sorts texts, for which the code is there already.

@@ -26,25 +26,7 @@ func headerKey(s *Session) string { return "header/" + s.key }
 
 // WriteSessionFiles adds the sessions: those that stand, and what was archived and cleared of them.
 func WriteSessionFiles(c *sdk.Call, f *Files) error {
-	request := abi.StateListRequest{Prefix: "head/"}
-	for more := true; more; {
-		var items []sdk.Item
-		var err error
-		if items, more, err = c.List(request); err != nil {
-			return err
-		}
-		for _, item := range items {
-			request.After = item.Key
-			s, err := sessionAt(c, item.Key[len("head/"):])
-			if err != nil {
-				return err
-			}
-			if err := s.writeFiles(c, f); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return eachSession(c, func(s *Session) error { return s.writeFiles(c, f) })
 }
 
 func (s *Session) writeFiles(c *sdk.Call, f *Files) error {
