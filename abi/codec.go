@@ -82,10 +82,14 @@ func AppendJSON[V Encodable](dst []byte, v V) []byte {
 //
 // Errors: invalid_argument; the message starts with the path of the field, as in
 // `messages[1].content: want a string, got a number`, or says where data stops being JSON.
-func Unmarshal[V Decodable](data []byte, v V) error { return unmarshal(bounded(data).Copying(), data, v, Lenient) }
+func Unmarshal[V Decodable](data []byte, v V) error {
+	return unmarshal(bounded(data).Copying(), data, v, Lenient)
+}
 
 // UnmarshalOwned is Unmarshal for data that nobody changes afterwards: v refers to it instead of holding copies.
-func UnmarshalOwned[V Decodable](data []byte, v V) error { return unmarshal(bounded(data), data, v, Lenient) }
+func UnmarshalOwned[V Decodable](data []byte, v V) error {
+	return unmarshal(bounded(data), data, v, Lenient)
+}
 
 // UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
 // are not UTF-8.

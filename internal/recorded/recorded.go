@@ -19,11 +19,11 @@ func Read[T any](t testing.TB, path string) (list []T) {
 	require.NoError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var v T
-		if err := d.Decode(&v); errors.Is(err, io.EOF) {
+		err := d.Decode(&v)
+		if errors.Is(err, io.EOF) {
 			break
-		} else {
-			require.NoError(t, err, "%s, value %d", path, len(list)+1)
 		}
+		require.NoError(t, err, "%s, value %d", path, len(list)+1)
 		list = append(list, v)
 	}
 	require.NotEmpty(t, list, path)
