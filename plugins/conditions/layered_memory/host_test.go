@@ -172,6 +172,6 @@ func TestConversations(t *testing.T) {
 	_, url := serve(t)
 	s, _ := slotOf(t, url, "")
 	for scope, files := range nanobottest.Conversations(t, "layered_memory", s) {
-		assert.NotEmpty(t, files["USER.md"], "%s", scope)
+		assert.NotEmpty(t, files["USER.md"]+files["memory/MEMORY.md"], "%s", scope)
 	}
 }

@@ -16,7 +16,8 @@ const (
 	mostLooked  = 2000
 )
 
-const instruction = `You keep the memory of an assistant. From the conversation, extract what is worth remembering about the user and their work.
+const instruction = `You keep the memory of an assistant. From the conversation, extract what is worth remembering about the user and their work, or, where each message
+of a user begins with a name, about the people who speak and what they settle, each under their name.
 Answer with a JSON array only. Each item: {"event_type": "add" | "modify" | "forget" | "observe", "subject", "predicate", "object", "scope": "permanent" | "session" |
 "temporary", "topic": a path such as "work/technical" or "", "confidence": 0 to 1, "sensitivity": "normal" | "private" | "confidential", "evidence": a short quote or null,
 "parent_id": the id of the known memory that a modify or forget is about, or null}. Subject, predicate and object are short texts.
@@ -130,6 +131,9 @@ func prompt(e *abi.MemoryEvent, known []hit) string {
 			text += " [calls " + call.Name + " " + call.Arguments + "]"
 		}
 		if text = strings.TrimSpace(text); text != "" {
+			if m.Role == abi.RoleUser && m.Name != "" { // several people may speak in one conversation
+				text = oneLine(m.Name, maxName) + ": " + text
+			}
 			at := strings.ReplaceAll(e.Timestamp[:min(16, len(e.Timestamp))], "T", " ")
 			b = append(b, "["+at+"] "+strings.ToUpper(string(m.Role))+": "+strings.ReplaceAll(text, "\n", "\n  ")+"\n"...)
 		}

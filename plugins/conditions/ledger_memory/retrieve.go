@@ -262,7 +262,7 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 	}
 }
 
-// grouped is the text of entries: the facts, then the observations; of each first what has no topic, then each topic's under its name, in the order of the
+// grouped is the text of entries: the facts, then under a heading the observations; of each first what has no topic, then each topic's under its name, in the order of the
 // topics' newest ones.
 func grouped(entries []*entry, blocks []string) string {
 	var text strings.Builder
@@ -277,6 +277,9 @@ func grouped(entries []*entry, blocks []string) string {
 			if e.observed() == observed && e.Topic != "" && !slices.Contains(topics, e.Topic) {
 				topics = append(topics, e.Topic)
 			}
+		}
+		if observed && text.Len() > 0 && slices.ContainsFunc(entries, (*entry).observed) {
+			text.WriteString("## Observed\n") // otherwise they would stand under the last topic
 		}
 		for _, topic := range append([]string{""}, topics...) {
 			if topic != "" {
