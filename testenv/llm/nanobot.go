@@ -20,6 +20,8 @@ var nanobotRules = []promptRule{
 	{purpose: "nanobot.ledger", match: func(p *Prompt, text string) bool {
 		return len(p.Tools) == 0 && strings.Contains(text, "event_type") && strings.Contains(text, "predicate")
 	}, answer: nanobotLedger},
+	{purpose: "nanobot.judge", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Two memories contradict each other") }, answer: nanobotJudge},
+	{purpose: "nanobot.persona", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Which branch does the conversation belong to") }, answer: nanobotPersona},
 	{purpose: "nanobot.archive", match: func(p *Prompt, text string) bool { return len(p.Tools) == 0 && strings.Contains(text, "(nothing)") }, answer: nanobotArchive},
 }
 
@@ -353,7 +355,7 @@ func ledgerEvent(l memoryLineOf) map[string]any {
 }
 
 var (
-	possessed = regexp.MustCompile(`(?i)^(?:and )?my ([\p{L}\p{N} '-]+?) (is|are|is called|are called) ([^,;:]+)$`)
+	possessed = regexp.MustCompile(`(?i)^(?:and )?my ([\p{L}\p{N} '-]+?) (is called|are called|is|are) ([^,;:]+)$`)
 	// aside is an object that is no thing, but goes on with what the speaker does. A short one is of a longer sentence, which says more.
 	aside = regexp.MustCompile(`(?i)[:;]|\b(?:I|I'm|I've|my|me|mine)\b|^(?:a )?bit |^to |我|^有|^点|^吃的|，`)
 )
@@ -364,6 +366,29 @@ func (e ledgerEntry) said() string {
 		return "My " + of + " " + e.Predicate + " " + e.Object
 	}
 	return "I " + strings.ReplaceAll(e.Predicate, "_", " ") + " " + e.Object
+}
+
+// nanobotJudge decides for what came later: the new fact, or the branch that is merged.
+func nanobotJudge(_ *Prompt, text string) Answer {
+	if strings.Contains(text, "keep_old") {
+		return Answer{Text: "replace"}
+	}
+	return Answer{Text: "theirs"}
+}
+
+var branchLine = regexp.MustCompile(`"name":"([^"]+)","persona":"([^"]+)"`)
+
+// nanobotPersona names the branch whose persona stands in the conversation, or no branch.
+func nanobotPersona(p *Prompt, _ string) Answer {
+	known, turns := splitKnown(p.Last("user"))
+	for _, branch := range branchLine.FindAllStringSubmatch(known, -1) {
+		for _, t := range turns {
+			if strings.Contains(strings.ToLower(t.Text), strings.ToLower(branch[2])) {
+				return Answer{Text: toJSON(map[string]any{"branch": branch[1], "confidence": 0.9})}
+			}
+		}
+	}
+	return Answer{Text: `{"branch": "", "confidence": 0}`}
 }
 
 type ledgerEntry struct{ ID, Subject, Predicate, Object string }
