@@ -79,7 +79,9 @@ const (
 
 // conflict is where two branches differ about one thing.
 type conflict struct {
-	kind, severity     string
+	kind, severity string
+	// settled is the side that a blocking one was settled for, "" while it is open.
+	settled            string
 	base, ours, theirs *entry
 	// events are the source's, which the answer to the conflict decides about.
 	events []string
@@ -279,8 +281,12 @@ func (x *merging) run() (*merged, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.severity == "blocking" && policy != onTheirs {
-			open = open || policy == onReport
+		if policy == onReport {
+			open = true
+		} else {
+			c.settled = policy
+		}
+		if policy != onTheirs {
 			for _, id := range c.events {
 				blocked[id] = true
 			}

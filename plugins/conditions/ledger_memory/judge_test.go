@@ -74,6 +74,8 @@ func TestTheModelJudgesAMerge(t *testing.T) {
 			say(t, stub, answer)
 			r := must(t, h, "merge", `{"source":"b","on_conflict":"llm"}`)
 			assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify)
+			settled := map[string]string{"coffee": `"settled":"ours"`, "cocoa": `"settled":"theirs"`, "open": `"settled":null`}
+			assert.Contains(t, string(r.Trace.Details["conflicts"]), settled[want])
 			again := string(must(t, h, "merge", `{"source":"b"}`).Trace.Details["conflicts"])
 			if want == "open" {
 				assert.Contains(t, again, modifyModify, "C16: it is met again")

@@ -384,6 +384,7 @@ func (l *ledger) mergeResult(m *merged) *abi.MutationReceipt {
 			}
 			list = appendOptional(list, ',', side.name, value)
 		}
+		list = appendOptional(list, ',', "settled", c.settled)
 		list = append(appendTexts(append(list, `,"event_ids":`...), c.events), '}')
 	}
 	details["conflicts"] = append(list, ']')
