@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -138,4 +140,29 @@ func TestMarkdownOfMemoriesIsAList(t *testing.T) {
 	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"}, {Subject: "user", Predicate: "likes", Object: "tea"},
 		{Topic: "work", Subject: "user", Predicate: "uses", Object: "Go"}}}
 	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n", f.markdown())
+}
+
+func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
+	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)), "files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for path, text := range files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+			}
+			require.NoError(t, writeGit(dir, files))
+			r, err := git.PlainOpen(dir)
+			require.NoError(t, err)
+			staged, err := r.Storer.Index()
+			require.NoError(t, err)
+			require.NotEmpty(t, staged.Entries)
+			tree, err := r.Worktree()
+			require.NoError(t, err)
+			state, err := tree.Status()
+			require.NoError(t, err)
+			for path, s := range state {
+				assert.Equal(t, git.Untracked, s.Worktree, "%s: what is in the commit is neither changed nor deleted", path)
+			}
+		})
+	}
 }
