@@ -20,16 +20,9 @@ type stateTx struct {
 	// refusal is why this operation may not write; nil when it may.
 	refusal *abi.Error
 
-	keys    map[string]overlayValue
+	keys    overlay
 	logs    map[string][][]byte // entries appended to each log
-	deleted []string            // prefixes under which nothing of the store counts any more
-	puts    int64
-}
-
-// overlayValue is a value written by this operation.
-type overlayValue struct {
-	data    []byte
-	version int64
+	deleted prefixes            // under which nothing of the store counts any more
 }
 
 // provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store gives the real ones.
@@ -39,15 +32,15 @@ func newStateTx(store state.Store, space state.Space, refusal *abi.Error) *state
 	return &stateTx{store: store, space: space, refusal: refusal}
 }
 
-func (t *stateTx) clean() bool { return len(t.keys) == 0 && len(t.logs) == 0 && len(t.deleted) == 0 }
-
-// gone tells whether the operation deleted what the store has under name.
-func (t *stateTx) gone(name string) bool {
-	return slices.ContainsFunc(t.deleted, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+func (t *stateTx) clean() bool {
+	return len(t.keys.values) == 0 && len(t.logs) == 0 && len(t.deleted) == 0
 }
 
+// gone tells whether the operation deleted what the store has under name.
+func (t *stateTx) gone(name string) bool { return t.deleted.cover(name) }
+
 func (t *stateTx) get(ctx context.Context, key string) ([]byte, int64, error) {
-	if v, ok := t.keys[key]; ok {
+	if v, ok := t.keys.values[key]; ok {
 		return v.data, v.version, nil
 	}
 	if t.gone(key) {
@@ -59,7 +52,7 @@ func (t *stateTx) get(ctx context.Context, key string) ([]byte, int64, error) {
 
 // put writes value, which must be the caller's to give away.
 func (t *stateTx) put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
-	_, again := t.keys[key]
+	_, again := t.keys.values[key]
 	if expected != abi.AnyVersion {
 		_, version, err := t.get(ctx, key)
 		if err != nil {
@@ -74,12 +67,7 @@ func (t *stateTx) put(ctx context.Context, key string, value []byte, expected in
 		inStore = state.AnyVersion
 	}
 	t.batch.Put(t.space, key, value, inStore)
-	if t.keys == nil {
-		t.keys = map[string]overlayValue{}
-	}
-	t.puts++
-	t.keys[key] = overlayValue{value, provisional + t.puts}
-	return provisional + t.puts, nil
+	return t.keys.set(key, value), nil
 }
 
 // delete removes keys and logs under prefix and counts the values and entries that go.
@@ -93,21 +81,17 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 		}
 		count = stored.Keys + stored.Entries
 		hides = count > 0
-		for _, earlier := range t.deleted {
-			if strings.HasPrefix(earlier, prefix) {
-				c, err := t.store.Count(ctx, t.space, earlier)
-				if err != nil {
-					return 0, err
-				}
-				count -= c.Keys + c.Entries
+		first, end := t.deleted.within(prefix)
+		for _, earlier := range t.deleted[first:end] {
+			c, err := t.store.Count(ctx, t.space, earlier)
+			if err != nil {
+				return 0, err
 			}
+			count -= c.Keys + c.Entries
 		}
 	}
-	for key := range t.keys {
-		if !strings.HasPrefix(key, prefix) {
-			continue
-		}
-		delete(t.keys, key)
+	for _, key := range t.keys.under(prefix, "", 0) {
+		delete(t.keys.values, key)
 		if _, version, err := t.get(ctx, key); err != nil {
 			return 0, err
 		} else if version == 0 {
@@ -122,7 +106,8 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 	}
 	t.batch.DeletePrefix(t.space, prefix)
 	if hides {
-		t.deleted = append(t.deleted, prefix)
+		first, end := t.deleted.within(prefix)
+		t.deleted = slices.Replace(t.deleted, first, end, prefix)
 	}
 	return count, nil
 }
@@ -153,13 +138,7 @@ func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, erro
 	if t.clean() {
 		return t.store.List(ctx, t.space, q)
 	}
-	var own []string
-	for key := range t.keys {
-		if strings.HasPrefix(key, q.Prefix) && key > q.After {
-			own = append(own, key)
-		}
-	}
-	slices.Sort(own)
+	own := t.keys.under(q.Prefix, q.After, q.Limit+1)
 	var out state.Page
 	bytes := 0
 	add := func(i state.Item) bool {
@@ -176,7 +155,7 @@ func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, erro
 		return true
 	}
 	addOwn := func() bool {
-		v := t.keys[own[0]]
+		v := t.keys.values[own[0]]
 		i := state.Item{Key: own[0], Version: v.version, Size: len(v.data)}
 		if q.Values {
 			i.Data = v.data
@@ -196,7 +175,7 @@ func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, erro
 					return out, nil
 				}
 			}
-			if _, over := t.keys[i.Key]; over || t.gone(i.Key) {
+			if _, over := t.keys.values[i.Key]; over || t.gone(i.Key) {
 				continue
 			}
 			if !add(i) {

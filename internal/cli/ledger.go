@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -145,19 +147,61 @@ func (a *app) ledgerChange(ctx context.Context, d *door, m *abi.NativeMutation) 
 	if err != nil {
 		return err
 	}
-	if err := a.out.value(r); err != nil {
-		return err
+	if a.out.json {
+		if err := a.out.value(r); err != nil {
+			return err
+		}
+	} else {
+		a.ledgerChanged(r)
 	}
 	if r.Status == "skipped_read_only" {
 		return &doneError{exitRefused}
 	}
-	var open []struct{ Severity string }
-	if string(m.Params["on_conflict"]) == "" && r.Trace != nil && json.Unmarshal(r.Trace.Details["conflicts"], &open) == nil {
-		for _, c := range open {
-			if c.Severity == "blocking" {
-				return &doneError{exitFailed}
-			}
-		}
+	if leftOpen(r) {
+		return &doneError{exitFailed}
 	}
 	return nil
+}
+
+// leftOpen tells of a merge whether one of its conflicts waits to be settled.
+func leftOpen(r *abi.MutationReceipt) bool {
+	var conflicts []struct{ Severity, Settled string }
+	if r.Trace == nil || json.Unmarshal(r.Trace.Details["conflicts"], &conflicts) != nil {
+		return false
+	}
+	for _, c := range conflicts {
+		if c.Severity == "blocking" && c.Settled == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// ledgerChanged prints what came of a change: its status, and what the module says of it, a line for each.
+func (a *app) ledgerChanged(r *abi.MutationReceipt) {
+	a.out.print("%s\n", r.Status)
+	if r.Trace == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Trace.Details)) {
+		value := r.Trace.Details[name]
+		if text := string(value); text == "null" || text == "[]" {
+			continue
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(value, &list) != nil {
+			list = []json.RawMessage{json.RawMessage(value)}
+		}
+		for _, item := range list {
+			text := string(item)
+			var plain string
+			if json.Unmarshal(item, &plain) == nil {
+				text = plain
+			}
+			a.out.print("%s: %s\n", name, printable(text))
+		}
+	}
+	for _, w := range r.Trace.Warnings {
+		a.out.note("%s", w)
+	}
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
 )
 
 // ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" is none.
@@ -119,4 +123,46 @@ func TestOneFileOfAllIsCanonicalAgain(t *testing.T) {
 	text, err := canonicalJSON([]byte("{ \"b\" : \"<&>\\u2028 \\\\u2028\",\n \"a\":0.10 }"))
 	require.NoError(t, err)
 	assert.Equal(t, "{\"a\":0.10,\"b\":\"<&>\u2028 \\\\u2028\"}\n", text)
+}
+
+func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
+	for conflicts, want := range map[string]bool{
+		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false, `[{"severity":"blocking","settled":"ours"}]`: false,
+		`[{"severity":"blocking","settled":"theirs"},{"severity":"blocking","settled":null}]`: true,
+	} {
+		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: map[string]abi.Raw{"conflicts": abi.Raw(conflicts)}}}
+		assert.Equal(t, want, leftOpen(r), conflicts)
+	}
+	assert.False(t, leftOpen(&abi.MutationReceipt{}))
+}
+
+func TestMarkdownOfMemoriesIsAList(t *testing.T) {
+	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"}, {Subject: "user", Predicate: "likes", Object: "tea"},
+		{Topic: "work", Subject: "user", Predicate: "uses", Object: "Go"}}}
+	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n", f.markdown())
+}
+
+func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
+	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)), "files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for path, text := range files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+			}
+			require.NoError(t, writeGit(dir, files))
+			r, err := git.PlainOpen(dir)
+			require.NoError(t, err)
+			staged, err := r.Storer.Index()
+			require.NoError(t, err)
+			require.NotEmpty(t, staged.Entries)
+			tree, err := r.Worktree()
+			require.NoError(t, err)
+			state, err := tree.Status()
+			require.NoError(t, err)
+			for path, s := range state {
+				assert.Equal(t, git.Untracked, s.Worktree, "%s: what is in the commit is neither changed nor deleted", path)
+			}
+		})
+	}
 }

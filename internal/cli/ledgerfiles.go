@@ -365,7 +365,10 @@ func (f *ledgerFile) markdown() string {
 		return strings.Compare(a.Topic+"\x00"+a.Subject, b.Topic+"\x00"+b.Subject)
 	})
 	topic, subject := "\x00", "\x00"
-	for _, e := range list {
+	for i, e := range list {
+		if i > 0 && (e.Topic != topic || e.Subject != subject) {
+			b.WriteByte('\n')
+		}
 		if e.Topic != topic {
 			topic, subject = e.Topic, "\x00"
 			title := topic
@@ -378,7 +381,7 @@ func (f *ledgerFile) markdown() string {
 			subject = e.Subject
 			b.WriteString("### " + printable(subject) + "\n\n")
 		}
-		b.WriteString("- " + printable(e.Predicate+" "+e.Object) + "\n")
+		b.WriteString("- " + strings.ReplaceAll(printable(e.Predicate+" "+e.Object), "\n", "\n  ") + "\n")
 	}
 	return b.String()
 }

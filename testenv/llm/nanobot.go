@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Nanobot's memories (the conditions rolling_summary, layered_memory, ledger_memory): consolidation by the tool save_memory, archive by marked lines, Dream by
@@ -19,6 +20,8 @@ var nanobotRules = []promptRule{
 	{purpose: "nanobot.ledger", match: func(p *Prompt, text string) bool {
 		return len(p.Tools) == 0 && strings.Contains(text, "event_type") && strings.Contains(text, "predicate")
 	}, answer: nanobotLedger},
+	{purpose: "nanobot.judge", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Two memories contradict each other") }, answer: nanobotJudge},
+	{purpose: "nanobot.persona", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Which branch does the conversation belong to") }, answer: nanobotPersona},
 	{purpose: "nanobot.archive", match: func(p *Prompt, text string) bool { return len(p.Tools) == 0 && strings.Contains(text, "(nothing)") }, answer: nanobotArchive},
 }
 
@@ -65,7 +68,7 @@ type memoryLineOf struct {
 	Statement
 }
 
-// lastingLines are the statements of the user that are worth keeping, as list lines with their day.
+// lastingLines are the statements worth keeping, as list lines with their day: of a user, or of the people of a group, each by name.
 func lastingLines(turns []Turn) []memoryLineOf {
 	var out []memoryLineOf
 	for _, t := range turns {
@@ -77,8 +80,11 @@ func lastingLines(turns []Turn) []memoryLineOf {
 			name, text = m[0], strings.TrimPrefix(text, m[0])
 		}
 		for _, s := range ReadAll("The user", text) {
-			if !s.Lasting {
+			if !worthKeeping(s, name != "") {
 				continue
+			}
+			if name != "" {
+				s.Speaker = strings.TrimSuffix(name, ": ")
 			}
 			s.Text = name + s.Text
 			line := "- " + s.Text
@@ -90,6 +96,27 @@ func lastingLines(turns []Turn) []memoryLineOf {
 	}
 	return out
 }
+
+// worthKeeping: what lasts, what was found out or is aimed at, and in a group what was settled; not what the assistant is asked to do, nor a mood of the day.
+func worthKeeping(s Statement, inGroup bool) bool {
+	found := finding.MatchString(s.Text)
+	telling := utf8.RuneCountInString(s.Text) >= 12 // "Agreed." settles what only the one before says
+	switch {
+	case request.MatchString(s.Text):
+		return false
+	case (s.Relation == "SAID" || s.Relation == "IS") && !found && mood.MatchString(s.Text):
+		return false
+	}
+	return s.Lasting || found || telling && (custom.MatchString(s.Text) || inGroup && settled.MatchString(s.Text))
+}
+
+var (
+	request = regexp.MustCompile(`(?i)\bplease\b|\b(?:need|want|like) you to\b|\bwant to ask\b|\b(?:give|tell) me\b|请|给我|你给|需要你|想问|告诉你|your (?:advice|suggestions?)\b|你的建议`)
+	mood    = regexp.MustCompile(`(?i)\b(?:feel|feels|feeling|felt|tired|anxious|anxiety|worried|these past few days|fine with|sometimes|there (?:staring|standing))\b|感觉|焦虑|心累|这几天|有时候`)
+	finding = regexp.MustCompile(`(?i)\b(?:doctor|diagnos\w+|hospital|sprain\w*|injured|recovered|overweight|disease|allerg\w+|goal|target)\b|\d ?(?:kg|cm)\b|医生|诊断|患有|体检|扭伤|康复|目标|\d ?(?:公斤|厘米)`)
+	custom  = regexp.MustCompile(`我.{0,4}(?:经常|坚持|习惯|打算|会去|买了|从没|没有吃)`)
+	settled = regexp.MustCompile(`(?i)\b(?:must|mandatory|decided|decision|agreed|deadline|milestone|freeze|frozen|launch\w*|go live|scope|responsible|metrics?|plan|ttl|threshold)\b|\bI(?:'ll| will) (?:take|own|handle|build|set up|lead)\b|必须|决定|定为|先定|再定|截止|冻结|负责|改为|目标|里程碑|指标|阈值|方案|计划|路径|[:：]我来|我来[。，；！]|我(?:来|搭|负责|跟进|接入|做了|会做)`)
+)
 
 var named = regexp.MustCompile(`^\p{Lu}\p{Ll}+: `)
 
@@ -239,7 +266,7 @@ func dreamFiles(prompt string) (files map[string]string, history []memoryLineOf)
 		line = strings.TrimPrefix(line, "- ")
 		day := dayMark.FindString(line)
 		for _, s := range ReadAll("The user", dayMark.ReplaceAllString(line, "")) {
-			if mark == "" && !s.Lasting {
+			if mark == "" && !worthKeeping(s, named.MatchString(line)) {
 				continue
 			}
 			s.Change = s.Change || mark == "correction"
@@ -256,9 +283,11 @@ func dreamFiles(prompt string) (files map[string]string, history []memoryLineOf)
 var aboutAgent = regexp.MustCompile(`(?i)\b(?:answer|reply|write to me|call me|talk to me|be (?:brief|short|formal))\b`)
 var aboutWork = regexp.MustCompile(`(?i)\b(?:project|repository|team|release|deadline|server|script|at work)\b`)
 
-// fileFor puts what concerns the agent into SOUL.md, work into MEMORY.md and the person into USER.md.
+// fileFor puts what concerns the agent into SOUL.md, work and what the people of a group said into MEMORY.md, and the person into USER.md.
 func fileFor(s Statement) string {
 	switch {
+	case named.MatchString(s.Text):
+		return "memory/MEMORY.md"
 	case aboutAgent.MatchString(s.Text):
 		return "SOUL.md"
 	case aboutWork.MatchString(s.Text):
@@ -290,21 +319,76 @@ func nanobotLedger(p *Prompt, _ string) Answer {
 	entries := ledgerEntries(known)
 	events := []any{}
 	for _, l := range lastingLines(turns) {
-		event := map[string]any{"event_type": "add", "subject": "user", "predicate": strings.ToLower(l.Relation), "object": l.Object, "scope": "permanent",
-			"topic": strings.ReplaceAll(topicOf(l.Statement), " ", "_"), "confidence": 0.9, "sensitivity": "normal", "evidence": l.Text, "parent_id": nil}
-		if l.Relation == "SAID" {
-			event["predicate"] = "said"
-		}
+		event := ledgerEvent(l)
 		for _, e := range entries {
-			older, _ := Read("user", "I "+strings.ReplaceAll(e.Predicate, "_", " ")+" "+e.Object)
+			older, _ := Read("user", e.said())
 			if l.Replaces(older) {
 				event["event_type"], event["parent_id"] = "modify", e.ID
-				event["subject"], event["predicate"] = e.Subject, e.Predicate
+				event["subject"], event["predicate"], event["object"] = e.Subject, e.Predicate, l.Object
 			}
 		}
 		events = append(events, event)
 	}
 	return Answer{Text: toJSON(events)}
+}
+
+// ledgerEvent is a statement as subject, predicate and object where it says so in so many words, and otherwise what somebody said.
+func ledgerEvent(l memoryLineOf) map[string]any {
+	subject, said := "user", strings.TrimRight(l.Text, ".!。！;, ")
+	if l.Speaker != "The user" {
+		subject, said = l.Speaker, strings.TrimPrefix(said, l.Speaker+": ")
+	}
+	topic := strings.ReplaceAll(topicOf(l.Statement), " ", "_")
+	if topic == "general" {
+		topic = ""
+	}
+	event := map[string]any{"event_type": "add", "subject": subject, "predicate": strings.ToLower(l.Relation), "object": l.Object, "scope": "permanent",
+		"topic": topic, "confidence": 0.9, "sensitivity": "normal", "evidence": l.Text, "parent_id": nil}
+	of := possessed.FindStringSubmatch(said)
+	switch {
+	case of != nil:
+		event["subject"], event["predicate"], event["object"] = subject+"'s "+of[1], of[2], of[3]
+	case l.Relation == "SAID" || l.Relation == "IS" || aside.MatchString(l.Object) || 3*len(l.Object) < len(said):
+		event["event_type"], event["predicate"], event["object"] = "observe", "said", said
+	}
+	return event
+}
+
+var (
+	possessed = regexp.MustCompile(`(?i)^(?:and )?my ([\p{L}\p{N} '-]+?) (is called|are called|is|are) ([^,;:]+)$`)
+	// aside is an object that is no thing, but goes on with what the speaker does. A short one is of a longer sentence, which says more.
+	aside = regexp.MustCompile(`(?i)[:;]|\b(?:I|I'm|I've|my|me|mine)\b|^(?:a )?bit |^to |我|^有|^点|^吃的|，`)
+)
+
+// said is an entry as its speaker would say it.
+func (e ledgerEntry) said() string {
+	if of, found := strings.CutPrefix(e.Subject, "user's "); found {
+		return "My " + of + " " + e.Predicate + " " + e.Object
+	}
+	return "I " + strings.ReplaceAll(e.Predicate, "_", " ") + " " + e.Object
+}
+
+// nanobotJudge decides for what came later: the new fact, or the branch that is merged.
+func nanobotJudge(_ *Prompt, text string) Answer {
+	if strings.Contains(text, "keep_old") {
+		return Answer{Text: "replace"}
+	}
+	return Answer{Text: "theirs"}
+}
+
+var branchLine = regexp.MustCompile(`"name":"([^"]+)","persona":"([^"]+)"`)
+
+// nanobotPersona names the branch whose persona stands in the conversation, or no branch.
+func nanobotPersona(p *Prompt, _ string) Answer {
+	known, turns := splitKnown(p.Last("user"))
+	for _, branch := range branchLine.FindAllStringSubmatch(known, -1) {
+		for _, t := range turns {
+			if strings.Contains(strings.ToLower(t.Text), strings.ToLower(branch[2])) {
+				return Answer{Text: toJSON(map[string]any{"branch": branch[1], "confidence": 0.9})}
+			}
+		}
+	}
+	return Answer{Text: `{"branch": "", "confidence": 0}`}
 }
 
 type ledgerEntry struct{ ID, Subject, Predicate, Object string }

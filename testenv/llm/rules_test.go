@@ -131,6 +131,26 @@ func TestNanobotArchiveAndLedger(t *testing.T) {
 	require.Equal(t, []any{"ab12", nil}, texts(got["list"], "parent_id"))
 }
 
+func TestNanobotKeepsWhatLastsAndNotWhatIsAskedOrFelt(t *testing.T) {
+	for said, kept := range map[string]bool{
+		"I would like you to give me some advice.": false, "I'm a bit worried about it.": false, "请为我推荐一些项目。": false, "我感觉每天都很累。": false,
+		"The doctor says it is a sprain.": true, "我刚刚测量了我的腰围，是104厘米。": true, "I like jazz.": true, "My goal is 75 kg.": true,
+		"The deadline is Friday, all agreed.": false, "Betty: The deadline is Friday, all agreed.": true, "Betty: Agreed.": false, "Dylan: 我搭FastAPI服务，日志打到ES。": true,
+	} {
+		_, answer := Reply(user("List facts, or (nothing).\n[2026-03-30 10:00] USER: " + said + "\n"))
+		require.Equal(t, kept, answer.Text != "(nothing)", said)
+	}
+}
+
+func TestNanobotLedgerSaysOfWhomAFactIs(t *testing.T) {
+	got := ask(t, "nanobot.ledger", user("Give event_type, subject, predicate.\n[2026-03-30 10:00] USER: Alex: I like jazz.\n[2026-03-30 10:01] USER: My cat is called Zorvex.\n"+
+		"[2026-03-30 10:02] USER: The doctor said I can run again.\n[2026-03-30 10:03] USER: I want to ride my bike every day."))
+	require.Equal(t, []any{"Alex", "user's cat", "user", "user"}, texts(got["list"], "subject"))
+	require.Equal(t, []any{"likes", "is called", "said", "said"}, texts(got["list"], "predicate"))
+	require.Equal(t, []any{"jazz", "Zorvex", "The doctor said I can run again", "I want to ride my bike every day"}, texts(got["list"], "object"))
+	require.Equal(t, []any{"add", "add", "observe", "observe"}, texts(got["list"], "event_type"))
+}
+
 func TestAnUnknownSchemaIsFilledIn(t *testing.T) {
 	p := schema("Whatever", "Say something.")
 	p.Schema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/$defs/B"},"c":{"anyOf":[{"type":"string"},{"type":"null"}]}},"$defs":{"B":{"type":"object","properties":{"n":{"type":"integer"}}}}}`)

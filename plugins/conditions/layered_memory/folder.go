@@ -110,17 +110,13 @@ func empty(c *sdk.Call) (bool, error) {
 
 // takeFiles takes the files that only this memory knows.
 func takeFiles(c *sdk.Call, in *nanobot.Incoming) error {
-	lines, err := in.Take(linesFile)
-	if err != nil {
+	blank := true
+	if err := in.TakeLines(linesFile, func(line string) error {
+		blank = false
+		_, err := c.Append(historyLog, []byte(line))
 		return err
-	}
-	for _, line := range strings.Split(lines, "\n") {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		if _, err := c.Append(historyLog, []byte(line)); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	issued, err := in.Take(issuedFile)
 	if err != nil {
@@ -130,7 +126,7 @@ func takeFiles(c *sdk.Call, in *nanobot.Incoming) error {
 	if err != nil {
 		return err
 	}
-	if in.Has(oldHistory) && strings.TrimSpace(lines) == "" {
+	if in.Has(oldHistory) && blank {
 		n, err := takeOldHistory(c, in)
 		if err != nil {
 			return err

@@ -94,6 +94,6 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 func TestConversations(t *testing.T) {
 	s := module.Open(t, "")
 	for scope, files := range nanobottest.Conversations(t, "layered_memory", s.Slot) {
-		assert.NotEmpty(t, files["USER.md"], "%s", scope)
+		assert.NotEmpty(t, files["USER.md"]+files["memory/MEMORY.md"], "%s", scope)
 	}
 }

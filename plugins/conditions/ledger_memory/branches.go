@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -73,11 +74,14 @@ const (
 	onReport = "report"
 	onOurs   = "ours"
 	onTheirs = "theirs"
+	onLLM    = "llm"
 )
 
 // conflict is where two branches differ about one thing.
 type conflict struct {
-	kind, severity     string
+	kind, severity string
+	// settled is the side that a blocking one was settled for, "" while it is open.
+	settled            string
 	base, ours, theirs *entry
 	// events are the source's, which the answer to the conflict decides about.
 	events []string
@@ -94,7 +98,8 @@ type merged struct {
 
 // merge brings what a branch has and another has not onto that other one, in one commit.
 //
-// Out: blocking conflicts are left open (report), settled for the target (ours) or for the source (theirs). While one is open the commit does not name
+// Out: blocking conflicts are left open (report), settled for the target (ours) or for the source (theirs), or by the model
+// for one of them (llm; left open where its answer is unclear). While one is open the commit does not name
 // the source as its parent, so that a later merge meets it again.
 func (l *ledger) merge(target, source, policy string) (*merged, error) {
 	to, err := l.branch(target)
@@ -134,6 +139,8 @@ type merging struct {
 	base *view
 	// candidates are the source's events that the target's chain lacks, oldest first.
 	candidates []*event
+	// usage counts the calls to the model that settled conflicts.
+	usage nanobot.Usage
 }
 
 // findCandidates finds the base, replays it, and lists what the source has and the target has not.
@@ -270,8 +277,16 @@ func (x *merging) run() (*merged, error) {
 			continue
 		}
 		m.conflicts = append(m.conflicts, c)
-		if c.severity == "blocking" && x.policy != onTheirs {
-			open = open || x.policy == onReport
+		policy, err := x.settled(c)
+		if err != nil {
+			return nil, err
+		}
+		if policy == onReport {
+			open = true
+		} else {
+			c.settled = policy
+		}
+		if policy != onTheirs {
 			for _, id := range c.events {
 				blocked[id] = true
 			}
@@ -295,6 +310,9 @@ func (x *merging) run() (*merged, error) {
 		m.applied = append(m.applied, e.ID)
 	}
 	if _, err := x.Delete(x.base.prefix); err != nil {
+		return nil, err
+	}
+	if err := x.usage.Add(x.Call); err != nil {
 		return nil, err
 	}
 	m.commit, m.warnings, err = x.commitTo(x.to, x.ours, s)

@@ -61,9 +61,30 @@ func appendName(b []byte, sep byte, name string) []byte {
 	return append(append(append(b, sep, '"'), name...), '"', ':')
 }
 
-// appendField is appendName with a text behind it.
+// appendField is appendName with a text behind it. What fits is put into its place: in a guest every append is a call.
 func appendField(b []byte, sep byte, name, value string) []byte {
-	return appendString(appendName(b, sep, name), value)
+	from, at := len(b), len(b)+len(name)+5
+	end := at + len(value)
+	if !plain(value) || end+1 > cap(b) {
+		return appendString(appendName(b, sep, name), value)
+	}
+	b = b[:end+1]
+	b[from], b[from+1] = sep, '"'
+	copy(b[from+2:], name)
+	b[at-3], b[at-2], b[at-1] = '"', ':', '"'
+	copy(b[at:], value)
+	b[end] = '"'
+	return b
+}
+
+// plain tells of a text that it needs no escapes.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // appendOptional is appendField for a field that is null where it is empty.

@@ -15,8 +15,12 @@ type settings struct {
 	llm *nanobot.LLM
 	// perSession extracts when a session is over, and not event by event.
 	perSession bool
-	// replaceConflicts turns an extracted add that contradicts an active fact into a modify of it.
-	replaceConflicts bool
+	// manual leaves what was recorded waiting until memory_consolidate is asked for.
+	manual bool
+	// autoPersona asks the model on which branch a turn belongs.
+	autoPersona bool
+	// conflicts is what an extracted add that contradicts an active fact does: keep_both, replace, or what the model says (llm).
+	conflicts string
 	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
@@ -28,8 +32,8 @@ type settings struct {
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, maxTokens: sdk.Ptr(int64(8000)), temporarySeconds: 86400}
-	var profile, policy, conflicts string
+	s := &settings{config: config, maxTokens: sdk.Ptr(int64(8000)), temporarySeconds: 86400, conflicts: keepBoth}
+	var profile, policy string
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		if d.Next() == jsontext.Null {
 			if key == "max_context_tokens" {
@@ -49,7 +53,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		case "update_policy":
 			policy, err = d.Str()
 		case "conflict_policy":
-			conflicts, err = d.Str()
+			s.conflicts, err = d.Str()
+		case "auto_persona":
+			s.autoPersona, err = d.Bool()
 		case "temporary_ttl_s":
 			s.temporarySeconds, err = d.Int64()
 		case "expose_confidential":
@@ -63,7 +69,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		return nil, wrong("config of ledger_memory", err.Error())
 	}
 	s.perSession = policy == nanobot.PolicySession || policy == "" && profile != "local"
-	s.replaceConflicts = conflicts == "replace"
+	s.manual = policy == nanobot.PolicyManual
 	return s, nil
 }
 

@@ -24,9 +24,8 @@ type entry struct {
 	Count            int64 // how often an observation was made
 	OrphanModify     bool
 
-	// stored is the entry as it was read, line what stands in the prompt.
-	stored []byte
-	line   string
+	// line is what stands in the prompt.
+	line string
 	// at is where it stands in the view, fact its key in the index of facts; "" for none.
 	at, fact string
 }
@@ -36,17 +35,17 @@ const maxSources = 16
 
 func (e *entry) observed() bool { return e.Type == typeObserve }
 
-// whole tells whether the content is still that which its event's id was made of.
-func (e *entry) whole() bool { return e.id() == e.EventID }
-
 // take gives the entry the value of an event.
 func (e *entry) take(v *event) {
 	e.identity, e.EventID = v.identity, v.ID
 	e.Confidence, e.Source, e.Evidence = v.Confidence, v.Source, v.Evidence
 }
 
-func (e *entry) encode() []byte {
-	b := appendField(make([]byte, 0, 600), '{', "id", e.EventID)
+// encode is the entry as an answer shows it.
+func (e *entry) encode() []byte { return e.appendTo(make([]byte, 0, 700)) }
+
+func (e *entry) appendTo(b []byte) []byte {
+	b = appendField(b, '{', "id", e.EventID)
 	b = appendField(b, ',', "lineage_id", e.Lineage)
 	b = appendField(b, ',', "event_type", e.Type)
 	b = appendField(b, ',', "subject", e.Subject)
@@ -90,11 +89,10 @@ func (e *entry) encode() []byte {
 	return append(b, '}')
 }
 
-// decodeEntry reads an entry from a copy of its own: texts that pointed into a page of many would make every collection search the page for its beginning,
-// once for each of them.
+// decodeEntry reads an entry that encode wrote.
 func decodeEntry(data []byte) (*entry, error) {
-	e := &entry{stored: append([]byte(nil), data...)}
-	return e, readObject(e.stored, e.read)
+	e := new(entry)
+	return e, readObject(data, e.read)
 }
 
 func (e *entry) read(d *jsontext.Decoder, key string) (err error) {

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/testcache"
@@ -31,5 +37,24 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)}, conformance.Options{CacheDir: testcache.Dir()})
 		})
+	}
+}
+
+// TestConversations: what the entries say is for a person to judge; here it is that no turn waits, that something was kept, and that the ledger is whole.
+// With CHATS_OUT=DIR what a prompt would show is written there, beside the files.
+func TestConversations(t *testing.T) {
+	_, endpoint := model(t)
+	s := slot(t, `{`+endpoint+`,"max_context_tokens":null}`)
+	for scope := range nanobottest.Conversations(t, "ledger_memory", s) {
+		shown, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: "later"})
+		require.NoError(t, err)
+		assert.NotEmpty(t, shown.Evidence, "%s", scope)
+		whole, err := s.NativeQuery(t.Context(), &abi.NativeQuery{Scope: scope, Name: "fsck"})
+		require.NoError(t, err)
+		assert.Contains(t, string(whole.Result), `"ok":true`)
+		if out := os.Getenv("CHATS_OUT"); out != "" {
+			path := filepath.Join(out, "ledger_memory", scope.RunID+"-"+scope.PersonaID, "context.txt")
+			require.NoError(t, os.WriteFile(path, []byte(shown.FormattedContext), 0o600))
+		}
 	}
 }

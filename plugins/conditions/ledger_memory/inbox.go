@@ -242,7 +242,11 @@ func (l *ledger) ready(markers []string) (*abi.BackendReadiness, error) {
 			answer.Status = abi.ReadinessFailed
 			answer.Warnings = append(answer.Warnings, progress.Reason+": "+strconv.FormatInt(progress.Failures, 10)+" failures, nothing is lost: "+progress.Said)
 		}
-		answer.Warnings = append(answer.Warnings, "llm_work_waits: events wait for the model")
+		waits := "llm_work_waits: events wait for the model"
+		if l.s.manual {
+			waits = "llm_work_waits: events wait for the native mutation memory_consolidate: update_policy is manual"
+		}
+		answer.Warnings = append(answer.Warnings, waits)
 	}
 	dead, _, err := l.List(abi.StateListRequest{Prefix: deadPrefix, Limit: 1})
 	if err != nil {
@@ -287,7 +291,7 @@ func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, err
 	if err != nil {
 		return nil, err
 	}
-	if l.s.llm != nil {
+	if l.s.llm != nil && !l.s.manual {
 		if err := l.work(r.Background && l.s.perSession); err != nil {
 			return nil, err
 		}

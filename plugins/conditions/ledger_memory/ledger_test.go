@@ -124,7 +124,7 @@ func TestC11ConfidentialNeverLeaves(t *testing.T) {
 
 func TestC13BranchNames(t *testing.T) {
 	h := newHost(t)
-	for _, name := range []string{"../x", "Main", strings.Repeat("x", 65)} {
+	for _, name := range []string{"../x", "Main", "", strings.Repeat("x", 65)} {
 		_, err := do(h, "create_branch", fmt.Sprintf(`{"name":%q}`, name))
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), name)
 	}
@@ -212,4 +212,46 @@ func TestTheLedgerHoldsWhateverIsDone(t *testing.T) {
 		require.Equal(t, files, ask(t, other, "files", `{}`))
 		require.Equal(t, ask(t, h, "view", `{}`), ask(t, other, "view", `{}`))
 	})
+}
+
+func TestC15EachKindOfConflictIsReportedAndAppliedWhereTheSourceCounts(t *testing.T) {
+	for _, policy := range []string{onReport, onOurs, onTheirs} {
+		t.Run(policy, func(t *testing.T) {
+			h := newHost(t)
+			changed, forgotten := add(t, h, "tea", ""), add(t, h, "jazz", "")
+			must(t, h, "create_branch", `{"name":"b"}`)
+			must(t, h, "memory_update", `{"id":"`+changed+`","object":"coffee"}`)
+			must(t, h, "memory_forget", `{"id":"`+changed+`","branch":"b"}`)
+			must(t, h, "memory_forget", `{"id":"`+forgotten+`"}`)
+			must(t, h, "memory_update", `{"id":"`+forgotten+`","object":"swing","branch":"b"}`)
+			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Oslo"}`)
+			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Bergen","branch":"b"}`)
+			conflicts := string(must(t, h, "merge", `{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details["conflicts"])
+			for _, want := range []string{`"type":"modify_forget","severity":"blocking"`, `"type":"forget_modify","severity":"blocking"`, `"type":"add_add","severity":"advisory"`,
+				`"base":"tea","ours":"coffee","theirs":null`, `"base":"jazz","ours":null,"theirs":"swing"`, `"base":null,"ours":"Oslo","theirs":"Bergen"`} {
+				assert.Contains(t, conflicts, want)
+			}
+			text, applied := shown(t, h), policy == onTheirs
+			assert.Equal(t, !applied, strings.Contains(text, "coffee"), "modify_forget")
+			assert.Equal(t, applied, strings.Contains(text, "swing"), "forget_modify")
+			assert.Contains(t, text, "Oslo", "add_add: both live")
+			assert.Contains(t, text, "Bergen", "add_add: both live")
+		})
+	}
+}
+
+func TestC3AndC7OneEventForTheSameFactAndAForgottenOneIsInNoView(t *testing.T) {
+	h := newHost(t)
+	id := add(t, h, "tea", "")
+	must(t, h, "memory_forget", `{"id":"`+id+`"}`)
+	assert.NotContains(t, ask(t, h, "view", `{}`), "tea", "the default export is made of this")
+	assert.Contains(t, ask(t, h, "view", `{"all":true}`), "tea")
+	add(t, h, "tea", "")
+	events := 0
+	for _, key := range h.Keys(scope) {
+		if strings.HasPrefix(key, eventPrefix) {
+			events++
+		}
+	}
+	assert.Equal(t, 2, events, "the add once, and the forget")
 }

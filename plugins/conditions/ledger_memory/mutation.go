@@ -22,7 +22,7 @@ const (
 //	memory_update      object, and id or subject with predicate; confidence?, evidence?, session_id?, branch?
 //	memory_forget      id, or subject with predicate and object?; session_id?, branch?
 //	memory_branch      action: create or switch; name, persona?; also create_branch {name, persona?, from?, orphan?} and checkout {name}
-//	merge              source, target? (the current branch), on_conflict?: report, ours or theirs
+//	merge              source, target? (the current branch), on_conflict?: report, ours, theirs or llm
 //	cherry_pick        id, target?
 //	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait are extracted first; branch?
 //	rebuild            branch?: makes its view anew from the ledger
@@ -121,7 +121,7 @@ func (l *ledger) add(p *params) (*abi.MutationReceipt, error) {
 	r := l.result(applied, []string{e.ID}, map[string]abi.Raw{"status": sdk.Text("added"), "id": sdk.Text(e.ID), "commit_id": sdk.Text(k.ID),
 		"possible_conflicts": appendTexts(nil, rivals)})
 	if len(rivals) > 0 {
-		r.Trace.Warnings = append(r.Trace.Warnings, "possible_conflict: the branch has another object for the same subject and predicate; both are kept")
+		r.Trace.Warnings = append(r.Trace.Warnings, possibleConflict)
 	}
 	return r, nil
 }
@@ -316,9 +316,12 @@ func (l *ledger) checkout(p *params) (*abi.MutationReceipt, error) {
 }
 
 func (l *ledger) mutateMerge(p *params) (*abi.MutationReceipt, error) {
-	source, target, policy := p.must("source"), p.text("target"), p.oneOf("on_conflict", onReport, onOurs, onTheirs)
+	source, target, policy := p.must("source"), p.text("target"), p.oneOf("on_conflict", onReport, onOurs, onTheirs, onLLM)
 	if err := p.done(); err != nil {
 		return nil, err
+	}
+	if policy == onLLM && l.s.llm == nil {
+		return nil, wrong("params.on_conflict", "llm needs the block llm in the configuration")
 	}
 	if target == "" {
 		var err error
@@ -381,6 +384,7 @@ func (l *ledger) mergeResult(m *merged) *abi.MutationReceipt {
 			}
 			list = appendOptional(list, ',', side.name, value)
 		}
+		list = appendOptional(list, ',', "settled", c.settled)
 		list = append(appendTexts(append(list, `,"event_ids":`...), c.events), '}')
 	}
 	details["conflicts"] = append(list, ']')

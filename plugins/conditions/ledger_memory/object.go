@@ -330,7 +330,9 @@ func readTexts(d *jsontext.Decoder) (list []string, err error) {
 // meta is a commit's metadata: strings, lists of strings and integers.
 type meta struct {
 	ConversationID, TurnID, CherryPickedFrom, MergedBranch string
-	EventIDs                                               []string
+	// SwitchedFrom is the branch that HEAD was on before the model found another persona.
+	SwitchedFrom string
+	EventIDs     []string
 }
 
 func (m *meta) encode() []byte {
@@ -357,6 +359,7 @@ func (m *meta) encode() []byte {
 		b = append(b, ']')
 	}
 	text("merged_branch", m.MergedBranch)
+	text("switched_from", m.SwitchedFrom)
 	text("turn_id", m.TurnID)
 	return append(b, '}')
 }

@@ -90,7 +90,7 @@ func (l *ledger) inRange(v *view, r *abi.ProvenanceRequest, answer *abi.Provenan
 			return err
 		}
 		for _, i := range items {
-			e, err := decodeEntry(i.Value)
+			e, err := unpack(i.Value)
 			if err != nil {
 				return damaged(i.Key)
 			}

@@ -224,15 +224,12 @@ func (l *ledger) queryView(p *params) ([]byte, error) {
 			}
 			for _, i := range items {
 				r.After = i.Key
-				e, err := decodeEntry(i.Value)
+				e, err := unpack(i.Value)
 				if err != nil {
 					return nil, damaged(i.Key)
 				}
 				if !l.mayShow(e) || !all && l.expired(e) || only != "" && e.Scope != only {
 					continue
-				}
-				if !e.whole() {
-					return nil, corrupt("event", e.EventID)
 				}
 				if !first {
 					out = append(out, ',')

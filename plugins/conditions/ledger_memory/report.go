@@ -20,7 +20,7 @@ func (l *ledger) examine(v *view) (*report, error) {
 	facts, objects := map[string][]*entry{}, map[string]*entry{}
 	var order []string
 	if err := l.each(v.prefix+"item/", func(i sdk.Item) error {
-		e, err := decodeEntry(i.Value)
+		e, err := unpack(i.Value)
 		if err != nil {
 			return damaged(i.Key)
 		}

@@ -19,14 +19,16 @@ const (
 	ceilingBytes = 4 << 20
 	// roomBytes is the memory for what a retrieval holds at once: entries as they are stored, read, shown and answered.
 	roomBytes = 4 << 20
+	// namesBytes is about how much longer an entry is as JSON than packed.
+	namesBytes = 320
 	// pageItems is how many entries are read at once.
 	pageItems = 64
 )
 
 // retrieve returns the entries of the current branch that are visible, newest first until the budget, whatever the query.
 //
-// Out: raw is one list of the entries as the view holds them, each checked against its content's id; evidence i points at /calls/0/body/i.
-// Errors: unavailable (corrupt_ledger) for an entry that is not what its id says.
+// Out: raw is one list of the entries as the view holds them, each checked against its checksum; evidence i points at /calls/0/body/i.
+// Errors: unavailable (stale_view) for an entry that is not what was stored.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	l, err := open(c)
 	if err != nil {
@@ -50,13 +52,13 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	result := &abi.RetrieveResult{FormattedContext: shown.Text, Evidence: make([]abi.Evidence, 0, shown.End)}
 	t := l.s.trace("view")
 	result.Trace = t
-	body := make([]byte, 0, found.bytes+int64(len(found.entries))+2)
+	body := make([]byte, 0, found.bytes+int64(len(found.entries))*namesBytes+2)
 	body = append(body, '[')
 	for i, e := range found.entries[:shown.End] {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, e.stored...)
+		body = e.appendTo(body)
 		result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+strconv.Itoa(i), int64(i+1)))
 		t.NativeIDs = append(t.NativeIDs, e.EventID)
 		if t.OldestRetrievedAt == "" || e.CreatedAt < t.OldestRetrievedAt {
@@ -120,16 +122,13 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) (*w
 		}
 		for _, item := range items {
 			r.After = item.Key
-			e, err := decodeEntry(item.Value)
+			e, err := unpack(item.Value)
 			if err != nil {
 				return nil, damaged(item.Key)
 			}
 			if !l.visible(e, sessionID) {
 				w.hidden++
 				continue
-			}
-			if !e.whole() {
-				return nil, corrupt("event", e.EventID)
 			}
 			if budget.MaxTokens != nil && tokens > *budget.MaxTokens || budget.MaxItems != nil && int64(len(w.entries)) > *budget.MaxItems ||
 				len(w.entries) == ceilingItems || w.bytes > ceilingBytes {
@@ -189,16 +188,36 @@ func (e *entry) evidence(pointer string, rank int64) abi.Evidence {
 //   - user lives in Lyon (2026-02-04, uncertain)
 //   - user said I had tea. (2026-02-04, seen 3 times)
 func line(e *entry) string {
-	text := "- " + strings.Join(strings.Fields(e.Subject+" "+e.Predicate), " ") + " " + strings.ReplaceAll(e.Object, "\n", "\n  ")
-	note := strings.SplitN(e.CreatedAt, "T", 2)[0]
+	var b strings.Builder
+	b.Grow(len(e.Subject) + len(e.Predicate) + len(e.Object) + 48)
+	b.WriteString("- ")
+	b.WriteString(words(e.Subject))
+	b.WriteByte(' ')
+	b.WriteString(words(e.Predicate))
+	b.WriteByte(' ')
+	b.WriteString(strings.ReplaceAll(e.Object, "\n", "\n  "))
+	b.WriteString(" (")
+	date, _, _ := strings.Cut(e.CreatedAt, "T")
+	b.WriteString(date)
 	if e.observed() {
 		if e.Count > 1 {
-			note += ", seen " + strconv.FormatInt(e.Count, 10) + " times"
+			b.WriteString(", seen " + strconv.FormatInt(e.Count, 10) + " times")
 		}
 	} else if e.Confidence < 500 {
-		note += ", uncertain"
+		b.WriteString(", uncertain")
 	}
-	return sdk.EscapeText(text + " (" + note + ")\n")
+	b.WriteString(")\n")
+	return sdk.EscapeText(b.String())
+}
+
+// words is a text with one blank between its words.
+func words(s string) string {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x80 || c == ' ' && i+1 < len(s) && s[i+1] == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return s
 }
 
 // format fits entries, newest first, into the budget, and puts those that fit in order: facts by topic, the observations last.
@@ -208,6 +227,12 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 		blocks[i] = e.line
 	}
 	context := sdk.ContextOf(s.config, c.Scope)
+	if budget.MaxItems == nil || int64(len(entries)) <= *budget.MaxItems {
+		text := context.Wrap(grouped(entries, blocks))
+		if tokens := c.CountTokens(text); budget.MaxTokens == nil || tokens <= *budget.MaxTokens {
+			return sdk.Fitted{Text: text, Tokens: tokens, End: len(entries)}
+		}
+	}
 	fitted := context.FitFirst(c, blocks, budget)
 	if fitted.Cut {
 		return fitted
@@ -233,16 +258,24 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 	}
 }
 
-// grouped is the text of entries: the facts, then the observations; of each first what has no topic, then each topic's under its name, in the order of the
+// grouped is the text of entries: the facts, then under a heading the observations; of each first what has no topic, then each topic's under its name, in the order of the
 // topics' newest ones.
 func grouped(entries []*entry, blocks []string) string {
 	var text strings.Builder
+	size := 0
+	for i := range entries {
+		size += len(blocks[i])
+	}
+	text.Grow(size)
 	for _, observed := range [2]bool{false, true} {
 		var topics []string
 		for _, e := range entries {
 			if e.observed() == observed && e.Topic != "" && !slices.Contains(topics, e.Topic) {
 				topics = append(topics, e.Topic)
 			}
+		}
+		if observed && text.Len() > 0 && slices.ContainsFunc(entries, (*entry).observed) {
+			text.WriteString("## Observed\n") // otherwise they would stand under the last topic
 		}
 		for _, topic := range append([]string{""}, topics...) {
 			if topic != "" {

@@ -96,7 +96,7 @@ func (v *view) get(lineage string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := decodeEntry(stored)
+	e, err := unpack(stored)
 	if version == 0 || err != nil || e.Lineage != lineage {
 		return nil, damaged(v.prefix + at)
 	}
@@ -142,7 +142,7 @@ func (v *view) put(e *entry) error {
 		}
 	}
 	v.count(e.at, 1)
-	if err := v.l.Put(v.prefix+e.at, e.encode(), sdk.AnyVersion); err != nil {
+	if err := v.l.Put(v.prefix+e.at, e.pack(), sdk.AnyVersion); err != nil {
 		return err
 	}
 	return v.l.Put(v.prefix+"entry/"+e.Lineage, []byte(e.at), sdk.AnyVersion)

@@ -1,6 +1,7 @@
 package nanobot
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ type Incoming struct {
 	call *sdk.Call
 	// Paths are those that nobody has taken yet, in order.
 	Paths []string
-	parts map[string][]string
+	parts map[string][]sdk.Item
 	// policy is the module's; provider its name.
 	policy string
 	// Taken counts the files.
@@ -110,13 +111,13 @@ func stage(c *sdk.Call, params map[string]abi.Raw) (skipped []string, err error)
 }
 
 func incoming(c *sdk.Call, policy string) (*Incoming, error) {
-	in := &Incoming{call: c, policy: policy, parts: map[string][]string{}}
+	in := &Incoming{call: c, policy: policy, parts: map[string][]sdk.Item{}}
 	return in, c.Each(abi.StateListRequest{Prefix: stagedKey}, func(item sdk.Item) error {
 		path := item.Key[len(stagedKey):strings.LastIndex(item.Key, "//")]
 		if in.parts[path] == nil {
 			in.Paths = append(in.Paths, path)
 		}
-		in.parts[path] = append(in.parts[path], item.Key)
+		in.parts[path] = append(in.parts[path], item)
 		return nil
 	})
 }
@@ -126,26 +127,75 @@ func (in *Incoming) Has(path string) bool { return contains(in.Paths, path) }
 
 // Take reads a file, which is nobody else's then; "" where there is none.
 func (in *Incoming) Take(path string) (string, error) {
-	at := -1
-	for i, p := range in.Paths {
-		if p == path {
-			at = i
-		}
-	}
-	if at < 0 {
+	if !in.claim(path) {
 		return "", nil
 	}
-	in.Paths = append(append([]string(nil), in.Paths[:at]...), in.Paths[at+1:]...)
-	in.Taken++
-	text := ""
-	for _, key := range in.parts[path] {
-		part, _, err := in.call.Get(key)
+	size := int64(0)
+	for _, part := range in.parts[path] {
+		size += part.Size
+	}
+	text := make([]byte, 0, size)
+	for _, part := range in.parts[path] {
+		data, _, err := in.call.Get(part.Key)
 		if err != nil {
 			return "", err
 		}
-		text += string(part)
+		text = append(text, data...)
 	}
-	return text, nil
+	return string(text), nil
+}
+
+// claim takes a file off the list; false where it is not there.
+func (in *Incoming) claim(path string) bool {
+	for i, p := range in.Paths {
+		if p == path {
+			in.Paths = append(append([]string(nil), in.Paths[:i]...), in.Paths[i+1:]...)
+			in.Taken++
+			return true
+		}
+	}
+	return false
+}
+
+// TakeLines is Take line by line, without what is blank: a long file is never in memory as a whole, and no line keeps more than itself there.
+func (in *Incoming) TakeLines(path string, each func(line string) error) error {
+	if !in.claim(path) {
+		return nil
+	}
+	return in.lines(path, each)
+}
+
+func (in *Incoming) lines(path string, each func(line string) error) error {
+	line := func(text []byte) error {
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			return nil
+		}
+		return each(string(text))
+	}
+	var open []byte // the beginning of a line that goes on in the next part
+	for _, part := range in.parts[path] {
+		data, _, err := in.call.Get(part.Key)
+		if err != nil {
+			return err
+		}
+		for {
+			end := bytes.IndexByte(data, '\n')
+			if end < 0 {
+				break
+			}
+			text := data[:end]
+			if len(open) > 0 {
+				text = append(open, text...)
+				open = nil
+			}
+			if err := line(text); err != nil {
+				return err
+			}
+			data = data[end+1:]
+		}
+		open = append(open, data...)
+	}
+	return line(open)
 }
 
 // Keep puts a file that was taken among those that are kept as they are.

@@ -2,6 +2,7 @@ package nanobot
 
 import (
 	"encoding/base64"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -245,27 +246,23 @@ func (in *Incoming) session(x *sessionFiles) (*Session, error) {
 		if path == "" {
 			continue
 		}
-		text, err := in.Take(path)
+		header, err := in.header(path)
 		if err != nil {
 			return nil, err
 		}
-		header, lines := splitHeader(text)
 		if s == nil {
 			id := ""
 			_ = Decode(header, word("key", &id))
 			s = &Session{Head: Head{ID: or(id, nameOf(x.stem))}}
 			s.key = keyOf(s.ID)
 			if _, version, err := in.call.Get("head/" + s.key); err != nil || version != 0 || s.ID == "" {
-				if err == nil {
-					err = in.Keep(path, text)
-				}
-				return nil, err
+				return nil, err // the file is kept as it is, with all that nobody takes
 			}
 		}
 		if path == x.now {
 			s.Base = s.Messages
 		}
-		if err := in.lines(s, lines, header, path == x.now); err != nil {
+		if err := in.messages(s, path, header, path == x.now); err != nil {
 			return nil, err
 		}
 	}
@@ -285,24 +282,31 @@ func nameOf(stem string) string {
 
 func printable(id string) bool { return strings.ToValidUTF8(id, "") == id && sdk.OneLine(id) == id }
 
-// splitHeader cuts a session file into its metadata and the other lines; blank ones go.
-func splitHeader(text string) (header []byte, lines []string) {
-	for _, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
+// errFound ends the reading of a file.
+var errFound = errors.New("found")
+
+// header is the metadata line of a session file, nil where it has none.
+func (in *Incoming) header(path string) (header []byte, err error) {
+	err = in.lines(path, func(line string) error {
+		if !isHeader(line) {
+			return nil
 		}
-		kind := ""
-		if header == nil && strings.Contains(line, `"_type"`) && Decode([]byte(line), word("_type", &kind)) == nil && kind == "metadata" {
-			header = []byte(line)
-			continue
-		}
-		lines = append(lines, line)
+		header = []byte(line)
+		return errFound
+	})
+	if err == errFound {
+		err = nil
 	}
-	return header, lines
+	return header, err
 }
 
-// lines stores the lines of a file behind those that the session has.
-func (in *Incoming) lines(s *Session, lines []string, header []byte, now bool) error {
+func isHeader(line string) bool {
+	kind := ""
+	return strings.Contains(line, `"_type"`) && Decode([]byte(line), word("_type", &kind)) == nil && kind == "metadata"
+}
+
+// messages stores the lines of a file behind those that the session has.
+func (in *Incoming) messages(s *Session, path string, header []byte, now bool) error {
 	pointer, archivedTo := int64(-1), int64(-1)
 	var created, updated string
 	if len(header) > 0 {
@@ -334,8 +338,12 @@ func (in *Incoming) lines(s *Session, lines []string, header []byte, now bool) e
 	}
 	counted, before := int64(0), s.Messages
 	var at index
-	event := ""
-	for _, line := range lines {
+	event, headed := "", false
+	err := in.TakeLines(path, func(line string) error {
+		if !headed && isHeader(line) {
+			headed = true
+			return nil
+		}
 		if now && counted == pointer {
 			s.Pointer = s.Messages
 		}
@@ -348,7 +356,7 @@ func (in *Incoming) lines(s *Session, lines []string, header []byte, now bool) e
 		}
 		m, err := DecodeMessage([]byte(line))
 		if err != nil {
-			continue
+			return nil //nolint:nilerr // a line that cannot be read is kept, and is no message
 		}
 		s.Updated = or(s.Updated, m.Timestamp)
 		if in.policy == PolicyTokens {
@@ -359,16 +367,17 @@ func (in *Incoming) lines(s *Session, lines []string, header []byte, now bool) e
 			}
 		}
 		if m.EventID == "" {
-			continue
+			return nil
 		}
 		if m.EventID != event {
 			at = index{session: s.key, first: s.Messages}
 			event = m.EventID
 		}
 		at.last = s.Messages
-		if err := in.call.Put(eventKey(m.EventID), encodeFields(at.fields()), sdk.AnyVersion); err != nil {
-			return err
-		}
+		return in.call.Put(eventKey(m.EventID), encodeFields(at.fields()), sdk.AnyVersion)
+	})
+	if err != nil {
+		return err
 	}
 	switch {
 	case now && counted == pointer:

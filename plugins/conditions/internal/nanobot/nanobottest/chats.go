@@ -54,6 +54,9 @@ func Conversations(t *testing.T, module string, s *host.Slot) map[abi.MemoryScop
 // checkFiles: every message is in a session file once, and all of each session has been worked off.
 func checkFiles(t *testing.T, files map[string]string, messages int) {
 	t.Helper()
+	if files["HEAD"] != "" {
+		return // a ledger keeps no messages; that no turn waits readiness has told
+	}
 	stored := 0
 	for path, text := range files {
 		if !strings.HasPrefix(path, "sessions/") {

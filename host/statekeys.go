@@ -1,0 +1,93 @@
+package host
+
+import (
+	"slices"
+	"strings"
+)
+
+// overlay is the values that an operation has written, by key, and in order. Keys lie in sorted runs, each at least twice as long as the next: a new one
+// costs some comparisons, and so does finding what is under a prefix, however much the operation has written.
+type overlay struct {
+	values map[string]overlayValue
+	// runs may have keys that were deleted since, and such a key twice where it was written again.
+	runs [][]string
+	puts int64
+}
+
+// overlayValue is a value written by the operation.
+type overlayValue struct {
+	data    []byte
+	version int64
+}
+
+// set writes a value and returns its version.
+func (o *overlay) set(key string, data []byte) int64 {
+	if o.values == nil {
+		o.values = map[string]overlayValue{}
+	}
+	if _, known := o.values[key]; !known {
+		o.runs = append(o.runs, []string{key})
+	}
+	o.puts++
+	o.values[key] = overlayValue{data, provisional + o.puts}
+	for n := len(o.runs); n > 1 && len(o.runs[n-2]) < 2*len(o.runs[n-1]); n-- {
+		o.runs[n-2] = o.merged(o.runs[n-2], o.runs[n-1])
+		o.runs = o.runs[:n-1]
+	}
+	return provisional + o.puts
+}
+
+// merged is two runs as one, without keys that are gone.
+func (o *overlay) merged(a, b []string) []string {
+	run := make([]string, 0, len(a)+len(b))
+	for len(a)+len(b) > 0 {
+		from := &a
+		if len(a) == 0 || len(b) > 0 && b[0] < a[0] {
+			from = &b
+		}
+		key := (*from)[0]
+		*from = (*from)[1:]
+		if _, there := o.values[key]; there && (len(run) == 0 || run[len(run)-1] != key) {
+			run = append(run, key)
+		}
+	}
+	return run
+}
+
+// under lists the first keys that begin with prefix and come after another, in order; 0 is all of them.
+func (o *overlay) under(prefix, after string, most int) []string {
+	var found []string
+	for _, run := range o.runs {
+		at, _ := slices.BinarySearch(run, max(prefix, after))
+		for taken := 0; at < len(run) && strings.HasPrefix(run[at], prefix) && (most == 0 || taken < most); at++ {
+			if _, there := o.values[run[at]]; there && run[at] > after {
+				found = append(found, run[at])
+				taken++
+			}
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	if most > 0 && len(found) > most {
+		found = found[:most]
+	}
+	return found
+}
+
+// prefixes is a set of prefixes of which none begins with another, in order.
+type prefixes []string
+
+// cover tells whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it begins with it too, so it is the last one
+// that is not behind the name.
+func (p prefixes) cover(name string) bool {
+	at, found := slices.BinarySearch(p, name)
+	return found || at > 0 && strings.HasPrefix(name, p[at-1])
+}
+
+// within is the range of those that begin with prefix.
+func (p prefixes) within(prefix string) (first, end int) {
+	first, _ = slices.BinarySearch(p, prefix)
+	for end = first; end < len(p) && strings.HasPrefix(p[end], prefix); end++ {
+	}
+	return first, end
+}
