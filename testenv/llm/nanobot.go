@@ -21,7 +21,9 @@ var nanobotRules = []promptRule{
 		return len(p.Tools) == 0 && strings.Contains(text, "event_type") && strings.Contains(text, "predicate")
 	}, answer: nanobotLedger},
 	{purpose: "nanobot.judge", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Two memories contradict each other") }, answer: nanobotJudge},
-	{purpose: "nanobot.persona", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Which branch does the conversation belong to") }, answer: nanobotPersona},
+	{purpose: "nanobot.persona", match: func(p *Prompt, text string) bool {
+		return strings.Contains(text, "Which branch does the conversation belong to")
+	}, answer: nanobotPersona},
 	{purpose: "nanobot.archive", match: func(p *Prompt, text string) bool { return len(p.Tools) == 0 && strings.Contains(text, "(nothing)") }, answer: nanobotArchive},
 }
 

@@ -163,7 +163,7 @@ func eachEntry(c *sdk.Call, each func(entry) bool) (bad int64, err error) {
 // newest returns the last most entries behind a cursor, oldest first.
 func newest(c *sdk.Call, since int64, most int) (list []entry, bad int64, err error) {
 	for from := int64(0); ; {
-		lines, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: 100, Reverse: true})
+		lines, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: int64(most) + 1, Reverse: true})
 		if err != nil {
 			return nil, 0, err
 		}
