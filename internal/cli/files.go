@@ -87,6 +87,9 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 	params := map[string]abi.Raw{}
 	for {
 		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		if abi.CodeOf(err) == abi.CodeUnsupported {
+			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, layered_memory and ledger_memory do")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -131,6 +134,12 @@ func writeFolder(dir string, files map[string]string) error {
 
 // readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular file.
 func readFolder(dir string) (files map[string]string, left []string, err error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if err != nil {
+			return nil, nil, fileError(dir, err)
+		}
+		return nil, nil, usageError(dir+": is a file, want a folder of memory files", "`memhost record FILE` takes conversations")
+	}
 	files = map[string]string{}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -156,6 +165,9 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 	})
 	if err != nil {
 		return nil, nil, usageError(err.Error(), "")
+	}
+	if len(files) == 0 {
+		return nil, nil, usageError(dir+": has no files to take in", "`memhost export` writes such a folder")
 	}
 	return files, left, nil
 }

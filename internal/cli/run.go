@@ -43,7 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
 	cmd.Flags().Var((*mcpTransport)(&a.mcp), "mcp", "speak MCP: stdio as a client's child, or http to serve it at /mcp")
 	cmd.Flags().Lookup("mcp").NoOptDefVal = mcpStdio
-	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, for `memhost replay`")
+	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, which memhost replay plays again")
 	return cmd
 }
 
@@ -95,9 +95,10 @@ func (a *app) run(ctx context.Context, dry bool) error {
 func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error) {
 	m, err := a.resolveChecked(c)
 	if err != nil {
-		s.fail("module")
+		s.fail(stepOf(m))
 		return err
 	}
+	a.warnOpenSecrets(c, s)
 	o := a.hostOptions(c, a.logger(hclog.Warn))
 	last := "data"
 	o.OnStep = func(walked abi.RunStep) {
