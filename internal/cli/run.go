@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -63,6 +64,8 @@ func (a *app) run(ctx context.Context, dry bool) error {
 	what := c.File
 	if what == "" {
 		what = "no file: defaults, environment and flags"
+	} else if !slices.ContainsFunc(c.Paths(), func(path string) bool { return c.Source(path).Kind == config.KindFile }) {
+		what += ", which sets nothing"
 	}
 	s.pass("config", what)
 	starting, stop := a.untilInterrupted(ctx)
