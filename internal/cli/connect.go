@@ -121,7 +121,7 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 // openHere opens data folder and provider in this process.
 func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	log := a.logger(hclog.Error)
-	if err := servedByAnother(c); err != nil {
+	if err := servedByAnother(c, true); err != nil {
 		return nil, err
 	}
 	m, err := a.resolveChecked(c)
@@ -156,8 +156,9 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 }
 
 // servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default full_history would be asked, which has
-// nothing of the other's memory, and what is recorded would go where no slot looks for it.
-func servedByAnother(c *config.Config) error {
+// nothing of the other's memory, and what is recorded would go where no slot looks for it. swaps: also one that came by a swap, after which the next start is to go by
+// the configuration again.
+func servedByAnother(c *config.Config, swaps bool) error {
 	name, word, _ := c.Block()
 	if c.Source("memory."+word).Kind != config.KindDefault {
 		return nil
@@ -167,7 +168,7 @@ func servedByAnother(c *config.Config) error {
 		return nil // no slot has been here
 	}
 	last, err := host.ParseRunManifest(text)
-	if err != nil || last.Provider == name {
+	if err != nil || last.Provider == name || last.LoadGeneration > 1 && !swaps {
 		return nil
 	}
 	was := config.WordBackend
