@@ -148,6 +148,7 @@ func (p *Provider) explain(ctx context.Context, c *call, in *instance, err error
 		if n := len(c.io); n > 0 && c.io[n-1].Status == 0 {
 			e.Route = c.io[n-1].Route
 			e.Message += ", waiting for route " + e.Route
+			e.Hint = "the backend did not answer in time: is it well, and is its URL right?"
 		}
 		return e.WithReason(reasonStopped)
 	case errors.As(err, &exit):

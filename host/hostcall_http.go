@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -238,8 +239,23 @@ func (c *call) sendError(r *route, err error) *abi.Error {
 	case c.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, r.decl.Name), err)
 	}
-	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).
-		WithHint("is the backend running, and is its URL right?")
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, r.decl.Name, err), err).WithHint(hintUnreached(err))
+}
+
+// hintUnreached says what an operator does about a backend that no connection came about to.
+func hintUnreached(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &name):
+		return "this machine cannot find the backend's name: is its URL right?"
+	case errors.As(err, &certificate):
+		return "this machine does not trust the backend's certificate: add its authority to the system's, or name its file in SSL_CERT_FILE"
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the backend speaks no TLS there: is its URL right, http instead of https?"
+	}
+	return "is the backend running, and is its URL right?"
 }
 
 // matches checks the JSON body against the route's match. A body in which two readers could see two different things is refused.

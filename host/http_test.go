@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -127,6 +128,9 @@ func TestNativeErrorsComeBackAsTheyAre(t *testing.T) {
 		_, err := s.Retrieve(context.Background(), ask("http get q:do="+do))
 		e := requireCode(t, err, code)
 		assert.Equal(t, "get", e.Route, do)
+		if do == "hang" {
+			assert.Contains(t, e.Hint, "did not answer in time")
+		}
 	}
 	requireUsable(t, s, "x")
 }
@@ -139,6 +143,24 @@ func TestOutageIsAnErrorAndNoEmptyResult(t *testing.T) {
 	s := netSlot(t, "http://"+address, Options{})
 	_, err = s.Retrieve(context.Background(), ask("http get"))
 	requireCode(t, err, abi.CodeUnavailable, "cannot be reached", "is the backend running")
+}
+
+// What an operator does next depends on what kept the connection from coming about.
+func TestAnUnreachedBackendSaysWhatToDo(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // its handshakes fail on purpose
+	secure.StartTLS()
+	defer secure.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	for _, c := range []struct{ name, url, says string }{
+		{"a certificate of an authority that is not known", secure.URL, "SSL_CERT_FILE"},
+		{"https where there is none", strings.Replace(plain.URL, "http:", "https:", 1), "http instead of https"},
+	} {
+		_, err := netSlot(t, c.url, Options{}).Retrieve(context.Background(), ask("http get"))
+		requireCode(t, err, abi.CodeUnavailable, "cannot be reached", c.says)
+	}
+	require.Contains(t, hintUnreached(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "mem0.invalid", IsNotFound: true}}), "cannot find the backend's name")
 }
 
 func TestPolicyLetsNothingElseOut(t *testing.T) {

@@ -94,7 +94,7 @@ func inspect(wasm []byte, limits Limits) (*Module, error) {
 	}
 	parsed, err := wasmbin.Parse(wasm)
 	if err != nil {
-		return nil, badModule("", "is not a wasm module that can be read: %v", err)
+		return nil, badModule("", "is not a wasm module that can be read: %v", err).WithHint("is it the right file, and all of it? `memhost build FOLDER` makes a module of a plugin's folder")
 	}
 	sum := sha256.Sum256(wasm)
 	m := &Module{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(wasm)), Customs: map[string]int{}}
@@ -158,7 +158,7 @@ func badModule(name, format string, args ...any) *abi.Error {
 		who = "module " + name
 	}
 	return abi.NewError(abi.CodeInvalidArgument, who+" "+fmt.Sprintf(format, args...)).WithReason("bad_module").
-		WithHint("see abi/ABI.md for what a module must be; `memhost inspect FILE` shows what this one is")
+		WithHint("abi/ABI.md says what a module must be, docs/new-plugin.md how one is made")
 }
 
 func (m *Module) readManifest(parsed *wasmbin.Module) error {

@@ -213,7 +213,7 @@ func (p *Provider) openSecrets(block any) ([]string, error) {
 		}
 		text, err := secret.Value()
 		if err != nil {
-			return nil, wrong("secret %s: %v", name, err)
+			return nil, wrong("secret %s: %s", name, strings.TrimPrefix(abi.AsError(err).Message, "secret "+name+": ")) // which most say themselves
 		}
 		if len(text) < 4 {
 			return nil, wrong("secret %s has %d bytes; one that short cannot be kept out of logs", name, len(text))

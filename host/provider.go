@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -240,7 +241,7 @@ func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, erro
 
 // unsupported is the error of an operation that the provider does not have.
 func (p *Provider) unsupported(op string) *abi.Error {
-	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(p.lacks[op])
+	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(cmp.Or(p.lacks[op], "its capabilities are what /v1/capabilities and `memhost inspect` list"))
 }
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health named.

@@ -139,7 +139,8 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	steps.begin("health")
 	health, err = s.health(ctx, p)
 	if err == nil && health.Status == abi.HealthUnavailable {
-		err = abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %v", p.name, health.Warnings))
+		err = abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", p.name, strings.Join(health.Warnings, "; "))).
+			WithHint("does what it needs run, and are address and credentials in its block right?")
 	}
 	if err != nil {
 		return p, nil, err

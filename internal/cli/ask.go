@@ -27,6 +27,9 @@ func (a *app) queryCommand() *cobra.Command {
 				return err
 			}
 			q := &abi.NativeQuery{Scope: f.scope(), Name: args[0]}
+			if params != "" && !abi.ValidJSON([]byte(params)) {
+				return usageError("--params: not JSON", "want a JSON object")
+			}
 			if params != "" {
 				// Read as a part of the request, so that what is wrong is told in the contract's words.
 				if err := abi.UnmarshalStrict([]byte(`{"scope":{"run_id":"","persona_id":""},"name":"","params":`+params+`}`), q); err != nil {

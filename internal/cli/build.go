@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 
@@ -59,6 +61,9 @@ func (a *app) build(ctx context.Context, dir, to, compiler string) error {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
 	manifest, err := readManifest(filepath.Join(dir, "manifest.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return abi.AsError(err).WithHint("a plugin's folder has one; `memhost new NAME` writes a plugin to begin with")
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -120,6 +121,9 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 // openHere opens data folder and provider in this process.
 func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	log := a.logger(hclog.Error)
+	if err := servedByAnother(c, true); err != nil {
+		return nil, err
+	}
 	m, err := a.resolveChecked(c)
 	if err != nil {
 		return nil, err
@@ -149,6 +153,31 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 		}
 		trace.Close()
 	}}, nil
+}
+
+// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default full_history would be asked, which has
+// nothing of the other's memory, and what is recorded would go where no slot looks for it. swaps: also one that came by a swap, after which the next start is to go by
+// the configuration again.
+func servedByAnother(c *config.Config, swaps bool) error {
+	name, word, _ := c.Block()
+	if c.Source("memory."+word).Kind != config.KindDefault {
+		return nil
+	}
+	text, err := readFile(c.Run.Manifest, maxRunManifest)
+	if err != nil {
+		return nil // no slot has been here
+	}
+	last, err := host.ParseRunManifest(text)
+	if err != nil || last.Provider == name || last.LoadGeneration > 1 && !swaps {
+		return nil
+	}
+	was := config.WordBackend
+	if last.ConditionKind == abi.KindControl {
+		was = config.WordCondition
+	}
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no slot serves %s; %s did so last, and the configuration chooses no provider: by default %s would answer, which has another memory",
+		c.Data.Dir, last.Provider, name)).WithReason("provider_unnamed").
+		WithHint(fmt.Sprintf("start the slot again, or say which is meant: --config FILE, --set memory.%s=%s or --set memory.%s=%s", was, last.Provider, word, name))
 }
 
 // hostOptions are the host's part of the configuration.

@@ -82,5 +82,9 @@ func asAdapterError(err error) *abi.Error {
 
 // wrapUsage makes the errors of cobra's own checks usage errors.
 func wrapUsage(cmd *cobra.Command, err error) error {
+	var ready *abi.Error
+	if errors.As(err, &ready) {
+		return ready
+	}
 	return usageError(err.Error(), "`"+cmd.CommandPath()+" --help` shows what it takes")
 }

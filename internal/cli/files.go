@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -34,13 +35,8 @@ func (a *app) exportCommand() *cobra.Command {
 				if withGit {
 					files = fanOut(files)
 				}
-				if err := writeFolder(args[0], files); err != nil {
+				if err := exportFolder(args[0], files, withGit); err != nil {
 					return err
-				}
-				if withGit {
-					if err := writeGit(args[0], files); err != nil {
-						return err
-					}
 				}
 				a.out.print("%s\n", count(len(files), "file"))
 				return nil
@@ -87,6 +83,9 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 	params := map[string]abi.Raw{}
 	for {
 		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		if abi.CodeOf(err) == abi.CodeUnsupported {
+			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, layered_memory and ledger_memory do")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -104,13 +103,42 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 	}
 }
 
-func writeFolder(dir string, files map[string]string) error {
-	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
+// exportFolder writes a folder that is there whole or not at all: what a command leaves that was killed has another name, and is not taken for a memory. One that is
+// there already, and empty, is written into as it is: it may be another file system.
+func exportFolder(dir string, files map[string]string, withGit bool) error {
+	write := func(to string) error {
+		if err := writeFolder(to, files); err != nil || !withGit {
+			return err
+		}
+		return writeGit(to, files)
+	}
+	found, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(found) > 0:
 		return usageError(dir+" is not empty", "name a folder that is not there")
+	case err == nil:
+		return write(dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fileError(dir, err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return usageError(err.Error(), "")
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fileError(dir, err)
 	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".*.part")
+	if err != nil {
+		return fileError(dir, err)
+	}
+	if err = write(part); err == nil {
+		err = os.Rename(part, dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(part)
+	}
+	return err
+}
+
+func writeFolder(dir string, files map[string]string) error {
 	root, err := os.OpenRoot(dir) // a path that leaves the folder, whoever wrote it, is refused
 	if err != nil {
 		return usageError(err.Error(), "")
@@ -131,6 +159,12 @@ func writeFolder(dir string, files map[string]string) error {
 
 // readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular file.
 func readFolder(dir string) (files map[string]string, left []string, err error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if err != nil {
+			return nil, nil, fileError(dir, err)
+		}
+		return nil, nil, usageError(dir+": is a file, want a folder of memory files", "`memhost record FILE` takes conversations")
+	}
 	files = map[string]string{}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -156,6 +190,9 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 	})
 	if err != nil {
 		return nil, nil, usageError(err.Error(), "")
+	}
+	if len(files) == 0 {
+		return nil, nil, usageError(dir+": has no files to take in", "`memhost export` writes such a folder")
 	}
 	return files, left, nil
 }

@@ -148,6 +148,9 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 // usual one is for slots that stay.
 func (m *mcpChild) open(ctx context.Context) (*door, error) {
 	c := *m.config
+	if err := servedByAnother(&c, false); err != nil {
+		return nil, err
+	}
 	if c.Source("server.listen").Kind == config.KindDefault {
 		c.Server.Listen = "127.0.0.1:0"
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,15 +180,32 @@ func (a *app) resolve(c *config.Config) (*module, error) {
 	return a.openModule(name, false)
 }
 
-// resolveChecked is resolve, with the native block held against the module's schema before anything starts.
+// resolveChecked is resolve, with the native block held against the module's schema before anything starts. With an error about the block the module comes, too.
 func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	m, err := a.resolve(c)
 	if err != nil {
 		return nil, err
 	}
 	name, word, block := c.Block()
-	_, err = m.info.Check(name, word, block)
-	return m, err
+	if _, err = m.info.Check(name, word, block); err != nil {
+		e := *abi.AsError(err)
+		if e.Hint == "" {
+			e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost inspect %s` lists its keys", word, name, m.source)
+			if m.source == sourceBuiltin {
+				e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost init --provider %s --output -` shows its keys", word, name, name)
+			}
+		}
+		return m, &e
+	}
+	return m, nil
+}
+
+// stepOf is the step of the start that fails where resolveChecked does.
+func stepOf(m *module) string {
+	if m == nil {
+		return "module"
+	}
+	return "configure"
 }
 
 // providerConfig joins a configuration with a module.
@@ -212,6 +231,20 @@ func servedConfig(c *config.Config, m *module) host.ProviderConfig {
 		p.Scope = &scope
 	}
 	return p
+}
+
+// warnOpenSecrets tells of files with credentials that every user of this machine can read. That may be meant (a container's mounts), so it stops nothing.
+func (a *app) warnOpenSecrets(c *config.Config, s *steps) {
+	if runtime.GOOS == "windows" { // where the bits say nothing
+		return
+	}
+	const othersRead = 0o004
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		file := c.Secrets[name].File
+		if info, err := os.Stat(file); file != "" && err == nil && info.Mode().Perm()&othersRead != 0 {
+			s.notef("secrets.%s: every user of this machine can read %s; chmod 600 ends that", name, file)
+		}
+	}
 }
 
 func quote(s string) string { return strconv.Quote(s) }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
 	cmd.Flags().Var((*mcpTransport)(&a.mcp), "mcp", "speak MCP: stdio as a client's child, or http to serve it at /mcp")
 	cmd.Flags().Lookup("mcp").NoOptDefVal = mcpStdio
-	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, for `memhost replay`")
+	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, which memhost replay plays again")
 	return cmd
 }
 
@@ -63,6 +64,8 @@ func (a *app) run(ctx context.Context, dry bool) error {
 	what := c.File
 	if what == "" {
 		what = "no file: defaults, environment and flags"
+	} else if !slices.ContainsFunc(c.Paths(), func(path string) bool { return c.Source(path).Kind == config.KindFile }) {
+		what += ", which sets nothing"
 	}
 	s.pass("config", what)
 	starting, stop := a.untilInterrupted(ctx)
@@ -95,9 +98,10 @@ func (a *app) run(ctx context.Context, dry bool) error {
 func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error) {
 	m, err := a.resolveChecked(c)
 	if err != nil {
-		s.fail("module")
+		s.fail(stepOf(m))
 		return err
 	}
+	a.warnOpenSecrets(c, s)
 	o := a.hostOptions(c, a.logger(hclog.Warn))
 	last := "data"
 	o.OnStep = func(walked abi.RunStep) {

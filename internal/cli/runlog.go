@@ -56,7 +56,7 @@ func (f *manifestFile) onManifest() {
 func (f *manifestFile) start(slot host.Contract) error {
 	if err := f.write(slot); err != nil {
 		close(f.done)
-		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(), err)
+		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(), err).WithHint("make room there, or name another file: --manifest FILE")
 	}
 	go func() {
 		defer close(f.done)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
@@ -10,15 +12,33 @@ import (
 type scopeFlags struct{ run, user, agent string }
 
 func (s *scopeFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.run, "run", "", "run id (default: memory.scope.run_id of the configuration)")
-	f.StringVar(&s.user, "user", "", "user id, which is the persona's (default: memory.scope.persona_id)")
-	f.StringVar(&s.agent, "agent", "", "agent id, where memory.agent_scoped is on")
+	f.Var((*idFlag)(&s.run), "run", "run id (default: memory.scope.run_id of the configuration)")
+	f.Var((*idFlag)(&s.user), "user", "user id, which is the persona's (default: memory.scope.persona_id)")
+	f.Var((*idFlag)(&s.agent), "agent", "agent id, where memory.agent_scoped is on")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "persona" {
 			name = "user"
 		}
 		return pflag.NormalizedName(name)
 	})
+}
+
+// idFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured scope, which a reset would erase.
+type idFlag string
+
+// String implements pflag.Value.
+func (i *idFlag) String() string { return string(*i) }
+
+// Type implements pflag.Value.
+func (i *idFlag) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (i *idFlag) Set(id string) error {
+	if id == "" {
+		return errors.New("it is empty; leave the flag out where the configuration's is meant")
+	}
+	*i = idFlag(id)
+	return nil
 }
 
 // complete fills in what was not given. Where nothing is missing and the slot is named, the configuration is not asked: it may be of another slot.

@@ -57,9 +57,12 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	// 1. the module
 	m, err := a.resolveChecked(c)
 	if err != nil {
+		step = stepOf(m)
 		return nil, err
 	}
+	a.warnOpenSecrets(c, s)
 	if err := server.CheckListen(c.Server.Listen, token); err != nil {
+		step = "listen"
 		return nil, err
 	}
 	// 2. the data folder

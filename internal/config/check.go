@@ -167,7 +167,11 @@ func badAddress(text string) string {
 	host, port, err := net.SplitHostPort(text)
 	if err == nil {
 		n, err := strconv.Atoi(port)
-		if err == nil && n >= 0 && n <= 65535 && !strings.ContainsAny(host, "/@ ") {
+		switch {
+		case err != nil || strings.ContainsAny(host, "/@ "):
+		case n < 0, n > 65535:
+			return fmt.Sprintf("found %q, want a port from 0 to 65535", schema.BlankText(text))
+		default:
 			return ""
 		}
 	}

@@ -269,7 +269,12 @@ func (l *loader) readFlags() *layer {
 			for _, k := range keys() {
 				known = append(known, k.path)
 			}
-			l.problems.add(origin, nil, "%s", unknown("names no key of the configuration", name, known))
+			const none = "names no key of the configuration"
+			text := unknown(none, name, known)
+			if text == none {
+				text += "; `memhost config` shows them all"
+			}
+			l.problems.add(origin, nil, "%s", text)
 			continue
 		case aGroup, aBlock:
 			l.problems.add(origin, nil, "%s is a group of keys: set them one by one", dotted)

@@ -50,7 +50,7 @@ func (l *loader) readFile() *layer {
 // findFile returns the configuration file, "" for none, and who asked for it.
 func (l *loader) findFile() (string, Origin) {
 	if l.File != "" {
-		return l.File, Origin{Kind: KindFlag, Name: "config"}
+		return l.File, Origin{Kind: KindFlag, Name: configFlag}
 	}
 	if name, ok := lookupEnv(l.Environ, envFile); ok && name != "" {
 		return name, Origin{Kind: KindEnv, Name: envFile}

@@ -20,6 +20,9 @@ const (
 	KindFlag    = "flag"
 )
 
+// configFlag names the configuration file.
+const configFlag = "config"
+
 // Origin is where a value came from.
 type Origin struct {
 	// Kind is KindDefault, KindFile, KindEnv or KindFlag.
@@ -54,10 +57,10 @@ func (o Origin) place() string {
 	case KindEnv:
 		return o.Name
 	case KindFlag:
-		if strings.Contains(o.Name, ".") {
-			return "--set " + o.Name
+		if _, own := FlagKeys()[o.Name]; own || o.Name == configFlag {
+			return "--" + o.Name
 		}
-		return "--" + o.Name
+		return "--set " + o.Name
 	}
 	return "configuration"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/unambiguous"
 )
 
 // Reader reads events from JSON Lines. Empty lines are passed over.
@@ -106,6 +107,9 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	e := new(abi.MemoryEvent)
 	if err := abi.UnmarshalStrict(line, e); err != nil {
 		return nil, explain(err, line)
+	}
+	if err := unambiguous.Check(line); err != nil {
+		return nil, err
 	}
 	for _, f := range []struct {
 		field *string

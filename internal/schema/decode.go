@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/unambiguous"
 )
 
 const (
@@ -40,7 +41,7 @@ func Decode(raw []byte, at func(path []string, line int)) (any, error) {
 	if _, err := d.json.Token(); err != io.EOF {
 		return nil, fmt.Errorf("line %d: more than one JSON value", d.line)
 	}
-	if i := loneSurrogate(raw); i >= 0 {
+	if i := unambiguous.HalfPair(raw); i >= 0 {
 		return nil, fmt.Errorf("line %d: %s is half a character (a lone surrogate)", lineAt(raw, i), raw[i:i+6])
 	}
 	return v, nil
@@ -180,41 +181,4 @@ func badUTF8(raw []byte) int {
 		i += n
 	}
 	return len(raw)
-}
-
-// loneSurrogate returns the offset of a \uD800..\uDFFF escape without its other half in valid JSON, or -1. Go would
-// replace it by U+FFFD, so that what is hashed and sent is not what was written.
-func loneSurrogate(raw []byte) int {
-	for i := 0; i+1 < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		if raw[i+1] != 'u' {
-			i++
-			continue
-		}
-		switch hi := hex4(raw, i); {
-		case hi >= 0xDC00 && hi <= 0xDFFF:
-			return i
-		case hi >= 0xD800 && hi <= 0xDBFF:
-			if lo := hex4(raw, i+6); lo < 0xDC00 || lo > 0xDFFF {
-				return i
-			}
-			i += 6
-		}
-		i += 5
-	}
-	return -1
-}
-
-// hex4 is the value of the \uXXXX escape at i, or -1 where none stands.
-func hex4(raw []byte, i int) int {
-	if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
-		return -1
-	}
-	v, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
-	if err != nil {
-		return -1
-	}
-	return int(v)
 }

@@ -22,7 +22,7 @@ type batch struct {
 // decodeBatch reads a batch so that one event that cannot be read stops no other.
 func decodeBatch(body []byte) (*batch, error) {
 	b := new(batch)
-	whole := abi.UnmarshalStrict(body, &b.EventBatch)
+	whole := decode(body, &b.EventBatch)
 	if whole == nil {
 		b.size = len(b.Events)
 		b.place = make([]int, b.size)
@@ -38,11 +38,14 @@ func decodeBatch(body []byte) (*batch, error) {
 	*b = batch{size: len(items.Events), refused: map[int]abi.ReceiptOrError{}}
 	for i, item := range items.Events {
 		var one abi.EventBatch // so that the path in an error is that of an event in a batch
-		if err := abi.UnmarshalStrict(abi.Marshal(&wire.RawBatch{Events: []abi.Raw{item}}), &one); err != nil {
+		if err := decode(abi.Marshal(&wire.RawBatch{Events: []abi.Raw{item}}), &one); err != nil {
 			b.refuse(i, wire.EventIDOf(item), moved(err, 0, i))
 			continue
 		}
 		b.Events, b.place = append(b.Events, one.Events[0]), append(b.place, i)
+	}
+	if len(b.refused) == 0 { // the mistake is not in an event
+		return nil, whole
 	}
 	return b, nil
 }

@@ -66,6 +66,15 @@ func TestOneWrongEventStopsNoOther(t *testing.T) {
 	require.Equal(t, abi.OpRecordEvents, got[1].Error.Operation)
 }
 
+func TestAnEventThatCouldBeTakenForTwoStopsNoOther(t *testing.T) {
+	var batches [][]string
+	s, _ := newServer(t, recorder(&batches))
+	got := receipts(t, s, `{"events":[{"event_id":"a"},{"event_id":"b","user_id":"ann","user_id":"bob"},{"event_id":"c","user_id":"\ud83d"},{"event_id":"d"}]}`)
+	require.Equal(t, [][]string{{"a", "d"}}, batches)
+	require.Equal(t, "events[1].user_id: given twice, and which of the two counts would be a guess", got[1].Error.Message)
+	require.Contains(t, got[2].Error.Message, "half of a surrogate pair")
+}
+
 func TestABatchOfWrongEventsDoesNotReachTheSlot(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	require.Len(t, receipts(t, s, `{"events":[{"x":1},{"y":1}]}`), 2)
@@ -147,8 +156,11 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 			method = "PUT"
 		}
 		in := func(scope string) string {
-			if field == "" {
+			switch {
+			case field == "":
 				return scope
+			case path == wire.PathMode:
+				return `{"read_only":true,"scope":` + scope + `}`
 			}
 			return `{"scope":` + scope + `}`
 		}

@@ -24,7 +24,7 @@ import (
 func TestRequestsThatAreWrong(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	for _, c := range []struct{ name, path, body, says string }{
-		{"nothing", wire.PathEvents, ``, "not JSON"},
+		{"nothing", wire.PathEvents, ``, "not JSON: the body is empty"},
 		{"no JSON", wire.PathEvents, `event_id=7`, "not JSON"},
 		{"cut short", wire.PathEvents, anEvent[:40], "unexpected end"},
 		{"more behind it", wire.PathEvents, anEvent + "x", "after the end"},
@@ -35,6 +35,10 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		{"invalid UTF-8", wire.PathEvents, "{\"event_id\":\"\xff\"}", "invalid UTF-8 at byte 13"},
 		{"half a surrogate pair in UTF-8", wire.PathEvents, "{\"event_id\":\"\xed\xa0\x80\"}", "invalid UTF-8"},
 		{"nested too deep", wire.PathEvents, `{"metadata":{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}}", "deep"},
+		{"half a surrogate pair, escaped", wire.PathEvents, strings.Replace(anEvent, `"session_id":"`, `"session_id":"\ud83d`, 1), `\ud83d at byte`},
+		{"a scope's id twice", wire.PathScopes, `{"run_id":"r","persona_id":"ann","persona_id":"bob"}`, "persona_id: given twice"},
+		{"a name twice further in", wire.PathRetrieve, `{"query":"q","session_id":"s","scope":{"run_id":"r","persona_id":"a","run_id":"s"}}`, "scope.run_id: given twice"},
+		{"a batch's events twice", wire.PathEventsBatch, `{"events":[` + anEvent + `],"events":[]}`, "events: given twice"},
 		{"a whole batch", wire.PathEventsBatch, `{"event":[]}`, `event: unknown field, did you mean "events"?`},
 		{"a batch that is none", wire.PathEventsBatch, `{"events":{}}`, "events: want an array, got an object"},
 		{"a batch cut short", wire.PathEventsBatch, `{"events":[` + anEvent, "unexpected end"},
@@ -52,6 +56,23 @@ func TestRequestsThatAreWrong(t *testing.T) {
 			require.Contains(t, e.Message, c.says)
 			require.NotEmpty(t, e.Operation)
 		})
+	}
+}
+
+// What a backend said goes out verbatim, so it must come in again.
+func TestAResultIsTakenBackWithWhatTheBackendSaid(t *testing.T) {
+	s, _ := newServer(t, new(servertest.Slot))
+	w := ask(s.Handler(), "POST", wire.PathFormat, `{"scope":{"run_id":"r","persona_id":"u"},"result":{"raw":{"calls":[{"route":"search","body":{"a":1,"a":"\ud83d"}}]}}}`)
+	require.Equal(t, 200, w.Code, w.Body)
+}
+
+// A body that leaves read_only open would take the wall down, and the run that was to be clean with it.
+func TestTheModeIsNotGuessed(t *testing.T) {
+	s, _ := newServer(t, untouchable(t))
+	for _, body := range []string{`{}`, `null`, `{"read_only":null}`, `{"reason":"evaluation"}`, `{"scope":{"run_id":"r","persona_id":"u"}}`} {
+		w := ask(s.Handler(), "PUT", wire.PathMode, body)
+		require.Equal(t, 400, w.Code, body)
+		require.Contains(t, problem(t, w).Message, "read_only: missing", body)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/server/wire"
+	"github.com/memhost/memhost/internal/unambiguous"
 )
 
 // decodable is a pointer to a request.
@@ -20,8 +21,19 @@ type decodable[Q any] interface {
 func call[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return callDecoded(s, op, func(body []byte) (*Q, error) {
 		q := new(Q)
-		return q, abi.UnmarshalStrict(body, P(q))
+		return q, decode(body, P(q))
 	}, do)
+}
+
+// decode reads a request. What two readers could take for two requests is refused, too.
+func decode[P abi.Decodable](body []byte, q P) error {
+	if len(body) == 0 {
+		return abi.NewError(abi.CodeInvalidArgument, "not JSON: the body is empty").WithHint("send a JSON object")
+	}
+	if err := abi.UnmarshalStrict(body, q); err != nil {
+		return err
+	}
+	return unambiguous.Check(body)
 }
 
 // callDecoded is call with a way of decoding of its own.

@@ -130,8 +130,11 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	return nil
 }
 
-// CheckListen tells before anything is opened whether New would accept an address: off loopback it takes a token.
+// CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one, and a header must be able to carry it.
 func CheckListen(listen, token string) error {
+	if _, err := newGuard(token); err != nil {
+		return err
+	}
 	loopback, err := isLoopbackListen(listen)
 	if err != nil {
 		return err

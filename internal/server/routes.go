@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/server/wire"
 )
@@ -71,8 +72,19 @@ func (s *Server) memoryRoutes() []route {
 			about:   "The same result, budget and scope give the same string as the retrieval did. The backend is not asked.",
 			request: &abi.FormatRequest{Result: *exampleResult(), Budget: exampleRetrieve().Budget, Scope: exampleScope()},
 			answer:  &abi.FormatResult{FormattedContext: exampleResult().FormattedContext, TokenCount: 31},
-			handler: scoped(s, abi.OpFormatContext, func(q *abi.FormatRequest) abi.MemoryScope { return q.Scope }, host.Contract.FormatContext)},
+			handler: callDecoded(s, abi.OpFormatContext, decodeFormat, func(ctx context.Context, q *abi.FormatRequest) (*abi.FormatResult, error) {
+				if err := s.options.Scopes.check("scope", q.Scope); err != nil {
+					return nil, err
+				}
+				return s.options.Slot.FormatContext(ctx, q)
+			})},
 	}
+}
+
+// decodeFormat takes a result back as it was given out: raw in it is the backend's own JSON, which may say a name twice.
+func decodeFormat(body []byte) (*abi.FormatRequest, error) {
+	q := new(abi.FormatRequest)
+	return q, abi.UnmarshalStrict(body, q)
 }
 
 func (s *Server) scopeRoutes() []route {
@@ -96,7 +108,7 @@ func (s *Server) slotRoutes() []route {
 		{method: http.MethodPut, path: wire.PathMode, operation: abi.OpSetMode, tag: tagSlot, local: true, summary: "Raise or lower the read-only wall",
 			about: "While it is up, writing operations answer skipped_read_only without entering the plugin, and no native call that is not a read leaves the slot. in_flight counts writes that had begun before.",
 			codes: []abi.Code{abi.CodeUnsupported}, request: &abi.AdapterMode{ReadOnly: true, Reason: "evaluation"}, answer: exampleMode(),
-			handler: call(s, abi.OpSetMode, func(ctx context.Context, q *abi.AdapterMode) (*abi.ModeReceipt, error) {
+			handler: callDecoded(s, abi.OpSetMode, decodeMode, func(ctx context.Context, q *abi.AdapterMode) (*abi.ModeReceipt, error) {
 				if q.Scope != nil {
 					if err := s.options.Scopes.check("scope", *q.Scope); err != nil {
 						return nil, err
@@ -118,6 +130,23 @@ func (s *Server) slotRoutes() []route {
 			request: &wire.SwapRequest{Condition: "full_history", Config: abi.Raw(`{}`)}, answer: exampleManifest(),
 			handler: call(s, wire.OpSwap, s.swap)},
 	}
+}
+
+// decodeMode wants to be told whether the wall goes up: a body that leaves it open must not take it down.
+func decodeMode(body []byte) (*abi.AdapterMode, error) {
+	q := new(abi.AdapterMode)
+	if err := decode(body, q); err != nil {
+		return nil, err
+	}
+	said := false
+	_ = jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, name string) error { // null, which is no object, says nothing
+		said = said || name == "read_only" && d.Next() == jsontext.Bool
+		return d.Skip()
+	})
+	if !said {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "read_only: missing, want true or false").WithHint("the mode is as it was; GET tells it")
+	}
+	return q, nil
 }
 
 func (s *Server) swap(ctx context.Context, q *wire.SwapRequest) (*abi.RunManifest, error) {

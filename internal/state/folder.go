@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,7 +196,7 @@ func openError(dir, path string, err error) error {
 		strings.Contains(err.Error(), "file size too small"): // bbolt has no name for this one
 		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is not a database of memhost, or its beginning is damaged: %s", path, err), Hint: damageHint, Cause: err}
 	default:
-		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s cannot be used: %s", dir, err), Hint: hintFor(err), Cause: err}
+		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s cannot be used: %s", dir, err), Hint: cmp.Or(hintFor(err), "use another --data folder"), Cause: err}
 	}
 }
 

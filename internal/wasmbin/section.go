@@ -2,6 +2,7 @@ package wasmbin
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -107,6 +108,9 @@ func checkHeader(b []byte) error {
 	case bytes.HasPrefix(b, componentHeader):
 		return fmt.Errorf("wasm: this is a WebAssembly component, want a core module (a WASI preview 1 reactor)")
 	default:
+		if len(b) == 0 {
+			return errors.New("wasm: not a WebAssembly core module: it is empty")
+		}
 		return fmt.Errorf("wasm: not a WebAssembly core module: it starts with % x, want % x", b[:min(len(b), len(coreHeader))], coreHeader)
 	}
 }

@@ -131,7 +131,7 @@ func TestErrorsSayWhatIsWrongAndWhere(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		{"empty", nil, "wasm: not a WebAssembly core module: it starts with , want 00 61 73 6d 01 00 00 00"},
+		{"empty", nil, "wasm: not a WebAssembly core module: it is empty"},
 		{"text", []byte("hello, world"), "wasm: not a WebAssembly core module: it starts with 68 65 6c 6c 6f 2c 20 77, want 00 61 73 6d 01 00 00 00"},
 		{"component", componentHeader, "wasm: this is a WebAssembly component, want a core module (a WASI preview 1 reactor)"},
 		{"size missing", module([]byte{7}), "wasm: section 7 (export) at byte 9: truncated size: the number does not end"},

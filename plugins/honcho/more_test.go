@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	fake "github.com/memhost/memhost/internal/fakes/honcho"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -179,6 +180,24 @@ func TestAConflictOfWorkspacesIsSeen(t *testing.T) {
 	b.answer = nil
 	assert.False(t, *b.setup(t).Existed)
 	assert.True(t, *b.setup(t).Existed)
+}
+
+// A session whose lock another write holds is 500 after Honcho's lock timeout: nothing was stored, which the module looks up before it says so, and the turn
+// that is recorded again is there once.
+func TestALockTimeoutLosesAndDoublesNothing(t *testing.T) {
+	b := newBench(t, quick, "")
+	b.setup(t)
+	b.server.Set(func(m *fake.Mood) { m.LockBusy = true })
+	_, err := b.record(turn("e1", "s1", "I keep bees.", "How nice."))
+	e := abi.AsError(err)
+	require.Error(t, err)
+	assert.Equal(t, abi.CodeBackend, e.Code)
+	assert.Equal(t, "not_stored", e.Reason)
+	assert.EqualValues(t, 500, statusOf(err))
+	assert.Contains(t, e.Native.Body, "unexpected error")
+	b.server.Set(func(m *fake.Mood) { m.LockBusy = false })
+	b.mustRecord(t, turn("e1", "s1", "I keep bees.", "How nice."))
+	assert.Len(t, b.messages(t, "s1"), 2)
 }
 
 func TestAReset409GoesOn(t *testing.T) {

@@ -177,7 +177,7 @@ func TestFirstWritesOfManyScopesDoNotRaceForTheTable(t *testing.T) {
 // TestNothingIsLostOrDoubled has 50 writers in 50 scopes and a server that fails every third add in one of three ways, all of which answer 502 or nothing.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	for name, break1 := range map[string]mem0.Faults{
-		"the pool is exhausted, nothing is stored":     {Before: everyThird(func(w http.ResponseWriter) { answer502(w) })},
+		"50 parallel writers exhaust the pool":         {Before: everyThird(func(w http.ResponseWriter) { answer502(w) })},
 		"the server is killed behind storing, unacked": {AfterStoring: true},
 		"the server restarts: connections are dropped": {Before: everyThird(drop)},
 		"the LLM is down for a while":                  {LLM: "provider_unavailable"},

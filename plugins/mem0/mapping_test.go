@@ -20,7 +20,7 @@ import (
 var nativeID = regexp.MustCompile(`^[ur]-[A-Za-z0-9_]{0,32}-[0-9a-f]{32}$`)
 
 func TestIDsAreInjectiveAndHarmless(t *testing.T) {
-	anID := rapid.OneOf(rapid.SampledFrom([]string{"*", "..", "a b", " a", "a", "A", "ä", "团队/ü%20", "u-1", `"`, "é", "e\u0301", "a/b", strings.Repeat("x", 500), "\U0001F600"}),
+	anID := rapid.OneOf(rapid.SampledFrom([]string{"*", "..", " ", "\t", "a b", " a", "a", "A", "ä", "团队/ü%20", "u-1", `"`, "é", "e\u0301", "a/b", strings.Repeat("x", 500), "\U0001F600"}),
 		rapid.StringN(1, 40, 512))
 	scopes := rapid.Custom(func(t *rapid.T) [5]string {
 		return [5]string{rapid.SampledFrom([]string{"mem0", "simple_rag"}).Draw(t, "provider"), rapid.SampledFrom([]string{"", "lab", "a"}).Draw(t, "namespace"),

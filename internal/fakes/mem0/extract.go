@@ -116,18 +116,8 @@ func (s *OSS) add(body []byte) (any, error) {
 	if s.faults.FirstUseRace && !s.touched {
 		return nil, upstream("unknown")
 	}
-	if s.faults.Pool > 0 && s.adds >= s.faults.Pool {
-		return nil, upstream("unknown")
-	}
 	if s.faults.Database != "" {
 		return nil, s.database()
-	}
-	s.adds++
-	defer func() { s.adds-- }()
-	if s.faults.Pool > 0 {
-		// Others come meanwhile.
-		s.mu.Unlock()
-		s.mu.Lock()
 	}
 	verbatim := a.Infer != nil && !*a.Infer
 	if g := s.options.Gateway; g != nil {

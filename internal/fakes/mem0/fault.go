@@ -20,8 +20,6 @@ type Faults struct {
 	FailMessage int
 	// AfterStoring fails an add with 502 unknown when all of it is stored.
 	AfterStoring bool
-	// Pool is how many adds may run at once; others are 502 unknown. 0: any number.
-	Pool int
 	// Doubles stores facts that the scope has already, as adds of one scope that run at once do.
 	Doubles bool
 	// FirstUseRace: until the first list or search has made the table, a write is 502 unknown.

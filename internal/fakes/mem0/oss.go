@@ -42,7 +42,6 @@ type OSS struct {
 	buffer  map[string][]map[string]any // a scope's last messages
 	ticks   int
 	ids     int
-	adds    int
 	touched bool
 	config  map[string]any
 	broken  bool // a bad configuration was posted: every later one fails too

@@ -1,4 +1,5 @@
-// Command fake serves a fake backend until it is interrupted, for tests in other languages than Go.
+// Command fake serves a fake backend until it is interrupted: to try a backend's module with nothing installed, and for tests in other languages than Go. Nothing
+// is kept when it ends.
 //
 //	go run ./internal/fakes/cmd/fake -listen 127.0.0.1:8888 mem0
 package main
@@ -8,19 +9,30 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/memhost/memhost/internal/fakes/graphiti"
+	"github.com/memhost/memhost/internal/fakes/honcho"
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/fakes/memos"
 )
 
 // backends by the name of the provider that speaks to them.
 var backends = map[string]func() http.Handler{
-	"mem0": func() http.Handler { return mem0.New(mem0.Options{}) },
+	"graphiti": func() http.Handler { return graphiti.New(graphiti.Options{}).REST() },
+	"honcho": func() http.Handler {
+		return honcho.New(honcho.Options{Mood: honcho.Mood{Flush: true}})
+	},
+	"mem0":  func() http.Handler { return mem0.New(mem0.Options{}) },
+	"memos": func() http.Handler { return memos.New(memos.Options{}) },
 }
 
 func main() {
@@ -35,7 +47,7 @@ func main() {
 func serve(listen, name string) error {
 	backend, ok := backends[name]
 	if !ok {
-		return fmt.Errorf("no fake is called %q; there is mem0", name)
+		return fmt.Errorf("no fake is called %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(backends)), ", "))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

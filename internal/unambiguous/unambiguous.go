@@ -1,0 +1,122 @@
+// Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which some readers take the first
+// value and some the last, and half of a surrogate pair, in whose place Go puts U+FFFD without a word. Either way two ids, and so two scopes, could
+// become one, and what was said could change on its way.
+package unambiguous
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+)
+
+// Check looks through a text that is JSON, as abi.Unmarshal has found.
+//
+// Errors: invalid_argument; the message begins with the path of the name that stands twice, or says where half a pair is.
+func Check(text []byte) error {
+	if at := HalfPair(text); at >= 0 {
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character", text[at:at+escapeLen], at)).
+			WithHint("a text was cut inside a character; leave the half out, or write the whole of it")
+	}
+	var w walker
+	if err := w.value(jsontext.DecodeBytes(text)); err != nil {
+		return abi.AsError(err)
+	}
+	return nil
+}
+
+// escapeLen is the length of \uXXXX.
+const escapeLen = 6
+
+// HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a backslash stands in strings alone.
+func HalfPair(text []byte) int {
+	for i := 0; ; {
+		next := bytes.IndexByte(text[i:], '\\')
+		if next < 0 {
+			return -1
+		}
+		i += next
+		r, ok := escaped(text[i:])
+		switch {
+		case !ok:
+			i += len(`\n`)
+		case !utf16.IsSurrogate(r):
+			i += escapeLen
+		default:
+			low, ok := escaped(text[i+escapeLen:])
+			if !ok || utf16.DecodeRune(r, low) == '\uFFFD' {
+				return i
+			}
+			i += 2 * escapeLen
+		}
+	}
+}
+
+// escaped reads \uXXXX at the beginning of text.
+func escaped(text []byte) (rune, bool) {
+	if len(text) < escapeLen || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	var two [2]byte
+	if _, err := hex.Decode(two[:], text[2:escapeLen]); err != nil {
+		return 0, false
+	}
+	return rune(two[0])<<8 | rune(two[1]), true
+}
+
+// walker goes through a text; path leads to where it is.
+type walker struct{ path []string }
+
+func (w *walker) value(d *jsontext.Decoder) error {
+	switch d.Next() {
+	case jsontext.Object:
+		return w.object(d)
+	case jsontext.Array:
+		i := 0
+		return d.Arr(func(d *jsontext.Decoder) error {
+			err := w.under("["+strconv.Itoa(i)+"]", d)
+			i++
+			return err
+		})
+	}
+	return d.Skip()
+}
+
+func (w *walker) object(d *jsontext.Decoder) error {
+	seen := map[string]bool{}
+	return d.Obj(func(d *jsontext.Decoder, name string) error {
+		if seen[name] {
+			at := strings.TrimPrefix(strings.Join(append(w.path, step(name)), ""), ".")
+			return abi.NewError(abi.CodeInvalidArgument, at+": given twice, and which of the two counts would be a guess")
+		}
+		seen[name] = true
+		return w.under(step(name), d)
+	})
+}
+
+func (w *walker) under(step string, d *jsontext.Decoder) error {
+	w.path = append(w.path, step)
+	err := w.value(d)
+	w.path = w.path[:len(w.path)-1]
+	return err
+}
+
+// step is a name in a path, quoted where it would not read as one.
+func step(name string) string {
+	const longest = 64
+	plain := func(r rune) bool {
+		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if name != "" && len(name) <= longest && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+		return "." + name
+	}
+	if len(name) > longest {
+		name = strings.ToValidUTF8(name[:longest], "") + "..."
+	}
+	return "[" + strconv.Quote(name) + "]"
+}
