@@ -94,7 +94,7 @@ func UnmarshalOwned[V Decodable](data []byte, v V) error {
 // UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
 // are not UTF-8.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {
-	if !utf8.Valid(data) {
+	if !jsontext.ValidUTF8(data) {
 		return NewError(CodeInvalidArgument, "invalid UTF-8 at byte "+itoa(invalidUTF8At(data)))
 	}
 	return unmarshal(bounded(data).Copying(), data, v, Strict)

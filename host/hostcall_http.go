@@ -215,7 +215,12 @@ func (o *origin) exchange(request *http.Request, limit int64) (answer NativeAnsw
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer = NativeAnswer{Status: response.StatusCode, Header: response.Header}
-	answer.Body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	var body bytes.Buffer
+	if n := response.ContentLength; n > 0 {
+		body.Grow(int(min(n, limit)) + bytes.MinRead) // so that it never grows while it is read, to the end, after which the connection can be used again
+	}
+	_, err = body.ReadFrom(io.LimitReader(response.Body, limit+1))
+	answer.Body = body.Bytes()
 	if err == nil && int64(len(answer.Body)) > limit {
 		answer.Body, err = nil, errBodyTooLarge
 	}

@@ -1,9 +1,12 @@
-//go:build !tinygo && !extism
+//go:build !tinygo
 
 package sdk
 
-// makeRoom is for TinyGo's heap only.
+// makeRoom is for a guest's heap only.
 func makeRoom() {}
 
-// Room is for TinyGo's heap only.
+// Room is for a guest's heap only.
 func Room(int) {}
+
+// rest is for a guest's heap only.
+func rest() {}

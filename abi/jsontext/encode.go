@@ -31,12 +31,15 @@ func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
 func (e *Encoder) String() string { return string(e.buf) }
 
 // room makes room for n bytes. TinyGo calls a function for every append, so what is written often is put into its place instead.
-//
-//go:noinline
 func (e *Encoder) room(n int) {
 	if len(e.buf)+n > cap(e.buf) {
-		e.buf = append(make([]byte, 0, max(2*cap(e.buf), len(e.buf)+n, 64)), e.buf...)
+		e.grow(n)
 	}
+}
+
+//go:noinline
+func (e *Encoder) grow(n int) {
+	e.buf = append(make([]byte, 0, max(2*cap(e.buf), len(e.buf)+n, 64)), e.buf...)
 }
 
 // put writes a byte for which there is room.
@@ -148,8 +151,16 @@ func (e *Encoder) ByteStr(v []byte) { e.Str(view(v)) }
 // Str writes a string; for bytes that are not UTF-8 it writes U+FFFD.
 func (e *Encoder) Str(v string) {
 	e.comma(len(v) + 3) // the quotes, and a colon
-	e.put('"')
 	text := unsafe.Slice(unsafe.StringData(v), len(v))
+	if plain(text) {
+		n := len(e.buf)
+		e.buf = e.buf[:n+2+len(v)]
+		e.buf[n] = '"'
+		copy(e.buf[n+1:], v)
+		e.buf[n+1+len(v)] = '"'
+		return
+	}
+	e.put('"')
 	if !utf8.Valid(text) {
 		text = mended(text)
 	}

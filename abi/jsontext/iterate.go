@@ -19,20 +19,24 @@ func (o *ObjIter) Next() bool {
 	if o.err != nil {
 		return false
 	}
-	var more bool
-	if more, o.err = o.d.more('}', !o.some); !more {
-		return false
-	}
-	o.some = true
-	// A name without escapes, its colon right behind it, here and not through three calls: most of what a module reads is names.
+	// A name without escapes, behind a comma or at the beginning, its colon right behind it, here and not through six calls: most of what a module reads is names.
 	d := o.d
-	d.at = unblank(d.text, d.at)
-	if begin := d.at + 1; begin < len(d.text) && d.text[d.at] == '"' {
+	at := d.at
+	if o.some && at < len(d.text) && d.text[at] == ',' {
+		at++
+	}
+	if begin := at + 1; begin < len(d.text) && d.text[at] == '"' && o.some == (at > d.at) {
 		if end := special(d.text, begin); end+1 < len(d.text) && d.text[end] == '"' && d.text[end+1] == ':' {
-			o.key, d.at = d.text[begin:end], end+2
+			o.key, d.at, o.some = d.text[begin:end], end+2, true
 			return true
 		}
 	}
+	var more bool
+	if more, o.err = d.more('}', !o.some); !more {
+		return false
+	}
+	o.some = true
+	d.at = unblank(d.text, d.at)
 	o.key, o.err = d.key()
 	return o.err == nil
 }

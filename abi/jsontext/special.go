@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"math/bits"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -36,3 +37,38 @@ func special(text []byte, i int) int {
 }
 
 func isSpecial(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
+
+// ValidUTF8 is utf8.Valid, faster on text that is ASCII: there TinyGo's calls a function for every word.
+func ValidUTF8(text []byte) bool {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		if *(*uint64)(unsafe.Pointer(&text[i]))&high != 0 {
+			return utf8.Valid(text[i:])
+		}
+	}
+	return utf8.Valid(text[i:])
+}
+
+// plain tells that a string can stand in JSON as it is and is ASCII. It looks at some bytes twice instead of one by one.
+func plain(text []byte) bool {
+	n := len(text)
+	if n < 8 {
+		for _, c := range text {
+			if c >= utf8.RuneSelf || isSpecial(c) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 0; ; i += 8 {
+		i = min(i, n-8)
+		w := *(*uint64)(unsafe.Pointer(&text[i]))
+		quote, slash := w^('"'*each), w^('\\'*each)
+		if (w|((w-' '*each)&^w)|((quote-each)&^quote)|((slash-each)&^slash))&high != 0 {
+			return false
+		}
+		if i == n-8 {
+			return true
+		}
+	}
+}

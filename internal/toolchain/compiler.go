@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -38,12 +39,29 @@ func (t *TinyGo) ID() string { return t.id }
 //
 // Errors: the command with the end of its output.
 func (t *TinyGo) Compile(ctx context.Context, m Module, out string) error {
-	args := append([]string{"build", "-target=" + t.target}, compileFlags()...)
+	gc, err := collector(ctx, m)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"build", "-target=" + t.target, "-gc=" + gc}, compileFlags()...)
 	if len(m.Tags) > 0 {
 		args = append(args, "-tags="+strings.Join(m.Tags, ","))
 	}
-	_, err := run(ctx, m.Dir, t.env, t.command, append(args, "-o", out, ".")...)
+	_, err = run(ctx, m.Dir, t.env, t.command, append(args, "-o", out, ".")...)
 	return err
+}
+
+// collector is the one that a module is built with: the sdk's where the module has it, which is what TinyGo calls custom, or else TinyGo's.
+func collector(ctx context.Context, m Module) (string, error) {
+	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=1")
+	out, err := run(ctx, m.Dir, env, "go", "list", "-deps", "-tags", strings.Join(append(buildTags(), m.Tags...), ","), ".")
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(strings.Fields(string(out)), heapPackage) {
+		return collectors()[0], nil
+	}
+	return collectors()[1], nil
 }
 
 // WithCache gives the same compiler with another folder for compiled packages; an

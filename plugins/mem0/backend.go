@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -116,7 +115,7 @@ func atEnd(d *jsontext.Decoder) error {
 
 // unusable is the error of a 2xx answer that is not what the route answers.
 func unusable(route string, body []byte, err error) error {
-	if err == nil && utf8.Valid(body) {
+	if err == nil && jsontext.ValidUTF8(body) {
 		return nil
 	}
 	var found *abi.Error

@@ -1,0 +1,257 @@
+package heap
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// An object is a header and behind it what was asked for, together a multiple of granule. The header has two words: the object's length, with the lowest bit
+// set where nothing in it is a pointer, and a link of the list of objects that are yet to be looked through.
+const (
+	granule    = 16
+	headerSize = 8
+	noPointers = 1
+
+	// perWord granules have their bits in one word of a bitmap, which has wordSize bytes.
+	perWord  = 32
+	wordSize = 4
+
+	// smallest is the shortest run of free memory that is worth a place in the list.
+	smallest = 128
+
+	// large objects are cut off a run that has room; a smaller one makes such a run the one that the next are taken from.
+	large = 2048
+
+	// ahead is how much free memory is cleared at a time: one long fill costs less than many short ones.
+	ahead = 2048
+)
+
+// arena is memory in which objects lie one behind the other, in runs that the last collection found free. At its end it has two bitmaps with a bit for each
+// granule: where an object starts, and, during a collection, whether it is in use. Nothing else is known of free memory, so a collection costs by what is in
+// use and not by what was allocated.
+//
+// Places are offsets from base. At 0 stands the head of the list of free runs, so no object is there, and 0 ends lists.
+type arena struct {
+	base unsafe.Pointer // 8 less than a multiple of 16, so that what is behind a header is aligned to 16
+	size uintptr        // bytes for objects, and the offset of the first bitmap
+
+	cursor, limit uintptr // the run that objects are taken from; the others are in the list, each with the offset of the next and its own length
+	cleared       uintptr // up to here it is zero, from cursor on
+	began         uintptr // where cursor was when the run was new
+	top           uintptr // no object is at or above it, but for those of the current run
+
+	starts, marks uintptr // the bitmaps; between collections marks is zero
+	pending       uintptr // list of objects in use that are yet to be looked through
+
+	inUse uintptr // bytes, when it was last collected
+	taken uintptr // bytes since, but for those of the current run
+}
+
+func (a *arena) word(at uintptr) *uint32 { return (*uint32)(unsafe.Add(a.base, at)) }
+
+func (a *arena) get(at uintptr) uintptr { return uintptr(*a.word(at)) }
+
+func (a *arena) set(at, value uintptr) { *a.word(at) = uint32(value) }
+
+func (a *arena) bytes(at, n uintptr) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(a.base, at)), n)
+}
+
+// open lays the arena out from start to end.
+func (a *arena) open(start unsafe.Pointer, end uintptr) {
+	*a = arena{base: unsafe.Add(start, -uintptr(start)&(granule-1)+granule-headerSize)}
+	a.divide(end)
+	a.set(0, 0)
+	clear(a.bytes(a.size, a.bitmaps()))
+	a.top = granule
+	a.use(granule, a.size)
+}
+
+// divide finds the places of the bitmaps below end.
+func (a *arena) divide(end uintptr) {
+	words := (end - uintptr(a.base)) / (granule*perWord + 2*wordSize)
+	a.size = words * granule * perWord
+	a.starts, a.marks = a.size, a.size+wordSize*words
+}
+
+// bitmaps is the length of both.
+func (a *arena) bitmaps() uintptr { return bitmapBytes(a.size) * 2 }
+
+// bitmapBytes is the length of a bitmap for so many bytes, up to a whole word.
+func bitmapBytes(n uintptr) uintptr {
+	return (n + granule*perWord - 1) / (granule * perWord) * wordSize
+}
+
+// extend adds memory up to a new end.
+func (a *arena) extend(end uintptr) {
+	was, starts := a.size, a.starts
+	a.divide(end)
+	used := bitmapBytes(was)
+	copy(a.bytes(a.starts, used), a.bytes(starts, used))
+	clear(a.bytes(a.starts+used, a.bitmaps()-used))
+	if a.limit == was {
+		a.limit = a.size
+		return
+	}
+	last := uintptr(0)
+	for next := a.get(0); next != 0; next = a.get(next) {
+		last = next
+	}
+	if last != 0 && last+a.get(last+4) == was {
+		a.set(last+4, a.size-last)
+		return
+	}
+	a.link(last, was, a.size-was)
+}
+
+// link puts a run into the list behind another, or first.
+func (a *arena) link(behind, at, length uintptr) {
+	a.set(at, a.get(behind))
+	a.set(at+4, length)
+	a.set(behind, at)
+}
+
+// use makes a free run the one that objects are taken from.
+func (a *arena) use(at, end uintptr) {
+	a.settle()
+	a.cursor, a.began, a.cleared, a.limit = at, at, at, end
+}
+
+// settle accounts for what the current run has given.
+func (a *arena) settle() {
+	a.top = max(a.top, a.cursor)
+	a.taken += a.cursor - a.began
+	a.began = a.cursor
+}
+
+// take allocates n bytes, header included, which is a multiple of granule; 0 says that there is no room. The memory is zero but for the header.
+func (a *arena) take(n, flag uintptr) uintptr {
+	at := a.cursor
+	if n > a.limit-at {
+		return a.takeElsewhere(n, flag)
+	}
+	end := at + n
+	a.cursor = end
+	if end > a.cleared {
+		to := min(max(end, a.cleared+ahead), a.limit)
+		clear(a.bytes(a.cleared, to-a.cleared))
+		a.cleared = to
+	}
+	a.begin(at, n|flag)
+	return at
+}
+
+// begin writes an object's header and marks its start.
+func (a *arena) begin(at, head uintptr) {
+	a.set(at, head)
+	*a.word(a.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
+}
+
+// takeElsewhere allocates from the first run of the list that has room.
+func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
+	for before, at := uintptr(0), a.get(0); at != 0; before, at = at, a.get(at) {
+		length := a.get(at + 4)
+		if length < n {
+			continue
+		}
+		a.set(before, a.get(at))
+		if n < large {
+			if rest := a.limit - a.cursor; rest >= smallest {
+				a.link(before, a.cursor, rest)
+			}
+			a.use(at, at+length)
+			return a.take(n, flag)
+		}
+		if length-n >= smallest {
+			a.link(before, at+n, length-n)
+		}
+		a.taken += n
+		a.top = max(a.top, at+n)
+		clear(a.bytes(at, n))
+		a.begin(at, n|flag)
+		return at
+	}
+	return 0
+}
+
+// object is the object that a place below top is in, or 0.
+func (a *arena) object(at uintptr) uintptr {
+	w := at / (granule * perWord) * wordSize
+	word := *a.word(a.starts + w) & (2<<(at/granule%perWord) - 1)
+	for word == 0 {
+		if w == 0 {
+			return 0
+		}
+		w -= wordSize
+		word = *a.word(a.starts + w)
+	}
+	start := (w/wordSize*perWord + uintptr(bits.Len32(word)) - 1) * granule
+	if at-start >= a.get(start)&^noPointers {
+		return 0
+	}
+	return start
+}
+
+// mark marks all that n bytes of words, which may be pointers, lead to directly.
+func (a *arena) mark(start unsafe.Pointer, n uintptr) {
+	const size = unsafe.Sizeof(n)
+	for ; n >= size; start, n = unsafe.Add(start, size), n-size {
+		at := *(*uintptr)(start) - uintptr(a.base) // of what is below base a very large offset
+		if at >= a.top {
+			continue
+		}
+		found := a.object(at)
+		if found == 0 {
+			continue
+		}
+		word, bit := a.word(a.marks+found/(granule*perWord)*wordSize), uint32(1)<<(found/granule%perWord)
+		if *word&bit != 0 {
+			continue
+		}
+		*word |= bit
+		if *a.word(found)&noPointers == 0 {
+			a.set(found+4, a.pending)
+			a.pending = found
+		}
+	}
+}
+
+// follow marks what marked objects lead to, until nothing new is found.
+func (a *arena) follow() {
+	for a.pending != 0 {
+		at := a.pending
+		a.pending = a.get(at + 4)
+		a.mark(unsafe.Add(a.base, at+headerSize), a.get(at)-headerSize)
+	}
+}
+
+// sweep makes everything free that is not marked.
+func (a *arena) sweep() {
+	used := bitmapBytes(a.top)
+	free, last, inUse := uintptr(granule), uintptr(0), uintptr(0)
+	a.set(0, 0)
+	for w := uintptr(0); w < used; w += wordSize {
+		for word := *a.word(a.marks + w); word != 0; word &= word - 1 {
+			at := (w/wordSize*perWord + uintptr(bits.TrailingZeros32(word))) * granule
+			if at-free >= smallest {
+				a.link(last, free, at-free)
+				last = free
+			}
+			length := a.get(at) &^ noPointers
+			free = at + length
+			inUse += length
+		}
+	}
+	if a.size-free >= smallest {
+		a.link(last, free, a.size-free)
+	}
+	a.starts, a.marks = a.marks, a.starts
+	clear(a.bytes(a.marks, used))
+	a.top, a.inUse, a.taken = free, inUse, 0
+	a.cursor, a.limit, a.began, a.cleared = 0, 0, 0, 0
+	if at := a.get(0); at != 0 {
+		length := a.get(at + 4)
+		a.set(0, a.get(at))
+		a.cursor, a.limit, a.began, a.cleared = at, at+length, at, at
+	}
+}
