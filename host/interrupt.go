@@ -82,14 +82,20 @@ func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
 }
 
 // Units are handed out so that a guest asks about every lookEvery, and at most maxUnits, because it may go on with instructions a hundred times slower than those
-// before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs.
+// before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs. ownThreadAfter is what a guest
+// computes like any other goroutine; from then on it has a thread of its own and gives way to others every lookEvery.
 const (
-	minUnits  = 1 << 10
-	maxUnits  = 1 << 17
-	lookEvery = time.Millisecond
+	minUnits       = 1 << 10
+	maxUnits       = 1 << 17
+	lookEvery      = 250 * time.Microsecond
+	ownThreadAfter = time.Millisecond
 )
 
-// more is what a metered guest calls when it has used up its units. It is also where a guest that computes gives way to others.
+// more is what a metered guest calls when it has used up its units. It is also where a guest that computes for long gives way to others.
+//
+// Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the operating system allots to it, and may rest for
+// tens of milliseconds; whichever goroutine runs on it next, and whichever timer its processor keeps, rests with it. So the guest takes its thread along: others
+// run on threads that are fresh.
 func more(ctx context.Context, stack []uint64) {
 	c := callOf(ctx)
 	at := time.Since(c.began)
@@ -108,11 +114,23 @@ func more(ctx context.Context, stack []uint64) {
 		c.units = min(maxUnits, 2*c.units)
 	}
 	c.looked = at
-	if at-c.yielded > lookEvery {
+	if !c.ownThread && at-c.queued-c.backend > ownThreadAfter {
+		runtime.LockOSThread()
+		c.ownThread = true
+	}
+	if c.ownThread && at-c.yielded > lookEvery {
 		runtime.Gosched()
 		c.yielded = at
 	}
 	stack[0] = uint64(c.units)
+}
+
+// shareThread ends what more has begun, when the guest waits for others or has returned.
+func (c *call) shareThread() {
+	if c.ownThread {
+		runtime.UnlockOSThread()
+		c.ownThread = false
+	}
 }
 
 // engine is a wasm runtime with one way to stop its guests.
