@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -23,7 +22,7 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was validated and hashed. An error says that it cannot.
+	// prepare may rewrite a module that was validated and hashed; sha256 is of what it is given. An error says that it cannot.
 	prepare(sha256 string, wasm []byte) ([]byte, error)
 }
 
@@ -44,41 +43,18 @@ func (contextCheck) more() api.GoFunc { return nil }
 func (contextCheck) prepare(_ string, wasm []byte) ([]byte, error) { return wasm, nil }
 
 // metered rewrites the module: it counts what it does and asks more when the count has run out.
-type metered struct {
-	mu        sync.Mutex
-	rewritten map[string][]byte // by the original's hash: a swap back and forth does not rewrite again
-	bytes     int
-}
+type metered struct{ kept *rewrittenModules }
 
-var _ interruption = (*metered)(nil)
+var _ interruption = metered{}
 
-// maxRewritten bounds what is kept of rewritten modules, in bytes.
-const maxRewritten = 16 << 20
+func (metered) name() string { return "wazero, metered" }
 
-func newMetered() *metered { return &metered{rewritten: map[string][]byte{}} }
+func (metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
 
-func (*metered) name() string { return "wazero, metered" }
+func (metered) more() api.GoFunc { return more }
 
-func (*metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
-
-func (*metered) more() api.GoFunc { return more }
-
-func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if b, ok := m.rewritten[sha256]; ok {
-		return b, nil
-	}
-	b, err := meter.RewriteWith(wasm, quickImport)
-	if err != nil {
-		return nil, err
-	}
-	if m.bytes += len(b); m.bytes > maxRewritten {
-		clear(m.rewritten)
-		m.bytes = len(b)
-	}
-	m.rewritten[sha256] = b
-	return b, nil
+func (m metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
+	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quickImport) })
 }
 
 // Units are handed out so that a guest asks about every lookEvery, and at most maxUnits, because it may go on with instructions a hundred times slower than those
@@ -155,7 +131,7 @@ func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	if m.Manifest.ABI == abi.ABIExtism {
 		prepare, engine = prepareExtism, extismName
 	}
-	quick := newMetered()
+	quick := metered{keepRewritten("")}
 	if _, err := prepare(quick, m.SHA256, wasm); err != nil {
 		return engine(contextCheck{}), append(slices.Clone(m.Warnings), notMetered(err))
 	}

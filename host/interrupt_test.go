@@ -144,7 +144,9 @@ func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
 	assert.False(t, more(&call{began: before, backend: time.Second}).ownThread, "one that waited for its backend")
 	c := more(&call{began: before})
 	assert.True(t, c.ownThread, "one that computed")
-	(&hostFunction{run: func(c *call, _ guestMemory, _ []uint64) { assert.False(t, c.ownThread, "while the host does something for it") }}).call(c, guestMemory{}, nil)
+	(&hostFunction{run: func(c *call, _ guestMemory, _ []uint64) {
+		assert.False(t, c.ownThread, "while the host does something for it")
+	}}).call(c, guestMemory{}, nil)
 	assert.True(t, more(c).ownThread, "and goes on")
 	c.shareThread()
 	assert.False(t, c.ownThread, "when it has returned")
