@@ -10,7 +10,7 @@ import (
 
 // Options say how much is measured.
 type Options struct {
-	// Rounds of every row; 0 means 10, from which the spread is sound.
+	// Rounds of every row; 0 means 12.
 	Rounds int
 	// Short measures next to nothing: it shows that everything runs.
 	Short bool
@@ -24,8 +24,8 @@ type Options struct {
 	Progress func(what string, step, of int)
 }
 
-// defaultRounds gives benchstat's interval of 95 % without its ends being the extremes.
-const defaultRounds = 10
+// defaultRounds lets a spread do without the extremes (spread.go).
+const defaultRounds = 12
 
 // Run measures. Rounds that were whole when ctx ended are in the result, beside the error.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
@@ -55,6 +55,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		}
 	}
 	watched := memoryRuns(o)
+	var loops []float64
 	steps, step := len(list)*o.Rounds+len(watched), 0
 	for round := range o.Rounds {
 		for _, t := range list {
@@ -62,12 +63,20 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 				continue
 			}
 			o.Progress(fmt.Sprintf("round %d: %s", round+1, t.name), step, steps)
+			loop := timeLoop()
 			f, err := t.round(ctx, e)
 			if err = errors.Join(err, e.endRound()); err != nil {
 				return r, fmt.Errorf("%s: %w", t.name, err)
 			}
+			if f.loop == 0 {
+				f.loop = (loop + timeLoop()) / 2
+			}
+			loops = append(loops, f.loop)
 			r.take(f)
 		}
+	}
+	if r.settle(); len(loops) > 0 {
+		r.Loop = median(loops)
 	}
 	for _, w := range watched {
 		step++

@@ -107,6 +107,7 @@ func (c backendCase) task(delay time.Duration) task {
 		for at, sample := range g.samples {
 			f.samples[at] = sample
 		}
+		f.loop = (f.loop + g.loop) / 2
 		return f, err
 	}}
 }
