@@ -98,6 +98,6 @@ func tasks(short bool) []task {
 	list = append(list, guestTasks()...)
 	list = append(list, spinTask(), loadTask(), startTask(), moduleTask())
 	list = append(list, backendTasks()...)
-	list = append(list, commitTask(), recordSizeTask(), historyTask(short), swapTask())
+	list = append(list, boltTask(), commitTask(), recordSizeTask(), historyTask(short), swapTask())
 	return list
 }
