@@ -163,7 +163,10 @@ func (r *Result) About() string {
 
 // Print writes the table for people to read.
 func (r *Result) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s\n", r.About(), r.Level())
+	fmt.Fprintln(w, r.About())
+	if len(r.Rows) > 0 {
+		fmt.Fprintln(w, r.Level())
+	}
 	if r.Short {
 		fmt.Fprintln(w, "a short run: it shows that everything runs, and its figures say nothing")
 	}
