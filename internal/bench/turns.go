@@ -101,14 +101,20 @@ func turns(ctx context.Context, p pace, list []contestant) (figures, error) {
 	return f, nil
 }
 
-// calibrate finds how often a contestant runs in a stretch, which warms it up.
+// calibrate finds how often a contestant runs in a stretch, which warms it up. Something else may run meanwhile, so it is the best of some.
 func calibrate(p pace, c contestant) (int, error) {
 	for n := 1; ; n *= 2 {
-		began := time.Now()
-		if err := c.run(n); err != nil {
-			return 0, fmt.Errorf("%s: %w", c.cells[0].by, err)
+		best := time.Duration(math.MaxInt64)
+		for range 3 {
+			began := time.Now()
+			if err := c.run(n); err != nil {
+				return 0, fmt.Errorf("%s: %w", c.cells[0].by, err)
+			}
+			if best = min(best, time.Since(began)); best < p.stretch {
+				break
+			}
 		}
-		if took := time.Since(began); took >= p.stretch || n >= 1<<20 {
+		if best >= p.stretch || n >= 1<<20 {
 			return n, nil
 		}
 	}
