@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ func (e *env) serve(ctx context.Context, fake http.Handler) (*backend, error) {
 		return nil, err
 	}
 	server := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }()
+	go pprof.Do(context.WithoutCancel(ctx), pprof.Labels(backendLabel, "fake"), func(context.Context) { _ = server.Serve(listener) })
 	e.later(server.Close)
 	b.url = "http://" + listener.Addr().String()
 	return b, nil

@@ -19,10 +19,11 @@ type Result struct {
 	LoadAfter  string `json:"load_after,omitempty"`
 	Rounds     int    `json:"rounds"`
 	// Loop is what the reference loop took, the median of all rounds: how fast the machine was.
-	Loop   float64     `json:"loop,omitempty"`
-	Short  bool        `json:"short,omitempty"`
-	Rows   []RowResult `json:"rows"`
-	Memory []MemoryRun `json:"memory,omitempty"`
+	Loop     float64     `json:"loop,omitempty"`
+	Short    bool        `json:"short,omitempty"`
+	Rows     []RowResult `json:"rows"`
+	Memory   []MemoryRun `json:"memory,omitempty"`
+	Profiles []Profile   `json:"profiles,omitempty"`
 }
 
 // RowResult is a row with its figures.

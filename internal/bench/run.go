@@ -18,6 +18,8 @@ type Options struct {
 	Only *regexp.Regexp
 	// Memory is how many calls the memory of the process is watched over; 0 means none.
 	Memory int
+	// Profile is how long each of the hot paths is profiled; 0 means not at all.
+	Profile time.Duration
 	// Version names the program.
 	Version string
 	// Progress is told of each step before it begins, of how many.
@@ -56,7 +58,11 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	watched := memoryRuns(o)
 	var loops []float64
-	steps, step := len(list)*o.Rounds+len(watched), 0
+	var profiled []profiled
+	if o.Profile > 0 {
+		profiled = profiles()
+	}
+	steps, step := len(list)*o.Rounds+len(watched)+len(profiled), 0
 	for round := range o.Rounds {
 		for _, t := range list {
 			if step++; t.once && round > 0 {
@@ -86,6 +92,15 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 			return r, fmt.Errorf("memory of %s: %w", w.name, err)
 		}
 		r.Memory = append(r.Memory, *run)
+	}
+	for _, p := range profiled {
+		step++
+		o.Progress("profile: "+p.name, step, steps)
+		profile, err := p.take(ctx, e, o.Profile)
+		if err = errors.Join(err, e.endRound()); err != nil {
+			return r, fmt.Errorf("profile of %s: %w", p.name, err)
+		}
+		r.Profiles = append(r.Profiles, *profile)
 	}
 	r.LoadAfter, r.Seconds = loadAverage(), time.Since(began).Round(time.Second).Seconds()
 	return r, nil

@@ -26,6 +26,7 @@ type benchFlags struct {
 	rounds       int
 	only         string
 	memory       int
+	profile      time.Duration
 	out, compare string
 }
 
@@ -41,6 +42,7 @@ func (a *app) benchCommand() *cobra.Command {
 	host.Flags().IntVar(&f.rounds, "rounds", 0, "rounds of every row (default 10, or 1 with --short); fewer than 6 give no spread")
 	host.Flags().StringVar(&f.only, "only", "", "measure only what matches this regular expression, as ^echo or backend/mem0 or memory")
 	host.Flags().IntVar(&f.memory, "memory", -1, "calls over which the memory of the process is watched; 0 for none (default 20000, or 200 with --short)")
+	host.Flags().DurationVar(&f.profile, "profile", 0, "profile the hot paths for so long each, as 10s: the ten functions that take most")
 	host.Flags().StringVar(&f.out, "out", "", "write the result to a file, as JSON")
 	host.Flags().StringVar(&f.compare, "compare", "", "say what differs from the result of an earlier run, in a file of --out")
 	cmd.AddCommand(host)
@@ -48,7 +50,7 @@ func (a *app) benchCommand() *cobra.Command {
 }
 
 func (a *app) benchHost(ctx context.Context, f *benchFlags) error {
-	o := bench.Options{Rounds: f.rounds, Short: f.short, Memory: f.memory, Version: a.version().Version}
+	o := bench.Options{Rounds: f.rounds, Short: f.short, Memory: f.memory, Profile: f.profile, Version: a.version().Version}
 	if f.rounds < 0 {
 		return usageError("--rounds: want 1 or more", "10 is the default")
 	}
