@@ -11,7 +11,6 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/memhost/memhost/internal/measure"
-	"github.com/memhost/memhost/internal/testguest"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
@@ -27,7 +26,7 @@ func boltTask() task {
 	read := Row{ID: id + "/values", What: "the same, every value read by the guest", Unit: Nanoseconds, By: []string{byMemhost, byCheck, byUninterrupted, driver}}
 	p := pace{stretch: time.Microsecond, round: 200 * time.Millisecond, stretches: 15}
 	return inTurns(id, p, []Row{pulled, read}, func(ctx context.Context, e *env) ([]contestant, error) {
-		module, err := host.Inspect(testguest.Probe(), host.Limits{})
+		module, err := host.Inspect(probe(), host.Limits{})
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +75,7 @@ const (
 )
 
 func boltProvider(url string) host.ProviderConfig {
-	return host.ProviderConfig{Name: "probe", Module: testguest.Probe(), Source: "builtin", Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
+	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin", Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
 		Secrets: map[string]host.Secret{"P": {Value: func() (string, error) { return boltPassword, nil }, Origin: url}}}
 }
 
