@@ -71,8 +71,8 @@ bench: build ## what the slot costs, each figure beside its baseline, and what d
 bench-short: build ## the same in some seconds, to see that everything runs; its figures say nothing
 	@bin/memhost bench host --short
 
-bench-docs: build ## the figures and a million calls, written into docs/performance.md (half an hour, on an idle machine)
-	@bin/memhost bench host --memory $(or $(CALLS),1000000) --out bin/bench.json
+bench-docs: build ## the figures, a million calls and a profile, written into docs/performance.md (half an hour, on an idle machine)
+	@bin/memhost bench host --memory $(or $(CALLS),1000000) --profile 10s --out bin/bench.json
 	@$(GO) run ./internal/bench/cmd/benchdocs bin/bench.json
 
 bench-go: ## the Go benchmarks of all packages, with benchstat

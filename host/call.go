@@ -39,6 +39,7 @@ type call struct {
 	looked     time.Duration // after began: when a metered guest last asked for more
 	yielded    time.Duration // after began: when it last gave way to others
 	units      int64         // what it was given
+	ownThread  bool          // it has computed for so long that nothing else runs on its thread
 	logBytes   int64
 	logCut     bool
 	tape       *entryTape // nil: nothing is recorded or played

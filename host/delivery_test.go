@@ -177,7 +177,7 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
 	s := netSlot(t, server.URL, Options{})
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond) // enough to send it
 	defer cancel()
 	r, err := s.RecordEvent(ctx, event("e", "deliver a"))
 	require.NoError(t, err)

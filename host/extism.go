@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"slices"
@@ -34,7 +36,7 @@ const extismInit = "memhost." + abi.InitExport
 const envWASIOutput = "EXTISM_ENABLE_WASI_OUTPUT"
 
 // prepareExtism rewrites a module for its engine: imports led to the host, interruption.
-func prepareExtism(way interruption, sha256 string, wasm []byte) ([]byte, error) {
+func prepareExtism(way interruption, _ string, wasm []byte) ([]byte, error) {
 	parsed, err := wasmbin.Parse(wasm)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,8 @@ func prepareExtism(way interruption, sha256 string, wasm []byte) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return way.prepare(sha256, renamed)
+	sum := sha256.Sum256(renamed)
+	return way.prepare(hex.EncodeToString(sum[:]), renamed)
 }
 
 // startsAlone tells whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in an order that go-sdk knows.

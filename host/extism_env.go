@@ -64,7 +64,7 @@ func envFunctions() map[string]envFunction {
 	}
 }
 
-// quickImport tells the imports that only move some bytes: PDKs call one for every 8 bytes of a text.
+// quickImport tells the imports that only move some bytes: PDKs call one for every 8 bytes of a text. When it changes, so must rewrittenVersion.
 func quickImport(module, name string) bool {
 	switch name {
 	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length", "input_offset", "length", "length_unsafe":

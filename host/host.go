@@ -76,7 +76,7 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 		_ = store.Close()
 		return nil, err
 	}
-	if err := h.openEngine(ctx, newMetered()); err != nil {
+	if err := h.openEngine(ctx, metered{keepRewritten(h.options.CacheDir)}); err != nil {
 		_ = h.Close(ctx)
 		return nil, err
 	}

@@ -71,6 +71,7 @@ func instantiateHostModule(ctx context.Context, r wazero.Runtime) error {
 
 // call runs the function, past the tape where there is one. What is pulled is on the tape with the call before.
 func (f *hostFunction) call(c *call, m guestMemory, stack []uint64) {
+	c.shareThread()
 	if c.tape != nil && f.name != abi.ImportPull {
 		c.tape.hostCall(c, f, m, stack)
 		return

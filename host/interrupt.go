@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -23,7 +22,7 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was validated and hashed. An error says that it cannot.
+	// prepare may rewrite a module that was validated and hashed; sha256 is of what it is given. An error says that it cannot.
 	prepare(sha256 string, wasm []byte) ([]byte, error)
 }
 
@@ -44,52 +43,35 @@ func (contextCheck) more() api.GoFunc { return nil }
 func (contextCheck) prepare(_ string, wasm []byte) ([]byte, error) { return wasm, nil }
 
 // metered rewrites the module: it counts what it does and asks more when the count has run out.
-type metered struct {
-	mu        sync.Mutex
-	rewritten map[string][]byte // by the original's hash: a swap back and forth does not rewrite again
-	bytes     int
-}
+type metered struct{ kept *rewrittenModules }
 
-var _ interruption = (*metered)(nil)
+var _ interruption = metered{}
 
-// maxRewritten bounds what is kept of rewritten modules, in bytes.
-const maxRewritten = 16 << 20
+func (metered) name() string { return "wazero, metered" }
 
-func newMetered() *metered { return &metered{rewritten: map[string][]byte{}} }
+func (metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
 
-func (*metered) name() string { return "wazero, metered" }
+func (metered) more() api.GoFunc { return more }
 
-func (*metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
-
-func (*metered) more() api.GoFunc { return more }
-
-func (m *metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if b, ok := m.rewritten[sha256]; ok {
-		return b, nil
-	}
-	b, err := meter.RewriteWith(wasm, quickImport)
-	if err != nil {
-		return nil, err
-	}
-	if m.bytes += len(b); m.bytes > maxRewritten {
-		clear(m.rewritten)
-		m.bytes = len(b)
-	}
-	m.rewritten[sha256] = b
-	return b, nil
+func (m metered) prepare(sha256 string, wasm []byte) ([]byte, error) {
+	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quickImport) })
 }
 
 // Units are handed out so that a guest asks about every lookEvery, and at most maxUnits, because it may go on with instructions a hundred times slower than those
-// before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs.
+// before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs. ownThreadAfter is what a guest
+// computes like any other goroutine; from then on it has a thread of its own and gives way to others every lookEvery.
 const (
-	minUnits  = 1 << 10
-	maxUnits  = 1 << 17
-	lookEvery = time.Millisecond
+	minUnits       = 1 << 10
+	maxUnits       = 1 << 17
+	lookEvery      = 250 * time.Microsecond
+	ownThreadAfter = time.Millisecond
 )
 
-// more is what a metered guest calls when it has used up its units. It is also where a guest that computes gives way to others.
+// more is what a metered guest calls when it has used up its units. It is also where a guest that computes for long gives way to others.
+//
+// Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the operating system allots to it, and may rest for
+// tens of milliseconds; whichever goroutine runs on it next, and whichever timer its processor keeps, rests with it. So the guest takes its thread along: others
+// run on threads that are fresh.
 func more(ctx context.Context, stack []uint64) {
 	c := callOf(ctx)
 	at := time.Since(c.began)
@@ -108,11 +90,23 @@ func more(ctx context.Context, stack []uint64) {
 		c.units = min(maxUnits, 2*c.units)
 	}
 	c.looked = at
-	if at-c.yielded > lookEvery {
+	if !c.ownThread && at-c.queued-c.backend > ownThreadAfter {
+		runtime.LockOSThread()
+		c.ownThread = true
+	}
+	if c.ownThread && at-c.yielded > lookEvery {
 		runtime.Gosched()
 		c.yielded = at
 	}
 	stack[0] = uint64(c.units)
+}
+
+// shareThread ends what more has begun, when the guest waits for others or has returned.
+func (c *call) shareThread() {
+	if c.ownThread {
+		runtime.UnlockOSThread()
+		c.ownThread = false
+	}
 }
 
 // engine is a wasm runtime with one way to stop its guests.
@@ -137,7 +131,7 @@ func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	if m.Manifest.ABI == abi.ABIExtism {
 		prepare, engine = prepareExtism, extismName
 	}
-	quick := newMetered()
+	quick := metered{keepRewritten("")}
 	if _, err := prepare(quick, m.SHA256, wasm); err != nil {
 		return engine(contextCheck{}), append(slices.Clone(m.Warnings), notMetered(err))
 	}

@@ -129,3 +129,25 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	c.deadline = now
 	assert.Panics(t, func() { give(c) })
 }
+
+// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row of `memhost bench host`.
+func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
+	defer runtime.UnlockOSThread() // should shareThread not have done it
+	more := func(c *call) *call {
+		c.deadline = time.Now().Add(time.Hour)
+		more(callContext{context.Background(), c}, []uint64{0})
+		return c
+	}
+	assert.False(t, more(&call{began: time.Now()}).ownThread, "a short call")
+	before := time.Now().Add(-time.Second)
+	assert.False(t, more(&call{began: before, queued: time.Second}).ownThread, "one that waited for an instance")
+	assert.False(t, more(&call{began: before, backend: time.Second}).ownThread, "one that waited for its backend")
+	c := more(&call{began: before})
+	assert.True(t, c.ownThread, "one that computed")
+	(&hostFunction{run: func(c *call, _ guestMemory, _ []uint64) {
+		assert.False(t, c.ownThread, "while the host does something for it")
+	}}).call(c, guestMemory{}, nil)
+	assert.True(t, more(c).ownThread, "and goes on")
+	c.shareThread()
+	assert.False(t, c.ownThread, "when it has returned")
+}

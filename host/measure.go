@@ -23,7 +23,7 @@ func useWay(ctx context.Context, host any, way measure.Way) error {
 	if !ok {
 		return fmt.Errorf("measure: %T is no host", host)
 	}
-	ways := map[measure.Way]interruption{measure.Metered: newMetered(), measure.ContextCheck: contextCheck{}, measure.Uninterrupted: neverInterrupt{}}
+	ways := map[measure.Way]interruption{measure.Metered: metered{keepRewritten(h.options.CacheDir)}, measure.ContextCheck: contextCheck{}, measure.Uninterrupted: neverInterrupt{}}
 	if ways[way] == nil {
 		return fmt.Errorf("measure: no way to stop a guest is called %q", way)
 	}

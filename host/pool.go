@@ -26,6 +26,7 @@ func (in *instance) run(ctx callContext, envelope *abi.Envelope) (answer []byte,
 	if n, limit := int64(len(in.envelope)), ctx.call.provider.limits.RequestBytes; n > limit {
 		return nil, false, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the request has %d bytes, the limit is %d", n, limit))
 	}
+	defer ctx.call.shareThread()
 	return in.enter(ctx, in.envelope)
 }
 
@@ -124,6 +125,7 @@ func (l *pool) instantiate(ctx context.Context) (*instance, error) {
 		config = config.WithWalltime(t.walltime, sys.ClockResolution(tick)).WithNanotime(t.nanotime, sys.ClockResolution(tick)).WithRandSource(t)
 	}
 	g, err := p.module.program.instantiate(callContext{ctx, c}, config)
+	c.shareThread()
 	if err != nil {
 		err = p.explain(ctx, c, &instance{output: output}, fmt.Errorf("at its start: %w", err))
 	}

@@ -56,16 +56,17 @@ type mh1Guest struct {
 var _ guest = (*mh1Guest)(nil)
 
 func (g *mh1Guest) enter(ctx callContext, request []byte) (answer []byte, isError bool, err error) {
+	var inside context.Context = ctx // once: each conversion allocates
 	n := uint64(len(request))
 	g.stack[0] = n
-	if err := g.buffer.CallWithStack(ctx, g.stack[:]); err != nil {
+	if err := g.buffer.CallWithStack(inside, g.stack[:]); err != nil {
 		return nil, false, err
 	}
 	if ptr := uint32(g.stack[0]); ptr == 0 || !g.memory.Write(ptr, request) {
 		return nil, false, abiBreach{fmt.Sprintf("%s(%d) gave %#x, which has no room for it in the memory of %d bytes", abi.BufferExport, n, ptr, g.memory.Size())}
 	}
 	g.stack[0] = n
-	if err := g.function(ctx.call.op).CallWithStack(ctx, g.stack[:]); err != nil {
+	if err := g.function(ctx.call.op).CallWithStack(inside, g.stack[:]); err != nil {
 		return nil, false, err
 	}
 	if g.stack[0] == 0 {

@@ -220,7 +220,9 @@ func (s *Slot) nativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 	return run(s, abi.OpNativeQuery, r, func(o *operation, result *abi.NativeQueryResult) error {
 		return o.read(ctx, r.Scope, r, result)
 	}, func(o *operation, result *abi.NativeQueryResult) error {
-		o.provider.logger.Info("native query", "name", r.Name, "run_id", r.Scope.RunID, "persona_id", r.Scope.PersonaID)
+		if log := o.provider.logger; log.IsInfo() {
+			log.Info("native query", "name", r.Name, "run_id", r.Scope.RunID, "persona_id", r.Scope.PersonaID)
+		}
 		result.Name, result.Trace = r.Name, o.trace(result.Trace)
 		return nil
 	})

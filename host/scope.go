@@ -78,13 +78,15 @@ type scopeState struct {
 
 // space is where the scope's state of a generation lives.
 func (s *scopeState) space(generation int64) state.Space {
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append([]byte("space\x00"), s.key[:]...), uint64(generation)))
+	var room [32]byte // on the stack
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), s.key[:]...), uint64(generation)))
 	return state.Space(sum[:16])
 }
 
 // scopeKeyOf hashes the parts with their lengths, so that no two lists of ids look alike.
 func scopeKeyOf(parts ...string) scopeKey {
-	var b []byte
+	var room [256]byte // on the stack, as long as it suffices
+	b := room[:0]
 	for _, part := range parts {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)

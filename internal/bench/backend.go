@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -16,10 +17,10 @@ import (
 // backend is a fake backend whose time is known: it answers a call as the fake has answered the first of its kind, after a delay. It also notes the calls that an
 // operation makes, so that the same ones can be made directly.
 type backend struct {
-	fake http.Handler
-	url  string
+	url string
 
-	mu sync.Mutex
+	mu   sync.Mutex
+	fake http.Handler
 	// delay is what each call takes; of those that are noted nothing.
 	delay   time.Duration
 	noting  bool
@@ -48,7 +49,7 @@ func (e *env) serve(ctx context.Context, fake http.Handler) (*backend, error) {
 		return nil, err
 	}
 	server := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }()
+	go pprof.Do(context.WithoutCancel(ctx), pprof.Labels(backendLabel, "fake"), func(context.Context) { _ = server.Serve(listener) })
 	e.later(server.Close)
 	b.url = "http://" + listener.Addr().String()
 	return b, nil
@@ -59,7 +60,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	kind := r.Method + " " + r.URL.Path
 	b.mu.Lock()
-	delay, noting := b.delay, b.noting
+	fake, delay, noting := b.fake, b.delay, b.noting
 	kept, found := b.answers[kind]
 	if noting {
 		b.calls = append(b.calls, nativeCall{r.Method, r.URL.RequestURI(), r.Header.Clone(), body})
@@ -71,7 +72,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if found = found && !noting; !found {
 		recorder := httptest.NewRecorder()
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		b.fake.ServeHTTP(recorder, r)
+		fake.ServeHTTP(recorder, r)
 		kept = answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	}
 	if noting && !bytes.Contains(body, []byte(`"jsonrpc"`)) { // whose answers carry the id of their call
@@ -119,6 +120,13 @@ func (b *backend) play(s *script, delay time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.delay, b.answers = delay, s.answers
+}
+
+// replace puts another fake in the place of the first.
+func (b *backend) replace(fake http.Handler) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fake = fake
 }
 
 // client makes calls without anything in between.

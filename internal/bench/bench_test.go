@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,7 +44,7 @@ func metricName(row, who string, unit Unit) string {
 }
 
 func TestEverythingRuns(t *testing.T) {
-	r, err := Run(t.Context(), Options{Short: true, Memory: 200})
+	r, err := Run(t.Context(), Options{Short: true, Memory: 200, Profile: 20 * time.Millisecond})
 	require.NoError(t, err)
 	for _, row := range r.Rows {
 		for _, who := range row.By {
@@ -50,4 +52,6 @@ func TestEverythingRuns(t *testing.T) {
 			require.True(t, measured || row.Missing[who] != "", "%s by %s: neither a figure nor a reason why there is none", row.ID, who)
 		}
 	}
+	require.Len(t, r.Profiles, 2)
+	require.NoError(t, r.Print(io.Discard))
 }

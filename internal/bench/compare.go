@@ -3,78 +3,145 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 )
 
-// Difference is a figure of two runs.
-type Difference struct {
-	Row, By string
-	// Kind is "figure" or "ratio".
-	Kind        string
-	Then, Now   Spread
-	Unit        Unit
-	Agree, Bold bool
+// comparison is what two runs are held against each other by. A ratio of two who took turns stays when the machine's speed does not, and so does a figure in
+// reference loops; figures themselves are not compared.
+type comparison struct {
+	row  *RowResult
+	by   string
+	kind string
+	seen Spread
+	// bold: a bar bounds it.
+	bold bool
 }
 
-// Compare puts two runs side by side. Two figures agree when their intervals overlap. Bold are those that a bar bounds.
-func Compare(then, now *Result) []Difference {
-	var list []Difference
-	before := map[string]*RowResult{}
-	for i := range then.Rows {
-		before[then.Rows[i].ID] = &then.Rows[i]
-	}
-	for i := range now.Rows {
-		r := &now.Rows[i]
-		old := before[r.ID]
-		if old == nil {
-			continue
-		}
-		bounded := map[string]bool{}
-		for _, b := range r.Bars {
-			bounded[b.Over] = true
-		}
-		add := func(who, kind string, bold bool, of func(*RowResult) (Spread, bool)) {
-			a, ok1 := of(old)
-			b, ok2 := of(r)
-			if ok1 && ok2 {
-				list = append(list, Difference{Row: r.ID, By: who, Kind: kind, Then: a, Now: b, Unit: r.Unit, Agree: a.overlaps(b), Bold: bold})
+// What is compared.
+const (
+	kindRatio  = "ratio"
+	kindLoops  = "figure, by the reference loop"
+	kindFigure = "figure"
+)
+
+// comparisons are of each row its ratios, or where it has none its figure.
+func (r *Result) comparisons() []comparison {
+	var list []comparison
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if !row.Exact {
+			before := len(list)
+			for _, who := range row.By {
+				if s, ok := row.Ratio(who); ok {
+					list = append(list, comparison{row, who, kindRatio, s, row.bounds(who)})
+				}
+			}
+			if len(list) > before {
+				continue
+			}
+			if s, ok := row.Loop(row.Ours()); ok && row.Unit == Nanoseconds {
+				list = append(list, comparison{row, row.Ours(), kindLoops, s, row.bounds("")})
+				continue
 			}
 		}
-		for _, who := range r.By {
-			add(who, "figure", who == r.Ours(), func(r *RowResult) (Spread, bool) { return r.Value(who) })
-			add(who, "ratio", bounded[who], func(r *RowResult) (Spread, bool) { return r.Ratio(who) })
+		if s, ok := row.Value(row.Ours()); ok {
+			list = append(list, comparison{row, row.Ours(), kindFigure, s, row.bounds("")})
 		}
 	}
 	return list
 }
 
-// PrintComparison writes what two runs do not agree on, and how many figures they agree on.
+// bounds tells whether a bar is about the ratio to somebody, "" for the figure.
+func (r *RowResult) bounds(who string) bool {
+	for _, b := range r.Bars {
+		if b.Over == who {
+			return true
+		}
+	}
+	return false
+}
+
+// settle computes, when everything has been measured, how much lies outside of the spreads.
+func (r *Result) settle() {
+	n := len(r.comparisons())
+	for i := range r.Rows {
+		r.Rows[i].Outside = outside(r.Rows[i].measured(), n)
+	}
+}
+
+// Level says what the spreads are.
+func (r *Result) Level() string {
+	n, rounds, out := len(r.comparisons()), 0, 0
+	for i := range r.Rows {
+		if m := r.Rows[i].measured(); m > rounds {
+			rounds, out = m, r.Rows[i].Outside
+		}
+	}
+	if out < 0 {
+		return fmt.Sprintf("%d rounds are too few for a spread of %d comparisons at once", rounds, n)
+	}
+	what := "the least to the most"
+	if out > 0 {
+		what = fmt.Sprintf("the least to the most without %d at either end", out)
+	}
+	return fmt.Sprintf("a spread is %s of %d rounds: the median lies in it at %.2f %%, and two runs of the same disagree on any of %d comparisons with a probability of at most %.2g %%",
+		what, rounds, 100*(1-2*below(rounds, out)), n, 100*math.Min(1, float64(n)*apart(rounds, out)))
+}
+
+// Difference is a comparison of two runs.
+type Difference struct {
+	Row, By, Kind string
+	Then, Now     Spread
+	Unit          Unit
+	Agree, Bold   bool
+}
+
+// Compare puts two runs side by side. They agree where their spreads overlap.
+func Compare(then, now *Result) []Difference {
+	type key struct{ row, by, kind string }
+	before := map[key]comparison{}
+	for _, c := range then.comparisons() {
+		before[key{c.row.ID, c.by, c.kind}] = c
+	}
+	var list []Difference
+	for _, c := range now.comparisons() {
+		if old, ok := before[key{c.row.ID, c.by, c.kind}]; ok {
+			list = append(list, Difference{Row: c.row.ID, By: c.by, Kind: c.kind, Then: old.seen, Now: c.seen, Unit: c.row.Unit, Agree: old.seen.overlaps(c.seen), Bold: c.bold})
+		}
+	}
+	return list
+}
+
+// PrintComparison writes what two runs do not agree on, and how many comparisons they agree on.
 func PrintComparison(w io.Writer, then, now *Result) error {
 	list := Compare(then, now)
 	fmt.Fprintf(w, "\nbeside the run of %s\n", then.About())
+	if then.Loop > 0 && now.Loop > 0 {
+		fmt.Fprintf(w, "the reference loop takes %s the time that it took then\n", Factor(now.Loop/then.Loop))
+	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	agree, of := map[string]int{}, map[string]int{}
+	agree := 0
 	for _, d := range list {
-		of[d.Kind]++
 		if d.Agree {
-			agree[d.Kind]++
+			agree++
 			continue
 		}
 		write := func(s Spread) string {
-			if d.Kind == "ratio" {
-				return Factor(s.Center) + " " + s.Percent()
+			if d.Kind == kindFigure {
+				return Figure(s.Center, d.Unit) + " " + s.Percent()
 			}
-			return Figure(s.Center, d.Unit) + " " + s.Percent()
+			return Factor(s.Center) + " " + s.Percent()
 		}
 		mark := ""
 		if d.Bold {
-			mark = "what the row is about"
+			mark = "what a bar bounds"
 		}
 		fmt.Fprintf(t, "  %s\t%s\t%s\tthen %s\tnow %s\t%s\n", d.Row, d.By, d.Kind, write(d.Then), write(d.Now), mark)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "the runs agree within their spreads on %d of %d ratios and %d of %d figures\n", agree["ratio"], of["ratio"], agree["figure"], of["figure"])
+	_, err := fmt.Fprintf(w, "the runs agree within their spreads on %d of %d comparisons\n", agree, len(list))
 	return err
 }

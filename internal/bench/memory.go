@@ -2,14 +2,18 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 )
 
@@ -33,46 +37,52 @@ type MemoryPoint struct {
 // Slope is growth in bytes a call, and how much that may be off.
 type Slope struct{ PerCall, Noise float64 }
 
-// Flat tells whether the growth is within the noise.
-func (s Slope) Flat() bool { return math.Abs(s.PerCall) <= s.Noise }
+// Flat tells whether there is no growth beyond the noise.
+func (s Slope) Flat() bool { return s.PerCall <= s.Noise }
 
 // String says it for 1,000 calls.
 func (s Slope) String() string {
-	return fmt.Sprintf("%+.1f ± %.1f KB in 1,000 calls", s.PerCall*1000/1024, s.Noise*1000/1024)
+	return fmt.Sprintf("%+.2f ± %.2f KB in 1,000 calls", s.PerCall*1000/1024, s.Noise*1000/1024)
 }
 
-// Slope fits a line through the second half, when everything has found its size. The noise is twice the standard error, widened for points that resemble the one
-// before.
+const (
+	// slopeBlocks is how many means a slope is fitted through. A point resembles the one before, the mean of several the mean before hardly, so that what the means
+	// are off by is independent, as the interval of a slope wants it.
+	slopeBlocks = 10
+	// slopeT is Student's factor for 99 % with slopeBlocks-2 degrees of freedom: of four slopes of a run one is beyond 95 % by chance every fifth time.
+	slopeT = 3.355
+	// heapStep is what Go's heap grows by at least. Less than one step in all is no growth that could be seen.
+	heapStep = 8 << 10
+)
+
+// Slope fits a line through the means of blocks of the second half, when everything has found its size.
 func (m *MemoryRun) Slope(of func(MemoryPoint) int64) Slope {
 	points := m.Points[len(m.Points)/2:]
-	n := float64(len(points))
-	if n < 4 {
+	each := len(points) / slopeBlocks
+	if each == 0 {
 		return Slope{0, math.Inf(1)}
 	}
+	points = points[len(points)-each*slopeBlocks:]
+	var x, y [slopeBlocks]float64
 	var mx, my float64
-	for _, p := range points {
-		mx, my = mx+float64(p.Calls)/n, my+float64(of(p))/n
+	for i, p := range points {
+		x[i/each] += float64(p.Calls) / float64(each)
+		y[i/each] += float64(of(p)) / float64(each)
 	}
-	var sxx, sxy float64
-	for _, p := range points {
-		dx := float64(p.Calls) - mx
-		sxx, sxy = sxx+dx*dx, sxy+dx*(float64(of(p))-my)
+	for i := range x {
+		mx, my = mx+x[i]/slopeBlocks, my+y[i]/slopeBlocks
+	}
+	var sxx, sxy, squares float64
+	for i := range x {
+		sxx, sxy = sxx+(x[i]-mx)*(x[i]-mx), sxy+(x[i]-mx)*(y[i]-my)
 	}
 	slope := sxy / sxx
-	var squares, lagged, before float64
-	for i, p := range points {
-		off := float64(of(p)) - my - slope*(float64(p.Calls)-mx)
+	for i := range x {
+		off := y[i] - my - slope*(x[i]-mx)
 		squares += off * off
-		if i > 0 {
-			lagged += off * before
-		}
-		before = off
 	}
-	if squares == 0 {
-		return Slope{slope, 0}
-	}
-	alike := max(0, min(0.9, lagged/squares))
-	return Slope{slope, 2 * math.Sqrt(squares/(n-2)/sxx) * math.Sqrt((1+alike)/(1-alike))}
+	step := heapStep / float64(points[len(points)-1].Calls-points[0].Calls)
+	return Slope{slope, max(slopeT*math.Sqrt(squares/(slopeBlocks-2)/sxx), step)}
 }
 
 // ResidentOf and HeapOf are what Slope may be asked for.
@@ -84,59 +94,87 @@ func HeapOf(p MemoryPoint) int64 { return p.Heap }
 // watched is a slot that is used over and over.
 type watched struct {
 	name string
-	open func(ctx context.Context, e *env) (record func(i int) error, retrieve func() error, err error)
+	open func(ctx context.Context, e *env) (*used, error)
+}
+
+// used is what is done to it. fresh resets its scope: what is stored grows no further, so that what grows nevertheless is a leak. (The state's store notes some ten
+// bytes for each page that it has written and that is in use.)
+type used struct {
+	record   func(i int) error
+	retrieve func() error
+	fresh    func() error
 }
 
 // memoryRuns are full_history and a backend's plugin.
 func memoryRuns(o Options) []watched {
-	if o.Memory <= 0 {
+	if o.Memory <= 0 || o.Only != nil && !o.Only.MatchString("memory") {
 		return nil
 	}
-	var list []watched
-	for _, w := range []watched{
-		{"full_history", func(ctx context.Context, e *env) (func(int) error, func() error, error) {
-			s, err := e.fullHistory(ctx, host.Options{Durability: "process"})
-			if err != nil {
-				return nil, nil, err
-			}
-			budget := int64(200)
-			r := ask("tea?")
-			r.Budget.MaxTokens = &budget
-			return func(i int) error { _, err := s.RecordEvent(ctx, storedTurn("e", i)); return err }, func() error { _, err := s.Retrieve(ctx, r); return err }, nil
-		}},
-		{"mem0 over HTTP", func(ctx context.Context, e *env) (func(int) error, func() error, error) {
-			c := backendCases[0]
-			b, slots, err := c.open(ctx, e)
-			if err != nil {
-				return nil, nil, err
-			}
-			answers := map[string]answer{}
-			for _, op := range []func() error{func() error { return c.ask(ctx, slots[0]) }, func() error { return c.record(ctx, slots[0], "noted", 999_999) }} {
-				s, err := b.note(op)
-				if err != nil {
-					return nil, nil, err
-				}
-				for kind, a := range s.answers {
-					answers[kind] = a
-				}
-			}
-			b.play(&script{answers: answers}, 0)
-			return func(i int) error { return c.record(ctx, slots[0], fmt.Sprint("w", i), 1_000_000+i) }, func() error { return c.ask(ctx, slots[0]) }, nil
-		}},
-	} {
-		if o.Only == nil || o.Only.MatchString("memory") {
-			list = append(list, w)
-		}
+	return []watched{{"full_history", watchedHistory}, {"mem0 over HTTP", watchedBackend}}
+}
+
+func watchedHistory(ctx context.Context, e *env) (*used, error) {
+	s, err := e.fullHistory(ctx, host.Options{Durability: "process"})
+	if err != nil {
+		return nil, err
 	}
-	return list
+	budget := int64(200)
+	r := ask("tea?")
+	r.Budget.MaxTokens = &budget
+	return &used{
+		record:   func(i int) error { _, err := s.RecordEvent(ctx, storedTurn("e", i)); return err },
+		retrieve: func() error { _, err := s.Retrieve(ctx, r); return err },
+		fresh:    func() error { return reset(ctx, s) },
+	}, nil
+}
+
+// watchedBackend has a backend that answers as it has answered at first: what it would store is no memory of ours.
+func watchedBackend(ctx context.Context, e *env) (*used, error) {
+	c := backendCases[0]
+	b, slots, err := c.open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	s, noted := slots[0], 0
+	play := func() error {
+		answers := map[string]answer{}
+		noted++
+		for _, op := range []func() error{func() error { return c.ask(ctx, s) }, func() error { return c.record(ctx, s, fmt.Sprint("noted", noted), 999_999) }} {
+			script, err := b.note(op)
+			if err != nil {
+				return err
+			}
+			maps.Copy(answers, script.answers)
+		}
+		b.play(&script{answers: answers}, 0)
+		return nil
+	}
+	return &used{
+		record:   func(i int) error { return c.record(ctx, s, fmt.Sprint("w", i), 1_000_000+i) },
+		retrieve: func() error { return c.ask(ctx, s) },
+		fresh: func() error {
+			b.play(&script{}, 0)
+			err := reset(ctx, s)
+			b.replace(c.fake()) // the fake keeps a history of what it has erased, in this process
+			return errors.Join(err, c.fill(ctx, s, fmt.Sprint("again", noted)), play())
+		},
+	}, play()
+}
+
+func reset(ctx context.Context, s *host.Slot) error {
+	receipt, err := s.ResetScope(ctx, scope)
+	if err == nil && receipt.Status != abi.ResetDone {
+		err = fmt.Errorf("the reset is %s: %v", receipt.Status, receipt.Warnings)
+	}
+	return err
 }
 
 // memoryPoints is how often a run is looked at.
 const memoryPoints = 100
 
-// watch makes calls, one record after nine retrievals, and looks at the memory along the way.
+// watch makes calls, one record after nine retrievals, and looks at the memory along the way, each time after a reset.
 func (w watched) watch(ctx context.Context, e *env, calls int) (*MemoryRun, error) {
-	record, retrieve, err := w.open(ctx, e)
+	slot, err := w.open(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -144,18 +182,17 @@ func (w watched) watch(ctx context.Context, e *env, calls int) (*MemoryRun, erro
 	each := max(1, calls/memoryPoints)
 	for i := range calls {
 		if i%10 == 0 {
-			err = record(i)
+			err = slot.record(i)
 		} else {
-			err = retrieve()
+			err = slot.retrieve()
 		}
-		if err == nil {
-			err = ctx.Err()
+		if err == nil && (i+1)%each == 0 {
+			if err = slot.fresh(); err == nil {
+				m.Points = append(m.Points, memoryNow(i+1))
+			}
 		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, fmt.Errorf("call %d: %w", i, err)
-		}
-		if (i+1)%each == 0 {
-			m.Points = append(m.Points, memoryNow(i+1))
 		}
 	}
 	return m, nil

@@ -163,7 +163,10 @@ func (r *Result) About() string {
 
 // Print writes the table for people to read.
 func (r *Result) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n", r.About())
+	fmt.Fprintln(w, r.About())
+	if len(r.Rows) > 0 {
+		fmt.Fprintln(w, r.Level())
+	}
 	if r.Short {
 		fmt.Fprintln(w, "a short run: it shows that everything runs, and its figures say nothing")
 	}
@@ -198,7 +201,26 @@ func (r *Result) Print(w io.Writer) error {
 		}
 		_ = t.Flush()
 	}
+	for _, p := range r.Profiles {
+		fmt.Fprintf(w, "\nprofile of %s (%d samples)\n", p.Name, p.Samples)
+		for _, l := range p.Lines() {
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", l[0], l[1], l[2], l[3])
+		}
+		_ = t.Flush()
+	}
 	return nil
+}
+
+// Lines put both lists side by side: a function that the processor was in and its share, and one that was being called and its share.
+func (p *Profile) Lines() [][4]string {
+	list := make([][4]string, max(len(p.Flat), len(p.Cum)))
+	for i, l := range p.Flat {
+		list[i][0], list[i][1] = l.Function, fmt.Sprintf("%.1f %%", l.Flat)
+	}
+	for i, l := range p.Cum {
+		list[i][2], list[i][3] = l.Function, fmt.Sprintf("%.1f %%", l.Cum)
+	}
+	return list
 }
 
 // Lines are what became of the memory: Value is how much there was at the end, Ratio the slope.

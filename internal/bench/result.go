@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"time"
-
-	"golang.org/x/perf/benchmath"
 )
 
 // Result is what a run leaves, as JSON too. It keeps every round, so that whoever reads it can compute the rest.
@@ -18,12 +15,15 @@ type Result struct {
 	Version string    `json:"version,omitempty"`
 	Machine Machine   `json:"machine"`
 	// LoadBefore and LoadAfter are the machine's average over a minute.
-	LoadBefore string      `json:"load_before,omitempty"`
-	LoadAfter  string      `json:"load_after,omitempty"`
-	Rounds     int         `json:"rounds"`
-	Short      bool        `json:"short,omitempty"`
-	Rows       []RowResult `json:"rows"`
-	Memory     []MemoryRun `json:"memory,omitempty"`
+	LoadBefore string `json:"load_before,omitempty"`
+	LoadAfter  string `json:"load_after,omitempty"`
+	Rounds     int    `json:"rounds"`
+	// Loop is what the reference loop took, the median of all rounds: how fast the machine was.
+	Loop     float64     `json:"loop,omitempty"`
+	Short    bool        `json:"short,omitempty"`
+	Rows     []RowResult `json:"rows"`
+	Memory   []MemoryRun `json:"memory,omitempty"`
+	Profiles []Profile   `json:"profiles,omitempty"`
 }
 
 // RowResult is a row with its figures.
@@ -33,6 +33,10 @@ type RowResult struct {
 	Cells map[string]*Cell `json:"cells"`
 	// Missing says why somebody has none.
 	Missing map[string]string `json:"missing,omitempty"`
+	// Loops are what the reference loop took beside the figures, one for each round.
+	Loops []float64 `json:"loops,omitempty"`
+	// Outside is how many rounds at either end lie outside of the spread (spread.go). It is less than zero where there are too few for any.
+	Outside int `json:"outside,omitempty"`
 }
 
 // Cell is the figures of one contestant, one for each round.
@@ -43,37 +47,11 @@ type Cell struct {
 	Bytes  float64 `json:"bytes,omitempty"`
 }
 
-// Spread is a median and the interval in which the true one lies, as benchstat computes it (95 %, nothing assumed of the distribution). With fewer than six rounds
-// the ends are infinite.
-type Spread struct{ Center, Lo, Hi float64 }
-
-// spread takes rounds together.
-func spread(rounds []float64) Spread {
-	if len(rounds) == 0 {
-		return Spread{math.NaN(), math.Inf(-1), math.Inf(1)}
-	}
-	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(rounds, &benchmath.DefaultThresholds), 0.95)
-	return Spread{s.Center, s.Lo, s.Hi}
-}
-
-// overlaps tells whether two intervals have something in common.
-func (s Spread) overlaps(t Spread) bool { return s.Lo <= t.Hi && t.Lo <= s.Hi }
-
-// Percent is the larger distance to an end of the interval, in percent of the center, as benchstat prints it.
-func (s Spread) Percent() string {
-	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
-		return "± ?"
-	}
-	if s.Center == 0 {
-		return "± 0 %"
-	}
-	return fmt.Sprintf("± %.0f %%", 100*max(s.Hi-s.Center, s.Center-s.Lo)/math.Abs(s.Center))
-}
-
 // take adds a round.
 func (r *Result) take(f figures) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		before := row.measured()
 		for _, who := range row.By {
 			at := cell{row.ID, who}
 			if why, ok := f.missing[at]; ok {
@@ -93,7 +71,19 @@ func (r *Result) take(f figures) {
 				c.Allocs, c.Bytes = s.allocs, s.bytes
 			}
 		}
+		if row.measured() > before {
+			row.Loops = append(row.Loops, f.loop)
+		}
 	}
+}
+
+// measured is in how many rounds.
+func (r *RowResult) measured() int {
+	n := 0
+	for _, c := range r.Cells {
+		n = max(n, len(c.Rounds))
+	}
+	return n
 }
 
 // Ours is who the row is about.
@@ -101,44 +91,55 @@ func (r *RowResult) Ours() string { return r.By[0] }
 
 // Value is somebody's figure. It is not there where nobody measured it.
 func (r *RowResult) Value(who string) (Spread, bool) {
-	c := r.Cells[who]
-	if c == nil || len(c.Rounds) == 0 {
-		return Spread{}, false
+	list := r.values(who)
+	if r.Exact && len(list) > 0 {
+		return spread(list, 0), true
 	}
-	if r.Exact {
-		return Spread{median(slices.Clone(c.Rounds)), slices.Min(c.Rounds), slices.Max(c.Rounds)}, true
-	}
-	return spread(c.Rounds), true
+	return spread(list, r.Outside), len(list) > 0
 }
 
-// against computes a figure from ours and another's of the same round.
-func (r *RowResult) against(other string, f func(ours, others float64) float64) (Spread, bool) {
-	a, b := r.Cells[r.Ours()], r.Cells[other]
-	if a == nil || b == nil || other == r.Ours() {
-		return Spread{}, false
+func (r *RowResult) values(who string) []float64 {
+	if c := r.Cells[who]; c != nil {
+		return c.Rounds
 	}
-	var list []float64
-	for i := range min(len(a.Rounds), len(b.Rounds)) {
-		list = append(list, f(a.Rounds[i], b.Rounds[i]))
-	}
-	return spread(list), len(list) > 0
+	return nil
+}
+
+// Loop is somebody's figure as a multiple of what the reference loop took beside it.
+func (r *RowResult) Loop(who string) (Spread, bool) {
+	list := paired(r.values(who), r.Loops, over)
+	return spread(list, r.Outside), len(list) > 0
 }
 
 // Ratio is ours divided by another's, round by round.
 func (r *RowResult) Ratio(other string) (Spread, bool) {
-	s, ok := r.against(other, func(a, b float64) float64 { return a / b })
-	return s, ok && !math.IsNaN(s.Center) && !math.IsInf(s.Center, 0)
+	s := spread(r.against(other, over), r.Outside)
+	return s, !math.IsNaN(s.Center) && !math.IsInf(s.Center, 0)
 }
 
-// Added is ours less another's, round by round.
-func (r *RowResult) Added(other string) (Spread, bool) {
-	return r.against(other, func(a, b float64) float64 { return a - b })
+// against computes a figure from ours and another's of the same round.
+func (r *RowResult) against(other string, f func(ours, others float64) float64) []float64 {
+	if other == r.Ours() {
+		return nil
+	}
+	return paired(r.values(r.Ours()), r.values(other), f)
 }
+
+func paired(a, b []float64, f func(a, b float64) float64) []float64 {
+	var list []float64
+	for i := range min(len(a), len(b)) {
+		list = append(list, f(a[i], b[i]))
+	}
+	return list
+}
+
+func over(a, b float64) float64 { return a / b }
+func less(a, b float64) float64 { return a - b }
 
 // Verdict is what became of a bar.
 type Verdict struct {
 	Bar Bar
-	// Seen is what the bar bounds, as it was measured.
+	// Seen is what the bar bounds, with the interval in which the true median lies.
 	Seen Spread
 	// Holds and Missed are both false where the limit lies within the spread, and where there is none.
 	Holds, Missed bool
@@ -148,20 +149,28 @@ type Verdict struct {
 func (r *RowResult) Verdicts() []Verdict {
 	var list []Verdict
 	for _, b := range r.Bars {
-		v, ok := Verdict{Bar: b}, false
+		v := Verdict{Bar: b}
+		var rounds []float64
 		switch b.Kind {
 		case AtMost:
-			v.Seen, ok = r.Value(r.Ours())
+			rounds = r.values(r.Ours())
 		case Ratio:
-			v.Seen, ok = r.Ratio(b.Over)
+			rounds = r.against(b.Over, over)
 		case Added:
-			v.Seen, ok = r.Added(b.Over)
+			rounds = r.against(b.Over, less)
 		case Allocations:
 			if c := r.Cells[r.Ours()]; c != nil {
-				v.Seen, ok = Spread{c.Allocs, c.Allocs, c.Allocs}, true
+				v.Seen, rounds = Spread{c.Allocs, c.Allocs, c.Allocs}, c.Rounds
 			}
 		}
-		if ok {
+		switch {
+		case b.Kind == Allocations:
+		case r.Exact:
+			v.Seen = spread(rounds, 0)
+		default:
+			v.Seen = interval(rounds)
+		}
+		if len(rounds) > 0 {
 			v.Holds, v.Missed = v.Seen.Hi <= b.Limit, v.Seen.Lo > b.Limit
 			list = append(list, v)
 		}

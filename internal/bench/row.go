@@ -2,7 +2,7 @@
 //
 // The rows are data (row.go): what is measured, by whom, and which bar is set. A task (task_*.go) measures one or more rows. run.go goes round by round through all
 // tasks, so that the rounds of a row are spread over the whole run and each begins with everything set up anew; what differs between rounds is the spread that is
-// printed. result.go is what a run leaves, report.go and compare.go show it. `memhost bench host` and the benchmarks of this package are two ways to start the same
+// printed (spread.go). result.go is what a run leaves, report.go shows it, and compare.go puts two runs side by side. `memhost bench host` and the benchmarks of this package are two ways to start the same
 // tasks; cmd/benchdocs writes the documentation's table and plots.
 package bench
 
@@ -90,4 +90,6 @@ type sample struct {
 type figures struct {
 	samples map[cell]sample
 	missing map[cell]string
+	// loop is what the reference loop took meanwhile, in nanoseconds; 0 where it did not take turns with what was measured.
+	loop float64
 }

@@ -107,6 +107,7 @@ func (c backendCase) task(delay time.Duration) task {
 		for at, sample := range g.samples {
 			f.samples[at] = sample
 		}
+		f.loop = (f.loop + g.loop) / 2
 		return f, err
 	}}
 }
@@ -130,18 +131,23 @@ func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, 
 		}
 		slots = append(slots, s)
 	}
-	for i := range c.turns {
-		if err := c.record(ctx, slots[0], "e"+strconv.Itoa(i), i); err != nil {
-			return nil, nil, err
-		}
-	}
 	if err := c.record(ctx, slots[1], "first", 999); err != nil {
 		return nil, nil, err
 	}
-	if _, err := slots[0].Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000}); err != nil && abi.CodeOf(err) != abi.CodeUnsupported {
-		return nil, nil, err
+	return b, slots, c.fill(ctx, slots[0], "e")
+}
+
+// fill records turns and waits until they are found.
+func (c backendCase) fill(ctx context.Context, s *host.Slot, prefix string) error {
+	for i := range c.turns {
+		if err := c.record(ctx, s, prefix+strconv.Itoa(i), i); err != nil {
+			return err
+		}
 	}
-	return b, slots, c.ask(ctx, slots[0])
+	if _, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000}); err != nil && abi.CodeOf(err) != abi.CodeUnsupported {
+		return err
+	}
+	return c.ask(ctx, s)
 }
 
 // ask retrieves, and wants something.

@@ -164,7 +164,8 @@ func recordSizeTask() task {
 		rows = append(rows, Row{ID: id + "/" + strings.ReplaceAll(size.name, " ", ""), What: "full_history: record of a turn of " + size.name, Unit: Nanoseconds, By: []string{byMemhost},
 			PlotOnly: true, Points: map[string]Point{byMemhost: {plotSize, "full_history records a turn", float64(size.bytes)}}})
 	}
-	return inTurns(id, pace{stretch: time.Microsecond, round: 50 * time.Millisecond, stretches: 10}, rows, func(ctx context.Context, e *env) ([]contestant, error) {
+	// The stretch is long: what comes after a turn of 1 MB finds caches and heap as that has left them.
+	return inTurns(id, pace{stretch: 3 * time.Millisecond, round: 50 * time.Millisecond, stretches: 10}, rows, func(ctx context.Context, e *env) ([]contestant, error) {
 		s, err := e.fullHistory(ctx, host.Options{Durability: "process"})
 		if err != nil {
 			return nil, err

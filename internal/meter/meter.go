@@ -13,6 +13,9 @@ const (
 	Function = "more"
 )
 
+// Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules keeps it beside them.
+const Version = 1
+
 // rewriter holds what all parts of one rewriting need to know.
 type rewriter struct {
 	parsed   *wasmbin.Module

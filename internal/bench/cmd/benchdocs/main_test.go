@@ -21,6 +21,7 @@ func TestThePageKeepsItsProse(t *testing.T) {
 		Cells:   map[string]*bench.Cell{"memhost": {Rounds: []float64{200, 201, 202, 203, 204, 205, 206, 207}}},
 		Missing: map[string]string{"bare": "nobody built it"}}
 	r.Rows = append(r.Rows, row)
+	r.Profiles = []bench.Profile{{Name: "an echo", Samples: 4, Flat: []bench.ProfileLine{{Function: "the guest's code", Flat: 75}, {Function: "runtime.memmove", Flat: 25}}, Cum: []bench.ProfileLine{{Function: "host.run", Cum: 25}}}}
 	for i := range 8 {
 		r.Memory[0].Points = append(r.Memory[0].Points, bench.MemoryPoint{Calls: i + 1, Resident: 3 << 20, Heap: 1 << 20})
 	}
@@ -35,6 +36,7 @@ func TestThePageKeepsItsProse(t *testing.T) {
 	assert.Contains(t, string(text), "**missed (204 ns, 2.04 × the bar)**")
 	assert.Contains(t, string(text), "an echo, bare: not measured, nobody built it.")
 	assert.Contains(t, string(text), "| a slot | 8 | Go's heap | 1 MB |")
+	assert.Contains(t, string(text), "| the guest's code | 75.0 % | `host.run` | 25.0 % |\n| `runtime.memmove` | 25.0 % |  |  |")
 	assert.NotContains(t, string(text), "old")
 	assert.Regexp(t, "^before\n<!--", string(text))
 	assert.Regexp(t, "-->\nafter\n$", string(text))

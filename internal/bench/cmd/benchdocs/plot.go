@@ -129,7 +129,9 @@ func (c chart) plot() (*plot.Plot, error) {
 	p.BackgroundColor = color.White
 	c.x.set(&p.X)
 	c.y.set(&p.Y)
+	p.Title.Padding = vg.Points(6)
 	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Padding, p.Legend.XOffs, p.Legend.YOffs = vg.Points(3), vg.Points(6), -vg.Points(4)
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe4}, color.Gray{0xe4}
 	p.Add(grid)
@@ -167,13 +169,15 @@ func (c chart) plot() (*plot.Plot, error) {
 		}
 		p.Legend.Add(s.name, line)
 	}
-	if c.x.log {
-		p.X.Max *= 1.3 // room for the last tick's text
+	if c.x.log { // room for the last tick's text
+		p.X.Max *= 1.5
+	} else {
+		p.X.Max *= 1.04
 	}
 	if !c.y.log {
 		p.Y.Min, p.Y.Max = 0, top*1.5 // room for the legend
 	} else {
-		p.Y.Max = top * 20
+		p.Y.Max = top * 40
 	}
 	return p, nil
 }

@@ -32,7 +32,7 @@ func between(page []byte, content string) ([]byte, error) {
 // table is the run as Markdown.
 func table(r *bench.Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured %s.\n\n", r.About())
+	fmt.Fprintf(&b, "\nMeasured %s.\n\nIn this run %s.\n\n", r.About(), r.Level())
 	b.WriteString("| what | bar | by | figure | ours ÷ theirs | allocations | the bar |\n|---|---|---|---|---|---|---|\n")
 	for _, l := range r.Lines() {
 		verdict := l.Verdict
@@ -69,12 +69,26 @@ func table(r *bench.Result) string {
 			}
 		}
 	}
+	for _, p := range r.Profiles {
+		fmt.Fprintf(&b, "\nProfile of %s, %d samples:\n\n| in the function | | it or what it calls | |\n|---|---|---|---|\n", p.Name, p.Samples)
+		for _, l := range p.Lines() {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(l[0]), l[1], code(l[2]), l[3])
+		}
+	}
 	b.WriteString("\n")
 	for _, p := range drawn(r) {
 		fmt.Fprintf(&b, "![%s](performance/%s.svg)\n", p.title, p.name)
 	}
 	b.WriteString("\nThe data: [figures.csv](performance/figures.csv), [memory.csv](performance/memory.csv).\n\n")
 	return b.String()
+}
+
+// code marks a function's name.
+func code(function string) string {
+	if function == "" || strings.Contains(function, " ") {
+		return function
+	}
+	return "`" + function + "`"
 }
 
 // figures are all cells, those of plots too. Empty interval ends are unknown.
