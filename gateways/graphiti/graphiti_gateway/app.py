@@ -170,7 +170,7 @@ class Service:
         await self.lanes.drain(self.engine.limits.drain_seconds)
 
 
-def group_of(group_id: str) -> str:
+async def group_of(group_id: str) -> str:  # not a plain function: those the framework sends to a thread
     if not bodies.GROUP.match(group_id):
         raise GatewayError("invalid_group_id", "a group_id is 1 to 255 of [A-Za-z0-9_-]", group_id=group_id[:300])
     return group_id

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from graphiti_core.edges import Edge, EntityEdge
 from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
 from graphiti_core.search.search_config import EdgeReranker, SearchConfig, SearchResults
@@ -23,7 +24,10 @@ LISTS = (
 
 def dumps(value: Any) -> bytes:
     """Strict JSON. A value that another program stored and JSON does not know (a database's own date) becomes text, half a surrogate pair a question mark."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode(errors="replace")
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except TypeError:  # half a surrogate pair, a number of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode(errors="replace")
 
 
 def time(at: datetime | None) -> str | None:
