@@ -186,6 +186,9 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 		}
 		environment := append(without(g.Environment, "PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1", "GATEWAY_COMMAND="+filepath.Join(bin, "memhost-gateway-graphiti"),
 			"GATEWAY_INSTALLED_FROM="+install.name, "STUB_URL="+e.stubURL())
+		if calls := os.Getenv("GATEWAY_CALLS"); calls != "" {
+			environment = append(environment, "GATEWAY_CALLS="+calls)
+		}
 		text, err := e.output(ctx, filepath.Join(source, "tests"), environment, args...)
 		out(text)
 		if err != nil {

@@ -265,6 +265,14 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
     async def info() -> JSON:
         return JSON(engine.info(queue=journal is not None))
 
+    @app.get("/v1/usage", tags=["gateway"])
+    async def usage() -> JSON:
+        return JSON(engine.usage())
+
+    @app.delete("/v1/usage", tags=["gateway"])
+    async def reset_usage() -> JSON:
+        return JSON(engine.reset_usage())
+
     # Writing.
 
     @app.post("/v1/groups/{group_id}/episodes", tags=["writing"])
@@ -282,6 +290,10 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
     @app.post("/v1/groups/{group_id}/communities", tags=["writing"])
     async def build_communities(group: Group, body: bodies.Communities) -> JSON:
         return JSON(await service().lanes.call(group, lambda: engine.build_communities(group, body)))
+
+    @app.post("/v1/groups/{group_id}/sagas/{uuid}/summary", tags=["writing"])
+    async def summarize_saga(group: Group, uuid: str, body: bodies.Body) -> JSON:
+        return JSON(await service().lanes.call(group, lambda: engine.summarize_saga(group, uuid)))
 
     # Jobs.
 
@@ -350,6 +362,14 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
     @app.get("/v1/groups/{group_id}/edges", tags=["reading"])
     async def list_edges(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
         return JSON(await engine.page(group, "edges", limit, cursor))
+
+    @app.get("/v1/groups/{group_id}/sagas", tags=["reading"])
+    async def list_sagas(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
+        return JSON(await engine.page(group, "sagas", limit, cursor))
+
+    @app.get("/v1/groups/{group_id}/sagas/{uuid}", tags=["reading"])
+    async def get_saga(group: Group, uuid: str) -> JSON:
+        return JSON(await engine.get_saga(group, uuid))
 
     @app.get("/v1/groups/{group_id}/episodes/{uuid}", tags=["reading"])
     async def get_episode(group: Group, uuid: str) -> JSON:

@@ -23,7 +23,7 @@ from graphiti_core.embedder.openai import OpenAIEmbedderConfig
 from graphiti_core.errors import EdgeNotFoundError, GroupsEdgesNotFoundError, GroupsNodesNotFoundError, NodeNotFoundError
 from graphiti_core.llm_client import LLMClient, LLMConfig, OpenAIClient
 from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
-from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode, Node
+from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode, Node, SagaNode
 from graphiti_core.search import search_config_recipes
 from graphiti_core.search.search_config import SearchConfig
 from graphiti_core.search.search_filters import SearchFilters
@@ -422,6 +422,18 @@ class Engine:
 
         return await self.writing(work, left)
 
+    async def summarize_saga(self, group: str, uuid: str) -> dict[str, Any]:
+        """The library reads the saga's episodes, asks the model once, and saves the saga; with nothing new in it, it asks nobody."""
+
+        async def work() -> dict[str, Any]:
+            await self.one_saga(group, uuid)
+            return {"group_id": group, "saga": render.saga(await self.graphiti.summarize_saga(uuid))}
+
+        async def left(failure: GatewayError) -> dict[str, Any]:
+            return {"stored": "nothing" if failure.code in ("llm_failed", "llm_rate_limited", "library_refused") else "unknown"}
+
+        return await self.writing(work, left)
+
     # Removing.
 
     async def removed(self, group: str, work: Callable[[], Awaitable[Any]]) -> dict[str, int]:
@@ -548,6 +560,18 @@ class Engine:
             raise not_found("edge", uuid)
         return item
 
+    async def one_saga(self, group: str, uuid: str) -> SagaNode:
+        try:
+            item: SagaNode = await SagaNode.get_by_uuid(self.driver, uuid)
+        except NodeNotFoundError:
+            raise not_found("saga", uuid) from None
+        if item.group_id != group:
+            raise not_found("saga", uuid)
+        return item
+
+    async def get_saga(self, group: str, uuid: str) -> dict[str, Any]:
+        return {"saga": render.saga(await self.reading(lambda: self.one_saga(group, uuid)))}
+
     async def get_episode(self, group: str, uuid: str) -> dict[str, Any]:
         return {"episode": render.episode(await self.reading(lambda: self.one_episode(group, uuid)))}
 
@@ -605,6 +629,8 @@ class Engine:
                         return [render.episode(item) for item in await EpisodicNode.get_by_group_ids(self.driver, [group], limit, cursor)]
                     case "nodes":
                         return [render.node(item) for item in await EntityNode.get_by_group_ids(self.driver, [group], limit, cursor)]
+                    case "sagas":
+                        return [render.saga(item) for item in await SagaNode.get_by_group_ids(self.driver, [group], limit, cursor)]
                     case _:
                         return [render.edge(item) for item in await EntityEdge.get_by_group_ids(self.driver, [group], limit, cursor)]
             except (GroupsEdgesNotFoundError, GroupsNodesNotFoundError):
@@ -647,6 +673,26 @@ class Engine:
             await self.rows("RETURN 1 AS one")
 
         await self.reading(work)
+
+    def usage(self) -> dict[str, Any]:
+        """What the language model was asked since the start, or since the last reset, as the library counts it: by prompt, and in all."""
+        tracker = self.graphiti.token_tracker
+        prompts = [
+            {"prompt_name": item.prompt_name, "call_count": item.call_count, "input_tokens": item.total_input_tokens, "output_tokens": item.total_output_tokens}
+            for _, item in sorted(tracker.get_usage().items())
+        ]
+        total = tracker.get_total_usage()
+        return {
+            "counted": self.settings.llm.api == "responses",
+            "prompts": prompts,
+            "total": {"input_tokens": total.input_tokens, "output_tokens": total.output_tokens},
+        }
+
+    def reset_usage(self) -> dict[str, Any]:
+        """Start the count anew; gives what was counted."""
+        counted = self.usage()
+        self.graphiti.token_tracker.reset()  # type: ignore[no-untyped-call]  # the library's
+        return counted
 
     def info(self, *, queue: bool) -> dict[str, Any]:
         settings = self.settings

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 from graphiti_core.edges import Edge, EntityEdge
-from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
+from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, SagaNode
 from graphiti_core.search.search_config import EdgeReranker, SearchConfig, SearchResults
 
 #: lists of an answer to search_, with the library's name of their scores
@@ -106,6 +106,21 @@ def community(item: CommunityNode) -> dict[str, Any]:
         "labels": sorted(item.labels),
         "created_at": time(item.created_at),
         "summary": item.summary,
+    }
+
+
+def saga(item: SagaNode) -> dict[str, Any]:
+    return {
+        "uuid": item.uuid,
+        "name": item.name,
+        "group_id": item.group_id,
+        "labels": sorted(item.labels),
+        "created_at": time(item.created_at),
+        "summary": item.summary,
+        "first_episode_uuid": item.first_episode_uuid,
+        "last_episode_uuid": item.last_episode_uuid,
+        "last_summarized_at": time(item.last_summarized_at),
+        "last_summarized_episode_valid_at": time(item.last_summarized_episode_valid_at),
     }
 
 
