@@ -1,5 +1,6 @@
-"""The gateway's own program in front of a library that answers a search of 10 facts at once: ``python canned.py --config F``. What a call of it takes is what the
-gateway adds.
+"""The gateway's own program in front of a library that answers a search of 10 facts at once: ``python canned.py --config F``.
+
+What a call of it takes is what the gateway adds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def main() -> int:
     async def indexed(_: Engine) -> None:
         pass
 
-    Graphiti.search_, Engine.indexed = search, indexed  # type: ignore[method-assign]
+    Graphiti.search_, Engine.indexed = search, indexed  # type: ignore[method-assign,assignment]
     return cli.main()
 
 

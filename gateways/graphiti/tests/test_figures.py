@@ -73,7 +73,8 @@ def test_what_a_call_costs_in_front_of_a_library_that_answers_at_once(fresh: Cal
     used = processor(gateway)
     times = sorted(caller.search("seats") for _ in range(rounds))
     used = (processor(gateway) - used) * 1000 / rounds
-    print(f"\nsearch_ of 10 facts in front of a library that answers at once, {rounds} calls: p50 {statistics.median(times):.2f} ms, fastest tenth {times[rounds // 10]:.2f} ms,")
+    middle, fast = statistics.median(times), times[rounds // 10]
+    print(f"\nsearch_ of 10 facts in front of a library that answers at once, {rounds} calls: p50 {middle:.2f} ms, fastest tenth {fast:.2f} ms,")
     print(f"client and socket included; {used:.2f} ms processor time of the gateway a call; {load()}")
 
 
@@ -98,7 +99,8 @@ def test_what_the_gateway_adds(gateway: Gateway, library: Library, told: str) ->
                 native.append(library.run(search(query)))
     pairs = [after - before for before, after in zip(native[10:], through[10:], strict=True)]
     middle = [statistics.median(values) for values in (native[10:], through[10:], pairs)]
-    print(f"\nsearch_, EDGE RRF, {ROUNDS} pairs: p50 in process {middle[0]:.1f} ms, through the gateway {middle[1]:.1f} ms; median of the differences {middle[2]:+.2f} ms; {load()}")
+    print(f"\nsearch_, EDGE RRF, {ROUNDS} pairs: p50 in process {middle[0]:.1f} ms, through the gateway {middle[1]:.1f} ms;")
+    print(f"median of the differences {middle[2]:+.2f} ms; {load()}")
 
 
 def processor(gateway: Gateway) -> float:
