@@ -1,5 +1,6 @@
-"""The gateway on FalkorDB: ``FALKORDB_URI=redis://HOST:PORT make test-gateway GATEWAY=graphiti``. Without that variable these tests are skipped: no package has the server for
-every system.
+"""The gateway on FalkorDB: ``FALKORDB_URI=redis://HOST:PORT make test-gateway GATEWAY=graphiti``.
+
+Without that variable these tests are skipped: no package has the server for every system.
 """
 
 from __future__ import annotations
