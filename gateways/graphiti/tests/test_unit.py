@@ -203,6 +203,25 @@ class TestBodies:
     def test_groups_that_are_none(self, text: str) -> None:
         assert not bodies.GROUP.match(text)
 
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"query": "\ud800"},
+            {"query": "x", "reranker_min_score": float("nan")},
+            {"query": "x", "bfs_origin_node_uuids": ["a\udfff"]},
+            {"query": "x", "config": {"a": {"b\ud800": 1}}},
+        ],
+    )
+    def test_what_no_json_text_could_say_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            bodies.SearchAdvanced.model_validate(wrong)
+        assert bodies.SearchAdvanced.model_validate({"query": "naïve café 🚲 \x00"}).query.endswith("\x00")
+
+    def test_a_config_with_a_number_that_is_none_is_refused(self) -> None:
+        with pytest.raises(GatewayError) as told:
+            bodies.search_config({"edge_config": {"search_methods": ["bm25"], "sim_min_score": float("inf")}})
+        assert told.value.code == "invalid_search_config"
+
     def test_null_is_absent(self) -> None:
         given = {
             "name": "n",
