@@ -19,7 +19,7 @@ func gatewayTests(t *testing.T, name, python string, environment []string, tests
 	t.Helper()
 	source, err := gatewaySource(name)
 	require.NoError(t, err)
-	for _, tool := range [][]string{{"ruff", "check", "--no-cache", "."}, {"mypy", "--cache-dir=" + os.DevNull}, append([]string{"pytest", "-p", "no:cacheprovider", "--durations=5"}, tests...)} {
+	for _, tool := range [][]string{{"ruff", "check", "--no-cache", "."}, {"mypy", "--cache-dir=" + os.DevNull}, append([]string{"pytest", "-p", "no:cacheprovider", "-s", "--durations=5"}, tests...)} {
 		t.Run(tool[0], func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, append([]string{"-m"}, tool...)...)
 			cmd.Dir = source

@@ -180,12 +180,17 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 			return err
 		}
 		e.say("pytest, installed from the %s", install.name)
-		args := []string{filepath.Join(bin, "python"), "-m", "pytest", "-p", "no:cacheprovider", "--durations=8", "-rA", "--no-header", "--tb=short"}
+		args := []string{filepath.Join(bin, "python"), "-m", "pytest", "-p", "no:cacheprovider", "--durations=8", "-s", "--no-header", "--tb=short"}
 		if install.marks != "" {
 			args = append(args, "-m", install.marks)
 		}
 		environment := append(without(g.Environment, "PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1", "GATEWAY_COMMAND="+filepath.Join(bin, "memhost-gateway-graphiti"),
 			"GATEWAY_INSTALLED_FROM="+install.name, "STUB_URL="+e.stubURL())
+		for _, name := range []string{"GATEWAY_CALLS", "GATEWAY_QUERIES", "FALKORDB_URI"} {
+			if value := os.Getenv(name); value != "" {
+				environment = append(environment, name+"="+value)
+			}
+		}
 		text, err := e.output(ctx, filepath.Join(source, "tests"), environment, args...)
 		out(text)
 		if err != nil {

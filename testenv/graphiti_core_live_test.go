@@ -28,10 +28,10 @@ func TestLive_graphiti_core(t *testing.T) {
 	}
 }
 
-// coreRecipes are those whose answers are compared: facts, entities, all at once; each way to rank that needs no centre. The combined cross encoder is left out: it has an LLM
-// call for each of some eighty candidates of a question.
+// coreRecipes are those whose answers are compared: facts, entities, all at once; each way to rank that needs no centre. The last three have an LLM call for each candidate of a
+// question, on both sides.
 var coreRecipes = []string{"EDGE_HYBRID_SEARCH_RRF", "EDGE_HYBRID_SEARCH_MMR", "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", "NODE_HYBRID_SEARCH_EPISODE_MENTIONS", "COMBINED_HYBRID_SEARCH_RRF",
-	"EDGE_HYBRID_SEARCH_CROSS_ENCODER"}
+	"EDGE_HYBRID_SEARCH_CROSS_ENCODER", "NODE_HYBRID_SEARCH_CROSS_ENCODER", "COMBINED_HYBRID_SEARCH_CROSS_ENCODER"}
 
 // graphitiCoreParity compares with graphiti-core's own search_ in another process, for every recipe: ids, order, scores and all other fields.
 func graphitiCoreParity(t *testing.T, g *GraphitiCore) {

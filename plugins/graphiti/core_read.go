@@ -162,6 +162,8 @@ var coreMenu = [...]menuItem{
 	{"get_episodes", "core_list_episodes", []menuParam{{"limit", kindWhole, "50"}, {"cursor", kindText, leftOut}}},
 	{"get_nodes", "core_list_nodes", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
 	{"get_edges", "core_list_edges", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
+	{"get_sagas", "core_list_sagas", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
+	{"token_usage", "core_usage", nil},
 	{"retrieve_episodes", "core_last_episodes", []menuParam{{"reference_time", kindText, ""}, {"last_n", kindWhole, "10"}, {"source", kindText, leftOut}, {"saga", kindText, leftOut}}},
 	{"episode_contents", "core_contents", []menuParam{{"episode_uuids", kindTexts, ""}}},
 }
@@ -179,7 +181,8 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 	}
 	p.ObjEnd()
 	request := abi.HTTPRequest{Route: q.route}
-	if q.route != "core_info" {
+	whole := q.route == "core_info" || q.route == "core_usage" // of the gateway, not of a group
+	if !whole {
 		request.Params = inPath(gid, "", "")
 	}
 	var body []byte
@@ -203,8 +206,8 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range [...]string{"episodes", "nodes", "edges", "communities"} {
-		if err := oursIn(q.route, kind, gid, answer); err != nil && q.route != "core_info" {
+	for _, kind := range [...]string{"episodes", "nodes", "edges", "communities", "sagas"} {
+		if err := oursIn(q.route, kind, gid, answer); err != nil && !whole {
 			return nil, err
 		}
 	}
@@ -228,20 +231,25 @@ func oursIn(route, kind, gid string, body []byte) error {
 }
 
 // coreMutation changes the graph by hand: delete_fact, delete_episode and delete_entity {uuid}; add_triplet {source, relation, fact, target, valid_at?, invalid_at?} and
-// build_communities {timeout_seconds?} where the configuration allows them. The gateway checks whose an id is.
+// build_communities {timeout_seconds?} where the configuration allows them; summarize_saga {uuid} where it makes sagas. The gateway checks whose an id is.
 func (s *settings) coreMutation(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	switch r.Name {
 	case "delete_fact":
-		return s.coreDelete(c, gid, r, "core_delete_edge")
+		return s.coreOnUUID(c, gid, r, "core_delete_edge", "removed")
 	case "delete_episode":
-		return s.coreDelete(c, gid, r, "core_delete_episode")
+		return s.coreOnUUID(c, gid, r, "core_delete_episode", "removed")
 	case "delete_entity":
-		return s.coreDelete(c, gid, r, "core_delete_node")
+		return s.coreOnUUID(c, gid, r, "core_delete_node", "removed")
 	case "add_triplet":
 		if !s.library.triplets {
 			return nil, abi.NewError(abi.CodeUnsupported, "add_triplet stores facts that no event said: the configuration does not allow it").WithReason("not_configured").WithHint("triplets: true")
 		}
 		return s.coreTriplet(c, gid, r)
+	case "summarize_saga":
+		if !s.library.saga {
+			return nil, abi.NewError(abi.CodeUnsupported, "summarize_saga: the configuration makes no sagas").WithReason("not_configured").WithHint("saga: session")
+		}
+		return s.coreOnUUID(c, gid, r, "core_summarize_saga", "saga")
 	case "build_communities":
 		if !s.library.communities {
 			return nil, abi.NewError(abi.CodeUnsupported, "build_communities changes what searches find, and costs an LLM call for each entity: the configuration does not allow it").
@@ -250,19 +258,24 @@ func (s *settings) coreMutation(c *sdk.Call, gid string, r *abi.NativeMutation) 
 		return s.coreCommunities(c, gid, r)
 	}
 	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+jsontext.Quote(cutText(r.Name, 80))).
-		WithHint("delete_fact, delete_episode, delete_entity; add_triplet and build_communities where they are configured")
+		WithHint("delete_fact, delete_episode, delete_entity; add_triplet, build_communities and summarize_saga where they are configured")
 }
 
-func (s *settings) coreDelete(c *sdk.Call, gid string, r *abi.NativeMutation, route string) (*abi.MutationReceipt, error) {
+// coreOnUUID deletes or summarises what params.uuid names; detail is the part of the answer that goes into the trace.
+func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, route, detail string) (*abi.MutationReceipt, error) {
 	uuid, err := jsontext.DecodeBytes(r.Params["uuid"]).Str()
 	if err != nil || !isUUID(uuid) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "params.uuid: want a UUID in lower case")
 	}
-	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "uuid", uuid), TimeoutMS: within(c)}, nil)
+	var request []byte
+	if route == "core_summarize_saga" {
+		request = []byte("{}")
+	}
+	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "uuid", uuid), TimeoutMS: within(c)}, request)
 	if err != nil {
 		return nil, err
 	}
-	return s.mutated(r, []string{uuid}, route, "removed", body)
+	return s.mutated(r, []string{uuid}, route, detail, body)
 }
 
 // mutated is the receipt of a mutation, with a part of the answer in its trace.

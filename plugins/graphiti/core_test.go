@@ -507,7 +507,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	t.Run("trap core 21: triplets are refused unless they are configured, and mutations are by the group", func(t *testing.T) {
 		params := map[string]abi.Raw{"source": abi.Raw(`"Kim"`), "relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"Kim lives in Rome"`), "target": abi.Raw(`"Rome"`)}
 		r := core(t, "")
-		for name, hint := range map[string]string{"add_triplet": "triplets: true", "build_communities": "communities: true"} {
+		for name, hint := range map[string]string{"add_triplet": "triplets: true", "build_communities": "communities: true", "summarize_saga": "saga: session"} {
 			_, err := r.mutate(name, params)
 			assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 			assert.Equal(t, hint, abi.AsError(err).Hint)
@@ -698,6 +698,27 @@ func TestProvenanceByTheGateway(t *testing.T) {
 	assert.Contains(t, abi.AsError(err).Hint, "configure bolt")
 }
 
+func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
+	r := core(t, `,"saga":"session"`)
+	r.say(1, "e1", "I prefer window seats.")
+	listed, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "get_sagas"})
+	require.NoError(t, err)
+	var page struct {
+		Sagas []struct{ UUID, Name, Summary string }
+	}
+	require.NoError(t, json.Unmarshal(listed.Result, &page))
+	require.Len(t, page.Sagas, 1)
+	assert.Empty(t, page.Sagas[0].Summary)
+	receipt, err := r.mutate("summarize_saga", map[string]abi.Raw{"uuid": sdk.Text(page.Sagas[0].UUID)})
+	require.NoError(t, err)
+	assert.Equal(t, []string{page.Sagas[0].UUID}, receipt.NativeIDs)
+	assert.Contains(t, string(receipt.Trace.Details["saga"]), "window seats")
+	for uuid, code := range map[string]abi.Code{"00000000-0000-4000-8000-000000000000": abi.CodeNotFound, "no uuid": abi.CodeInvalidArgument} {
+		_, err = r.mutate("summarize_saga", map[string]abi.Raw{"uuid": sdk.Text(uuid)})
+		assert.Equal(t, code, abi.CodeOf(err))
+	}
+}
+
 func TestNativeQueriesOfTheGateway(t *testing.T) {
 	r := core(t, `,"receipts":"queued"`)
 	r.say(1, "ev-1", "I prefer window seats.")
@@ -707,6 +728,8 @@ func TestNativeQueriesOfTheGateway(t *testing.T) {
 		"search":            {`{"query":"seats","recipe":"NODE_HYBRID_SEARCH_RRF","limit":3}`, `"node_reranker_scores"`},
 		"group":             {`{}`, `"counts"`},
 		"info":              {`{}`, `"recipes"`},
+		"token_usage":       {`{}`, `"input_tokens"`},
+		"get_sagas":         {`{"limit":5}`, `"sagas":[]`},
 		"jobs":              {`{"state":"done"}`, `"done"`},
 		"get_episodes":      {`{"limit":1}`, `"ev-1"`},
 		"get_nodes":         {`{}`, `"summary"`},

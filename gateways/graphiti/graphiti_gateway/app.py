@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -110,11 +110,16 @@ class Service:
         self.engine, self.journal = engine, journal
         self.lanes = Lanes(waiting_per_group=limits.waiting_per_group, waiting=limits.waiting, concurrent_groups=limits.concurrent_groups)
         self._adding = asyncio.Lock()
-        self._kinds: dict[str, tuple[type[bodies.Write], Callable[[str, Any], Awaitable[dict[str, Any]]]]] = {
-            "add_episode": (bodies.AddEpisode, engine.add_episode),
-            "add_episode_bulk": (bodies.AddEpisodeBulk, engine.add_episode_bulk),
-            "add_triplet": (bodies.AddTriplet, engine.add_triplet),
+        #: kind of a write, which is the engine's method of that name -> its body
+        self._kinds: dict[str, type[bodies.Write]] = {
+            "add_episode": bodies.AddEpisode,
+            "add_episode_bulk": bodies.AddEpisodeBulk,
+            "add_triplet": bodies.AddTriplet,
         }
+
+    async def _perform(self, kind: str, group: str, body: bodies.Write) -> dict[str, Any]:
+        result: dict[str, Any] = await getattr(self.engine.of(group), kind)(group, body)
+        return result
 
     async def resume(self) -> None:
         """Take up what a former process left waiting."""
@@ -126,8 +131,7 @@ class Service:
     async def write(self, kind: str, group: str, body: bodies.Write, names: list[str]) -> JSON:
         """Answer a write: 200 with its result, or 202 with its job."""
         if body.mode == "sync":
-            work = self._kinds[kind][1]
-            return JSON(await self.lanes.call(group, lambda: work(group, body)))
+            return JSON(await self.lanes.call(group, lambda: self._perform(kind, group, body)))
         if self.journal is None:
             raise GatewayError("queue_disabled", "this gateway has no journal; set queue.path")
         self.engine.check(body)
@@ -144,9 +148,8 @@ class Service:
         if started is None:  # cancelled or deleted meanwhile
             return
         kind, data = started
-        model, work = self._kinds[kind]
         try:
-            result = render.dumps(await work(group, model.model_validate(data)))
+            result = render.dumps(await self._perform(kind, group, self._kinds[kind].model_validate(data)))
         except Exception as error:
             known = translate(error, writing=True)
             log.warning("job %s of group %s failed: %s", job, group, known.code)
@@ -158,7 +161,7 @@ class Service:
         """Delete a group in its turn: before it the group's waiting jobs are cancelled, which would bring it back."""
         cancelled = 0
         async with self._adding:
-            removing = self.lanes.enter(group, lambda: self.engine.remove_group(group))
+            removing = self.lanes.enter(group, lambda: self.engine.of(group).remove_group(group))
             self.lanes.withdraw(group, lambda turn: turn.queued)
             if self.journal is not None:
                 cancelled = await self.journal.cancel_group(group)
@@ -170,7 +173,7 @@ class Service:
         await self.lanes.drain(self.engine.limits.drain_seconds)
 
 
-def group_of(group_id: str) -> str:
+async def group_of(group_id: str) -> str:  # not a plain function: those the framework sends to a thread
     if not bodies.GROUP.match(group_id):
         raise GatewayError("invalid_group_id", "a group_id is 1 to 255 of [A-Za-z0-9_-]", group_id=group_id[:300])
     return group_id
@@ -265,6 +268,14 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
     async def info() -> JSON:
         return JSON(engine.info(queue=journal is not None))
 
+    @app.get("/v1/usage", tags=["gateway"])
+    async def usage() -> JSON:
+        return JSON(engine.usage())
+
+    @app.delete("/v1/usage", tags=["gateway"])
+    async def reset_usage() -> JSON:
+        return JSON(engine.reset_usage())
+
     # Writing.
 
     @app.post("/v1/groups/{group_id}/episodes", tags=["writing"])
@@ -281,7 +292,11 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
 
     @app.post("/v1/groups/{group_id}/communities", tags=["writing"])
     async def build_communities(group: Group, body: bodies.Communities) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.build_communities(group, body)))
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).build_communities(group, body)))
+
+    @app.post("/v1/groups/{group_id}/sagas/{uuid}/summary", tags=["writing"])
+    async def summarize_saga(group: Group, uuid: str, body: bodies.Body) -> JSON:
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).summarize_saga(group, uuid)))
 
     # Jobs.
 
@@ -309,73 +324,81 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
 
     @app.post("/v1/groups/{group_id}/search", tags=["searching"])
     async def search(group: Group, body: bodies.Search) -> JSON:
-        return JSON(await engine.search(group, body))
+        return JSON(await engine.of(group).search(group, body))
 
     @app.post("/v1/groups/{group_id}/search_", tags=["searching"])
     async def search_(group: Group, body: bodies.SearchAdvanced) -> JSON:
-        return JSON(await engine.search_(group, body))
+        return JSON(await engine.of(group).search_(group, body))
 
     # Reading by id.
 
     @app.post("/v1/groups/{group_id}/episodes/lookup", tags=["reading"])
     async def lookup_episodes(group: Group, body: bodies.EpisodeLookup) -> JSON:
         if body.names is not None:
-            return JSON(await engine.lookup_names(group, body.names))
-        return JSON(await engine.lookup(group, "episodes", body.uuids or []))
+            return JSON(await engine.of(group).lookup_names(group, body.names))
+        return JSON(await engine.of(group).lookup(group, "episodes", body.uuids or []))
 
     @app.post("/v1/groups/{group_id}/nodes/lookup", tags=["reading"])
     async def lookup_nodes(group: Group, body: bodies.Lookup) -> JSON:
-        return JSON(await engine.lookup(group, "nodes", body.uuids))
+        return JSON(await engine.of(group).lookup(group, "nodes", body.uuids))
 
     @app.post("/v1/groups/{group_id}/edges/lookup", tags=["reading"])
     async def lookup_edges(group: Group, body: bodies.Lookup) -> JSON:
-        return JSON(await engine.lookup(group, "edges", body.uuids))
+        return JSON(await engine.of(group).lookup(group, "edges", body.uuids))
 
     @app.post("/v1/groups/{group_id}/episodes/retrieve", tags=["reading"])
     async def retrieve_episodes(group: Group, body: bodies.Retrieve) -> JSON:
-        return JSON(await engine.retrieve_episodes(group, body))
+        return JSON(await engine.of(group).retrieve_episodes(group, body))
 
     @app.post("/v1/groups/{group_id}/episodes/contents", tags=["reading"])
     async def contents(group: Group, body: bodies.Contents) -> JSON:
-        return JSON(await engine.contents(group, body))
+        return JSON(await engine.of(group).contents(group, body))
 
     @app.get("/v1/groups/{group_id}/episodes", tags=["reading"])
     async def list_episodes(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
-        return JSON(await engine.page(group, "episodes", limit, cursor))
+        return JSON(await engine.of(group).page(group, "episodes", limit, cursor))
 
     @app.get("/v1/groups/{group_id}/nodes", tags=["reading"])
     async def list_nodes(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
-        return JSON(await engine.page(group, "nodes", limit, cursor))
+        return JSON(await engine.of(group).page(group, "nodes", limit, cursor))
 
     @app.get("/v1/groups/{group_id}/edges", tags=["reading"])
     async def list_edges(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
-        return JSON(await engine.page(group, "edges", limit, cursor))
+        return JSON(await engine.of(group).page(group, "edges", limit, cursor))
+
+    @app.get("/v1/groups/{group_id}/sagas", tags=["reading"])
+    async def list_sagas(group: Group, limit: Limit = 100, cursor: str | None = None) -> JSON:
+        return JSON(await engine.of(group).page(group, "sagas", limit, cursor))
+
+    @app.get("/v1/groups/{group_id}/sagas/{uuid}", tags=["reading"])
+    async def get_saga(group: Group, uuid: str) -> JSON:
+        return JSON(await engine.of(group).get_saga(group, uuid))
 
     @app.get("/v1/groups/{group_id}/episodes/{uuid}", tags=["reading"])
     async def get_episode(group: Group, uuid: str) -> JSON:
-        return JSON(await engine.get_episode(group, uuid))
+        return JSON(await engine.of(group).get_episode(group, uuid))
 
     @app.get("/v1/groups/{group_id}/nodes/{uuid}", tags=["reading"])
     async def get_node(group: Group, uuid: str) -> JSON:
-        return JSON(await engine.get_node(group, uuid))
+        return JSON(await engine.of(group).get_node(group, uuid))
 
     @app.get("/v1/groups/{group_id}/edges/{uuid}", tags=["reading"])
     async def get_edge(group: Group, uuid: str) -> JSON:
-        return JSON(await engine.get_edge(group, uuid))
+        return JSON(await engine.of(group).get_edge(group, uuid))
 
     # Removing, and the group as a whole.
 
     @app.delete("/v1/groups/{group_id}/episodes/{uuid}", tags=["removing"])
     async def remove_episode(group: Group, uuid: str) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.remove_episode(group, uuid)))
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_episode(group, uuid)))
 
     @app.delete("/v1/groups/{group_id}/nodes/{uuid}", tags=["removing"])
     async def remove_node(group: Group, uuid: str) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.remove_node(group, uuid)))
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_node(group, uuid)))
 
     @app.delete("/v1/groups/{group_id}/edges/{uuid}", tags=["removing"])
     async def remove_edge(group: Group, uuid: str) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.remove_edge(group, uuid)))
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_edge(group, uuid)))
 
     @app.delete("/v1/groups/{group_id}", tags=["removing"])
     async def remove_group(group: Group) -> JSON:
@@ -383,7 +406,8 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
 
     @app.get("/v1/groups/{group_id}", tags=["reading"])
     async def get_group(group: Group) -> JSON:
-        counts = await engine.reading(lambda: engine.counts(group))
+        its = engine.of(group)
+        counts = await its.reading(lambda: its.counts(group))
         return JSON({"group_id": group, "counts": counts, "jobs": await journal.counts(group) if journal else dict.fromkeys(STATES, 0)})
 
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -56,15 +57,29 @@ Attributes = dict[Identifier, Scalar | list[str] | list[int] | list[float] | lis
 JobId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 
 
-class Body(BaseModel):
-    """A body, or a part of one: null is the same as absent."""
+def whole(value: Any) -> bool:
+    """Whether every text in a value can be written as UTF-8: half a surrogate pair would fail in the model's client, the database, or the answer."""
+    if isinstance(value, str):
+        return value.isascii() or value.encode(errors="ignore").decode() == value
+    if isinstance(value, dict):
+        return all(whole(name) and whole(inner) for name, inner in value.items())
+    return not isinstance(value, list) or all(map(whole, value))
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+
+class Body(BaseModel):
+    """A body, or a part of one: null is the same as absent. Numbers are finite: Python's JSON knows NaN, and nothing is above it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def without_nulls(cls, data: Any) -> Any:
-        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+        if not isinstance(data, dict):
+            return data
+        for name, value in data.items():
+            if not whole(value):
+                raise ValueError(f"{name}: half a surrogate pair is no text")
+        return {name: value for name, value in data.items() if value is not None}
 
 
 class Write(Body):
@@ -264,6 +279,10 @@ def search_config(data: dict[str, Any]) -> SearchConfig:
     found = unknown(SearchConfig, data, ("config",))
     if found:
         raise GatewayError("invalid_search_config", "the SearchConfig has unknown fields", errors=found)
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        raise GatewayError("invalid_search_config", "a number of the SearchConfig is not finite", errors=[]) from None
     try:
         config = SearchConfig.model_validate(data)
     except ValidationError as error:

@@ -72,7 +72,7 @@ def serve(path: Path, *, check: bool) -> int:
         return 0
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # These print statements with their parameters, which are people's texts, or a line for every request.
-    for name in ("graphiti_core", "neo4j", "httpx", "openai"):
+    for name in ("graphiti_core", "neo4j", "falkordb", "redis", "httpx", "httpx2", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     listener = listen(settings.listen.host, settings.listen.port)
     journal = Journal(settings.queue.path, limit=settings.limits.jobs, keep_done=settings.queue.keep_done) if settings.queue.path else None

@@ -61,7 +61,7 @@ async def run(settings: Settings, group: str, seconds: float) -> dict[str, Any]:
 async def build(engine: Engine, group: str) -> dict[str, Any]:
     """The child's work."""
     try:
-        nodes, edges = await engine.graphiti.build_communities(group_ids=[group])
+        nodes, edges = await engine.of(group).graphiti.build_communities(group_ids=[group])
         return {"communities": [render.community(item) for item in nodes], "community_edges": [render.link(item) for item in edges]}
     except Exception as error:
         return {"error": translate(error, writing=True).body()}

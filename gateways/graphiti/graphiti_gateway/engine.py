@@ -6,6 +6,8 @@ Order within a group is not kept here but in ``lanes``.
 from __future__ import annotations
 
 import asyncio
+import copy
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,39 +18,33 @@ import graphiti_core.embedder.client
 from graphiti_core import Graphiti
 from graphiti_core.cross_encoder.client import CrossEncoderClient
 from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
-from graphiti_core.driver.neo4j_driver import Neo4jDriver
 from graphiti_core.edges import EntityEdge
 from graphiti_core.embedder import OpenAIEmbedder
 from graphiti_core.embedder.openai import OpenAIEmbedderConfig
 from graphiti_core.errors import EdgeNotFoundError, GroupsEdgesNotFoundError, GroupsNodesNotFoundError, NodeNotFoundError
 from graphiti_core.llm_client import LLMClient, LLMConfig, OpenAIClient
 from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
-from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode, Node
+from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode, SagaNode
 from graphiti_core.search import search_config_recipes
 from graphiti_core.search.search_config import SearchConfig
 from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.utils.bulk_utils import RawEpisode
-from neo4j import AsyncGraphDatabase
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from . import __version__, bodies, communities, render
+from .databases import Store, open_store
 from .errors import GatewayError, not_found, translate
 from .ontology import EDGE_FIELDS, ENTITY, NODE_FIELDS, TypeSchema, build
-from .settings import Database, Model, Settings, SettingsError
+from .settings import Model, Settings, SettingsError
 
 T = TypeVar("T")
 
 #: the library's named SearchConfigs. They are shared objects that Graphiti.search writes into: never hand one out, see ``recipe``.
 RECIPES: dict[str, SearchConfig] = {name: value for name, value in vars(search_config_recipes).items() if isinstance(value, SearchConfig)}
 
-LABELS = {"episodes": "Episodic", "nodes": "Entity", "communities": "Community", "sagas": "Saga"}
-
-COUNTS = (
-    "RETURN COUNT { MATCH (n:Episodic {group_id: $group}) } AS episodes, COUNT { MATCH (n:Entity {group_id: $group}) } AS nodes,"
-    " COUNT { MATCH ()-[e:RELATES_TO {group_id: $group}]->() } AS edges, COUNT { MATCH (n:Community {group_id: $group}) } AS communities,"
-    " COUNT { MATCH (n:Saga {group_id: $group}) } AS sagas"
-)
+#: groups whose engines are kept, where each group is a graph of its own
+ENGINES = 10_000
 
 #: ids of this group among those asked for
 KNOWN = {
@@ -59,30 +55,9 @@ KNOWN = {
 
 #: what a write that failed has left: its episodes, and whether anything hangs on them
 LEFT = (
-    "MATCH (e:Episodic {group_id: $group}) WHERE e.created_at >= $since OR e.uuid IN $uuids"
-    " RETURN e.uuid AS uuid, e.name AS name, e.content AS content, COUNT { (e)-[:MENTIONS]->() } AS mentions"
+    "MATCH (e:Episodic {group_id: $group}) WHERE e.created_at >= $since OR e.uuid IN $uuids OPTIONAL MATCH (e)-[m:MENTIONS]->()"
+    " RETURN e.uuid AS uuid, e.name AS name, e.content AS content, count(m) AS mentions"
 )
-
-
-class Driver(Neo4jDriver):
-    """The library's driver with deadlines: its own gives up on an unreachable database only after half a minute. It builds no index by itself."""
-
-    def __init__(self, database: Database, password: str) -> None:
-        super().__init__(database.uri, database.user, password, database.name)
-        self._unused = self.client
-        self.client = AsyncGraphDatabase.driver(
-            database.uri,
-            auth=(database.user, password),
-            connection_timeout=database.connect_seconds,
-            connection_acquisition_timeout=database.connect_seconds + 5,
-            max_transaction_retry_time=database.retry_seconds,
-            max_connection_pool_size=database.pool,
-            notifications_min_severity="OFF",
-        )
-
-    async def close(self) -> None:
-        await self._unused.close()
-        await super().close()
 
 
 class NoReranker(CrossEncoderClient):
@@ -111,7 +86,10 @@ def llm_of(settings: Settings) -> LLMClient:
 
 
 class Engine:
-    """graphiti-core over one database. Make it where no event loop runs, or the library builds indexes in the background."""
+    """graphiti-core over one database. Make it where no event loop runs, or the library builds indexes in the background.
+
+    What is asked of a group is asked of ``of(group)``: the same engine on Neo4j, on FalkorDB one over the group's graph.
+    """
 
     def __init__(self, settings: Settings) -> None:
         if settings.embedder.dimensions != graphiti_core.embedder.client.EMBEDDING_DIM:
@@ -128,30 +106,46 @@ class Engine:
         reranker: CrossEncoderClient = NoReranker()
         if settings.reranker is not None:
             reranker = OpenAIRerankerClient(config=LLMConfig(model=settings.reranker.model), client=client_of(settings.reranker))
-        self.driver = Driver(settings.database, settings.database.password.read())
+        self._llm, self._embedder, self._reranker = llm_of(settings), embedder, reranker
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
+        self._bind(open_store(settings.database))
+
+    def _bind(self, store: Store) -> None:
+        self.store, self.driver = store, store.driver
         self.graphiti = Graphiti(
-            graph_driver=self.driver,
-            llm_client=llm_of(settings),
-            embedder=embedder,
-            cross_encoder=reranker,
-            store_raw_episode_content=settings.store_episode_content,
+            graph_driver=store.driver,
+            llm_client=self._llm,
+            embedder=self._embedder,
+            cross_encoder=self._reranker,
+            store_raw_episode_content=self.settings.store_episode_content,
         )
-        self._indexed = False
         self._indexing = asyncio.Lock()
 
+    def of(self, group: str) -> Engine:
+        """The engine for a group."""
+        if not self.store.apart:
+            return self
+        bound = self._engines.pop(group, None)
+        if bound is None:
+            bound = copy.copy(self)
+            bound._bind(self.store.of(group))
+            if len(self._engines) >= ENGINES:
+                self._engines.popitem(last=False)
+        self._engines[group] = bound  # the newest
+        return bound
+
     async def close(self) -> None:
-        await self.driver.close()
+        await self.store.close()
 
     # Calls, their deadlines and their failures.
 
     async def indexed(self) -> None:
         """Build the indexes once, before anything else: the first call that finds the database does it."""
-        if self._indexed:
+        if self.store.indexed:
             return
         async with self._indexing:
-            if not self._indexed:
-                await self.graphiti.build_indices_and_constraints()
-                self._indexed = True
+            if not self.store.indexed:
+                await self.store.index()
 
     async def reading(self, work: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -185,8 +179,7 @@ class Engine:
         raise failure
 
     async def rows(self, cypher: str, **parameters: Any) -> list[dict[str, Any]]:
-        result = await self.driver.client.execute_query(cypher, parameters, database_=self.settings.database.name)
-        return [record.data() for record in result.records]
+        return await self.store.rows(cypher, **parameters)
 
     async def require(self, kind: str, field: str, group: str, uuids: Iterable[str | None]) -> None:
         """Refuse ids that this group does not have: the library looks up ids without regard to the group."""
@@ -422,6 +415,18 @@ class Engine:
 
         return await self.writing(work, left)
 
+    async def summarize_saga(self, group: str, uuid: str) -> dict[str, Any]:
+        """The library reads the saga's episodes, asks the model once, and saves the saga; with nothing new in it, it asks nobody."""
+
+        async def work() -> dict[str, Any]:
+            await self.one_saga(group, uuid)
+            return {"group_id": group, "saga": render.saga(await self.graphiti.summarize_saga(uuid))}
+
+        async def left(failure: GatewayError) -> dict[str, Any]:
+            return {"stored": "nothing" if failure.code in ("llm_failed", "llm_rate_limited", "library_refused") else "unknown"}
+
+        return await self.writing(work, left)
+
     # Removing.
 
     async def removed(self, group: str, work: Callable[[], Awaitable[Any]]) -> dict[str, int]:
@@ -451,18 +456,8 @@ class Engine:
         return {"group_id": group, "edge_uuid": uuid, "removed": await self.removed(group, lambda: item.delete(self.driver))}
 
     async def remove_group(self, group: str) -> dict[str, int]:
-        """Everything of a group. The library's deletion leaves sagas, and its own for them raises."""
-
-        async def work() -> None:
-            await Node.delete_by_group_id(self.driver, group)
-            for label in LABELS.values():
-                gone = 1
-                while gone:
-                    rows = await self.rows(f"MATCH (n:{label} {{group_id: $group}}) WITH n LIMIT 1000 DETACH DELETE n RETURN count(*) AS gone", group=group)
-                    gone = rows[0]["gone"]
-            await self.rows("MATCH ()-[e:RELATES_TO {group_id: $group}]->() DELETE e", group=group)
-
-        return await self.removed(group, work)
+        """Everything of a group."""
+        return await self.removed(group, lambda: self.store.remove(group))
 
     # Searching.
 
@@ -548,6 +543,18 @@ class Engine:
             raise not_found("edge", uuid)
         return item
 
+    async def one_saga(self, group: str, uuid: str) -> SagaNode:
+        try:
+            item: SagaNode = await SagaNode.get_by_uuid(self.driver, uuid)
+        except NodeNotFoundError:
+            raise not_found("saga", uuid) from None
+        if item.group_id != group:
+            raise not_found("saga", uuid)
+        return item
+
+    async def get_saga(self, group: str, uuid: str) -> dict[str, Any]:
+        return {"saga": render.saga(await self.reading(lambda: self.one_saga(group, uuid)))}
+
     async def get_episode(self, group: str, uuid: str) -> dict[str, Any]:
         return {"episode": render.episode(await self.reading(lambda: self.one_episode(group, uuid)))}
 
@@ -605,6 +612,8 @@ class Engine:
                         return [render.episode(item) for item in await EpisodicNode.get_by_group_ids(self.driver, [group], limit, cursor)]
                     case "nodes":
                         return [render.node(item) for item in await EntityNode.get_by_group_ids(self.driver, [group], limit, cursor)]
+                    case "sagas":
+                        return [render.saga(item) for item in await SagaNode.get_by_group_ids(self.driver, [group], limit, cursor)]
                     case _:
                         return [render.edge(item) for item in await EntityEdge.get_by_group_ids(self.driver, [group], limit, cursor)]
             except (GroupsEdgesNotFoundError, GroupsNodesNotFoundError):
@@ -636,17 +645,33 @@ class Engine:
         return await self.reading(work)
 
     async def counts(self, group: str) -> dict[str, int]:
-        return (await self.rows(COUNTS, group=group))[0]
+        return await self.store.counts(group)
 
     # About itself.
 
     async def ping(self) -> None:
-        """The database answers, and its indexes are there."""
+        """The database answers, and on Neo4j its indexes are there."""
+        await self.reading(self.store.ping)
 
-        async def work() -> None:
-            await self.rows("RETURN 1 AS one")
+    def usage(self) -> dict[str, Any]:
+        """What the language model was asked since the start, or since the last reset, as the library counts it: by prompt, and in all."""
+        tracker = self.graphiti.token_tracker
+        prompts = [
+            {"prompt_name": item.prompt_name, "call_count": item.call_count, "input_tokens": item.total_input_tokens, "output_tokens": item.total_output_tokens}
+            for _, item in sorted(tracker.get_usage().items())
+        ]
+        total = tracker.get_total_usage()
+        return {
+            "counted": self.settings.llm.api == "responses",
+            "prompts": prompts,
+            "total": {"input_tokens": total.input_tokens, "output_tokens": total.output_tokens},
+        }
 
-        await self.reading(work)
+    def reset_usage(self) -> dict[str, Any]:
+        """Start the count anew; gives what was counted."""
+        counted = self.usage()
+        self.graphiti.token_tracker.reset()
+        return counted
 
     def info(self, *, queue: bool) -> dict[str, Any]:
         settings = self.settings

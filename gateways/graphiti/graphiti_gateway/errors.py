@@ -111,6 +111,11 @@ def translate(error: BaseException, *, writing: bool) -> GatewayError:
             if isinstance(error, TransientError):
                 return GatewayError("database_unavailable", "the database is busy or not ready", exception=name, database_code=error.code)
             return GatewayError("database_error", "the database refused a statement", exception=name, database_code=error.code)
+        case _ if name.startswith("redis.exceptions."):
+            # FalkorDB's; its package is there only where it is used.
+            if type(error).__name__ in ("ConnectionError", "TimeoutError", "BusyLoadingError", "MaxConnectionsError"):
+                return GatewayError("database_unavailable", "the database does not answer", exception=name)
+            return GatewayError("database_error", "the database refused a statement", exception=name, database_code=str(error)[:80].split(" ")[0])
         case DriverError():
             return GatewayError("database_unavailable", "the database does not answer", exception=name)
         case NodeNotFoundError() | EdgeNotFoundError() | EdgesNotFoundError():

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from graphiti_core.edges import Edge, EntityEdge
-from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
+from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, SagaNode
 from graphiti_core.search.search_config import EdgeReranker, SearchConfig, SearchResults
 
 #: lists of an answer to search_, with the library's name of their scores
@@ -23,7 +24,10 @@ LISTS = (
 
 def dumps(value: Any) -> bytes:
     """Strict JSON. A value that another program stored and JSON does not know (a database's own date) becomes text, half a surrogate pair a question mark."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode(errors="replace")
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except TypeError:  # half a surrogate pair, a number of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str).encode(errors="replace")
 
 
 def time(at: datetime | None) -> str | None:
@@ -102,6 +106,21 @@ def community(item: CommunityNode) -> dict[str, Any]:
         "labels": sorted(item.labels),
         "created_at": time(item.created_at),
         "summary": item.summary,
+    }
+
+
+def saga(item: SagaNode) -> dict[str, Any]:
+    return {
+        "uuid": item.uuid,
+        "name": item.name,
+        "group_id": item.group_id,
+        "labels": sorted(item.labels),
+        "created_at": time(item.created_at),
+        "summary": item.summary,
+        "first_episode_uuid": item.first_episode_uuid,
+        "last_episode_uuid": item.last_episode_uuid,
+        "last_summarized_at": time(item.last_summarized_at),
+        "last_summarized_episode_valid_at": time(item.last_summarized_episode_valid_at),
     }
 
 

@@ -70,16 +70,36 @@ class Listen(Part):
 
 
 class Database(Part):
-    """Neo4j. ``retry_seconds`` is how long the driver tries again before a call fails."""
+    """Neo4j, or FalkorDB, where ``uri`` is ``redis://HOST:PORT`` (``rediss`` with TLS).
 
-    provider: Literal["neo4j"] = "neo4j"
+    ``retry_seconds`` is how long the driver tries again before a call fails.
+    """
+
+    provider: Literal["neo4j", "falkordb"] = "neo4j"
     uri: str
-    user: str = "neo4j"
-    password: Secret
-    name: str = "neo4j"
+    user: str | None = None
+    password: Secret | None = None
+    name: str | None = None
     retry_seconds: Annotated[float, Field(gt=0)] = 5
     connect_seconds: Annotated[float, Field(gt=0)] = 5
     pool: Annotated[int, Field(ge=1)] = 50
+
+    @model_validator(mode="after")
+    def fits(self) -> Database:
+        scheme = self.uri.partition("://")[0]
+        if self.provider == "falkordb":
+            if scheme not in ("redis", "rediss"):
+                raise ValueError("uri: FalkorDB's is redis://HOST:PORT, or rediss://HOST:PORT with TLS")
+            if "@" in self.uri:
+                raise ValueError("uri: the account does not belong here; there are user and password")
+            if self.name is not None:
+                raise ValueError("name: on FalkorDB each group is a graph of its own")
+        else:
+            if scheme in ("redis", "rediss"):
+                raise ValueError("provider: redis:// is FalkorDB's; write provider: falkordb")
+            if self.password is None:
+                raise ValueError("password: missing")
+        return self
 
 
 class Model(Part):

@@ -61,6 +61,8 @@ class TestDoor:
             ("POST", f"{group}/{name}")
             for name in ("episodes", "episodes/bulk", "episodes/retrieve", "episodes/contents", "triplets", "communities", "search", "search_")
         }
+        wanted |= {("GET", "/v1/usage"), ("DELETE", "/v1/usage"), ("GET", f"{group}/sagas"), ("GET", f"{group}/sagas/{{uuid}}")}
+        wanted |= {("POST", f"{group}/sagas/{{uuid}}/summary")}
         assert routes == wanted
 
     def test_strangers(self, gateway: Gateway) -> None:

@@ -17,7 +17,8 @@ from conftest import Gateway, Library, configuration
 
 import graphiti_gateway
 
-pytestmark = pytest.mark.installation
+#: run once more with the built wheel
+installation = pytest.mark.installation
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -25,6 +26,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     return subprocess.run([*program, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, "GATEWAY_TOKEN": "t", **environment})
 
 
+@installation
 def test_it_is_what_was_installed() -> None:
     if "GATEWAY_INSTALLED_FROM" not in os.environ:
         pytest.skip("run from the sources, not installed")
@@ -34,6 +36,7 @@ def test_it_is_what_was_installed() -> None:
     assert (Path(graphiti_gateway.__file__).parent / "py.typed").exists()
 
 
+@installation
 def test_the_program(tmp_path: Path) -> None:
     assert command("--version").stdout.strip() == graphiti_gateway.__version__
     file = tmp_path / "gateway.json"
@@ -69,6 +72,7 @@ def test_embeddings_have_the_configured_length(fresh: Callable[..., Gateway], li
     assert stored == [{"length": 256}]
 
 
+@installation
 def test_it_serves(fresh: Callable[..., Gateway], group: str) -> None:
     gateway = fresh()
     assert gateway.add(group, "mara(user): I prefer aisle seats.")["created_edge_uuids"]

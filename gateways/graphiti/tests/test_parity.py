@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
 import pytest
-from conftest import Gateway, Library
+from conftest import Gateway, Library, Stub
 from conversation import ASKED, turns
 from graphiti_core.nodes import EpisodeType
 from graphiti_core.utils.bulk_utils import RawEpisode
@@ -15,15 +16,19 @@ from graphiti_gateway import render
 from graphiti_gateway.engine import RECIPES
 
 GROUP = "parity_singles"
+#: a cross encoder has a chat for each candidate, on both sides: ``GATEWAY_QUERIES=52`` asks it everything
+RERANKED = ASKED[: int(os.environ.get("GATEWAY_QUERIES", "5"))]
 LISTS = [name for pair in render.LISTS for name in pair]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def told(gateway: Gateway) -> None:
-    """The conversation, told through the gateway, one episode after another."""
+    """The conversation, told through the gateway, one episode after another; and its communities, so that recipes for them find some."""
     gateway.delete(f"/v1/groups/{GROUP}")
     for name, text, at in turns():
         gateway.add(GROUP, text, at.isoformat(), name=name, source_description="chat")
+    built = gateway.post(f"/v1/groups/{GROUP}/communities", {"timeout_seconds": 100})
+    assert built.status == 200 and built.json["communities"], built.json
 
 
 def graph(library: Library, group: str) -> dict[str, Any]:
@@ -80,6 +85,21 @@ def test_searches_are_the_librarys(gateway: Gateway, library: Library, recipe: s
         assert through(gateway, query, recipe, center) == native, query
         found += sum(len(native[name]) for name in ("edges", "nodes"))
     assert found > len(ASKED), "the queries find something, or their equality says nothing"
+
+
+@pytest.mark.parametrize("recipe", sorted(name for name in RECIPES if name.endswith("CROSS_ENCODER")))
+def test_reranked_searches_are_the_librarys(gateway: Gateway, library: Library, stub: Stub, recipe: str) -> None:
+    before, found, scores = stub.seen("graphiti.cross_encoder"), 0, set[float]()
+    # All that was said is about one person: there is a community or two, which few queries find, and each is one chat.
+    few = recipe.startswith("COMMUNITY")
+    for query in ASKED if few else RERANKED:
+        native = natively(library, query, recipe, None)
+        assert through(gateway, query, recipe, None) == native, query
+        for items, values in render.LISTS:
+            found += len(native[items])
+            scores.update(native[values])
+    assert stub.seen("graphiti.cross_encoder") > before, "the reranker was asked"
+    assert found >= (1 if few else len(RERANKED)) and len(scores) > (0 if few else 3), "there are items, and scores that differ, or their equality says nothing"
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))

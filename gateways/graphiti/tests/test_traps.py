@@ -195,6 +195,46 @@ class TestSagas:
         gateway.add(group, WINDOW, saga="trip")
         assert library.rows("MATCH (s:Saga {group_id: $group}) RETURN s.summary AS summary", group=group) == [{"summary": ""}]
 
+    def test_a_summary_is_the_librarys_and_is_of_what_is_new(self, gateway: Gateway, group: str, other: str, stub: Stub) -> None:
+        episode = gateway.add(group, AISLE, saga="trip")["episode"]["uuid"]
+        (saga,) = gateway.get(f"/v1/groups/{group}/sagas").json["sagas"]
+        assert (saga["name"], saga["summary"], saga["last_summarized_at"]) == ("trip", "", None)
+        reply = gateway.post(f"/v1/groups/{group}/sagas/{saga['uuid']}/summary")
+        told = reply.json["saga"]
+        assert (reply.status, reply.json["group_id"], told["last_summarized_episode_valid_at"]) == (200, group, "2025-03-01T09:00:00Z")
+        assert "aisle" in told["summary"] and told["last_summarized_at"]
+        assert (told["first_episode_uuid"], told["last_episode_uuid"]) == (episode, episode)
+        assert gateway.get(f"/v1/groups/{group}/sagas/{saga['uuid']}").json == {"saga": told}
+        before = stub.seen("graphiti.saga")
+        assert gateway.post(f"/v1/groups/{group}/sagas/{saga['uuid']}/summary").json["saga"] == told
+        assert stub.seen("graphiti.saga") == before, "nothing new: nobody is asked"
+        for path in (f"/v1/groups/{other}/sagas/{saga['uuid']}/summary", f"/v1/groups/{group}/sagas/nobody/summary"):
+            assert gateway.post(path).code == "not_found", "another group's saga is like none"
+        assert gateway.get(f"/v1/groups/{other}/sagas").json == {"sagas": [], "next_cursor": None}
+        assert gateway.post(f"/v1/groups/{group}/sagas/{saga['uuid']}/summary", {"limit": 3}).code == "invalid_request"
+
+    def test_a_model_that_fails_leaves_the_saga_as_it_was(self, gateway: Gateway, group: str, stub: Stub) -> None:
+        gateway.add(group, AISLE, saga="trip")
+        (saga,) = gateway.get(f"/v1/groups/{group}/sagas").json["sagas"]
+        stub.fail(mode="status", status=400, purpose="graphiti.saga")
+        reply = gateway.post(f"/v1/groups/{group}/sagas/{saga['uuid']}/summary")
+        assert (reply.status, reply.code, reply.details["stored"]) == (502, "llm_failed", "nothing")
+        assert gateway.get(f"/v1/groups/{group}/sagas").json["sagas"] == [saga]
+
+
+class TestUsage:
+    def test_tokens_are_counted_by_prompt_as_the_library_counts_them(self, gateway: Gateway, group: str) -> None:
+        gateway.delete("/v1/usage")
+        assert gateway.get("/v1/usage").json == {"counted": True, "prompts": [], "total": {"input_tokens": 0, "output_tokens": 0}}
+        gateway.add(group, AISLE)
+        counted = gateway.get("/v1/usage").json
+        assert {"extract_nodes.extract_message", "extract_edges.edge"} <= {item["prompt_name"] for item in counted["prompts"]}
+        for field in ("input_tokens", "output_tokens"):
+            assert counted["total"][field] == sum(item[field] for item in counted["prompts"]) > 0
+        assert all(item["call_count"] > 0 for item in counted["prompts"])
+        assert gateway.delete("/v1/usage").json == counted, "a reset says what it forgets"
+        assert gateway.get("/v1/usage").json["prompts"] == []
+
 
 class TestTypes:
     def test_types_appear_only_where_they_are_asked_for(self, gateway: Gateway, group: str, other: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,14 @@ from graphiti_core.search.search_config import SearchResults
 from neo4j.exceptions import ClientError, ServiceUnavailable, SessionExpired
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from graphiti_gateway import bodies, render
-from graphiti_gateway.engine import RECIPES
+from graphiti_gateway import bodies, engine, render
+from graphiti_gateway.databases import open_store
+from graphiti_gateway.engine import RECIPES, Engine
 from graphiti_gateway.errors import STATUS, GatewayError, translate
 from graphiti_gateway.journal import Journal
 from graphiti_gateway.lanes import Lanes
 from graphiti_gateway.ontology import EDGE_FIELDS, NODE_FIELDS, SchemaError, TypeSchema, build
-from graphiti_gateway.settings import Listen, Secret, SettingsError, load
+from graphiti_gateway.settings import Database, Listen, Secret, Settings, SettingsError, load
 
 MINIMAL: dict[str, Any] = {
     "token": {"env": "T"},
@@ -57,6 +59,11 @@ class TestSettings:
             ({**MINIMAL, "token": {"env": "A", "file": "b"}}, "exactly one"),
             ({**MINIMAL, "listen": {"host": "0.0.0.0"}}, "not loopback"),
             ({**MINIMAL, "database": {"uri": "bolt://x", "password": {"env": "P"}, "provider": "kuzu"}}, "database.provider"),
+            ({**MINIMAL, "database": {"uri": "bolt://x"}}, "password: missing"),
+            ({**MINIMAL, "database": {"uri": "redis://x:6379"}}, "write provider: falkordb"),
+            ({**MINIMAL, "database": {"provider": "falkordb", "uri": "bolt://x"}}, "redis://HOST:PORT"),
+            ({**MINIMAL, "database": {"provider": "falkordb", "uri": "redis://u:verysecret@x"}}, "user and password"),
+            ({**MINIMAL, "database": {"provider": "falkordb", "uri": "redis://x", "name": "a"}}, "a graph of its own"),
             ({**MINIMAL, "types": {"entity": {"Per son": {}}}}, "types.entity.Per son"),
             ({**MINIMAL, "types": {"edge": {"A": {"properties": {"fact": {"type": "string"}}}}}}, "types.edge.A"),
             ({**MINIMAL, "types": {"entity": {"A": {"properties": {"x": {"type": "object"}}}}}}, "types.entity.A.properties.x"),
@@ -85,6 +92,37 @@ class TestSettings:
         assert Listen(host="0.0.0.0", allow_remote=True).host == "0.0.0.0"
         assert Listen(host="::1").host == "::1"
         assert Listen(host="localhost").host == "localhost"
+
+
+class TestDatabases:
+    def test_falkordb_has_an_engine_for_each_group_and_neo4j_one_for_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(engine, "ENGINES", 2)
+        for name in ("T", "P", "K"):
+            monkeypatch.setenv(name, "x")
+        neo4j = Engine(Settings.model_validate(MINIMAL))
+        assert neo4j.of("a") is neo4j.of("b") is neo4j
+
+        async def story() -> None:
+            database = {"provider": "falkordb", "uri": "redis://127.0.0.1:1", "user": "u", "password": {"env": "P"}}
+            falkor = Engine(Settings.model_validate({**MINIMAL, "database": database}))
+            first, second = falkor.of("a"), falkor.of("b")
+            assert first is falkor.of("a") is not second
+            assert (first.driver._database, second.driver._database) == ("a", "b"), "the library would bind a shared driver anew with each write"
+            assert first.graphiti.driver is first.driver and first.graphiti.clients.driver is first.driver
+            assert falkor.graphiti.token_tracker is first.graphiti.token_tracker
+            falkor.of("c")
+            assert falkor.of("a") is first and falkor.of("b") is not second, "the one that nobody asked longest is forgotten"
+            await falkor.close()
+
+        asyncio.run(story())
+        asyncio.run(neo4j.close())
+
+    def test_falkordb_without_its_package_says_which(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "falkordb", None)
+        monkeypatch.delitem(sys.modules, "graphiti_gateway.falkor", raising=False)
+        monkeypatch.delitem(sys.modules, "falkordb.asyncio", raising=False)
+        with pytest.raises(SettingsError, match=r"pip install 'memhost-gateway-graphiti\[falkordb\]'"):
+            open_store(Database(provider="falkordb", uri="redis://x:1"))
 
 
 class TestTypes:
@@ -164,6 +202,25 @@ class TestBodies:
     @pytest.mark.parametrize("text", ["", "a:b", "a b", "a\n", "ä", "*", "a" * 256])
     def test_groups_that_are_none(self, text: str) -> None:
         assert not bodies.GROUP.match(text)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"query": "\ud800"},
+            {"query": "x", "reranker_min_score": float("nan")},
+            {"query": "x", "bfs_origin_node_uuids": ["a\udfff"]},
+            {"query": "x", "config": {"a": {"b\ud800": 1}}},
+        ],
+    )
+    def test_what_no_json_text_could_say_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            bodies.SearchAdvanced.model_validate(wrong)
+        assert bodies.SearchAdvanced.model_validate({"query": "naïve café 🚲 \x00"}).query.endswith("\x00")
+
+    def test_a_config_with_a_number_that_is_none_is_refused(self) -> None:
+        with pytest.raises(GatewayError) as told:
+            bodies.search_config({"edge_config": {"search_methods": ["bm25"], "sim_min_score": float("inf")}})
+        assert told.value.code == "invalid_search_config"
 
     def test_null_is_absent(self) -> None:
         given = {

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
+import orjson
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, Response
 
@@ -217,7 +218,10 @@ def create(config: Config, library: Library) -> FastAPI:
 
 def answered(value: Any) -> Response:
     """The value as JSON. The library returns plain values: the framework's walk over them, which costs more than all the rest, is left out."""
-    return JSONResponse(value)
+    try:
+        return Response(orjson.dumps(value), media_type="application/json")
+    except TypeError:  # half a surrogate pair, a number of more than 64 bits
+        return JSONResponse(value)
 
 
 def named(user_id: str, agent_id: str, run_id: str) -> dict[str, str]:

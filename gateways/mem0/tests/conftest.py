@@ -208,8 +208,3 @@ def calls(stub: httpx.Client) -> Callable[[str], int]:
         return sum(1 for entry in stub.get("/admin/log").json() if str(entry["purpose"]).startswith(purpose))
 
     return count
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the recordings first: they were made on an empty store, and some list all of it."""
-    items.sort(key=lambda item: "test_recordings" not in item.nodeid)

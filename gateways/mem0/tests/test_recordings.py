@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from conftest import KEY, Gateway
+from conftest import KEY, Gateway, Variant
 
 RECORDINGS = [json.loads(line) for line in (Path(__file__).parent / "testdata" / "mem0.jsonl").read_text().splitlines()]
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -139,13 +139,22 @@ def drop_new_times(expected: Any, actual: Any) -> None:
             drop_new_times(one, other)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ids() -> dict[str, str]:
     return {}
 
 
+@pytest.fixture(scope="module")
+def recorded(variant: Variant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """On a table of its own: the recordings were made on an empty store, and some list all of it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    running = Gateway(variant(folder), folder)
+    yield running
+    running.close()
+
+
 @pytest.mark.parametrize("recording", RECORDINGS, ids=[r["name"] for r in RECORDINGS])
-def test_the_gateway_answers_as_the_server_did(recording: dict[str, Any], gateway: Gateway, stub: httpx.Client, ids: dict[str, str]) -> None:
+def test_the_gateway_answers_as_the_server_did(recording: dict[str, Any], recorded: Gateway, stub: httpx.Client, ids: dict[str, str]) -> None:
     if faults := FAULTS.get(recording["name"]):
         stub.post("/admin/faults", json=faults).raise_for_status()
     request, expected = recording["request"], recording["response"]
@@ -157,7 +166,7 @@ def test_the_gateway_answers_as_the_server_did(recording: dict[str, Any], gatewa
     path = UUID.sub(lambda m: ids.get(m.group(), m.group()), request["path"])
     if request.get("query"):
         path += "?" + request["query"]
-    response = httpx.request(request["method"], gateway.url + path, headers=headers, content=body, timeout=120, trust_env=False)
+    response = httpx.request(request["method"], recorded.url + path, headers=headers, content=body, timeout=120, trust_env=False)
     got = response.json() if response.headers["content-type"].startswith("application/json") else response.text
     assert re.fullmatch(r"[0-9a-f]{8}", response.headers["x-request-id"])
     if refusal := REFUSED.get(recording["name"]):

@@ -19,7 +19,8 @@ func (s *Server) Gateway() http.Handler {
 	g := "/v1/groups/{group}"
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, object{"status": "ok"}) })
 	for pattern, handle := range map[string]func(*call){
-		"GET /v1/ready": (*call).ready, "GET /v1/info": (*call).info,
+		"GET /v1/ready": (*call).ready, "GET /v1/info": (*call).info, "GET /v1/usage": (*call).usage,
+		"GET " + g + "/sagas": func(c *call) { c.page("sagas") }, "POST " + g + "/sagas/{uuid}/summary": (*call).summarize,
 		"POST " + g + "/episodes": (*call).add, "POST " + g + "/episodes/bulk": (*call).bulk, "POST " + g + "/triplets": (*call).triplet,
 		"GET " + g + "/jobs": (*call).jobs, "GET " + g + "/jobs/{job}": (*call).job, "DELETE " + g + "/jobs/{job}": (*call).forget,
 		"POST " + g + "/search_":           (*call).search,
@@ -191,6 +192,35 @@ func (c *call) info() {
 		"limits": object{"body_bytes": 16 << 20, "bulk_episodes": o.BulkMost, "results": 1000, "lookup": 1000, "page": 1000, "write_seconds": WriteSeconds}})
 }
 
+// usage counts nothing: the fake asks no model.
+func (c *call) usage() {
+	c.say(object{"counted": true, "prompts": []any{}, "total": object{"input_tokens": 0, "output_tokens": 0}})
+}
+
+// summarize gives a saga its group's texts for a summary.
+func (c *call) summarize() {
+	uuid := c.r.PathValue("uuid")
+	for _, n := range c.s.graph.sagas {
+		if n.group != c.group || n.uuid != uuid {
+			continue
+		}
+		n.summary = ""
+		for _, e := range c.s.graph.episodes {
+			if e.group == c.group {
+				n.summary += e.content + " "
+			}
+		}
+		c.say(object{"group_id": c.group, "saga": c.s.sagaObject(n)})
+		return
+	}
+	c.absent("saga", uuid)
+}
+
+func (s *Server) sagaObject(n *entity) object {
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []any{"Saga"}, "created_at": nil, "summary": n.summary, "first_episode_uuid": nil,
+		"last_episode_uuid": nil, "last_summarized_at": nil, "last_summarized_episode_valid_at": nil}
+}
+
 // coreJob is a job of the gateway's queue.
 type coreJob struct {
 	id, group, kind, state string
@@ -339,6 +369,12 @@ func (c *call) all(kind string) []object {
 		for _, n := range c.s.graph.entities {
 			if n.group == c.group {
 				list = append(list, c.s.nodeObject(n))
+			}
+		}
+	case "sagas":
+		for _, n := range c.s.graph.sagas {
+			if n.group == c.group {
+				list = append(list, c.s.sagaObject(n))
 			}
 		}
 	default:
