@@ -3,15 +3,19 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/memhost/memhost/internal/state"
 )
 
 // backend is a fake backend whose time is known: it answers a call as the fake has answered the first of its kind, after a delay. It also notes the calls that an
@@ -138,8 +142,8 @@ func (e *env) client() *client {
 	return &client{http.Client{Transport: transport}}
 }
 
-// again makes the calls of a script, one after the other, and reads the answers. It does not parse them.
-func (c *client) again(ctx context.Context, url string, calls []nativeCall) error {
+// again makes the calls of a script, one after the other, reads the answers and hands them to read, where that is not nil.
+func (c *client) again(ctx context.Context, url string, calls []nativeCall, read func([]byte) error) error {
 	for _, call := range calls {
 		r, err := http.NewRequestWithContext(ctx, call.method, url+call.uri, bytes.NewReader(call.body))
 		if err != nil {
@@ -162,6 +166,47 @@ func (c *client) again(ctx context.Context, url string, calls []nativeCall) erro
 		if answer.StatusCode >= 300 {
 			return fmt.Errorf("%s %s: %d %s", call.method, call.uri, answer.StatusCode, strings.TrimSpace(string(body[:min(200, len(body))])))
 		}
+		if read == nil {
+			continue
+		}
+		if err := read(body); err != nil {
+			return fmt.Errorf("%s %s: %w", call.method, call.uri, err)
+		}
 	}
 	return nil
 }
+
+// parse does the least that somebody does who wants to know what a backend answered. Of an event stream it takes the first event.
+func parse(body []byte) error {
+	if _, data, ok := bytes.Cut(body, []byte("data: ")); ok && !bytes.HasPrefix(body, []byte("{")) {
+		body, _, _ = bytes.Cut(data, []byte("\n"))
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	var v any
+	return json.Unmarshal(body, &v)
+}
+
+// commits gives a function that commits what the delivery ledger notes of an event, to a data folder of its own, durability process.
+func (e *env) commits(ctx context.Context) (func() error, error) {
+	store, err := state.Open(e.folder(), state.Options{Durability: state.DurabilityProcess})
+	if err != nil {
+		return nil, err
+	}
+	e.later(store.Close)
+	n, receipt := 0, bytes.Repeat([]byte("r"), receiptBytes)
+	return func() error {
+		n++
+		var b state.Batch
+		b.PutRecord("ledger", []byte("event"+strconv.Itoa(n/2)), receipt[:ledgerBytes+n%2*(receiptBytes-ledgerBytes)])
+		_, err := store.Commit(ctx, &b)
+		return err
+	}, nil
+}
+
+// What the host notes of an event before it is sent, and when the receipt is there: a hash, a time; and the receipt, by the size of mem0's.
+const (
+	ledgerBytes  = 41
+	receiptBytes = 400
+)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -48,7 +49,9 @@ var backendCases = []backendCase{
 const (
 	byProcess = "memhost, durability process"
 	byPower   = "memhost, durability power"
-	byDirect  = "the same calls made directly"
+	byDirect  = "the same calls made directly, answers parsed"
+	byUnread  = "the same calls made directly, answers not parsed"
+	byCommits = "the same calls made directly, answers parsed, and two commits"
 )
 
 // backendTasks put the operations of every backend's plugin beside the calls that they make, when the backend answers at once and after 5 ms.
@@ -71,10 +74,10 @@ func (c backendCase) task(delay time.Duration) task {
 	}
 	name := fmt.Sprintf("backend/%s/%v", c.name, delay)
 	retrieve, record := name+"/retrieve", name+"/record"
-	rows := []Row{{ID: retrieve, What: c.name + ": retrieve, " + when, Unit: Nanoseconds, By: []string{byMemhost, byDirect}, Bars: []Bar{bar}}}
+	rows := []Row{{ID: retrieve, What: c.name + ": retrieve, " + when, Unit: Nanoseconds, By: []string{byMemhost, byDirect, byUnread}, Bars: []Bar{bar}}}
 	if !c.retrieveOnly {
-		bar.Note = "and the commits, which are not deducted"
-		rows = append(rows, Row{ID: record, What: c.name + ": record, " + when, Unit: Nanoseconds, By: []string{byProcess, byPower, byDirect}, Bars: []Bar{bar}})
+		bar.Over = byCommits
+		rows = append(rows, Row{ID: record, What: c.name + ": record, " + when, Unit: Nanoseconds, By: []string{byProcess, byPower, byCommits, byDirect, byUnread}, Bars: []Bar{bar}})
 	}
 	return task{name: name, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
 		b, slots, err := c.open(ctx, e)
@@ -82,6 +85,9 @@ func (c backendCase) task(delay time.Duration) task {
 			return figures{}, err
 		}
 		direct := e.client()
+		calls := func(s *script, read func([]byte) error) func() error {
+			return func() error { return direct.again(ctx, b.url, s.calls, read) }
+		}
 		p := e.pace(pace{stretch: time.Microsecond, round: 150 * time.Millisecond, stretches: 60})
 		search := func() error { return c.ask(ctx, slots[0]) }
 		s, err := b.note(search)
@@ -89,7 +95,7 @@ func (c backendCase) task(delay time.Duration) task {
 			return figures{}, err
 		}
 		b.play(s, delay)
-		f, err := turns(ctx, p, []contestant{by(retrieve, byMemhost, repeat(search)), by(retrieve, byDirect, repeat(func() error { return direct.again(ctx, b.url, s.calls) }))})
+		f, err := turns(ctx, p, []contestant{by(retrieve, byMemhost, repeat(search)), by(retrieve, byDirect, repeat(calls(s, parse))), by(retrieve, byUnread, repeat(calls(s, nil)))})
 		if err != nil || c.retrieveOnly {
 			return f, err
 		}
@@ -102,8 +108,13 @@ func (c backendCase) task(delay time.Duration) task {
 			return f, err
 		}
 		b.play(s, delay)
+		commit, err := e.commits(ctx)
+		if err != nil {
+			return f, err
+		}
+		kept := calls(s, parse)
 		g, err := turns(ctx, p, []contestant{by(record, byProcess, repeat(write(slots[0]))), by(record, byPower, repeat(write(slots[1]))),
-			by(record, byDirect, repeat(func() error { return direct.again(ctx, b.url, s.calls) }))})
+			by(record, byCommits, repeat(func() error { return errors.Join(commit(), kept(), commit()) })), by(record, byDirect, repeat(kept)), by(record, byUnread, repeat(calls(s, nil)))})
 		for at, sample := range g.samples {
 			f.samples[at] = sample
 		}
