@@ -64,7 +64,7 @@ const (
 	minUnits       = 1 << 10
 	maxUnits       = 1 << 17
 	lookEvery      = 250 * time.Microsecond
-	ownThreadAfter = time.Millisecond
+	ownThreadAfter = 5 * time.Millisecond
 )
 
 // more is what a metered guest calls when it has used up its units. It is also where a guest that computes for long gives way to others.

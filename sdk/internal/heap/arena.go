@@ -17,9 +17,9 @@ const (
 	wordSize = 4
 
 	// smallest is the shortest run of free memory that is worth a place in the list.
-	smallest = 128
+	smallest = 256
 
-	// large objects are cut off a run that has room; a smaller one makes such a run the one that the next are taken from.
+	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after the other, the run that objects are taken from.
 	large = 2048
 
 	// ahead is how much free memory is cleared at a time: one long fill costs less than many short ones.
@@ -35,7 +35,8 @@ type arena struct {
 	base unsafe.Pointer // 8 less than a multiple of 16, so that what is behind a header is aligned to 16
 	size uintptr        // bytes for objects, and the offset of the first bitmap
 
-	cursor, limit uintptr // the run that objects are taken from; the others are in the list, each with the offset of the next and its own length
+	cursor, limit uintptr // the run that objects are taken from; others are in the list, each with the offset of the next and its own length
+	wild          uintptr // the run behind all objects, up to the end, unless objects are taken from it; 0 for none
 	cleared       uintptr // up to here it is zero, from cursor on
 	began         uintptr // where cursor was when the run was new
 	top           uintptr // no object is at or above it, but for those of the current run
@@ -91,17 +92,9 @@ func (a *arena) extend(end uintptr) {
 	clear(a.bytes(a.starts+used, a.bitmaps()-used))
 	if a.limit == was {
 		a.limit = a.size
-		return
+	} else if a.wild == 0 {
+		a.wild = was
 	}
-	last := uintptr(0)
-	for next := a.get(0); next != 0; next = a.get(next) {
-		last = next
-	}
-	if last != 0 && last+a.get(last+4) == was {
-		a.set(last+4, a.size-last)
-		return
-	}
-	a.link(last, was, a.size-was)
 }
 
 // link puts a run into the list behind another, or first.
@@ -114,6 +107,7 @@ func (a *arena) link(behind, at, length uintptr) {
 // use makes a free run the one that objects are taken from.
 func (a *arena) use(at, end uintptr) {
 	a.settle()
+	a.taken += a.limit - a.cursor
 	a.cursor, a.began, a.cleared, a.limit = at, at, at, end
 }
 
@@ -147,31 +141,57 @@ func (a *arena) begin(at, head uintptr) {
 	*a.word(a.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
 }
 
-// takeElsewhere allocates from the first run of the list that has room.
+// takeElsewhere allocates from another run. For a small object every run is looked at once: what is too short, and the rest of the current run, is left to the
+// next collection.
 func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
-	for before, at := uintptr(0), a.get(0); at != 0; before, at = at, a.get(at) {
+	if n >= large {
+		return a.cut(n, flag)
+	}
+	for at := a.get(0); at != 0; at = a.get(0) {
 		length := a.get(at + 4)
-		if length < n {
-			continue
-		}
-		a.set(before, a.get(at))
-		if n < large {
-			if rest := a.limit - a.cursor; rest >= smallest {
-				a.link(before, a.cursor, rest)
-			}
+		a.set(0, a.get(at))
+		if length >= n {
 			a.use(at, at+length)
 			return a.take(n, flag)
 		}
-		if length-n >= smallest {
-			a.link(before, at+n, length-n)
-		}
-		a.taken += n
-		a.top = max(a.top, at+n)
-		clear(a.bytes(at, n))
-		a.begin(at, n|flag)
-		return at
+		a.taken += length
 	}
-	return 0
+	if a.wild == 0 || a.size-a.wild < n {
+		return 0
+	}
+	a.use(a.wild, a.size)
+	a.wild = 0
+	return a.take(n, flag)
+}
+
+// cut allocates off the beginning of a run.
+func (a *arena) cut(n, flag uintptr) uintptr {
+	at := a.wild
+	switch {
+	case at != 0 && a.size-at >= n:
+		a.wild += n
+		if a.size-a.wild < smallest {
+			a.wild = 0
+		}
+	default:
+		before := uintptr(0)
+		for at = a.get(0); at != 0 && a.get(at+4) < n; at = a.get(at) {
+			before = at
+		}
+		if at == 0 {
+			return 0
+		}
+		rest := a.get(at+4) - n
+		a.set(before, a.get(at))
+		if rest >= smallest {
+			a.link(before, at+n, rest)
+		}
+	}
+	a.taken += n
+	a.top = max(a.top, at+n)
+	clear(a.bytes(at, n))
+	a.begin(at, n|flag)
+	return at
 }
 
 // object is the object that a place below top is in, or 0.
@@ -195,15 +215,17 @@ func (a *arena) object(at uintptr) uintptr {
 // mark marks all that n bytes of words, which may be pointers, lead to directly.
 func (a *arena) mark(start unsafe.Pointer, n uintptr) {
 	const size = unsafe.Sizeof(n)
+	last, length := uintptr(0), uintptr(0) // the last object found: strings that were cut from one text lead into the same one, which is far to look for
 	for ; n >= size; start, n = unsafe.Add(start, size), n-size {
 		at := *(*uintptr)(start) - uintptr(a.base) // of what is below base a very large offset
-		if at >= a.top {
+		if at >= a.top || at-last < length {
 			continue
 		}
 		found := a.object(at)
 		if found == 0 {
 			continue
 		}
+		last, length = found, a.get(found)&^noPointers
 		word, bit := a.word(a.marks+found/(granule*perWord)*wordSize), uint32(1)<<(found/granule%perWord)
 		if *word&bit != 0 {
 			continue
@@ -242,16 +264,11 @@ func (a *arena) sweep() {
 			inUse += length
 		}
 	}
-	if a.size-free >= smallest {
-		a.link(last, free, a.size-free)
-	}
 	a.starts, a.marks = a.marks, a.starts
 	clear(a.bytes(a.marks, used))
 	a.top, a.inUse, a.taken = free, inUse, 0
-	a.cursor, a.limit, a.began, a.cleared = 0, 0, 0, 0
-	if at := a.get(0); at != 0 {
-		length := a.get(at + 4)
-		a.set(0, a.get(at))
-		a.cursor, a.limit, a.began, a.cleared = at, at+length, at, at
+	a.cursor, a.limit, a.began, a.cleared, a.wild = 0, 0, 0, 0, 0
+	if a.size-free >= smallest {
+		a.wild = free
 	}
 }

@@ -78,7 +78,7 @@ func makeRoom(n uintptr) bool {
 	worth := memory.taken >= memory.size/2
 	if worth {
 		Collect()
-		if memory.inUse < memory.size/3*2 && n < memory.size/4 {
+		if memory.inUse < memory.size/2 && n < memory.size/4 {
 			return true
 		}
 	}
