@@ -351,3 +351,17 @@ func TestPatchInsertsWhereTheTextIsOnce(t *testing.T) {
 	}
 	assert.ErrorIs(t, patch(t.TempDir(), change), os.ErrNotExist)
 }
+
+func TestModulesWithTheSDKHaveItsHeap(t *testing.T) {
+	root, err := FindRoot(".")
+	require.NoError(t, err)
+	for folder, want := range map[string]string{"examples/plugins/notes": "custom", "internal/testguest/probe_extism": "custom", "internal/testguest/echo_extism": "precise"} {
+		t.Run(folder, func(t *testing.T) {
+			m, err := PluginIn(filepath.Join(root, filepath.FromSlash(folder)))
+			require.NoError(t, err)
+			got, err := collector(t.Context(), m)
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+}
