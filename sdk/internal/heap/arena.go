@@ -216,8 +216,8 @@ func (a *arena) object(at uintptr) uintptr {
 func (a *arena) mark(start unsafe.Pointer, n uintptr) {
 	const size = unsafe.Sizeof(n)
 	last, length := uintptr(0), uintptr(0) // the last object found: strings that were cut from one text lead into the same one, which is far to look for
-	for ; n >= size; start, n = unsafe.Add(start, size), n-size {
-		at := *(*uintptr)(start) - uintptr(a.base) // of what is below base a very large offset
+	for i := uintptr(0); i+size <= n; i += size {
+		at := *(*uintptr)(unsafe.Add(start, i)) - uintptr(a.base) // of what is below base a very large offset
 		if at >= a.top || at-last < length {
 			continue
 		}
