@@ -250,7 +250,9 @@ def test_two_agents_on_one_queue_send_each_event_once(tmp_path: Path, slot: Fake
     for s in senders:
         s.wake()
     slot.wait_for_events(20)
-    assert [s.close(10) for s in senders] == [0, 0]
+    for s in senders:
+        s.close(10)  # the first may still count what the other is just sending
+    assert boxes[0].count() == 0
     assert slot.arrivals == [f"ann-{n}" for n in range(20)]
 
 
