@@ -68,7 +68,8 @@ def episode(node: EpisodicNode) -> dict[str, Any]:
     }
 
 
-def node(item: EntityNode) -> dict[str, Any]:
+def summarized(item: EntityNode | CommunityNode | SagaNode) -> dict[str, Any]:
+    """What entities, communities and sagas have in common."""
     return {
         "uuid": item.uuid,
         "name": item.name,
@@ -76,8 +77,11 @@ def node(item: EntityNode) -> dict[str, Any]:
         "labels": sorted(item.labels),
         "created_at": time(item.created_at),
         "summary": item.summary,
-        "attributes": plain(item.attributes),
     }
+
+
+def node(item: EntityNode) -> dict[str, Any]:
+    return {**summarized(item), "attributes": plain(item.attributes)}
 
 
 def edge(item: EntityEdge) -> dict[str, Any]:
@@ -99,24 +103,12 @@ def edge(item: EntityEdge) -> dict[str, Any]:
 
 
 def community(item: CommunityNode) -> dict[str, Any]:
-    return {
-        "uuid": item.uuid,
-        "name": item.name,
-        "group_id": item.group_id,
-        "labels": sorted(item.labels),
-        "created_at": time(item.created_at),
-        "summary": item.summary,
-    }
+    return summarized(item)
 
 
 def saga(item: SagaNode) -> dict[str, Any]:
     return {
-        "uuid": item.uuid,
-        "name": item.name,
-        "group_id": item.group_id,
-        "labels": sorted(item.labels),
-        "created_at": time(item.created_at),
-        "summary": item.summary,
+        **summarized(item),
         "first_episode_uuid": item.first_episode_uuid,
         "last_episode_uuid": item.last_episode_uuid,
         "last_summarized_at": time(item.last_summarized_at),
