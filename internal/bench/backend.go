@@ -188,7 +188,8 @@ func parse(body []byte) error {
 	return json.Unmarshal(body, &v)
 }
 
-// commits gives a function that commits what the delivery ledger notes of an event, to a data folder of its own, durability process.
+// commits gives a function that commits, in turn, what the delivery ledger notes of an event before it is sent and when its receipt is there, to a data folder of
+// its own, durability process.
 func (e *env) commits(ctx context.Context) (func() error, error) {
 	store, err := state.Open(e.folder(), state.Options{Durability: state.DurabilityProcess})
 	if err != nil {
@@ -197,9 +198,13 @@ func (e *env) commits(ctx context.Context) (func() error, error) {
 	e.later(store.Close)
 	n, receipt := 0, bytes.Repeat([]byte("r"), receiptBytes)
 	return func() error {
-		n++
+		size := ledgerBytes
+		if n%2 == 1 {
+			size = receiptBytes
+		}
 		var b state.Batch
-		b.PutRecord("ledger", []byte("event"+strconv.Itoa(n/2)), receipt[:ledgerBytes+n%2*(receiptBytes-ledgerBytes)])
+		b.PutRecord("ledger", []byte("event"+strconv.Itoa(n/2)), receipt[:size])
+		n++
 		_, err := store.Commit(ctx, &b)
 		return err
 	}, nil
