@@ -59,9 +59,9 @@ func collector(ctx context.Context, m Module) (string, error) {
 		return "", err
 	}
 	if slices.Contains(strings.Fields(string(out)), heapPackage) {
-		return collectors()[0], nil
+		return sdkCollector, nil
 	}
-	return collectors()[1], nil
+	return tinygoCollector, nil
 }
 
 // WithCache gives the same compiler with another folder for compiled packages; an

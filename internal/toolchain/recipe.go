@@ -58,15 +58,18 @@ func compileFlags() []string {
 // heapPackage is the sdk's memory of a guest.
 const heapPackage = modulePath + "/sdk/internal/heap"
 
-// collectors are TinyGo's names for heapPackage and for its own, for modules that do not have that.
-func collectors() []string { return []string{"custom", "precise"} }
+// TinyGo's names for heapPackage and for its own collector, for modules that do not have that.
+const (
+	sdkCollector    = "custom"
+	tinygoCollector = "precise"
+)
 
 // buildTags are the tags that TinyGo sets for the target, so that plain `go list`
 // sees the same files. Of the two that depend on the collector it is the one of heapPackage; without that nothing asks.
 func buildTags() []string {
 	return []string{
 		"tinygo.wasm", "tinygo", "purego", "osusergo", "math_big_pure_go",
-		"gc.custom", "scheduler.none", "serial.none", "tinygo.unicore",
+		"gc." + sdkCollector, "scheduler.none", "serial.none", "tinygo.unicore",
 	}
 }
 
@@ -106,7 +109,7 @@ func recipeOf(pin []byte) (string, error) {
 	}
 	h := sha256.New()
 	parts := []string{
-		string(pin), string(target), strings.Join(compileFlags(), " "), strings.Join(collectors(), " "),
+		string(pin), string(target), strings.Join(compileFlags(), " "), sdkCollector + " " + tinygoCollector,
 		strings.Join(strippedSections(), " "), ManifestSection,
 	}
 	for _, change := range insertions() {

@@ -33,7 +33,7 @@ func initHeap() {
 
 func memoryEnd() uintptr { return uintptr(memorySize(0)) * pageSize }
 
-// layoutPointerFree is the compiler's layout of what holds no pointers: its lowest bit is set, five bits of length follow, and no bit of a pointer.
+// pointerFree tells of a layout, as the compiler gives it, that nothing there is a pointer: its lowest bit is set, five bits of length follow, and no other.
 func pointerFree(layout uintptr) bool { return layout&1 != 0 && layout>>6 == 0 }
 
 //go:linkname alloc runtime.alloc
