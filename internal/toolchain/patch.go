@@ -22,6 +22,11 @@ type insertion struct {
 func insertions() []insertion {
 	return []insertion{
 		{
+			file:   "compileopts/config.go",
+			before: "\tswitch c.GC() {\n\tcase \"conservative\", \"custom\", \"precise\", \"boehm\":\n",
+			text:   "\tif c.GC() == \"custom\" {\n\t\treturn false\n\t}\n",
+		},
+		{
 			file:   "transform/gc.go",
 			before: "\t// Iterate until runtime.trackPointer has no uses left.\n",
 			text: `	for _, call := range getUses(trackPointer) {

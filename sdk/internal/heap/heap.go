@@ -18,8 +18,8 @@ func memorySize(index int32) int32
 //export llvm.wasm.memory.grow.i32
 func memoryGrow(index, pages int32) int32
 
-//go:linkname reachable runtime.gcMarkReachable
-func reachable()
+//go:linkname globals runtime.findGlobals
+func globals(found func(start, end uintptr))
 
 //go:linkname runtimePanic runtime.runtimePanic
 func runtimePanic(text string)
@@ -72,24 +72,10 @@ func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// makeRoom collects, where enough has been allocated since it last did so, or has the memory grow.
+// makeRoom has the memory grow.
 func makeRoom(n uintptr) bool {
 	memory.settle()
-	worth := memory.taken >= memory.size/2
-	if worth {
-		Collect()
-		if memory.inUse < memory.size/2 && n < memory.size/4 {
-			return true
-		}
-	}
-	if grow(n) {
-		return true
-	}
-	if worth || memory.taken == 0 {
-		return false
-	}
-	Collect()
-	return true
+	return grow(n)
 }
 
 // grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow that.
@@ -124,13 +110,12 @@ func Rest(after int) {
 // Collect frees what is no longer in use.
 func Collect() {
 	memory.settle()
-	reachable()
+	globals(markGlobals)
 	memory.follow()
 	memory.sweep()
 }
 
-//go:linkname markRoots runtime.markRoots
-func markRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
+func markGlobals(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
 
 //go:linkname collect runtime.GC
 func collect() { Collect() }
