@@ -30,10 +30,23 @@ func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
 // String returns a copy of what was written.
 func (e *Encoder) String() string { return string(e.buf) }
 
-// room makes room for n bytes. TinyGo calls a function for every append, so what is written often is put into its place instead.
-func (e *Encoder) room(n int) {
-	if len(e.buf)+n > cap(e.buf) {
-		e.grow(n)
+// begin makes room for n bytes and a comma, and puts the comma where one belongs: before a value or a name, except at the beginning of what it is in. What was
+// written last tells: no value ends with one of these bytes.
+//
+// Every value begins here, so it is one call, and what it does not need each time stands elsewhere: in a guest a call and an append cost more than the bytes that
+// they are about.
+func (e *Encoder) begin(n int) {
+	end := len(e.buf)
+	if cap(e.buf)-end <= n {
+		e.grow(n + 1)
+	}
+	if e.depth == 0 {
+		return
+	}
+	switch e.buf[end-1] {
+	case '{', '[', ':':
+	default:
+		e.put(',')
 	}
 }
 
@@ -49,22 +62,6 @@ func (e *Encoder) put(c byte) {
 	e.buf[n] = c
 }
 
-// comma stands before a value or a name, except at the beginning of what it is in. What was written last tells: no value ends with one of these bytes. It leaves
-// room for n bytes.
-//
-//go:noinline
-func (e *Encoder) comma(n int) {
-	e.room(n + 1)
-	if e.depth == 0 {
-		return
-	}
-	switch e.buf[len(e.buf)-1] {
-	case '{', '[', ':':
-	default:
-		e.put(',')
-	}
-}
-
 // ObjStart begins an object.
 func (e *Encoder) ObjStart() { e.start('{') }
 
@@ -72,8 +69,8 @@ func (e *Encoder) ObjStart() { e.start('{') }
 //
 //go:noinline
 func (e *Encoder) FieldStart(name string) {
-	e.Str(name)
-	e.put(':') // Str has left room
+	e.str(name, 1)
+	e.put(':')
 }
 
 // ObjEnd ends an object.
@@ -87,27 +84,29 @@ func (e *Encoder) ArrEnd() { e.end(']') }
 
 //go:noinline
 func (e *Encoder) start(bracket byte) {
-	e.comma(1)
-	e.depth++
+	e.begin(1)
 	e.put(bracket)
+	e.depth++
 }
 
 //go:noinline
 func (e *Encoder) end(bracket byte) {
-	e.depth--
-	e.room(1)
+	if len(e.buf) == cap(e.buf) {
+		e.grow(1)
+	}
 	e.put(bracket)
+	e.depth--
 }
 
 // Null writes null.
 func (e *Encoder) Null() {
-	e.comma(24)
+	e.begin(24)
 	e.buf = append(e.buf, "null"...)
 }
 
 // Bool writes true or false.
 func (e *Encoder) Bool(v bool) {
-	e.comma(24)
+	e.begin(24)
 	e.buf = strconv.AppendBool(e.buf, v)
 }
 
@@ -116,8 +115,19 @@ func (e *Encoder) Int(v int) { e.Int64(int64(v)) }
 
 // Int64 writes a whole number.
 func (e *Encoder) Int64(v int64) {
-	e.comma(24)
-	e.buf = strconv.AppendInt(e.buf, v, 10)
+	e.begin(24)
+	if v < 0 || v >= 1000 {
+		e.buf = strconv.AppendInt(e.buf, v, 10)
+		return
+	}
+	small := int32(v) // most are: a status, a count, milliseconds
+	if small >= 100 {
+		e.put('0' + byte(small/100))
+	}
+	if small >= 10 {
+		e.put('0' + byte(small/10%10))
+	}
+	e.put('0' + byte(small%10))
 }
 
 // Float64 writes a number in the shortest form that reads back as v, as ECMAScript and encoding/json do. NaN and the infinities, for which JSON has nothing,
@@ -127,7 +137,7 @@ func (e *Encoder) Float64(v float64) {
 		e.Null()
 		return
 	}
-	e.comma(24)
+	e.begin(24)
 	format := byte('f')
 	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) {
 		format = 'e'
@@ -141,7 +151,7 @@ func (e *Encoder) Float64(v float64) {
 
 // Raw writes one value that is JSON already, as it is.
 func (e *Encoder) Raw(v []byte) {
-	e.comma(len(v))
+	e.begin(len(v))
 	e.buf = append(e.buf, v...)
 }
 
@@ -149,19 +159,31 @@ func (e *Encoder) Raw(v []byte) {
 func (e *Encoder) ByteStr(v []byte) { e.Str(view(v)) }
 
 // Str writes a string; for bytes that are not UTF-8 it writes U+FFFD.
-func (e *Encoder) Str(v string) {
-	e.comma(len(v) + 3) // the quotes, and a colon
+func (e *Encoder) Str(v string) { e.str(v, 0) }
+
+// str writes a string and leaves room for more bytes behind it.
+//
+//go:noinline
+func (e *Encoder) str(v string, more int) {
+	e.begin(len(v) + 2 + more)
+	n := len(e.buf)
 	text := unsafe.Slice(unsafe.StringData(v), len(v))
-	if plain(text) {
-		n := len(e.buf)
-		e.buf = e.buf[:n+2+len(v)]
-		e.buf[n] = '"'
-		copy(e.buf[n+1:], v)
-		e.buf[n+1+len(v)] = '"'
+	to := e.buf[n : n+2+len(v)]
+	to[0] = '"'
+	if !copyPlain(to[1:], text) {
+		e.strSlowly(text, more)
 		return
 	}
+	to[1+len(v)] = '"'
+	e.buf = e.buf[:n+len(to)]
+}
+
+// strSlowly is str for what needs escapes, or is not ASCII.
+//
+//go:noinline
+func (e *Encoder) strSlowly(text []byte, more int) {
 	e.put('"')
-	if !utf8.Valid(text) {
+	if !ValidUTF8(text) {
 		text = mended(text)
 	}
 	for i := 0; ; {
@@ -173,7 +195,9 @@ func (e *Encoder) Str(v string) {
 		e.buf = appendEscape(e.buf, text[next])
 		i = next + 1
 	}
-	e.room(2)
+	if cap(e.buf)-len(e.buf) <= more {
+		e.grow(more + 1)
+	}
 	e.put('"')
 }
 

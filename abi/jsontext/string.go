@@ -71,9 +71,7 @@ func (d *Decoder) skipEscape() error {
 func unescape(dst, inner []byte) []byte {
 	for i := 0; i < len(inner); {
 		plain := i
-		for i < len(inner) && inner[i] != '\\' {
-			i++
-		}
+		i = special(inner, i) // a backslash, since of the others none is in a string
 		dst = append(dst, inner[plain:i]...)
 		if i == len(inner) {
 			break
