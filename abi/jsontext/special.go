@@ -17,7 +17,7 @@ const (
 // It looks at eight bytes at a time: strings are most of what modules read, and a loop over bytes is several times slower in WebAssembly.
 func special(text []byte, i int) int {
 	for ; i+8 <= len(text); i += 8 {
-		w := word(text, i)
+		w := *word(text, i)
 		if marks := specials(w) &^ w & high; marks != 0 { // the lowest mark is right; one above it may be a borrow
 			if first := i + bits.TrailingZeros64(marks)/8; isSpecial(text[first]) {
 				return first
@@ -33,9 +33,13 @@ func special(text []byte, i int) int {
 	return i
 }
 
-// word is the eight bytes at i.
-func word(text []byte, i int) uint64 {
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(text)), i))
+// word is the eight bytes at i, and half the four.
+func word(text []byte, i int) *uint64 {
+	return (*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(text)), i))
+}
+
+func half(text []byte, i int) *uint32 {
+	return (*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(text)), i))
 }
 
 // specials has the highest bit of a byte set where w has a special one, or one that is not ASCII (the zero-byte test of Hacker's Delight, section 6-1; taking the bits
@@ -50,7 +54,7 @@ func isSpecial(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 func ValidUTF8(text []byte) bool {
 	i := 0
 	for ; i+8 <= len(text); i += 8 {
-		if word(text, i)&high != 0 {
+		if *word(text, i)&high != 0 {
 			return utf8.Valid(text[i:])
 		}
 	}
@@ -63,6 +67,14 @@ func copyPlain(to, text []byte) bool {
 	n := len(text)
 	to = to[:n]
 	if n < 8 {
+		if n >= 4 {
+			first, last := *half(text, 0), *half(text, n-4)
+			if w := uint64(last)<<32 | uint64(first); (specials(w)|w)&high != 0 {
+				return false
+			}
+			*half(to, 0), *half(to, n-4) = first, last
+			return true
+		}
 		for i, c := range text {
 			if c >= utf8.RuneSelf || isSpecial(c) {
 				return false
@@ -73,11 +85,11 @@ func copyPlain(to, text []byte) bool {
 	}
 	for i := 0; ; i += 8 {
 		i = min(i, n-8)
-		w := word(text, i)
+		w := *word(text, i)
 		if (specials(w)|w)&high != 0 {
 			return false
 		}
-		*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(to)), i)) = w
+		*word(to, i) = w
 		if i == n-8 {
 			return true
 		}

@@ -212,30 +212,32 @@ func (a *arena) object(at uintptr) uintptr {
 	return start
 }
 
-// mark marks all that n bytes of words, which may be pointers, lead to directly.
+// mark marks all that n bytes of words, which may be pointers, lead to directly. Most lead nowhere, so the loop does nothing but find that out.
 func (a *arena) mark(start unsafe.Pointer, n uintptr) {
 	const size = unsafe.Sizeof(n)
+	base, top := uintptr(a.base), a.top
 	last, length := uintptr(0), uintptr(0) // the last object found: strings that were cut from one text lead into the same one, which is far to look for
 	for i := uintptr(0); i+size <= n; i += size {
-		at := *(*uintptr)(unsafe.Add(start, i)) - uintptr(a.base) // of what is below base a very large offset
-		if at >= a.top || at-last < length {
-			continue
-		}
-		found := a.object(at)
-		if found == 0 {
-			continue
-		}
-		last, length = found, a.get(found)&^noPointers
-		word, bit := a.word(a.marks+found/(granule*perWord)*wordSize), uint32(1)<<(found/granule%perWord)
-		if *word&bit != 0 {
-			continue
-		}
-		*word |= bit
-		if *a.word(found)&noPointers == 0 {
-			a.set(found+4, a.pending)
-			a.pending = found
+		if at := *(*uintptr)(unsafe.Add(start, i)) - base; at < top && at-last >= length { // of what is below base at is very large
+			if found := a.object(at); found != 0 {
+				last, length = found, a.reach(found)
+			}
 		}
 	}
+}
+
+// reach marks an object and returns its length.
+func (a *arena) reach(at uintptr) uintptr {
+	head := a.get(at)
+	word, bit := a.word(a.marks+at/(granule*perWord)*wordSize), uint32(1)<<(at/granule%perWord)
+	if *word&bit == 0 {
+		*word |= bit
+		if head&noPointers == 0 {
+			a.set(at+4, a.pending)
+			a.pending = at
+		}
+	}
+	return head &^ noPointers
 }
 
 // follow marks what marked objects lead to, until nothing new is found.
