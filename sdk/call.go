@@ -23,8 +23,9 @@ type Call struct {
 	// Resume is set when a write that was partial is to be finished.
 	Resume *abi.Resume
 
-	host Host
-	body []byte
+	host  Host
+	body  []byte
+	spare []byte
 }
 
 // NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
@@ -77,12 +78,19 @@ func (c *Call) Log(level int32, text string) { c.host.Log(level, bytesOf(text)) 
 // take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
-	data := make([]byte, int(headLen)+int(bodyLen))
+	n := int(headLen) + int(bodyLen)
+	data := c.spare
+	if c.spare = nil; n <= cap(data) {
+		data = data[:n]
+	} else {
+		data = make([]byte, n)
+	}
 	if n := c.host.Pull(data); n != len(data) {
 		return nil, abi.NewError(abi.CodeInternal, "the host gave fewer bytes than it announced")
 	}
-	failure := new(abi.Error)
+	var failure *abi.Error
 	if isError {
+		failure = new(abi.Error)
 		head = failure
 	}
 	if err := abi.UnmarshalOwned(data[:headLen], head); err != nil {
@@ -93,6 +101,10 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	}
 	return data[headLen:], nil
 }
+
+// Reuse gives back the body of an answer that is no longer needed, and nothing that refers to it either: the next answer is read into its memory. What goes through
+// page after page calls it behind each, since memory is freed at the end of an operation.
+func (c *Call) Reuse(body []byte) { c.spare = body[:0] }
 
 // bytesOf is the text's bytes without a copy, for a host, which only reads them.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

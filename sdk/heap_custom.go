@@ -23,9 +23,10 @@ func makeRoom() {
 	entered = true
 }
 
-// rest collects between operations, when there is least to look through.
-func rest() { heap.Rest(restBytes) }
+// Rest collects what operations have left, if it is worth it. Whoever serves operations calls it behind each, when all that is still in use hangs on globals; package
+// sdk does.
+func Rest() { heap.Rest(restBytes) }
 
 // Room grows the module's memory to at least that many bytes, for an operation that is about to fill it: what it would otherwise spend on
-// collecting again and again is more than its own work. Beyond 32 MiB the host throws the instance away behind the call.
+// growing again and again is more than its own work. Beyond 32 MiB the host throws the instance away behind the call.
 func Room(bytes int) { heap.Room(bytes) }

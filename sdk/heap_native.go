@@ -8,5 +8,5 @@ func makeRoom() {}
 // Room is for a guest's heap only.
 func Room(int) {}
 
-// rest is for a guest's heap only.
-func rest() {}
+// Rest is for a guest's heap only.
+func Rest() {}

@@ -37,5 +37,5 @@ func Room(bytes int) {
 	}
 }
 
-// rest is for the toolchain's own heap only.
-func rest() {}
+// Rest is for the toolchain's own heap only.
+func Rest() {}

@@ -35,6 +35,6 @@ func Serve[T any, In decodable[T], Out abi.Encodable](n uint32, operation func(*
 	makeRoom()
 	answer, isError := Answer(response[:0], request[:n], guestHost(), operation)
 	response = answer
-	rest()
+	Rest()
 	return abi.Pack(uint32(uintptr(unsafe.Pointer(unsafe.SliceData(response)))), uint32(len(response)), isError)
 }

@@ -14,7 +14,14 @@ type insertion struct {
 	text   string
 }
 
-// insertions are our change to TinyGo's collector of garbage. On WebAssembly it finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
+// betweenTag is a build tag that only the patched TinyGo reads: functions need not keep on the stack what the collector would look for there.
+const betweenTag = "memhost.collects_between"
+
+// insertions are our changes to TinyGo.
+//
+// The first lets betweenTag take effect. Modules with heapPackage collect between operations, when nothing is on the stack.
+//
+// The others are for modules that collect at any time. On WebAssembly TinyGo finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
 // the stack for them, and a slot is overwritten when its value is computed again. A local that is written in a loop and whose fields are read stays an alloca
 // for the compiler, which therefore tracks no phi of it. Then LLVM makes registers of the alloca: what the local held from an earlier turn of the loop is in no slot
 // and is freed while it is in use. So allocas become registers before slots are made, and every phi that is a pointer gets a
@@ -24,7 +31,12 @@ func insertions() []insertion {
 		{
 			file:   "compileopts/config.go",
 			before: "\tswitch c.GC() {\n\tcase \"conservative\", \"custom\", \"precise\", \"boehm\":\n",
-			text:   "\tif c.GC() == \"custom\" {\n\t\treturn false\n\t}\n",
+			text: `	for _, tag := range c.BuildTags() {
+		if tag == "` + betweenTag + `" {
+			return false
+		}
+	}
+`,
 		},
 		{
 			file:   "transform/gc.go",

@@ -55,8 +55,11 @@ func compileFlags() []string {
 	}
 }
 
-// heapPackage is the sdk's memory of a guest.
-const heapPackage = modulePath + "/sdk/internal/heap"
+// heapPackage is the sdk's memory of a guest. With gcPackage it also collects in the middle of an operation.
+const (
+	heapPackage = modulePath + "/sdk/internal/heap"
+	gcPackage   = modulePath + "/sdk/gc"
+)
 
 // TinyGo's names for heapPackage and for its own collector, for modules that do not have that.
 const (

@@ -355,13 +355,22 @@ func TestPatchInsertsWhereTheTextIsOnce(t *testing.T) {
 func TestModulesWithTheSDKHaveItsHeap(t *testing.T) {
 	root, err := FindRoot(".")
 	require.NoError(t, err)
-	for folder, want := range map[string]string{"examples/plugins/notes": "custom", "internal/testguest/probe_extism": "custom", "internal/testguest/echo_extism": "precise"} {
-		t.Run(folder, func(t *testing.T) {
-			m, err := PluginIn(filepath.Join(root, filepath.FromSlash(folder)))
+	for _, c := range []struct {
+		folder, gc string
+		between    bool
+	}{
+		{"examples/plugins/notes", sdkCollector, true},
+		{"internal/testguest/probe_extism", sdkCollector, true},
+		{"plugins/conditions/ledger_memory", sdkCollector, false}, // imports sdk/gc
+		{"internal/testguest/echo_extism", tinygoCollector, false},
+	} {
+		t.Run(c.folder, func(t *testing.T) {
+			m, err := PluginIn(filepath.Join(root, filepath.FromSlash(c.folder)))
 			require.NoError(t, err)
-			got, err := collector(t.Context(), m)
+			gc, between, err := collector(t.Context(), m)
 			require.NoError(t, err)
-			assert.Equal(t, want, got)
+			assert.Equal(t, c.gc, gc)
+			assert.Equal(t, c.between, between)
 		})
 	}
 }

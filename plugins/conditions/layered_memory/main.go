@@ -1,7 +1,10 @@
 // Package main is the control layered_memory: Nanobot's sessions, compressed into a history, and SOUL, USER and MEMORY, edited by Dream, with versions.
 package main
 
-import "github.com/memhost/memhost/sdk"
+import (
+	"github.com/memhost/memhost/sdk"
+	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported and compressed in one operation
+)
 
 func main() {}
 

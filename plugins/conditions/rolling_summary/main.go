@@ -1,7 +1,10 @@
 // Package main is the control rolling_summary: Nanobot's memory of two files, MEMORY.md, rewritten as a whole, and HISTORY.md, appended to.
 package main
 
-import "github.com/memhost/memhost/sdk"
+import (
+	"github.com/memhost/memhost/sdk"
+	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported in one operation
+)
 
 func main() {}
 

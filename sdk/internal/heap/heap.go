@@ -18,8 +18,8 @@ func memorySize(index int32) int32
 //export llvm.wasm.memory.grow.i32
 func memoryGrow(index, pages int32) int32
 
-//go:linkname globals runtime.findGlobals
-func globals(found func(start, end uintptr))
+//go:linkname findGlobals runtime.findGlobals
+func findGlobals(found func(start, end uintptr))
 
 //go:linkname runtimePanic runtime.runtimePanic
 func runtimePanic(text string)
@@ -72,10 +72,34 @@ func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// makeRoom has the memory grow.
+// within has everything marked that an operation in progress can reach. It is nil unless the module collects in the middle of operations.
+var within func()
+
+// CollectWithin lets garbage be collected in the middle of an operation. mark calls MarkRoots for all memory that is reachable by definition, which has to include what
+// functions in progress hold: the compiler must have been told to keep that in memory.
+func CollectWithin(mark func()) { within = mark }
+
+// MarkRoots marks what memory that is reachable leads to.
+func MarkRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
+
+// makeRoom has the memory grow; or it collects, where it may and enough has been allocated since it last did.
 func makeRoom(n uintptr) bool {
 	memory.settle()
-	return grow(n)
+	worth := within != nil && memory.taken >= memory.size/2
+	if worth {
+		collect(within)
+		if memory.inUse < memory.size/2 && n < memory.size/4 {
+			return true
+		}
+	}
+	if grow(n) {
+		return true
+	}
+	if within == nil || worth || memory.taken == 0 {
+		return false
+	}
+	collect(within)
+	return true
 }
 
 // grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow that.
@@ -99,26 +123,31 @@ func Room(bytes int) {
 	}
 }
 
-// Rest collects if more than so many bytes have been allocated since it was last done.
+// Rest collects if more than so many bytes have been allocated since it was last done. It is for the end of an operation, when whatever is still in use can be reached
+// from a global.
 func Rest(after int) {
 	memory.settle()
 	if memory.taken > uintptr(after) {
-		Collect()
+		collect(markGlobals)
 	}
 }
 
-// Collect frees what is no longer in use.
-func Collect() {
+func markGlobals() { findGlobals(MarkRoots) }
+
+// collect frees what mark does not lead to.
+func collect(mark func()) {
 	memory.settle()
-	globals(markGlobals)
+	mark()
 	memory.follow()
 	memory.sweep()
 }
 
-func markGlobals(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
-
-//go:linkname collect runtime.GC
-func collect() { Collect() }
+//go:linkname runtimeGC runtime.GC
+func runtimeGC() {
+	if within != nil {
+		collect(within)
+	}
+}
 
 //go:linkname free runtime.free
 func free(unsafe.Pointer) {}
