@@ -1,0 +1,46 @@
+package sdk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+const oneRoute = `{"routes":[{"name":"list","origin":"main","method":"GET","path":"/list","class":"read"}]}`
+
+func TestABodyIsReadIntoTheMemoryOfTheOneThatWasHandedBack(t *testing.T) {
+	pages := []string{strings.Repeat("a", 1000), strings.Repeat("b", 500), strings.Repeat("c", 2000), "d"}
+	read := func(t *testing.T, done func(*sdk.Call, []byte)) (bodies [][]byte) {
+		at := 0
+		h := sdktest.New(t, sdktest.Options{Manifest: []byte(oneRoute), HTTP: func(sdktest.Request) sdktest.Reply {
+			at++
+			return sdktest.Reply{Body: pages[at-1]}
+		}})
+		c := h.Call(abi.OpInventory, abi.MemoryScope{RunID: "r", PersonaID: "p"})
+		for _, want := range pages {
+			_, body, err := c.HTTP(abi.HTTPRequest{Route: "list"}, nil)
+			require.NoError(t, err)
+			assert.Equal(t, want, string(body))
+			bodies = append(bodies, body)
+			done(c, body)
+		}
+		return bodies
+	}
+	t.Run("kept, it stays as it is", func(t *testing.T) {
+		for i, body := range read(t, func(*sdk.Call, []byte) {}) {
+			assert.Equal(t, pages[i], string(body))
+		}
+	})
+	t.Run("handed back, it is overwritten", func(t *testing.T) {
+		bodies := read(t, (*sdk.Call).Reuse)
+		assert.Contains(t, string(bodies[0]), pages[1])
+		assert.True(t, strings.HasSuffix(string(bodies[2]), "ccc"), "a short one overwrites the beginning only")
+		assert.Contains(t, string(bodies[2]), pages[3])
+	})
+}
