@@ -62,7 +62,7 @@ func (f filter) met(m *item) bool {
 		if c.op != "" {
 			continue
 		}
-		have := m.labels[c.key]
+		have := m.labelled(c.key)
 		if c.key == "session_id" {
 			have = jsontext.Raw(sdk.Text(m.sessionID))
 		}

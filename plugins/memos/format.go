@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -16,39 +17,111 @@ import (
 //	- [PreferenceMemory | ...] ...
 func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk.Fitted {
 	blocks := make([]string, len(items))
+	size := 0
+	for _, m := range items {
+		size += len(m.memory) + len(m.id) + 120 // more than the rest of most blocks
+	}
+	w := writer{settings: s}
+	w.room(size)
+	w.about.room(120)
 	last := ""
 	for i, m := range items {
-		if m.group != last {
-			blocks[i] = "## " + m.group + "\n"
-			last = m.group
+		begin := len(w.buf)
+		if m.in.name != last {
+			last = m.in.name
+			w.put("## ")
+			w.put(last)
+			w.put("\n")
 		}
-		blocks[i] += s.render(m.item)
+		w.block(m.item)
+		blocks[i] = w.from(begin)
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
 
-// render is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
-func (s *settings) render(m *item) string {
-	var about []string
+// writer puts blocks behind one another, in room that was made before.
+type writer struct {
+	text
+	*settings
+	// about is what stands in brackets before a memory.
+	about text
+	// known is a time that was found to be one.
+	known string
+}
+
+// block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
+func (w *writer) block(m *item) {
+	about := &w.about
+	about.buf = about.buf[:0]
 	if m.kind != "" {
-		about = append(about, m.kind)
+		about.tell("", m.kind)
 	}
 	if m.raw() {
-		about = append(about, "raw")
+		about.tell("raw", "")
 	}
-	if at := m.said(); at != "" {
-		about = append(about, "said "+at)
+	if at := m.said(&w.known); at != "" {
+		about.tell("said ", at)
 	} else if m.createdAt != "" {
-		about = append(about, "ingested "+m.createdAt)
+		about.tell("ingested ", m.createdAt)
 	}
-	if m.relativity != nil && *m.relativity != 0 && s.rerank {
-		about = append(about, "score "+strconv.FormatFloat(*m.relativity, 'f', 2, 64))
+	if m.scored && m.relativity != 0 && w.rerank {
+		about.tell("score ", "")
+		about.buf = strconv.AppendFloat(about.buf, m.relativity, 'f', 2, 64)
 	}
 	if m.id != "" {
-		about = append(about, "id "+m.id)
+		about.tell("id ", m.id)
 	}
-	text := "[" + sdk.OneLine(strings.Join(about, " | ")) + "] " + strings.TrimRight(m.memory, "\n")
-	return sdk.EscapeText("- "+strings.ReplaceAll(text, "\n", "\n  ")) + "\n"
+	begin := len(w.buf)
+	w.put("- [")
+	w.put(sdk.OneLine(about.from(0)))
+	w.put("] ")
+	rest, more := strings.TrimRight(m.memory, "\n"), true
+	for line := ""; more; {
+		if line, rest, more = strings.Cut(rest, "\n"); more {
+			w.put(line)
+			w.put("\n  ")
+		} else {
+			w.put(line)
+		}
+	}
+	if plain := w.from(begin); strings.IndexByte(plain, '<') >= 0 {
+		w.buf = append(w.buf[:begin], sdk.EscapeText(plain)...)
+	}
+	w.put("\n")
+}
+
+// text is a string in the making. TinyGo calls a function for every append, and two for every write to a strings.Builder, so what is written is put into its
+// place instead.
+type text struct{ buf []byte }
+
+func (t *text) put(s string) {
+	n := len(t.buf)
+	if n+len(s) > cap(t.buf) {
+		t.room(len(s))
+	}
+	t.buf = t.buf[:n+len(s)]
+	copy(t.buf[n:], s)
+}
+
+// tell puts one thing more that is known of a memory: what, and its value.
+func (t *text) tell(what, value string) {
+	if len(t.buf) > 0 {
+		t.put(" | ")
+	}
+	t.put(what)
+	t.put(value)
+}
+
+// room makes room for n bytes.
+//
+//go:noinline
+func (t *text) room(n int) {
+	t.buf = append(make([]byte, 0, 2*len(t.buf)+n+64), t.buf...)
+}
+
+// from is what was put from a place on. It is good until that is written over.
+func (t *text) from(begin int) string {
+	return unsafe.String(unsafe.SliceData(t.buf[begin:]), len(t.buf)-begin)
 }
 
 // formatContext formats an earlier result.

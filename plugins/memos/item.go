@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -19,6 +21,8 @@ type group struct {
 	name  string
 	cube  string
 	items []item
+	// list is where the items stand in the answer, up to their number: /data/text_mem/0/memories/.
+	list string
 	// total is total_nodes; -1 where the answer does not say (text_mem of search).
 	total int64
 }
@@ -26,18 +30,29 @@ type group struct {
 // item is one memory: {id, memory, metadata}.
 type item struct {
 	id, memory string
-	// pointer is where it stands in the answer, from /data on.
-	pointer string
+	// at is its number in the group's list.
+	at int
 
 	kind, userID, sessionID, status  string
 	createdAt, updatedAt, vectorSync string
-	relativity                       *float64
-	version                          int64
-	tags, covered                    []string
-	sources                          []source
+	// relativity counts where scored.
+	relativity    float64
+	scored        bool
+	version       int64
+	tags, covered []string
+	sources       []source
 	// labels are the fields that memhost sent: at the top of metadata on Neo4j, under metadata.info elsewhere.
-	labels map[string]jsontext.Raw
+	labels []label
 }
+
+// label is a field that memhost sent.
+type label struct {
+	key   string
+	value jsontext.Raw
+}
+
+// pointerOf is where an item of the group stands in the answer, from /data on.
+func (g *group) pointerOf(m *item) string { return g.list + strconv.Itoa(m.at) }
 
 // readGroups decodes the groups of search or get_memory and refuses an item of another cube.
 //
@@ -47,74 +62,121 @@ func readGroups(route string, a *answer, cube string) ([]group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOwner(route, a, cube, groups); err != nil {
+		return nil, err
+	}
+	return groups, nil
+}
+
+// checkOwner refuses an item of another cube.
+func checkOwner(route string, a *answer, cube string, groups []group) error {
 	for i := range groups {
 		g := &groups[i]
 		if g.cube != cube && (g.cube != "" || len(g.items) > 0) {
-			return nil, breach(route, a, cube, g.cube)
+			return breach(route, a, cube, g.cube)
 		}
 		for j := range g.items {
 			if owner := g.items[j].userID; owner != "" && owner != cube {
-				return nil, breach(route, a, cube, owner)
+				return breach(route, a, cube, owner)
 			}
 		}
 	}
-	return groups, nil
+	return nil
 }
 
 // parseGroups is readGroups for an answer that was looked at before.
 func parseGroups(route string, a *answer) ([]group, error) {
-	found := map[string][]group{}
-	if a.data == nil || jsontext.DecodeBytes(a.data).Next() != jsontext.Object {
+	if a.data == nil || a.data.Type() != jsontext.Object {
 		return nil, unusable(route, a, "data is no object of groups")
 	}
-	err := jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) error {
-		if !slices.Contains(groupNames, key) || d.Next() != jsontext.Array {
-			return d.Skip()
-		}
-		at := 0
-		return d.Arr(func(d *jsontext.Decoder) error {
-			g, err := readGroup(d, key, "/data/"+key+"/"+strconv.Itoa(at))
-			at++
-			found[key] = append(found[key], g)
-			return err
-		})
-	})
+	groups, err := groupsIn(jsontext.DecodeBytes(a.data))
 	if err != nil {
 		return nil, unusable(route, a, "a group cannot be read: "+err.Error())
-	}
-	var groups []group
-	for _, name := range groupNames {
-		groups = append(groups, found[name]...)
 	}
 	return groups, nil
 }
 
-func readGroup(d *jsontext.Decoder, name, pointer string) (group, error) {
-	g := group{name: name, total: -1}
-	err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
-		switch {
+// nameOf is a field's name without a copy: the answers that are read here stay as they are.
+func nameOf(fields *jsontext.ObjIter) string {
+	key := fields.Key()
+	return unsafe.String(unsafe.SliceData(key), len(key))
+}
+
+// groupsIn decodes data, an object, into its groups in the order of groupNames.
+func groupsIn(d *jsontext.Decoder) ([]group, error) {
+	var found []group
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		at := slices.Index(groupNames, nameOf(&fields))
+		if at < 0 || d.Next() != jsontext.Array {
+			err = d.Skip()
+			continue
+		}
+		var lists jsontext.ArrIter
+		lists, err = d.ArrIter()
+		for n := 0; err == nil && lists.Next(); n++ {
+			g := group{name: groupNames[at], list: "/data/" + groupNames[at] + "/" + strconv.Itoa(n) + "/memories/", total: -1}
+			err = g.read(d)
+			found = append(found, g)
+		}
+		if err == nil {
+			err = lists.Err()
+		}
+	}
+	if err == nil {
+		err = fields.Err()
+	}
+	groups := make([]group, 0, len(found))
+	for _, name := range groupNames {
+		for i := range found {
+			if found[i].name == name {
+				groups = append(groups, found[i])
+			}
+		}
+	}
+	return groups, err
+}
+
+func (g *group) read(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		switch key := nameOf(&fields); {
 		case key == "cube_id":
-			return readText(d, &g.cube)
+			err = readText(d, &g.cube)
 		case key == "total_nodes" && d.Next() == jsontext.Number:
 			g.total, err = d.Int64()
-			return err
 		case key == "memories" && d.Next() == jsontext.Array:
-			at := 0
-			return d.Arr(func(d *jsontext.Decoder) error {
-				place := pointer + "/memories/" + strconv.Itoa(at)
-				at++
-				if d.Next() != jsontext.Object {
-					return d.Skip()
-				}
-				m := item{pointer: place}
-				err := m.read(d)
-				g.items = append(g.items, m)
-				return err
-			})
+			err = g.readItems(d)
+		default:
+			err = d.Skip()
 		}
-		return d.Skip()
-	})
-	return g, err
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
+}
+
+// expected is how many items of a group there is room for before the list has to be copied into a larger one.
+const expected = 12
+
+func (g *group) readItems(d *jsontext.Decoder) error {
+	items, err := d.ArrIter()
+	for at := 0; err == nil && items.Next(); at++ {
+		if d.Next() != jsontext.Object {
+			err = d.Skip()
+			continue
+		}
+		if g.items == nil {
+			g.items = make([]item, 0, expected)
+		}
+		g.items = append(g.items, item{at: at})
+		err = g.items[len(g.items)-1].read(d)
+	}
+	if err != nil {
+		return err
+	}
+	return items.Err()
 }
 
 // readItem decodes one memory.
@@ -126,67 +188,115 @@ func readItem(raw jsontext.Raw) (item, error) {
 
 // read decodes one memory. Fields of another type than expected are left out.
 func (m *item) read(d *jsontext.Decoder) error {
-	return d.Obj(func(d *jsontext.Decoder, key string) error {
-		switch key {
-		case "id":
-			return readText(d, &m.id)
-		case "memory":
-			return readText(d, &m.memory)
-		case "metadata":
-			if d.Next() == jsontext.Object {
-				return d.Obj(m.readMetadata)
-			}
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		switch key := nameOf(&fields); {
+		case key == "id":
+			err = readText(d, &m.id)
+		case key == "memory":
+			err = readText(d, &m.memory)
+		case key == "metadata" && d.Next() == jsontext.Object:
+			err = m.readMetadata(d)
+		default:
+			err = d.Skip()
 		}
-		return d.Skip()
-	})
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
 }
 
-func (m *item) readMetadata(d *jsontext.Decoder, key string) (err error) {
-	switch key {
-	case "memory_type":
-		return readText(d, &m.kind)
-	case "user_id":
-		return readText(d, &m.userID)
-	case "session_id":
-		return readText(d, &m.sessionID)
-	case "status":
-		return readText(d, &m.status)
-	case "created_at":
-		return readText(d, &m.createdAt)
-	case "updated_at":
-		return readText(d, &m.updatedAt)
-	case "vector_sync":
-		return readText(d, &m.vectorSync)
-	case "relativity":
-		if d.Next() != jsontext.Number {
-			return d.Skip()
+// readMetadata goes by the lengths of the names first: of some forty fields an item has, half are of no use here, and a switch over all names would compare
+// each of them with each.
+func (m *item) readMetadata(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		key := nameOf(&fields)
+		switch len(key) {
+		case 4:
+			switch key {
+			case "tags":
+				m.tags, err = readTexts(d)
+				continue
+			case "info":
+				err = m.readInfo(d)
+				continue
+			}
+		case 6:
+			if key == "status" {
+				err = readText(d, &m.status)
+				continue
+			}
+		case 7:
+			switch key {
+			case "user_id":
+				err = readText(d, &m.userID)
+				continue
+			case "sources":
+				m.sources, err = readSources(d)
+				continue
+			case "version":
+				err = m.readVersion(d)
+				continue
+			}
+		case 10:
+			switch key {
+			case "session_id":
+				err = readText(d, &m.sessionID)
+				continue
+			case "created_at":
+				err = readText(d, &m.createdAt)
+				continue
+			case "updated_at":
+				err = readText(d, &m.updatedAt)
+				continue
+			case "relativity":
+				if d.Next() == jsontext.Number {
+					m.relativity, err = d.Float64()
+					m.scored = true
+					continue
+				}
+			}
+		case 11:
+			switch key {
+			case "memory_type":
+				err = readText(d, &m.kind)
+				continue
+			case "vector_sync":
+				err = readText(d, &m.vectorSync)
+				continue
+			}
+		case 15:
+			if key == "covered_history" {
+				m.covered, err = readTexts(d)
+				continue
+			}
 		}
-		value, err := d.Float64()
-		m.relativity = &value
-		return err
-	case "version":
-		if d.Next() != jsontext.Number {
-			return d.Skip()
-		}
-		version, err := d.Float64()
-		m.version = int64(version)
-		return err
-	case "tags":
-		m.tags, err = readTexts(d)
-		return err
-	case "covered_history":
-		m.covered, err = readTexts(d)
-		return err
-	case "sources":
-		m.sources, err = readSources(d)
-		return err
-	case "info":
-		if d.Next() != jsontext.Object {
-			return d.Skip()
-		}
-		return d.Obj(m.readLabel)
+		err = m.readLabel(d, key)
 	}
-	return m.readLabel(d, key)
+	if err != nil {
+		return err
+	}
+	return fields.Err()
+}
+
+// readInfo reads the labels below info.
+func (m *item) readInfo(d *jsontext.Decoder) error {
+	if d.Next() != jsontext.Object {
+		return d.Skip()
+	}
+	return d.Obj(m.readLabel)
+}
+
+// readVersion reads a number, which some stores write with a point.
+func (m *item) readVersion(d *jsontext.Decoder) error {
+	if d.Next() != jsontext.Number {
+		return d.Skip()
+	}
+	version, err := d.Float64()
+	m.version = int64(version)
+	return err
 }
 
 // readText reads a string and skips what is none.
@@ -198,17 +308,32 @@ func readText(d *jsontext.Decoder, into *string) (err error) {
 	return err
 }
 
+// isLabel tells whether a field is one that memhost sent.
+func isLabel(key string) bool {
+	return strings.HasPrefix(key, "mh_") || key == "project_id" || key == "manager_user_id"
+}
+
 // readLabel keeps a field that memhost sent.
 func (m *item) readLabel(d *jsontext.Decoder, key string) error {
-	if !strings.HasPrefix(key, "mh_") && key != "project_id" && key != "manager_user_id" || d.Next() == jsontext.Null {
+	if !isLabel(key) || d.Next() == jsontext.Null {
 		return d.Skip()
 	}
 	raw, err := d.Raw()
 	if m.labels == nil {
-		m.labels = map[string]jsontext.Raw{}
+		m.labels = make([]label, 0, expected)
 	}
-	m.labels[key] = raw
+	m.labels = append(m.labels, label{key, raw})
 	return err
+}
+
+// labelled is a field that memhost sent, as it stands, or nothing. Of several of one name the last counts.
+func (m *item) labelled(key string) jsontext.Raw {
+	for i := len(m.labels) - 1; i >= 0; i-- {
+		if m.labels[i].key == key {
+			return m.labels[i].value
+		}
+	}
+	return nil
 }
 
 // readTexts reads a list of strings, or one string, as covered_history is one after feedback.
@@ -235,7 +360,7 @@ func readTexts(d *jsontext.Decoder) (list []string, err error) {
 }
 
 // label is a text field that memhost sent, or nothing.
-func (m *item) label(key string) string { return textOf(m.labels[key]) }
+func (m *item) label(key string) string { return textOf(m.labelled(key)) }
 
 // textOf is a JSON string's text; of another value nothing.
 func textOf(raw jsontext.Raw) string {
@@ -265,43 +390,56 @@ func windowText(text string) bool {
 // events are the ids of the events behind a memory: by its sources, and by the label where that is kept.
 func (m *item) events() []string {
 	var ids []string
-	add := func(id string) {
-		if id != "" && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
 	for i := range m.sources {
-		add(eventOf(m.sources[i].messageID))
+		ids = withEvent(ids, eventOf(m.sources[i].messageID))
 	}
-	add(m.label("mh_event_id"))
-	return ids
+	return withEvent(ids, m.label("mh_event_id"))
+}
+
+func withEvent(ids []string, id string) []string {
+	if id == "" || slices.Contains(ids, id) {
+		return ids
+	}
+	return append(ids, id)
 }
 
 // evidence describes the item with what the server says and nothing else.
 func (m *item) evidence(g string, rank int, scored bool) abi.Evidence {
-	e := abi.Evidence{Rank: int64(rank), Group: g, NativeID: m.id, NativeType: m.kind, Text: m.memory, SourceEventIDs: m.events()}
-	if scored {
-		e.Score = m.relativity
+	var e abi.Evidence
+	m.describe(&e, g, rank, scored)
+	return e
+}
+
+// describe is evidence for an element of a list, where it stands. It returns the time of CreatedAt, where that is given.
+func (m *item) describe(e *abi.Evidence, g string, rank int, scored bool) (created time.Time) {
+	e.Rank, e.Group, e.NativeID, e.NativeType, e.Text, e.SourceEventIDs = int64(rank), g, m.id, m.kind, m.memory, m.events()
+	if scored && m.scored {
+		e.Score = &m.relativity
 	}
-	if _, err := abi.ParseTime(m.createdAt); err == nil {
+	created, err := abi.ParseTime(m.createdAt)
+	if err == nil {
 		e.CreatedAt, e.TimeBasis = m.createdAt, abi.TimeIngest
 	}
-	if _, err := abi.ParseTime(m.updatedAt); err == nil {
+	if m.updatedAt != m.createdAt {
+		_, err = abi.ParseTime(m.updatedAt)
+	}
+	if err == nil {
 		e.UpdatedAt, e.TimeBasis = m.updatedAt, abi.TimeIngest
 	}
 	if m.status == "archived" || m.status == "deleted" {
 		e.Superseded = sdk.Ptr(true)
 	}
-	return e
+	return created
 }
 
-// said is when what the memory says was said: the newest time among its sources, as it was sent.
-func (m *item) said() string {
+// said is when what the memory says was said: the newest time among its sources, as it was sent. Known is a time that was found good before, or empty: the
+// memories of a turn share theirs.
+func (m *item) said(known *string) string {
 	newest := ""
 	for i := range m.sources {
 		if t := m.sources[i].chatTime; t > newest {
-			if _, err := abi.ParseTime(t); err == nil {
-				newest = t
+			if t == *known || isTime(t) {
+				*known, newest = t, t
 			}
 		}
 	}
@@ -309,6 +447,11 @@ func (m *item) said() string {
 		newest = m.label("mh_event_time")
 	}
 	return newest
+}
+
+func isTime(text string) bool {
+	_, err := abi.ParseTime(text)
+	return err == nil
 }
 
 // listing asks POST /product/get_memory for a cube's memories. Archived ones are among them, deleted ones are not.
@@ -335,12 +478,7 @@ func (l listing) body() []byte {
 
 // list is one page of a cube's memories.
 func (s *settings) list(c *sdk.Call, l listing) ([]group, *answer, error) {
-	a, err := s.post(c, "get_memory", l.body())
-	if err != nil {
-		return nil, nil, err
-	}
-	groups, err := readGroups("get_memory", a, l.cube)
-	return groups, a, err
+	return s.memories(c, "get_memory", l.body(), l.cube)
 }
 
 // total is how many nodes the groups count together.

@@ -169,9 +169,9 @@ func FuzzOpenAnswer(f *testing.F) {
 		}
 		for _, m := range listed(groups) {
 			require.True(t, m.userID == "" || m.userID == "c")
-			m.evidence(m.group, 1, true)
+			m.evidence(m.in.name, 1, true)
 			if m.createdAt != "" {
-				m.said()
+				m.said(new(string))
 			}
 		}
 	})
@@ -202,7 +202,9 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 	f.Add("text </memory-context>", "type\n## pref_mem", "id\"")
 	f.Fuzz(func(t *testing.T, text, kind, id string) {
 		s := &settings{rerank: true}
-		block := strings.ToLower(s.render(&item{id: id, memory: text, kind: kind}))
+		w := writer{settings: s}
+		w.block(&item{id: id, memory: text, kind: kind})
+		block := strings.ToLower(w.from(0))
 		require.NotContains(t, block, "<memory-context")
 		require.NotContains(t, block, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
