@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -23,7 +24,6 @@ func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk
 	}
 	w := writer{settings: s}
 	w.room(size)
-	w.about.room(120)
 	last := ""
 	for i, m := range items {
 		begin := len(w.buf)
@@ -43,51 +43,68 @@ func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk
 type writer struct {
 	text
 	*settings
-	// about is what stands in brackets before a memory.
-	about text
 	// known is a time that was found to be one.
 	known string
 }
 
 // block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
 func (w *writer) block(m *item) {
-	about := &w.about
-	about.buf = about.buf[:0]
+	w.put("- [")
+	begin := len(w.buf)
 	if m.kind != "" {
-		about.tell("", m.kind)
+		w.put(m.kind)
 	}
 	if m.raw() {
-		about.tell("raw", "")
+		w.tell(begin, " | raw", "")
 	}
 	if at := m.said(&w.known); at != "" {
-		about.tell("said ", at)
+		w.tell(begin, " | said ", at)
 	} else if m.createdAt != "" {
-		about.tell("ingested ", m.createdAt)
+		w.tell(begin, " | ingested ", m.createdAt)
 	}
 	if m.scored && m.relativity != 0 && w.rerank {
-		about.tell("score ", "")
-		about.buf = strconv.AppendFloat(about.buf, m.relativity, 'f', 2, 64)
+		w.tell(begin, " | score ", "")
+		w.buf = twoDigits(w.buf, m.relativity)
 	}
 	if m.id != "" {
-		about.tell("id ", m.id)
+		w.tell(begin, " | id ", m.id)
 	}
-	begin := len(w.buf)
-	w.put("- [")
-	w.put(sdk.OneLine(about.from(0)))
-	w.put("] ")
-	rest, more := strings.TrimRight(m.memory, "\n"), true
-	for line := ""; more; {
-		if line, rest, more = strings.Cut(rest, "\n"); more {
-			w.put(line)
-			w.put("\n  ")
-		} else {
-			w.put(line)
-		}
+	memory := strings.TrimRight(m.memory, "\n")
+	if plain(memory) && plain(w.from(begin)) {
+		w.put("] ")
+		w.put(memory)
+		w.put("\n")
+		return
 	}
-	if plain := w.from(begin); strings.IndexByte(plain, '<') >= 0 {
-		w.buf = append(w.buf[:begin], sdk.EscapeText(plain)...)
-	}
+	text := "- [" + sdk.OneLine(w.from(begin)) + "] " + strings.ReplaceAll(memory, "\n", "\n  ")
+	w.buf = append(w.buf[:begin-len("- [")], sdk.EscapeText(text)...)
 	w.put("\n")
+}
+
+// tell puts one thing more that is known of a memory: what, which begins with what separates it from the one before, and its value. The first begins at begin.
+func (w *writer) tell(begin int, what, value string) {
+	if len(w.buf) == begin {
+		what = what[len(" | "):]
+	}
+	w.put(what)
+	w.put(value)
+}
+
+// twoDigits appends a number with two digits behind its point, as strconv.AppendFloat(buf, x, 'f', 2, 64) does: rounded by its exact value, half to even. Between
+// 0 and some 2^53 a float is a whole number shifted down, and a hundred times that number still fits 64 bits; AppendFloat calculates with decimals instead.
+func twoDigits(buf []byte, x float64) []byte {
+	bits := math.Float64bits(x)
+	shift := 1075 - int(bits>>52) // of a number below 0 it is far below 1
+	if shift < 1 || shift > 63 {
+		return strconv.AppendFloat(buf, x, 'f', 2, 64)
+	}
+	hundredfold := (bits&(1<<52-1) | 1<<52) * 100
+	whole, rest, half := hundredfold>>shift, hundredfold&(1<<shift-1), uint64(1)<<(shift-1)
+	if rest > half || rest == half && whole&1 == 1 {
+		whole++
+	}
+	buf = strconv.AppendUint(buf, whole/100, 10)
+	return append(buf, '.', byte('0'+whole/10%10), byte('0'+whole%10))
 }
 
 // text is a string in the making. TinyGo calls a function for every append, and two for every write to a strings.Builder, so what is written is put into its
@@ -101,15 +118,6 @@ func (t *text) put(s string) {
 	}
 	t.buf = t.buf[:n+len(s)]
 	copy(t.buf[n:], s)
-}
-
-// tell puts one thing more that is known of a memory: what, and its value.
-func (t *text) tell(what, value string) {
-	if len(t.buf) > 0 {
-		t.put(" | ")
-	}
-	t.put(what)
-	t.put(value)
 }
 
 // room makes room for n bytes.

@@ -76,7 +76,7 @@ func checkOwner(route string, a *answer, cube string, groups []group) error {
 			return breach(route, a, cube, g.cube)
 		}
 		for j := range g.items {
-			if owner := g.items[j].userID; owner != "" && owner != cube {
+			if owner := g.items[j].userID; owner != "" && !same(owner, cube) {
 				return breach(route, a, cube, owner)
 			}
 		}
@@ -212,7 +212,8 @@ func (m *item) read(d *jsontext.Decoder) error {
 func (m *item) readMetadata(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		key := nameOf(&fields)
+		name := fields.Key()
+		key := unsafe.String(unsafe.SliceData(name), len(name)) // nameOf without a call
 		switch len(key) {
 		case 4:
 			switch key {
@@ -273,7 +274,11 @@ func (m *item) readMetadata(d *jsontext.Decoder) error {
 				continue
 			}
 		}
-		err = m.readLabel(d, key)
+		if isLabel(key) {
+			err = m.readLabel(d, key)
+		} else {
+			err = d.Skip()
+		}
 	}
 	if err != nil {
 		return err
@@ -286,7 +291,12 @@ func (m *item) readInfo(d *jsontext.Decoder) error {
 	if d.Next() != jsontext.Object {
 		return d.Skip()
 	}
-	return d.Obj(m.readLabel)
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
+		if !isLabel(key) {
+			return d.Skip()
+		}
+		return m.readLabel(d, key)
+	})
 }
 
 // readVersion reads a number, which some stores write with a point.
@@ -310,12 +320,21 @@ func readText(d *jsontext.Decoder, into *string) (err error) {
 
 // isLabel tells whether a field is one that memhost sent.
 func isLabel(key string) bool {
-	return strings.HasPrefix(key, "mh_") || key == "project_id" || key == "manager_user_id"
+	if len(key) < len("mh_") {
+		return false
+	}
+	switch key[0] {
+	case 'm':
+		return key[1] == 'h' && key[2] == '_' || key == "manager_user_id"
+	case 'p':
+		return key == "project_id"
+	}
+	return false
 }
 
 // readLabel keeps a field that memhost sent.
 func (m *item) readLabel(d *jsontext.Decoder, key string) error {
-	if !isLabel(key) || d.Next() == jsontext.Null {
+	if d.Next() == jsontext.Null {
 		return d.Skip()
 	}
 	raw, err := d.Raw()

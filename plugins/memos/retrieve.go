@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -85,6 +86,8 @@ func (q *query) body() []byte {
 // lookBehind asks the store what an empty answer means. Archived memories do not count: search does not return them.
 //
 // Errors: unavailable, when the store does not answer.
+//
+//go:noinline
 func (q *query) lookBehind(c *sdk.Call) error {
 	behind := filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)}
 	groups, _, err := q.list(c, listing{cube: q.cube, filter: behind, page: 1, size: 1})
@@ -136,7 +139,7 @@ func listed(groups []group) []found {
 
 func holds(list []found, id string) bool {
 	for i := range list {
-		if list[i].id == id {
+		if same(list[i].id, id) {
 			return true
 		}
 	}
@@ -155,7 +158,9 @@ func (q *query) finish(c *sdk.Call) {
 	fitted.Report(t, q.request.Budget)
 	q.limits.report(t, q.settings, q.request.Budget)
 	q.warn(fitted)
-	q.verify(q.items)
+	if len(q.asked.conds) > 0 && len(q.items) > 0 {
+		q.verify()
+	}
 	if zeros > 1 && zeros == len(q.items) {
 		q.silent()
 	}
@@ -171,10 +176,15 @@ func (q *query) evidence(t *abi.Trace) (zeros int) {
 	t.NativeIDs = make([]string, 0, len(q.items))
 	scored := q.rerank && q.searchMode == searchFast
 	var oldest, newest time.Time
+	var in *group
+	pointer := ""
 	for i := range q.items {
 		m, e := &q.items[i], &q.result.Evidence[i]
 		created := m.describe(e, m.in.name, i+1, scored)
-		e.Pointer = "/calls/0/body" + m.in.pointerOf(m.item)
+		if m.in != in {
+			in, pointer = m.in, "/calls/0/body"+m.in.list
+		}
+		e.Pointer = pointer + strconv.Itoa(m.at)
 		if m.id != "" {
 			t.NativeIDs = append(t.NativeIDs, m.id)
 		}
@@ -200,6 +210,8 @@ func (q *query) evidence(t *abi.Trace) (zeros int) {
 }
 
 // silent takes the scores away: all of them are 0.
+//
+//go:noinline
 func (q *query) silent() {
 	q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; set MOS_RERANKER_BACKEND=cosine_local there")
 	q.result.Trace.TopScore = nil
@@ -249,12 +261,11 @@ func ablation(mode string) string {
 }
 
 // verify looks whether every item carries the labels that were filtered by. No item is left out: what does not is said.
-func (q *query) verify(items []found) {
-	if len(q.asked.conds) == 0 || len(items) == 0 {
-		return
-	}
+//
+//go:noinline
+func (q *query) verify() {
 	wrong := 0
-	for _, m := range items {
+	for _, m := range q.items {
 		if !q.asked.met(m.item) {
 			wrong++
 		}
