@@ -18,7 +18,9 @@ var groupNames = []string{"text_mem", "pref_mem", "tool_mem", "skill_mem"}
 
 // group is one list of a cube's memories.
 type group struct {
-	name  string
+	name string
+	// rank is the name's place among groupNames.
+	rank  int
 	cube  string
 	items []item
 	// list is where the items stand in the answer, up to their number: /data/text_mem/0/memories/.
@@ -99,7 +101,17 @@ func parseGroups(route string, a *answer) ([]group, error) {
 // nameOf is a field's name without a copy: the answers that are read here stay as they are.
 func nameOf(fields *jsontext.ObjIter) string {
 	key := fields.Key()
-	return unsafe.String(unsafe.SliceData(key), len(key))
+	return *(*string)(unsafe.Pointer(&key)) // what strings.Builder did before unsafe.String, which checks what is known here
+}
+
+// groupAt is a name's place among groupNames, or less than 0.
+func groupAt(name string) int {
+	for i := range groupNames {
+		if same(name, groupNames[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // groupsIn decodes data, an object, into its groups in the order of groupNames.
@@ -107,7 +119,7 @@ func groupsIn(d *jsontext.Decoder) ([]group, error) {
 	var found []group
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		at := slices.Index(groupNames, nameOf(&fields))
+		at := groupAt(nameOf(&fields))
 		if at < 0 || d.Next() != jsontext.Array {
 			err = d.Skip()
 			continue
@@ -115,7 +127,7 @@ func groupsIn(d *jsontext.Decoder) ([]group, error) {
 		var lists jsontext.ArrIter
 		lists, err = d.ArrIter()
 		for n := 0; err == nil && lists.Next(); n++ {
-			g := group{name: groupNames[at], list: "/data/" + groupNames[at] + "/" + strconv.Itoa(n) + "/memories/", total: -1}
+			g := group{rank: at, name: groupNames[at], list: "/data/" + groupNames[at] + "/" + strconv.Itoa(n) + "/memories/", total: -1}
 			err = g.read(d)
 			found = append(found, g)
 		}
@@ -127,9 +139,9 @@ func groupsIn(d *jsontext.Decoder) ([]group, error) {
 		err = fields.Err()
 	}
 	groups := make([]group, 0, len(found))
-	for _, name := range groupNames {
+	for rank := range groupNames {
 		for i := range found {
-			if found[i].name == name {
+			if found[i].rank == rank {
 				groups = append(groups, found[i])
 			}
 		}
@@ -157,7 +169,7 @@ func (g *group) read(d *jsontext.Decoder) error {
 	return fields.Err()
 }
 
-// expected is how many items of a group there is room for before the list has to be copied into a larger one.
+// expected is how many items a group, and labels an item, has room for before the list is copied into a larger one.
 const expected = 12
 
 func (g *group) readItems(d *jsontext.Decoder) error {
@@ -167,11 +179,13 @@ func (g *group) readItems(d *jsontext.Decoder) error {
 			err = d.Skip()
 			continue
 		}
-		if g.items == nil {
-			g.items = make([]item, 0, expected)
+		n := len(g.items)
+		if n == cap(g.items) {
+			g.items = append(make([]item, 0, expected+2*n), g.items...)
 		}
-		g.items = append(g.items, item{at: at})
-		err = g.items[len(g.items)-1].read(d)
+		g.items = g.items[:n+1]
+		g.items[n] = item{at: at}
+		err = g.items[n].read(d)
 	}
 	if err != nil {
 		return err
@@ -207,76 +221,115 @@ func (m *item) read(d *jsontext.Decoder) error {
 	return fields.Err()
 }
 
-// readMetadata goes by the lengths of the names first: of some forty fields an item has, half are of no use here, and a switch over all names would compare
-// each of them with each.
+// field is a field of metadata that is read.
+type field int
+
+const (
+	unread field = iota
+	memoryType
+	userID
+	sessionID
+	status
+	createdAt
+	updatedAt
+	vectorSync
+	relativity
+	version
+	tags
+	coveredHistory
+	sources
+	info
+	// ours is one that memhost sent.
+	ours
+)
+
+// fieldOf tells by its name which field it is. Of some forty fields that an item has half are not read: a name's length and first letter leave one that it can
+// be, so that it is compared once.
+func fieldOf(name string) field {
+	if len(name) < 4 {
+		return unread
+	}
+	if name[0] == 'm' && name[1] == 'h' && name[2] == '_' {
+		return ours
+	}
+	which, full := unread, ""
+	switch len(name)<<8 | int(name[0]) {
+	case 4<<8 | 'i':
+		which, full = info, "info"
+	case 4<<8 | 't':
+		which, full = tags, "tags"
+	case 6<<8 | 's':
+		which, full = status, "status"
+	case 7<<8 | 's':
+		which, full = sources, "sources"
+	case 7<<8 | 'u':
+		which, full = userID, "user_id"
+	case 7<<8 | 'v':
+		which, full = version, "version"
+	case 10<<8 | 'c':
+		which, full = createdAt, "created_at"
+	case 10<<8 | 'p':
+		which, full = ours, "project_id"
+	case 10<<8 | 'r':
+		which, full = relativity, "relativity"
+	case 10<<8 | 's':
+		which, full = sessionID, "session_id"
+	case 10<<8 | 'u':
+		which, full = updatedAt, "updated_at"
+	case 11<<8 | 'm':
+		which, full = memoryType, "memory_type"
+	case 11<<8 | 'v':
+		which, full = vectorSync, "vector_sync"
+	case 15<<8 | 'c':
+		which, full = coveredHistory, "covered_history"
+	case 15<<8 | 'm':
+		which, full = ours, "manager_user_id"
+	}
+	if which == unread || !same(name, full) {
+		return unread
+	}
+	return which
+}
+
 func (m *item) readMetadata(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		name := fields.Key()
-		key := unsafe.String(unsafe.SliceData(name), len(name)) // nameOf without a call
-		switch len(key) {
-		case 4:
-			switch key {
-			case "tags":
-				m.tags, err = readTexts(d)
-				continue
-			case "info":
-				err = m.readInfo(d)
-				continue
-			}
-		case 6:
-			if key == "status" {
-				err = readText(d, &m.status)
-				continue
-			}
-		case 7:
-			switch key {
-			case "user_id":
-				err = readText(d, &m.userID)
-				continue
-			case "sources":
-				m.sources, err = readSources(d)
-				continue
-			case "version":
-				err = m.readVersion(d)
+		key := nameOf(&fields)
+		switch fieldOf(key) {
+		case memoryType:
+			err = readText(d, &m.kind)
+		case userID:
+			err = readText(d, &m.userID)
+		case sessionID:
+			err = readText(d, &m.sessionID)
+		case status:
+			err = readText(d, &m.status)
+		case createdAt:
+			err = readText(d, &m.createdAt)
+		case updatedAt:
+			err = readText(d, &m.updatedAt)
+		case vectorSync:
+			err = readText(d, &m.vectorSync)
+		case relativity:
+			if d.Next() != jsontext.Number {
+				err = d.Skip()
 				continue
 			}
-		case 10:
-			switch key {
-			case "session_id":
-				err = readText(d, &m.sessionID)
-				continue
-			case "created_at":
-				err = readText(d, &m.createdAt)
-				continue
-			case "updated_at":
-				err = readText(d, &m.updatedAt)
-				continue
-			case "relativity":
-				if d.Next() == jsontext.Number {
-					m.relativity, err = d.Float64()
-					m.scored = true
-					continue
-				}
-			}
-		case 11:
-			switch key {
-			case "memory_type":
-				err = readText(d, &m.kind)
-				continue
-			case "vector_sync":
-				err = readText(d, &m.vectorSync)
-				continue
-			}
-		case 15:
-			if key == "covered_history" {
-				m.covered, err = readTexts(d)
-				continue
-			}
-		}
-		if isLabel(key) {
+			m.relativity, err = d.Float64()
+			m.scored = true
+		case version:
+			err = m.readVersion(d)
+		case tags:
+			m.tags, err = readTexts(d)
+		case coveredHistory:
+			m.covered, err = readTexts(d)
+		case sources:
+			m.sources, err = readSources(d)
+		case info:
+			err = m.readInfo(d)
+		case ours:
 			err = m.readLabel(d, key)
-		} else {
+		default:
 			err = d.Skip()
 		}
 	}
@@ -292,7 +345,7 @@ func (m *item) readInfo(d *jsontext.Decoder) error {
 		return d.Skip()
 	}
 	return d.Obj(func(d *jsontext.Decoder, key string) error {
-		if !isLabel(key) {
+		if fieldOf(key) != ours {
 			return d.Skip()
 		}
 		return m.readLabel(d, key)
@@ -318,37 +371,25 @@ func readText(d *jsontext.Decoder, into *string) (err error) {
 	return err
 }
 
-// isLabel tells whether a field is one that memhost sent.
-func isLabel(key string) bool {
-	if len(key) < len("mh_") {
-		return false
-	}
-	switch key[0] {
-	case 'm':
-		return key[1] == 'h' && key[2] == '_' || key == "manager_user_id"
-	case 'p':
-		return key == "project_id"
-	}
-	return false
-}
-
 // readLabel keeps a field that memhost sent.
 func (m *item) readLabel(d *jsontext.Decoder, key string) error {
-	if d.Next() == jsontext.Null {
-		return d.Skip()
-	}
 	raw, err := d.Raw()
-	if m.labels == nil {
-		m.labels = make([]label, 0, expected)
+	if err != nil || raw[0] == 'n' { // null
+		return err
 	}
-	m.labels = append(m.labels, label{key, raw})
-	return err
+	n := len(m.labels)
+	if n == cap(m.labels) {
+		m.labels = append(make([]label, 0, expected+2*n), m.labels...)
+	}
+	m.labels = m.labels[:n+1]
+	m.labels[n] = label{key, raw}
+	return nil
 }
 
 // labelled is a field that memhost sent, as it stands, or nothing. Of several of one name the last counts.
 func (m *item) labelled(key string) jsontext.Raw {
 	for i := len(m.labels) - 1; i >= 0; i-- {
-		if m.labels[i].key == key {
+		if same(m.labels[i].key, key) {
 			return m.labels[i].value
 		}
 	}
@@ -439,7 +480,7 @@ func (m *item) describe(e *abi.Evidence, g string, rank int, scored bool) (creat
 	if err == nil {
 		e.CreatedAt, e.TimeBasis = m.createdAt, abi.TimeIngest
 	}
-	if m.updatedAt != m.createdAt {
+	if !same(m.updatedAt, m.createdAt) {
 		_, err = abi.ParseTime(m.updatedAt)
 	}
 	if err == nil {

@@ -140,7 +140,7 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 		return `{"type":"doc","role":null,"chat_time":null,"message_id":null,"content":` + quote(content) + `,"doc_path":null}`
 	}
 	twice := quote(chat)
-	want := []source{{kind: "chat", role: "user", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
+	want := []source{{kind: "chat", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
 	for name, shape := range map[string]string{
 		"community: objects":                            "[" + chat + "]",
 		"neo4j, search: a doc with a text in a text":    "[" + doc(twice) + "]",

@@ -8,7 +8,7 @@ import (
 
 // source is where a memory came from: one message of an event.
 type source struct {
-	kind, role, chatTime, messageID, content string
+	kind, chatTime, messageID, content string
 }
 
 // sourceDepth bounds the unpacking. Three layers are known; a text of a user that looks like one more does no harm.
@@ -90,18 +90,28 @@ func unpackText(text string, depth int) (source, bool) {
 func (s *source) read(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		switch nameOf(&fields) {
-		case "type":
-			err = readText(d, &s.kind)
-		case "role":
-			err = readText(d, &s.role)
-		case "chat_time":
-			err = readText(d, &s.chatTime)
-		case "message_id":
-			err = readText(d, &s.messageID)
-		case "content":
-			err = readText(d, &s.content)
-		default:
+		var into *string
+		switch name := nameOf(&fields); len(name) {
+		case 4:
+			if name == "type" {
+				into = &s.kind
+			}
+		case 7:
+			if name == "content" {
+				into = &s.content
+			}
+		case 9:
+			if same(name, "chat_time") {
+				into = &s.chatTime
+			}
+		case 10:
+			if same(name, "message_id") {
+				into = &s.messageID
+			}
+		}
+		if into != nil {
+			err = readText(d, into)
+		} else {
 			err = d.Skip()
 		}
 	}

@@ -9,45 +9,44 @@ const (
 	highBit  = 0x8080808080808080 // its highest bit
 )
 
-// word is the eight bytes of text from i on, which must be there.
-func word(text string, i int) uint64 {
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), i))
-}
+// word is the eight bytes at an offset of a text.
+func word(text unsafe.Pointer, at int) uint64 { return *(*uint64)(unsafe.Add(text, at)) }
 
 // plain tells that text is ASCII without control characters and without "<": neither sdk.OneLine nor sdk.EscapeText would change it, nor has it lines. The last
-// eight bytes may be looked at twice. It may say no of a text that is plain, when that is short.
+// eight bytes are looked at first, and some of them twice. Of a text shorter than that it always says no.
 func plain(text string) bool {
-	n := len(text)
-	if n < 8 {
-		return n == 0
+	last := len(text) - 8
+	if last < 0 {
+		return false
 	}
-	for i := 0; ; i += 8 {
-		i = min(i, n-8)
-		w := word(text, i)
+	p := unsafe.Pointer(unsafe.StringData(text))
+	for i, w := 0, word(p, last); ; i += 8 {
 		angle, del := w^('<'*eachByte), w^(0x7f*eachByte)
 		// The zero-byte test of Hacker's Delight, section 6-1: with every highest bit clear a borrow only comes from a byte that is marked itself.
 		if (w|(w-' '*eachByte)|(angle-eachByte)&^angle|(del-eachByte)&^del)&highBit != 0 {
 			return false
 		}
-		if i == n-8 {
+		if i >= last {
 			return true
 		}
+		w = word(p, i)
 	}
 }
 
 // same is a == b.
 func same(a, b string) bool {
-	n := len(a)
-	if n != len(b) || n < 8 {
+	last := len(a) - 8
+	if len(a) != len(b) || last < 0 {
 		return a == b
 	}
-	for i := 0; ; i += 8 {
-		i = min(i, n-8)
-		if word(a, i) != word(b, i) {
+	p, q := unsafe.Pointer(unsafe.StringData(a)), unsafe.Pointer(unsafe.StringData(b))
+	if word(p, last) != word(q, last) {
+		return false
+	}
+	for i := 0; i < last; i += 8 {
+		if word(p, i) != word(q, i) {
 			return false
 		}
-		if i == n-8 {
-			return true
-		}
 	}
+	return true
 }
