@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ func readGroups(route string, a *answer, cube string) ([]group, error) {
 func checkOwner(route string, a *answer, cube string, groups []group) error {
 	for i := range groups {
 		g := &groups[i]
-		if g.cube != cube && (g.cube != "" || len(g.items) > 0) {
+		if !same(g.cube, cube) && (g.cube != "" || len(g.items) > 0) {
 			return breach(route, a, cube, g.cube)
 		}
 		for j := range g.items {
@@ -406,14 +405,19 @@ func readTexts(d *jsontext.Decoder) (list []string, err error) {
 		}
 		return []string{one}, err
 	case jsontext.Array:
-		err = d.Arr(func(d *jsontext.Decoder) error {
+		texts, err := d.ArrIter()
+		for err == nil && texts.Next() {
 			if d.Next() != jsontext.String {
-				return d.Skip()
+				err = d.Skip()
+				continue
 			}
-			one, err := d.Str()
+			var one string
+			one, err = d.Str()
 			list = append(list, one)
-			return err
-		})
+		}
+		if err == nil {
+			err = texts.Err()
+		}
 		return list, err
 	}
 	return nil, d.Skip()
@@ -436,7 +440,7 @@ func textOf(raw jsontext.Raw) string {
 }
 
 // raw tells whether the item is a raw window that no LLM has worked on: sync/fast for good, async until its extraction is done.
-func (m *item) raw() bool { return slices.Contains(m.tags, "mode:fast") }
+func (m *item) raw() bool { return among(m.tags, "mode:fast") }
 
 // fallback tells whether the item is a raw window that stayed because the LLM failed: no tag, and the text begins as a window does, "user: [".
 func (m *item) fallback() bool { return len(m.tags) == 0 && windowText(m.memory) }
@@ -457,7 +461,7 @@ func (m *item) events() []string {
 }
 
 func withEvent(ids []string, id string) []string {
-	if id == "" || slices.Contains(ids, id) {
+	if id == "" || among(ids, id) {
 		return ids
 	}
 	return append(ids, id)

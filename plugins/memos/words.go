@@ -50,3 +50,13 @@ func same(a, b string) bool {
 	}
 	return true
 }
+
+// among is slices.Contains.
+func among(list []string, text string) bool {
+	for i := range list {
+		if same(list[i], text) {
+			return true
+		}
+	}
+	return false
+}
