@@ -38,7 +38,10 @@ type settings struct {
 	stallAfterMS    int64
 	feedbackEnabled bool
 	feedbackMode    string
-	hasKey          bool
+	// headers go with every request, jsonHeaders with those that have a body.
+	headers, jsonHeaders map[string]string
+	// effective is effect of the configured limits.
+	effective map[string]abi.Raw
 	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
 	verified *verdict
 }
@@ -49,7 +52,11 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community", limits: limits{10, 6, 6, 3},
 		dedup: "mmr", rerank: true, readBack: true, isolationProbe: true, stallAfterMS: 600_000, feedbackMode: "sync",
-		hasKey: slices.Contains(config.Secrets, "api_key")}
+		jsonHeaders: map[string]string{"content-type": "application/json"}}
+	if slices.Contains(config.Secrets, "api_key") {
+		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
+		s.jsonHeaders["authorization"] = s.headers["authorization"]
+	}
 	texts := map[string]*string{"add_mode": &s.addMode, "search_mode": &s.searchMode, "graph_store": &s.graphStore, "dedup": &s.dedup, "feedback_mode": &s.feedbackMode}
 	numbers := map[string]*int64{"top_k": &s.limits.text, "pref_top_k": &s.limits.pref, "tool_mem_top_k": &s.limits.tool, "skill_mem_top_k": &s.limits.skill,
 		"stall_after_ms": &s.stallAfterMS}
@@ -75,7 +82,14 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of memos: "+err.Error())
 	}
+	s.effective = s.effect(s.limits)
 	return s, nil
+}
+
+// effect is a trace's effective: what a search with limits was made with. Whoever gets it does not change it.
+func (s *settings) effect(l limits) map[string]abi.Raw {
+	return map[string]abi.Raw{"search_mode": sdk.Text(s.searchMode), "dedup": sdk.Text(s.dedup), "session_id": sdk.Text("soft"),
+		"top_k": sdk.Number(l.text), "pref_top_k": sdk.Number(l.pref), "tool_mem_top_k": sdk.Number(l.tool), "skill_mem_top_k": sdk.Number(l.skill)}
 }
 
 // async tells whether an LLM works on a write after it was answered.

@@ -62,7 +62,7 @@ func (f filter) met(m *item) bool {
 		if c.op != "" {
 			continue
 		}
-		have := m.labels[c.key]
+		have := m.labelled(c.key)
 		if c.key == "session_id" {
 			have = jsontext.Raw(sdk.Text(m.sessionID))
 		}
@@ -122,6 +122,19 @@ func (a *asked) add(name, how string, c cond) {
 // Errors: invalid_argument for a filter of another shape than name to text, number or truth value.
 func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 	a := &asked{applied: map[string]string{}}
+	if r.Scenario == "" && r.Context == "" && r.Attribute == "" && len(r.Filters) == 0 {
+		return a, nil
+	}
+	if err := s.askFor(a, r); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// askFor is ask where there is something to filter by. Most requests have nothing, and none of its code runs.
+//
+//go:noinline
+func (s *settings) askFor(a *asked, r *abi.RetrieveRequest) error {
 	context := r.Context
 	if sdk.CrossContext(r) {
 		context = ""
@@ -157,7 +170,7 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 		}
 	}
 	if err := s.askFilters(a, r.Filters, hard); err != nil {
-		return nil, err
+		return err
 	}
 	for _, how := range a.applied {
 		if how == string(abi.FilterNone) {
@@ -166,7 +179,7 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 			break
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // askFilters adds the request's filters: session_id, agent_id, and metadata by its name.

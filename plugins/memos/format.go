@@ -1,8 +1,10 @@
 package main
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -16,39 +18,118 @@ import (
 //	- [PreferenceMemory | ...] ...
 func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk.Fitted {
 	blocks := make([]string, len(items))
+	size := 0
+	for _, m := range items {
+		size += len(m.memory) + len(m.id) + 120 // more than the rest of most blocks
+	}
+	w := writer{settings: s}
+	w.room(size)
 	last := ""
 	for i, m := range items {
-		if m.group != last {
-			blocks[i] = "## " + m.group + "\n"
-			last = m.group
+		begin := len(w.buf)
+		if m.in.name != last {
+			last = m.in.name
+			w.put("## ")
+			w.put(last)
+			w.put("\n")
 		}
-		blocks[i] += s.render(m.item)
+		w.block(m.item)
+		blocks[i] = w.from(begin)
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
 
-// render is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
-func (s *settings) render(m *item) string {
-	var about []string
+// writer puts blocks behind one another, in room that was made before.
+type writer struct {
+	text
+	*settings
+	// known is a time that was found to be one.
+	known string
+}
+
+// block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
+func (w *writer) block(m *item) {
+	w.put("- [")
+	begin := len(w.buf)
 	if m.kind != "" {
-		about = append(about, m.kind)
+		w.put(m.kind)
 	}
 	if m.raw() {
-		about = append(about, "raw")
+		w.tell(begin, " | raw", "")
 	}
-	if at := m.said(); at != "" {
-		about = append(about, "said "+at)
+	if at := m.said(&w.known); at != "" {
+		w.tell(begin, " | said ", at)
 	} else if m.createdAt != "" {
-		about = append(about, "ingested "+m.createdAt)
+		w.tell(begin, " | ingested ", m.createdAt)
 	}
-	if m.relativity != nil && *m.relativity != 0 && s.rerank {
-		about = append(about, "score "+strconv.FormatFloat(*m.relativity, 'f', 2, 64))
+	if m.scored && m.relativity != 0 && w.rerank {
+		w.tell(begin, " | score ", "")
+		w.buf = twoDigits(w.buf, m.relativity)
 	}
 	if m.id != "" {
-		about = append(about, "id "+m.id)
+		w.tell(begin, " | id ", m.id)
 	}
-	text := "[" + sdk.OneLine(strings.Join(about, " | ")) + "] " + strings.TrimRight(m.memory, "\n")
-	return sdk.EscapeText("- "+strings.ReplaceAll(text, "\n", "\n  ")) + "\n"
+	memory := strings.TrimRight(m.memory, "\n")
+	if plain(memory) && plain(w.from(begin)) {
+		w.put("] ")
+		w.put(memory)
+		w.put("\n")
+		return
+	}
+	text := "- [" + sdk.OneLine(w.from(begin)) + "] " + strings.ReplaceAll(memory, "\n", "\n  ")
+	w.buf = append(w.buf[:begin-len("- [")], sdk.EscapeText(text)...)
+	w.put("\n")
+}
+
+// tell puts one thing more that is known of a memory: what, which begins with what separates it from the one before, and its value. The first begins at begin.
+func (w *writer) tell(begin int, what, value string) {
+	if len(w.buf) == begin {
+		what = what[len(" | "):]
+	}
+	w.put(what)
+	w.put(value)
+}
+
+// twoDigits appends a number with two digits behind its point, as strconv.AppendFloat(buf, x, 'f', 2, 64) does: rounded by its exact value, half to even. Between
+// 0 and some 2^53 a float is a whole number shifted down, and a hundred times that number still fits 64 bits; AppendFloat calculates with decimals instead.
+func twoDigits(buf []byte, x float64) []byte {
+	bits := math.Float64bits(x)
+	shift := 1075 - int(bits>>52) // of a number below 0 it is far below 1
+	if shift < 1 || shift > 63 {
+		return strconv.AppendFloat(buf, x, 'f', 2, 64)
+	}
+	hundredfold := (bits&(1<<52-1) | 1<<52) * 100
+	whole, rest, half := hundredfold>>shift, hundredfold&(1<<shift-1), uint64(1)<<(shift-1)
+	if rest > half || rest == half && whole&1 == 1 {
+		whole++
+	}
+	buf = strconv.AppendUint(buf, whole/100, 10)
+	return append(buf, '.', byte('0'+whole/10%10), byte('0'+whole%10))
+}
+
+// text is a string in the making. TinyGo calls a function for every append, and two for every write to a strings.Builder, so what is written is put into its
+// place instead.
+type text struct{ buf []byte }
+
+func (t *text) put(s string) {
+	n := len(t.buf)
+	if n+len(s) > cap(t.buf) {
+		t.room(len(s))
+	}
+	t.buf = t.buf[:n+len(s)]
+	copy(t.buf[n:], s)
+}
+
+// room makes room for n bytes.
+//
+//go:noinline
+func (t *text) room(n int) {
+	t.buf = append(make([]byte, 0, 2*len(t.buf)+n+64), t.buf...)
+}
+
+// from is what was put from a place on. It is good until that is written over.
+func (t *text) from(begin int) string {
+	return unsafe.String(unsafe.SliceData(t.buf[begin:]), len(t.buf)-begin)
 }
 
 // formatContext formats an earlier result.

@@ -10,23 +10,35 @@ import (
 
 // hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] behind the prefix.
 func hashed(prefix string, parts ...string) string {
-	var d sdk.Digest
+	size := 0
 	for _, part := range parts {
-		d.Add(strconv.Itoa(len(part)) + ":" + part)
+		size += len(part) + 8
 	}
-	return prefix + base32(d.Hex())
+	var all text
+	all.room(size)
+	for _, part := range parts {
+		all.put(strconv.Itoa(len(part)))
+		all.put(":")
+		all.put(part)
+	}
+	return prefix + base32(sdk.DigestBytes(all.buf))
 }
 
 // base32 turns hex into RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and a folder's name keep apart.
 func base32(hex string) string {
-	const digits, letters = "0123456789abcdef", "abcdefghijklmnopqrstuvwxyz234567"
-	var text []byte
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	text := make([]byte, 0, (4*len(hex)+4)/5)
 	bits, have := 0, 0
 	for i := range len(hex) {
-		bits, have = (bits<<4|strings.IndexByte(digits, hex[i]))&0xfff, have+4
+		digit := int(hex[i] - '0')
+		if digit > 9 {
+			digit = int(hex[i]-'a') + 10
+		}
+		bits, have = (bits<<4|digit)&0xfff, have+4
 		if have >= 5 {
 			have -= 5
-			text = append(text, letters[bits>>have&31])
+			text = text[:len(text)+1]
+			text[len(text)-1] = letters[bits>>have&31]
 		}
 	}
 	if have > 0 {

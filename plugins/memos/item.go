@@ -1,9 +1,10 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -16,9 +17,13 @@ var groupNames = []string{"text_mem", "pref_mem", "tool_mem", "skill_mem"}
 
 // group is one list of a cube's memories.
 type group struct {
-	name  string
+	name string
+	// rank is the name's place among groupNames.
+	rank  int
 	cube  string
 	items []item
+	// list is where the items stand in the answer, up to their number: /data/text_mem/0/memories/.
+	list string
 	// total is total_nodes; -1 where the answer does not say (text_mem of search).
 	total int64
 }
@@ -26,18 +31,29 @@ type group struct {
 // item is one memory: {id, memory, metadata}.
 type item struct {
 	id, memory string
-	// pointer is where it stands in the answer, from /data on.
-	pointer string
+	// at is its number in the group's list.
+	at int
 
 	kind, userID, sessionID, status  string
 	createdAt, updatedAt, vectorSync string
-	relativity                       *float64
-	version                          int64
-	tags, covered                    []string
-	sources                          []source
+	// relativity counts where scored.
+	relativity    float64
+	scored        bool
+	version       int64
+	tags, covered []string
+	sources       []source
 	// labels are the fields that memhost sent: at the top of metadata on Neo4j, under metadata.info elsewhere.
-	labels map[string]jsontext.Raw
+	labels []label
 }
+
+// label is a field that memhost sent.
+type label struct {
+	key   string
+	value jsontext.Raw
+}
+
+// pointerOf is where an item of the group stands in the answer, from /data on.
+func (g *group) pointerOf(m *item) string { return g.list + strconv.Itoa(m.at) }
 
 // readGroups decodes the groups of search or get_memory and refuses an item of another cube.
 //
@@ -47,74 +63,133 @@ func readGroups(route string, a *answer, cube string) ([]group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOwner(route, a, cube, groups); err != nil {
+		return nil, err
+	}
+	return groups, nil
+}
+
+// checkOwner refuses an item of another cube.
+func checkOwner(route string, a *answer, cube string, groups []group) error {
 	for i := range groups {
 		g := &groups[i]
-		if g.cube != cube && (g.cube != "" || len(g.items) > 0) {
-			return nil, breach(route, a, cube, g.cube)
+		if !same(g.cube, cube) && (g.cube != "" || len(g.items) > 0) {
+			return breach(route, a, cube, g.cube)
 		}
 		for j := range g.items {
-			if owner := g.items[j].userID; owner != "" && owner != cube {
-				return nil, breach(route, a, cube, owner)
+			if owner := g.items[j].userID; owner != "" && !same(owner, cube) {
+				return breach(route, a, cube, owner)
 			}
 		}
 	}
-	return groups, nil
+	return nil
 }
 
 // parseGroups is readGroups for an answer that was looked at before.
 func parseGroups(route string, a *answer) ([]group, error) {
-	found := map[string][]group{}
-	if a.data == nil || jsontext.DecodeBytes(a.data).Next() != jsontext.Object {
+	if a.data == nil || a.data.Type() != jsontext.Object {
 		return nil, unusable(route, a, "data is no object of groups")
 	}
-	err := jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) error {
-		if !slices.Contains(groupNames, key) || d.Next() != jsontext.Array {
-			return d.Skip()
-		}
-		at := 0
-		return d.Arr(func(d *jsontext.Decoder) error {
-			g, err := readGroup(d, key, "/data/"+key+"/"+strconv.Itoa(at))
-			at++
-			found[key] = append(found[key], g)
-			return err
-		})
-	})
+	groups, err := groupsIn(jsontext.DecodeBytes(a.data))
 	if err != nil {
 		return nil, unusable(route, a, "a group cannot be read: "+err.Error())
-	}
-	var groups []group
-	for _, name := range groupNames {
-		groups = append(groups, found[name]...)
 	}
 	return groups, nil
 }
 
-func readGroup(d *jsontext.Decoder, name, pointer string) (group, error) {
-	g := group{name: name, total: -1}
-	err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
-		switch {
+// nameOf is a field's name without a copy: the answers that are read here stay as they are.
+func nameOf(fields *jsontext.ObjIter) string {
+	key := fields.Key()
+	return *(*string)(unsafe.Pointer(&key)) // what strings.Builder did before unsafe.String, which checks what is known here
+}
+
+// groupAt is a name's place among groupNames, or less than 0.
+func groupAt(name string) int {
+	for i := range groupNames {
+		if same(name, groupNames[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// groupsIn decodes data, an object, into its groups in the order of groupNames.
+func groupsIn(d *jsontext.Decoder) ([]group, error) {
+	var found []group
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		at := groupAt(nameOf(&fields))
+		if at < 0 || d.Next() != jsontext.Array {
+			err = d.Skip()
+			continue
+		}
+		var lists jsontext.ArrIter
+		lists, err = d.ArrIter()
+		for n := 0; err == nil && lists.Next(); n++ {
+			g := group{rank: at, name: groupNames[at], list: "/data/" + groupNames[at] + "/" + strconv.Itoa(n) + "/memories/", total: -1}
+			err = g.read(d)
+			found = append(found, g)
+		}
+		if err == nil {
+			err = lists.Err()
+		}
+	}
+	if err == nil {
+		err = fields.Err()
+	}
+	groups := make([]group, 0, len(found))
+	for rank := range groupNames {
+		for i := range found {
+			if found[i].rank == rank {
+				groups = append(groups, found[i])
+			}
+		}
+	}
+	return groups, err
+}
+
+func (g *group) read(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		switch key := nameOf(&fields); {
 		case key == "cube_id":
-			return readText(d, &g.cube)
+			err = readText(d, &g.cube)
 		case key == "total_nodes" && d.Next() == jsontext.Number:
 			g.total, err = d.Int64()
-			return err
 		case key == "memories" && d.Next() == jsontext.Array:
-			at := 0
-			return d.Arr(func(d *jsontext.Decoder) error {
-				place := pointer + "/memories/" + strconv.Itoa(at)
-				at++
-				if d.Next() != jsontext.Object {
-					return d.Skip()
-				}
-				m := item{pointer: place}
-				err := m.read(d)
-				g.items = append(g.items, m)
-				return err
-			})
+			err = g.readItems(d)
+		default:
+			err = d.Skip()
 		}
-		return d.Skip()
-	})
-	return g, err
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
+}
+
+// expected is how many items a group, and labels an item, has room for before the list is copied into a larger one.
+const expected = 12
+
+func (g *group) readItems(d *jsontext.Decoder) error {
+	items, err := d.ArrIter()
+	for at := 0; err == nil && items.Next(); at++ {
+		if d.Next() != jsontext.Object {
+			err = d.Skip()
+			continue
+		}
+		n := len(g.items)
+		if n == cap(g.items) {
+			g.items = append(make([]item, 0, expected+2*n), g.items...)
+		}
+		g.items = g.items[:n+1]
+		g.items[n] = item{at: at}
+		err = g.items[n].read(d)
+	}
+	if err != nil {
+		return err
+	}
+	return items.Err()
 }
 
 // readItem decodes one memory.
@@ -126,67 +201,164 @@ func readItem(raw jsontext.Raw) (item, error) {
 
 // read decodes one memory. Fields of another type than expected are left out.
 func (m *item) read(d *jsontext.Decoder) error {
-	return d.Obj(func(d *jsontext.Decoder, key string) error {
-		switch key {
-		case "id":
-			return readText(d, &m.id)
-		case "memory":
-			return readText(d, &m.memory)
-		case "metadata":
-			if d.Next() == jsontext.Object {
-				return d.Obj(m.readMetadata)
-			}
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		switch key := nameOf(&fields); {
+		case key == "id":
+			err = readText(d, &m.id)
+		case key == "memory":
+			err = readText(d, &m.memory)
+		case key == "metadata" && d.Next() == jsontext.Object:
+			err = m.readMetadata(d)
+		default:
+			err = d.Skip()
 		}
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
+}
+
+// field is a field of metadata that is read.
+type field int
+
+const (
+	unread field = iota
+	memoryType
+	userID
+	sessionID
+	status
+	createdAt
+	updatedAt
+	vectorSync
+	relativity
+	version
+	tags
+	coveredHistory
+	sources
+	info
+	// ours is one that memhost sent.
+	ours
+)
+
+// fieldOf tells by its name which field it is. Of some forty fields that an item has half are not read: a name's length and first letter leave one that it can
+// be, so that it is compared once.
+func fieldOf(name string) field {
+	if len(name) < 4 {
+		return unread
+	}
+	if name[0] == 'm' && name[1] == 'h' && name[2] == '_' {
+		return ours
+	}
+	which, full := unread, ""
+	switch len(name)<<8 | int(name[0]) {
+	case 4<<8 | 'i':
+		which, full = info, "info"
+	case 4<<8 | 't':
+		which, full = tags, "tags"
+	case 6<<8 | 's':
+		which, full = status, "status"
+	case 7<<8 | 's':
+		which, full = sources, "sources"
+	case 7<<8 | 'u':
+		which, full = userID, "user_id"
+	case 7<<8 | 'v':
+		which, full = version, "version"
+	case 10<<8 | 'c':
+		which, full = createdAt, "created_at"
+	case 10<<8 | 'p':
+		which, full = ours, "project_id"
+	case 10<<8 | 'r':
+		which, full = relativity, "relativity"
+	case 10<<8 | 's':
+		which, full = sessionID, "session_id"
+	case 10<<8 | 'u':
+		which, full = updatedAt, "updated_at"
+	case 11<<8 | 'm':
+		which, full = memoryType, "memory_type"
+	case 11<<8 | 'v':
+		which, full = vectorSync, "vector_sync"
+	case 15<<8 | 'c':
+		which, full = coveredHistory, "covered_history"
+	case 15<<8 | 'm':
+		which, full = ours, "manager_user_id"
+	}
+	if which == unread || !same(name, full) {
+		return unread
+	}
+	return which
+}
+
+func (m *item) readMetadata(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		key := nameOf(&fields)
+		switch fieldOf(key) {
+		case memoryType:
+			err = readText(d, &m.kind)
+		case userID:
+			err = readText(d, &m.userID)
+		case sessionID:
+			err = readText(d, &m.sessionID)
+		case status:
+			err = readText(d, &m.status)
+		case createdAt:
+			err = readText(d, &m.createdAt)
+		case updatedAt:
+			err = readText(d, &m.updatedAt)
+		case vectorSync:
+			err = readText(d, &m.vectorSync)
+		case relativity:
+			if d.Next() != jsontext.Number {
+				err = d.Skip()
+				continue
+			}
+			m.relativity, err = d.Float64()
+			m.scored = true
+		case version:
+			err = m.readVersion(d)
+		case tags:
+			m.tags, err = readTexts(d)
+		case coveredHistory:
+			m.covered, err = readTexts(d)
+		case sources:
+			m.sources, err = readSources(d)
+		case info:
+			err = m.readInfo(d)
+		case ours:
+			err = m.readLabel(d, key)
+		default:
+			err = d.Skip()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
+}
+
+// readInfo reads the labels below info.
+func (m *item) readInfo(d *jsontext.Decoder) error {
+	if d.Next() != jsontext.Object {
 		return d.Skip()
+	}
+	return d.Obj(func(d *jsontext.Decoder, key string) error {
+		if fieldOf(key) != ours {
+			return d.Skip()
+		}
+		return m.readLabel(d, key)
 	})
 }
 
-func (m *item) readMetadata(d *jsontext.Decoder, key string) (err error) {
-	switch key {
-	case "memory_type":
-		return readText(d, &m.kind)
-	case "user_id":
-		return readText(d, &m.userID)
-	case "session_id":
-		return readText(d, &m.sessionID)
-	case "status":
-		return readText(d, &m.status)
-	case "created_at":
-		return readText(d, &m.createdAt)
-	case "updated_at":
-		return readText(d, &m.updatedAt)
-	case "vector_sync":
-		return readText(d, &m.vectorSync)
-	case "relativity":
-		if d.Next() != jsontext.Number {
-			return d.Skip()
-		}
-		value, err := d.Float64()
-		m.relativity = &value
-		return err
-	case "version":
-		if d.Next() != jsontext.Number {
-			return d.Skip()
-		}
-		version, err := d.Float64()
-		m.version = int64(version)
-		return err
-	case "tags":
-		m.tags, err = readTexts(d)
-		return err
-	case "covered_history":
-		m.covered, err = readTexts(d)
-		return err
-	case "sources":
-		m.sources, err = readSources(d)
-		return err
-	case "info":
-		if d.Next() != jsontext.Object {
-			return d.Skip()
-		}
-		return d.Obj(m.readLabel)
+// readVersion reads a number, which some stores write with a point.
+func (m *item) readVersion(d *jsontext.Decoder) error {
+	if d.Next() != jsontext.Number {
+		return d.Skip()
 	}
-	return m.readLabel(d, key)
+	version, err := d.Float64()
+	m.version = int64(version)
+	return err
 }
 
 // readText reads a string and skips what is none.
@@ -200,15 +372,27 @@ func readText(d *jsontext.Decoder, into *string) (err error) {
 
 // readLabel keeps a field that memhost sent.
 func (m *item) readLabel(d *jsontext.Decoder, key string) error {
-	if !strings.HasPrefix(key, "mh_") && key != "project_id" && key != "manager_user_id" || d.Next() == jsontext.Null {
-		return d.Skip()
-	}
 	raw, err := d.Raw()
-	if m.labels == nil {
-		m.labels = map[string]jsontext.Raw{}
+	if err != nil || raw[0] == 'n' { // null
+		return err
 	}
-	m.labels[key] = raw
-	return err
+	n := len(m.labels)
+	if n == cap(m.labels) {
+		m.labels = append(make([]label, 0, expected+2*n), m.labels...)
+	}
+	m.labels = m.labels[:n+1]
+	m.labels[n] = label{key, raw}
+	return nil
+}
+
+// labelled is a field that memhost sent, as it stands, or nothing. Of several of one name the last counts.
+func (m *item) labelled(key string) jsontext.Raw {
+	for i := len(m.labels) - 1; i >= 0; i-- {
+		if same(m.labels[i].key, key) {
+			return m.labels[i].value
+		}
+	}
+	return nil
 }
 
 // readTexts reads a list of strings, or one string, as covered_history is one after feedback.
@@ -221,21 +405,26 @@ func readTexts(d *jsontext.Decoder) (list []string, err error) {
 		}
 		return []string{one}, err
 	case jsontext.Array:
-		err = d.Arr(func(d *jsontext.Decoder) error {
+		texts, err := d.ArrIter()
+		for err == nil && texts.Next() {
 			if d.Next() != jsontext.String {
-				return d.Skip()
+				err = d.Skip()
+				continue
 			}
-			one, err := d.Str()
+			var one string
+			one, err = d.Str()
 			list = append(list, one)
-			return err
-		})
+		}
+		if err == nil {
+			err = texts.Err()
+		}
 		return list, err
 	}
 	return nil, d.Skip()
 }
 
 // label is a text field that memhost sent, or nothing.
-func (m *item) label(key string) string { return textOf(m.labels[key]) }
+func (m *item) label(key string) string { return textOf(m.labelled(key)) }
 
 // textOf is a JSON string's text; of another value nothing.
 func textOf(raw jsontext.Raw) string {
@@ -251,7 +440,7 @@ func textOf(raw jsontext.Raw) string {
 }
 
 // raw tells whether the item is a raw window that no LLM has worked on: sync/fast for good, async until its extraction is done.
-func (m *item) raw() bool { return slices.Contains(m.tags, "mode:fast") }
+func (m *item) raw() bool { return among(m.tags, "mode:fast") }
 
 // fallback tells whether the item is a raw window that stayed because the LLM failed: no tag, and the text begins as a window does, "user: [".
 func (m *item) fallback() bool { return len(m.tags) == 0 && windowText(m.memory) }
@@ -265,43 +454,56 @@ func windowText(text string) bool {
 // events are the ids of the events behind a memory: by its sources, and by the label where that is kept.
 func (m *item) events() []string {
 	var ids []string
-	add := func(id string) {
-		if id != "" && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
 	for i := range m.sources {
-		add(eventOf(m.sources[i].messageID))
+		ids = withEvent(ids, eventOf(m.sources[i].messageID))
 	}
-	add(m.label("mh_event_id"))
-	return ids
+	return withEvent(ids, m.label("mh_event_id"))
+}
+
+func withEvent(ids []string, id string) []string {
+	if id == "" || among(ids, id) {
+		return ids
+	}
+	return append(ids, id)
 }
 
 // evidence describes the item with what the server says and nothing else.
 func (m *item) evidence(g string, rank int, scored bool) abi.Evidence {
-	e := abi.Evidence{Rank: int64(rank), Group: g, NativeID: m.id, NativeType: m.kind, Text: m.memory, SourceEventIDs: m.events()}
-	if scored {
-		e.Score = m.relativity
+	var e abi.Evidence
+	m.describe(&e, g, rank, scored)
+	return e
+}
+
+// describe is evidence for an element of a list, where it stands. It returns the time of CreatedAt, where that is given.
+func (m *item) describe(e *abi.Evidence, g string, rank int, scored bool) (created time.Time) {
+	e.Rank, e.Group, e.NativeID, e.NativeType, e.Text, e.SourceEventIDs = int64(rank), g, m.id, m.kind, m.memory, m.events()
+	if scored && m.scored {
+		e.Score = &m.relativity
 	}
-	if _, err := abi.ParseTime(m.createdAt); err == nil {
+	created, err := abi.ParseTime(m.createdAt)
+	if err == nil {
 		e.CreatedAt, e.TimeBasis = m.createdAt, abi.TimeIngest
 	}
-	if _, err := abi.ParseTime(m.updatedAt); err == nil {
+	if !same(m.updatedAt, m.createdAt) {
+		_, err = abi.ParseTime(m.updatedAt)
+	}
+	if err == nil {
 		e.UpdatedAt, e.TimeBasis = m.updatedAt, abi.TimeIngest
 	}
 	if m.status == "archived" || m.status == "deleted" {
 		e.Superseded = sdk.Ptr(true)
 	}
-	return e
+	return created
 }
 
-// said is when what the memory says was said: the newest time among its sources, as it was sent.
-func (m *item) said() string {
+// said is when what the memory says was said: the newest time among its sources, as it was sent. Known is a time that was found good before, or empty: the
+// memories of a turn share theirs.
+func (m *item) said(known *string) string {
 	newest := ""
 	for i := range m.sources {
 		if t := m.sources[i].chatTime; t > newest {
-			if _, err := abi.ParseTime(t); err == nil {
-				newest = t
+			if t == *known || isTime(t) {
+				*known, newest = t, t
 			}
 		}
 	}
@@ -309,6 +511,11 @@ func (m *item) said() string {
 		newest = m.label("mh_event_time")
 	}
 	return newest
+}
+
+func isTime(text string) bool {
+	_, err := abi.ParseTime(text)
+	return err == nil
 }
 
 // listing asks POST /product/get_memory for a cube's memories. Archived ones are among them, deleted ones are not.
@@ -335,12 +542,7 @@ func (l listing) body() []byte {
 
 // list is one page of a cube's memories.
 func (s *settings) list(c *sdk.Call, l listing) ([]group, *answer, error) {
-	a, err := s.post(c, "get_memory", l.body())
-	if err != nil {
-		return nil, nil, err
-	}
-	groups, err := readGroups("get_memory", a, l.cube)
-	return groups, a, err
+	return s.memories(c, "get_memory", l.body(), l.cube)
 }
 
 // total is how many nodes the groups count together.

@@ -59,10 +59,10 @@ func (l limits) put(e *jsontext.Encoder) {
 }
 
 // report says in a trace which limits a search had. What was sent for max_items is top_k; the others stand in effective, and all together stay within it.
-func (l limits) report(t *abi.Trace, budget abi.ContextBudget) {
-	t.Effective["top_k"], t.Effective["pref_top_k"] = sdk.Number(l.text), sdk.Number(l.pref)
-	t.Effective["tool_mem_top_k"], t.Effective["skill_mem_top_k"] = sdk.Number(l.tool), sdk.Number(l.skill)
+func (l limits) report(t *abi.Trace, s *settings, budget abi.ContextBudget) {
+	t.Effective = s.effective
 	if budget.MaxItems != nil {
+		t.Effective = s.effect(l)
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)}
 	}
 }

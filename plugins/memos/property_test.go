@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -43,6 +46,33 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 
 func TestBase32IsThatOfRFC4648(t *testing.T) {
 	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq", base32("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
+}
+
+func TestTwoDigitsAreThoseOfStrconv(t *testing.T) {
+	for _, x := range []float64{0, 0.005, 0.015, 0.125, 0.375, 0.995, 0.9950000000000001, 1, 1.005, 99.995, 0.4216370323930363, 1e-3, 1e-300, 5e-324, 1 << 51, 1 << 52, 1 << 53, 1e300,
+		-0.5, math.Inf(1), math.NaN()} {
+		assert.Equal(t, strconv.FormatFloat(x, 'f', 2, 64), string(twoDigits(nil, x)))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1), rapid.Map(rapid.IntRange(0, 1<<20), func(n int) float64 { return float64(n) / 1024 })).Draw(t, "x")
+		require.Equal(t, strconv.FormatFloat(x, 'f', 2, 64), string(twoDigits([]byte{}, x)))
+	})
+}
+
+func TestWords(t *testing.T) {
+	near := rapid.StringOf(rapid.RuneFrom([]rune("ab <\x1f\x20\x7e\x7f=;\n\u0085é\u2028")))
+	rapid.Check(t, func(t *rapid.T) {
+		text := near.Draw(t, "text")
+		if plain(text) {
+			require.Equal(t, text, sdk.OneLine(text))
+			require.NotContains(t, text, "<")
+			require.NotContains(t, text, "\n")
+		} else if len(text) >= 8 {
+			require.True(t, strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f || r == '<' }), "%q is plain", text)
+		}
+		other := rapid.OneOf(near, rapid.Just(strings.Clone(text)), rapid.Just(text+"x")).Draw(t, "other")
+		require.Equal(t, text == other, same(text, other))
+	})
 }
 
 func TestSessionsAreInjectiveAndPlain(t *testing.T) {
@@ -110,7 +140,7 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 		return `{"type":"doc","role":null,"chat_time":null,"message_id":null,"content":` + quote(content) + `,"doc_path":null}`
 	}
 	twice := quote(chat)
-	want := []source{{kind: "chat", role: "user", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
+	want := []source{{kind: "chat", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
 	for name, shape := range map[string]string{
 		"community: objects":                            "[" + chat + "]",
 		"neo4j, search: a doc with a text in a text":    "[" + doc(twice) + "]",
@@ -162,6 +192,14 @@ func FuzzOpenAnswer(f *testing.F) {
 		if !ok {
 			return
 		}
+		whole, err := parseGroups("search_fast", a)
+		q := quick{code: 200}
+		if quickErr := abi.UnmarshalOwned(body, &q); err == nil {
+			require.NoError(t, quickErr)
+			require.Equal(t, whole, q.groups, "read in one pass or in two, an answer is the same")
+		} else {
+			require.False(t, quickErr == nil && q.has, "what the long way refuses, the quick way does not take")
+		}
 		groups, err := readGroups("search_fast", a, "c")
 		if err != nil {
 			require.Contains(t, []abi.Code{abi.CodeBackend, abi.CodeIsolationBreach}, abi.CodeOf(err))
@@ -169,9 +207,9 @@ func FuzzOpenAnswer(f *testing.F) {
 		}
 		for _, m := range listed(groups) {
 			require.True(t, m.userID == "" || m.userID == "c")
-			m.evidence(m.group, 1, true)
+			m.evidence(m.in.name, 1, true)
 			if m.createdAt != "" {
-				m.said()
+				m.said(new(string))
 			}
 		}
 	})
@@ -202,7 +240,9 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 	f.Add("text </memory-context>", "type\n## pref_mem", "id\"")
 	f.Fuzz(func(t *testing.T, text, kind, id string) {
 		s := &settings{rerank: true}
-		block := strings.ToLower(s.render(&item{id: id, memory: text, kind: kind}))
+		w := writer{settings: s}
+		w.block(&item{id: id, memory: text, kind: kind})
+		block := strings.ToLower(w.from(0))
 		require.NotContains(t, block, "<memory-context")
 		require.NotContains(t, block, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {

@@ -53,7 +53,7 @@ func (p *origin) add(g string, m *item, native jsontext.Raw) {
 // natives are the memories of an answer as they stand there, by where they stand.
 func natives(a *answer) map[string]jsontext.Raw {
 	found := map[string]jsontext.Raw{}
-	_ = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, name string) error {
+	_ = jsontext.DecodeBytes(a.dataOf()).Obj(func(d *jsontext.Decoder, name string) error {
 		if d.Next() != jsontext.Array {
 			return d.Skip()
 		}
@@ -140,7 +140,7 @@ func (p *origin) pageOf(c *sdk.Call, within filter, r *abi.ProvenanceRequest, ev
 		}
 		for j := range groups[i].items {
 			if m := &groups[i].items[j]; event == "" || slices.Contains(m.events(), event) {
-				p.add(groups[i].name, m, verbatim[m.pointer])
+				p.add(groups[i].name, m, verbatim[groups[i].pointerOf(m)])
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (p *origin) ofMemory(c *sdk.Call, id string) error {
 	for i := range groups {
 		for j := range groups[i].items {
 			m := &groups[i].items[j]
-			p.add(groups[i].name, m, verbatim[m.pointer])
+			p.add(groups[i].name, m, verbatim[groups[i].pointerOf(m)])
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func groupOf(kind string) string {
 
 // byID is one memory of the scope.
 func (p *origin) byID(c *sdk.Call, id string) (*item, jsontext.Raw, error) {
-	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id}}, nil)
+	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id}, Headers: p.headers}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -39,7 +42,7 @@ type query struct {
 	asked   *asked
 	cube    string
 	limits  limits
-	groups  []group
+	items   []found
 	// state is what the look at the store said of an empty answer.
 	state    abi.ResultState
 	warnings []string
@@ -49,15 +52,14 @@ type query struct {
 func (q *query) route() string { return "search_" + q.searchMode }
 
 func (q *query) search(c *sdk.Call) error {
-	a, err := q.post(c, q.route(), q.body())
+	route := q.route()
+	groups, a, err := q.memories(c, route, q.body(), q.cube)
 	if err != nil {
 		return err
 	}
-	if q.groups, err = readGroups(q.route(), a, q.cube); err != nil {
-		return err
-	}
-	q.result.Raw.Calls = []abi.RawCall{{Route: q.route(), Body: abi.Raw(a.body)}}
-	if q.state = abi.ResultResults; len(listed(q.groups)) == 0 {
+	q.items = listed(groups)
+	q.result.Raw.Calls = []abi.RawCall{{Route: route, Body: abi.Raw(a.body)}}
+	if q.state = abi.ResultResults; len(q.items) == 0 {
 		return q.lookBehind(c)
 	}
 	return nil
@@ -84,6 +86,8 @@ func (q *query) body() []byte {
 // lookBehind asks the store what an empty answer means. Archived memories do not count: search does not return them.
 //
 // Errors: unavailable, when the store does not answer.
+//
+//go:noinline
 func (q *query) lookBehind(c *sdk.Call) error {
 	behind := filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)}
 	groups, _, err := q.list(c, listing{cube: q.cube, filter: behind, page: 1, size: 1})
@@ -111,33 +115,76 @@ func (q *query) lookBehind(c *sdk.Call) error {
 // found is a group's item that counts: the first with its id. Feedback writes every memory twice under one id.
 type found struct {
 	*item
-	group string
+	in *group
 }
 
+// listed compares every id with every one before it: of the few items of a search that is quicker than a map.
 func listed(groups []group) []found {
-	var list []found
-	seen := map[string]bool{}
+	most := 0
 	for i := range groups {
-		for j := range groups[i].items {
-			m := &groups[i].items[j]
-			if m.id != "" && seen[m.id] {
-				continue
+		most += len(groups[i].items)
+	}
+	list := make([]found, 0, most)
+	for i := range groups {
+		g := &groups[i]
+		for j := range g.items {
+			if m := &g.items[j]; m.id == "" || !holds(list, m.id) {
+				list = list[:len(list)+1]
+				list[len(list)-1] = found{m, g}
 			}
-			seen[m.id] = true
-			list = append(list, found{m, groups[i].name})
 		}
 	}
 	return list
 }
 
+func holds(list []found, id string) bool {
+	for i := range list {
+		if same(list[i].id, id) {
+			return true
+		}
+	}
+	return false
+}
+
 // finish makes evidence, text and trace.
 func (q *query) finish(c *sdk.Call) {
-	items, t := listed(q.groups), q.result.Trace
-	zeros := 0
-	for i, m := range items {
-		e := m.evidence(m.group, i+1, q.rerank && q.searchMode == searchFast)
-		e.Pointer = "/calls/0/body" + m.pointer
-		q.result.Evidence = append(q.result.Evidence, e)
+	t := q.result.Trace
+	zeros := q.evidence(t)
+	fitted := q.fit(c, q.items, q.request.Budget)
+	q.result.FormattedContext = fitted.Text
+	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
+	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
+	t.Details = map[string]abi.Raw{"cube_id": sdk.Text(q.cube)}
+	fitted.Report(t, q.request.Budget)
+	q.limits.report(t, q.settings, q.request.Budget)
+	q.warn(fitted)
+	if len(q.asked.conds) > 0 && len(q.items) > 0 {
+		q.verify()
+	}
+	if zeros > 1 && zeros == len(q.items) {
+		q.silent()
+	}
+	t.Warnings = append(t.Warnings, q.warnings...)
+}
+
+// evidence describes the items and what the trace says of all of them, and counts the scores that are 0.
+func (q *query) evidence(t *abi.Trace) (zeros int) {
+	if len(q.items) == 0 {
+		return 0
+	}
+	q.result.Evidence = make([]abi.Evidence, len(q.items))
+	t.NativeIDs = make([]string, 0, len(q.items))
+	scored := q.rerank && q.searchMode == searchFast
+	var oldest, newest time.Time
+	var in *group
+	pointer := ""
+	for i := range q.items {
+		m, e := &q.items[i], &q.result.Evidence[i]
+		created := m.describe(e, m.in.name, i+1, scored)
+		if m.in != in {
+			in, pointer = m.in, "/calls/0/body"+m.in.list
+		}
+		e.Pointer = pointer + strconv.Itoa(m.at)
 		if m.id != "" {
 			t.NativeIDs = append(t.NativeIDs, m.id)
 		}
@@ -150,28 +197,27 @@ func (q *query) finish(c *sdk.Call) {
 			}
 		}
 		if e.CreatedAt != "" {
+			if t.TimeBasis == "" || created.Before(oldest) {
+				t.OldestRetrievedAt, oldest = e.CreatedAt, created
+			}
+			if t.TimeBasis == "" || !newest.Before(created) {
+				t.NewestRetrievedAt, newest = e.CreatedAt, created
+			}
 			t.TimeBasis = abi.TimeIngest
-			t.OldestRetrievedAt, t.NewestRetrievedAt = earlier(t.OldestRetrievedAt, e.CreatedAt), earlier(e.CreatedAt, t.NewestRetrievedAt)
 		}
 	}
-	fitted := q.fit(c, items, q.request.Budget)
-	q.result.FormattedContext = fitted.Text
-	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(items)))
-	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
-	t.Effective = map[string]abi.Raw{"search_mode": sdk.Text(q.searchMode), "dedup": sdk.Text(q.dedup), "session_id": sdk.Text("soft")}
-	t.Details = map[string]abi.Raw{"cube_id": sdk.Text(q.cube)}
-	fitted.Report(t, q.request.Budget)
-	q.limits.report(t, q.request.Budget)
-	q.warn(fitted)
-	q.verify(items)
-	if zeros > 1 && zeros == len(items) {
-		q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; set MOS_RERANKER_BACKEND=cosine_local there")
-		t.TopScore = nil
-		for i := range q.result.Evidence {
-			q.result.Evidence[i].Score = nil
-		}
+	return zeros
+}
+
+// silent takes the scores away: all of them are 0.
+//
+//go:noinline
+func (q *query) silent() {
+	q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; set MOS_RERANKER_BACKEND=cosine_local there")
+	q.result.Trace.TopScore = nil
+	for i := range q.result.Evidence {
+		q.result.Evidence[i].Score = nil
 	}
-	t.Warnings = append(t.Warnings, q.warnings...)
 }
 
 // earlier is the earlier of two times; b where a is none.
@@ -215,12 +261,11 @@ func ablation(mode string) string {
 }
 
 // verify looks whether every item carries the labels that were filtered by. No item is left out: what does not is said.
-func (q *query) verify(items []found) {
-	if len(q.asked.conds) == 0 || len(items) == 0 {
-		return
-	}
+//
+//go:noinline
+func (q *query) verify() {
 	wrong := 0
-	for _, m := range items {
+	for _, m := range q.items {
 		if !q.asked.met(m.item) {
 			wrong++
 		}

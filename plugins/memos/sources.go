@@ -8,7 +8,7 @@ import (
 
 // source is where a memory came from: one message of an event.
 type source struct {
-	kind, role, chatTime, messageID, content string
+	kind, chatTime, messageID, content string
 }
 
 // sourceDepth bounds the unpacking. Three layers are known; a text of a user that looks like one more does no harm.
@@ -25,23 +25,34 @@ const sourceDepth = 8
 func readSources(d *jsontext.Decoder) (list []source, err error) {
 	switch d.Next() {
 	case jsontext.Array:
-		err = d.Arr(func(d *jsontext.Decoder) error {
-			s, ok, err := unpackSource(d, sourceDepth)
-			if ok {
+		all, err := d.ArrIter()
+		for err == nil && all.Next() {
+			var s source
+			var ok bool
+			if s, ok, err = unpackSource(d, sourceDepth); ok {
 				list = append(list, s)
 			}
-			return err
-		})
+		}
+		if err == nil {
+			err = all.Err()
+		}
 		return list, err
 	case jsontext.String:
 		text, err := d.Str()
-		if inner := []byte(text); err == nil && text != "" && text[0] == '[' && abi.ValidJSON(inner) {
-			return readSources(jsontext.DecodeBytes(inner))
+		if err != nil || text == "" || text[0] != '[' {
+			return nil, err
 		}
-		return nil, err
+		inner := bounded(text)
+		if list, err = readSources(inner); err != nil || !inner.AtEnd() {
+			return nil, nil // a text that is no JSON
+		}
+		return list, nil
 	}
 	return nil, d.Skip()
 }
+
+// bounded reads a text inside an answer, which may be as deep as the answer.
+func bounded(text string) *jsontext.Decoder { return jsontext.DecodeStr(text).Limit(abi.MaxDepth) }
 
 // unpackSource is the innermost source of a value; false when there is none. The error is of d alone: a text inside that cannot be read is no source.
 func unpackSource(d *jsontext.Decoder, depth int) (s source, ok bool, err error) {
@@ -53,7 +64,7 @@ func unpackSource(d *jsontext.Decoder, depth int) (s source, ok bool, err error)
 		}
 		return s, ok, err
 	case jsontext.Object:
-		if s, err = readSource(d); err != nil {
+		if err = s.read(d); err != nil {
 			return s, false, err
 		}
 		if s.kind == "doc" && s.messageID == "" && depth > 0 {
@@ -66,29 +77,46 @@ func unpackSource(d *jsontext.Decoder, depth int) (s source, ok bool, err error)
 	return s, false, d.Skip()
 }
 
+// unpackText is unpackSource of a text that may be JSON.
 func unpackText(text string, depth int) (source, bool) {
-	if text == "" || text[0] != '{' && text[0] != '"' || !abi.ValidJSON([]byte(text)) {
+	if text == "" || text[0] != '{' && text[0] != '"' {
 		return source{}, false
 	}
-	s, ok, err := unpackSource(jsontext.DecodeStr(text), depth)
-	return s, ok && err == nil
+	d := bounded(text)
+	s, ok, err := unpackSource(d, depth)
+	return s, ok && err == nil && d.AtEnd()
 }
 
-func readSource(d *jsontext.Decoder) (s source, err error) {
-	err = d.Obj(func(d *jsontext.Decoder, key string) error {
-		switch key {
-		case "type":
-			return readText(d, &s.kind)
-		case "role":
-			return readText(d, &s.role)
-		case "chat_time":
-			return readText(d, &s.chatTime)
-		case "message_id":
-			return readText(d, &s.messageID)
-		case "content":
-			return readText(d, &s.content)
+func (s *source) read(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		var into *string
+		switch name := nameOf(&fields); len(name) {
+		case 4:
+			if name == "type" {
+				into = &s.kind
+			}
+		case 7:
+			if name == "content" {
+				into = &s.content
+			}
+		case 9:
+			if same(name, "chat_time") {
+				into = &s.chatTime
+			}
+		case 10:
+			if same(name, "message_id") {
+				into = &s.messageID
+			}
 		}
-		return d.Skip()
-	})
-	return s, err
+		if into != nil {
+			err = readText(d, into)
+		} else {
+			err = d.Skip()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return fields.Err()
 }
