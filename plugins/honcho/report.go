@@ -8,8 +8,8 @@ import (
 )
 
 // report says in the trace what was asked, what came and how the budget took effect.
-func (q *retrieval) report(items []*item, fitted sdk.Fitted) {
-	s, r, t := q.settings, q.request, q.result.Trace
+func (q *retrieval) report(fitted sdk.Fitted) {
+	s, r, t, items := q.settings, q.request, q.result.Trace, q.result.Evidence
 	routes := make([]string, len(q.result.Raw.Calls))
 	for i := range routes {
 		routes[i] = q.result.Raw.Calls[i].Route

@@ -70,12 +70,10 @@ func (q *retrieval) run() error {
 		last := q.result.Raw.Calls[len(q.result.Raw.Calls)-1]
 		return unusable(last.Route, 200, last.Body, "cannot be read: "+abi.AsError(err).Message)
 	}
-	for i := range items {
-		q.result.Evidence = append(q.result.Evidence, items[i].evidence)
-	}
+	q.result.Evidence = items.evidence
 	fitted := s.format(q.call, items, q.request.Budget)
 	q.result.FormattedContext = fitted.Text
-	q.report(items, fitted)
+	q.report(fitted)
 	return nil
 }
 
