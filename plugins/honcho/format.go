@@ -9,11 +9,15 @@ import (
 func blocksOf(lines []line) []string {
 	blocks := make([]string, len(lines))
 	for i := range lines {
-		text := lines[i].text + "\n"
-		if i == 0 || lines[i-1].heading != lines[i].heading {
-			text = lines[i].heading.String() + "\n" + text
+		l := &lines[i]
+		text := l.text + "\n"
+		if i == 0 || lines[i-1].heading != l.heading {
+			text = l.heading.String() + "\n" + text
 		}
-		blocks[i] = sdk.EscapeText(text)
+		if !l.plain {
+			text = sdk.EscapeText(text)
+		}
+		blocks[i] = text
 	}
 	return blocks
 }

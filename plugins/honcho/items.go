@@ -19,6 +19,8 @@ type found struct {
 type line struct {
 	heading heading
 	text    string
+	// plain tells that nothing in it, nor in its heading's section, can want escaping.
+	plain bool
 }
 
 // heading is one of the headings below; section is the level of a representation's section, else empty.
@@ -148,7 +150,10 @@ func (f *found) readFacts(text, at string) {
 		if e.CreatedAt = x.at; x.at != "" {
 			e.TimeBasis = abi.TimeEvent
 		}
-		lines[i] = line{heading{overRepresentation, x.section}, oneParagraph(e.Text)}
+		lines[i] = line{heading{overRepresentation, x.section}, e.Text, x.plain}
+		if !x.plain {
+			lines[i].text = oneParagraph(e.Text)
+		}
 	}
 }
 
@@ -160,7 +165,7 @@ func (f *found) readCard(d *jsontext.Decoder, at string) error {
 		evidence, lines := f.more(1)
 		e := &evidence[0]
 		e.Pointer, e.Group, e.NativeType, e.Text = at+"/"+strconv.Itoa(n), "card", "peer_card", text
-		lines[0] = line{heading{of: overCard}, "- " + oneParagraph(text)}
+		lines[0] = line{heading: heading{of: overCard}, text: "- " + oneParagraph(text)}
 		n++
 		return err
 	})
@@ -185,7 +190,7 @@ func (f *found) readSummary(d *jsontext.Decoder, at string) error {
 	evidence, lines := f.more(1)
 	e := &evidence[0]
 	e.Pointer, e.Group, e.NativeType, e.Text, e.CreatedAt, e.TimeBasis = at, "summary", kind, content, createdAt, abi.TimeDerived
-	lines[0] = line{heading{of: overSummary}, "[" + bracket(createdAt, kind) + "] " + oneParagraph(content)}
+	lines[0] = line{heading: heading{of: overSummary}, text: "[" + bracket(createdAt, kind) + "] " + oneParagraph(content)}
 	return nil
 }
 
@@ -200,7 +205,7 @@ func (f *found) readConclusions(body abi.Raw, at string) error {
 		x := &list[i]
 		evidence[i].Pointer = at + "/" + strconv.Itoa(i)
 		x.describe(&evidence[i])
-		lines[i] = line{heading{of: overConclusions}, "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content)}
+		lines[i] = line{heading: heading{of: overConclusions}, text: "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content)}
 	}
 	return err
 }
@@ -220,7 +225,7 @@ func (f *found) readMessages(body abi.Raw, at string, under int) error {
 		}
 		evidence[to].Pointer = at + "/" + strconv.Itoa(i)
 		m.describe(&evidence[to])
-		lines[to] = line{heading{of: under}, "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content)}
+		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content)}
 	}
 	return err
 }
@@ -251,24 +256,9 @@ func bracket(parts ...string) string {
 	return strings.Join(known, " ")
 }
 
-// oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own. Most texts are one line.
+// oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own.
 //
 //go:noinline
 func oneParagraph(text string) string {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c == '\n' || c == '\r' {
-			return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
-		}
-	}
-	return text
+	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
 }
-
-// trimmed is strings.TrimSpace, which is left out where both ends are certainly no space.
-func trimmed(text string) string {
-	if n := len(text); n > 0 && isGraphic(text[0]) && isGraphic(text[n-1]) {
-		return text
-	}
-	return strings.TrimSpace(text)
-}
-
-func isGraphic(c byte) bool { return c > ' ' && c < 0x7f }

@@ -7,6 +7,7 @@ type fact struct {
 	section    string
 	start, end int
 	at         string
+	plain      bool // one line with nothing special in it, nor in its section's heading
 }
 
 // parseRepresentation finds the items in the markdown that Honcho makes of a collection: sections under "## ", in explicit and deductive ones an item
@@ -16,12 +17,10 @@ type fact struct {
 // Source: Honcho src/utils/representation.py; recorded as representation_all_levels.
 func parseRepresentation(text string) (facts []fact) {
 	section, stamped, when := "", "", ""
-	open := false // an item that lines may still belong to
+	plainSection, open := true, false // open: there is an item that lines may still belong to
 	for at := 0; at < len(text); {
-		begin, end := at, len(text)
-		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
-			end = at + n
-		}
+		begin := at
+		end, plain := lineEnd(text, begin)
 		line := text[begin:end]
 		at = end + 1
 		if line == "" || !isGraphic(line[0]) && strings.TrimSpace(line) == "" {
@@ -31,11 +30,11 @@ func parseRepresentation(text string) (facts []fact) {
 		switch line[0] {
 		case '#':
 			if heading, ok := strings.CutPrefix(line, "## "); ok {
-				section, open = sectionName(heading), false
+				section, plainSection, open = sectionName(heading), plain, false
 				continue
 			}
 		case '[':
-			if stamped == "" || !strings.HasPrefix(line, stamped) { // the items of a batch all have the same
+			if stamped == "" || len(line) < len(stamped) || !same(line[:len(stamped)], stamped) { // the items of a batch all have the same
 				stamped, when = stamp(line)
 			}
 			begins, now = stamped != "", when
@@ -46,9 +45,11 @@ func parseRepresentation(text string) (facts []fact) {
 			if facts == nil {
 				facts = make([]fact, 0, 16)
 			}
-			facts, open = append(facts, fact{section: section, start: begin, at: now}), true
+			facts, open = append(facts, fact{section: section, start: begin, end: end, at: now, plain: plain && plainSection}), true
+			continue
 		}
-		facts[len(facts)-1].end = end
+		last := &facts[len(facts)-1]
+		last.end, last.plain = end, false
 	}
 	return facts
 }
