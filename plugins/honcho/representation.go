@@ -7,7 +7,7 @@ type fact struct {
 	section    string
 	start, end int
 	at         string
-	plain      bool // one line with nothing special in it, nor in its section's heading
+	plain      bool // one line with nothing in it, nor in its section's heading, that cannot stand in the prompt as it is
 }
 
 // parseRepresentation finds the items in the markdown that Honcho makes of a collection: sections under "## ", in explicit and deductive ones an item

@@ -50,10 +50,17 @@ func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 //go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
 	params := map[string]string{}
-	for name, value := range map[string]string{"workspace": r.workspace, "session": r.session, "peer": r.peer, "conclusion": r.conclusion} {
-		if value != "" {
-			params[name] = value
-		}
+	if r.workspace != "" {
+		params["workspace"] = r.workspace
+	}
+	if r.session != "" {
+		params["session"] = r.session
+	}
+	if r.peer != "" {
+		params["peer"] = r.peer
+	}
+	if r.conclusion != "" {
+		params["conclusion"] = r.conclusion
 	}
 	return c.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: s.headers}, r.body)
 }

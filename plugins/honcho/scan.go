@@ -18,31 +18,30 @@ func eight(s string) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// special finds the first byte from i on that keeps a text from standing in the prompt as it is: a line end, or a "<". It returns the length of text where there
-// is none.
+// find finds the first byte from i on that is one of three. It returns the length of text where there is none.
 //
 //go:noinline
-func special(text string, i int) int {
+func find(text string, i int, a, b, c byte) int {
 	for ; i+8 <= len(text); i += 8 {
 		w := eight(text[i:])
-		newline, carriage, less := w^'\n'*each, w^'\r'*each, w^'<'*each
+		x, y, z := w^uint64(a)*each, w^uint64(b)*each, w^uint64(c)*each
 		// The lowest mark is right; one above it may be a borrow.
-		if marks := ((newline - each) &^ newline) | ((carriage - each) &^ carriage) | ((less - each) &^ less); marks&high != 0 {
+		if marks := ((x - each) &^ x) | ((y - each) &^ y) | ((z - each) &^ z); marks&high != 0 {
 			return i + bits.TrailingZeros64(marks&high)/8
 		}
 	}
 	for ; i < len(text); i++ {
-		if c := text[i]; c == '\n' || c == '\r' || c == '<' {
+		if x := text[i]; x == a || x == b || x == c {
 			return i
 		}
 	}
 	return i
 }
 
-// lineEnd finds the end of the line that begins at i. plain tells that the line holds nothing special.
+// lineEnd finds the end of the line that begins at i. plain tells that the line can stand in the prompt as it is.
 func lineEnd(text string, i int) (end int, plain bool) {
 	for plain = true; ; i++ {
-		if i = special(text, i); i == len(text) || text[i] == '\n' {
+		if i = find(text, i, '\n', '\r', '<'); i == len(text) || text[i] == '\n' {
 			return i, plain
 		}
 		plain = false
