@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -26,14 +27,19 @@ var (
 //
 //go:noinline
 func label(text string) string {
-	if text == "" {
-		return ""
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c == labelled.Escape || !labelled.Plain(c) {
+			return sdk.NativeID(labelled, text)
+		}
 	}
-	return sdk.NativeID(labelled, text)
+	return text
 }
 
 // unlabel is the text that label was given.
 func unlabel(text string) string {
+	if strings.IndexByte(text, labelled.Escape) < 0 {
+		return text
+	}
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
 		if text[i] == '%' && i+2 < len(text) {
