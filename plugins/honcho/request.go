@@ -30,6 +30,20 @@ type reply struct {
 //
 //go:noinline
 func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
+	answer, err := s.sendUnchecked(c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer.check(r.route); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// sendUnchecked is send for a caller that reads the whole body, and calls check where it fails to.
+//
+//go:noinline
+func (s *settings) sendUnchecked(c *sdk.Call, r request) (*reply, error) {
 	head, body, err := s.exchange(c, r)
 	if err != nil {
 		return nil, err
@@ -39,10 +53,17 @@ func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 	case head.Status < 200 || head.Status > 299:
 		return nil, failure(r.route, head, body)
 	}
-	if len(body) > 0 && !abi.ValidJSON(body) || len(body) == 0 && head.Status != 204 {
-		return nil, unusable(r.route, head.Status, body, "is not JSON")
-	}
 	return &reply{status: head.Status, empty: head.Empty, body: body}, nil
+}
+
+// check is an error where the body is not JSON.
+//
+//go:noinline
+func (r *reply) check(route string) error {
+	if len(r.body) > 0 && !abi.ValidJSON(r.body) || len(r.body) == 0 && r.status != 204 {
+		return unusable(route, r.status, r.body, "is not JSON")
+	}
+	return nil
 }
 
 // exchange makes a call and returns whatever Honcho answered.

@@ -128,13 +128,13 @@ func (q *retrieval) readContext() error {
 	if s.limitToSession {
 		params = append(params, abi.QueryParam{Key: "limit_to_session", Value: "true"})
 	}
-	answer, err := s.send(q.call, request{route: "context", workspace: q.native.workspace, session: q.session, query: params})
+	answer, err := s.sendUnchecked(q.call, request{route: "context", workspace: q.native.workspace, session: q.session, query: params})
 	if err != nil {
 		return err
 	}
 	q.keep("context", answer.body)
 	if answer.empty {
-		return nil
+		return answer.check("context")
 	}
 	return q.checkContext(answer)
 }
@@ -166,7 +166,8 @@ func (q *retrieval) checkContext(answer *reply) error {
 		return unusable("context", answer.status, answer.body, "is no session context: "+err.Error())
 	}
 	fields := 0
-	err := eachField(jsontext.DecodeBytes(answer.body), func(d *jsontext.Decoder, key string) error {
+	d := jsontext.DecodeBytes(answer.body).Limit(abi.MaxDepth)
+	err := eachField(d, func(d *jsontext.Decoder, key string) error {
 		fields++
 		switch key {
 		case "id":
@@ -194,6 +195,11 @@ func (q *retrieval) checkContext(answer *reply) error {
 		fields--
 		return d.Skip()
 	})
+	if err != nil || !d.AtEnd() {
+		if invalid := answer.check("context"); invalid != nil {
+			return invalid
+		}
+	}
 	switch {
 	case abi.CodeOf(err) == abi.CodeIsolationBreach:
 		return abi.AsError(err)
