@@ -10,7 +10,7 @@ func blocksOf(lines []line) []string {
 	blocks := make([]string, len(lines))
 	for i := range lines {
 		l := &lines[i]
-		text := l.text + "\n"
+		text := l.text
 		if i == 0 || lines[i-1].heading != l.heading {
 			text = l.heading.String() + "\n" + text
 		}

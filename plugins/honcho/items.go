@@ -18,7 +18,7 @@ type found struct {
 // line is one item in the prompt, under a heading that stands over the items of its kind.
 type line struct {
 	heading heading
-	text    string
+	text    string // with its line end
 	// plain tells that nothing in it, nor in its heading's section, can want escaping.
 	plain bool
 }
@@ -57,9 +57,11 @@ func (h heading) String() string {
 // more makes room for n further items, to be filled in.
 func (f *found) more(n int) ([]abi.Evidence, []line) {
 	at := len(f.lines)
-	if at == 0 {
+	switch {
+	case n == 0:
+	case at == 0:
 		f.evidence, f.lines = make([]abi.Evidence, n), make([]line, n)
-	} else {
+	default:
 		f.evidence, f.lines = append(f.evidence, make([]abi.Evidence, n)...), append(f.lines, make([]line, n)...)
 	}
 	return f.evidence[at:], f.lines[at:]
@@ -105,37 +107,46 @@ func readItems(raw *abi.RawResult) (*found, error) {
 	return all, nil
 }
 
-// readProse reads session context, peer context and representation: what was derived first, then card and summary, then messages, the newest first, since
-// a budget that is short keeps what stands first.
+// prose is what session context, peer context and representation bring. at is where they stand in raw.
+type prose struct {
+	at                             string
+	facts, card, summary, messages found
+}
+
+// readProse reads them: what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
 func (f *found) readProse(body abi.Raw, at string) error {
-	var card, summary, messages found
-	err := eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "peer_representation", "representation":
-			var text string
-			if err = readText(d, &text); err == nil {
-				f.readFacts(text, at+"/"+key)
-			}
-		case "peer_card":
-			err = card.readCard(d, at+"/peer_card")
-		case "summary":
-			summary = found{}
-			err = summary.readSummary(d, at+"/summary")
-		case "messages":
-			var raw jsontext.Raw
-			if raw, err = d.Raw(); err == nil {
-				messages = found{}
-				err = messages.readMessages(abi.Raw(raw), at+"/messages", overMessages)
-			}
-		default:
-			err = d.Skip()
+	p := &prose{at: at}
+	err := eachField(jsontext.DecodeBytes(body), p.readField)
+	f.add(&p.facts)
+	f.add(&p.card)
+	f.add(&p.summary)
+	f.add(&p.messages)
+	return err
+}
+
+func (p *prose) readField(d *jsontext.Decoder, key string) error {
+	switch key {
+	case "peer_representation", "representation":
+		var text string
+		err := readText(d, &text)
+		if err == nil {
+			p.facts.readFacts(text, p.at+"/"+key)
 		}
 		return err
-	})
-	f.add(&card)
-	f.add(&summary)
-	f.add(&messages)
-	return err
+	case "peer_card":
+		return p.card.readCard(d, p.at+"/peer_card")
+	case "summary":
+		p.summary = found{}
+		return p.summary.readSummary(d, p.at+"/summary")
+	case "messages":
+		raw, err := d.Raw()
+		if err != nil {
+			return err
+		}
+		p.messages = found{}
+		return p.messages.readMessages(abi.Raw(raw), p.at+"/messages", overMessages)
+	}
+	return d.Skip()
 }
 
 func (f *found) readFacts(text, at string) {
@@ -150,9 +161,15 @@ func (f *found) readFacts(text, at string) {
 		if e.CreatedAt = x.at; x.at != "" {
 			e.TimeBasis = abi.TimeEvent
 		}
-		lines[i] = line{heading{overRepresentation, x.section}, e.Text, x.plain}
-		if !x.plain {
-			lines[i].text = oneParagraph(e.Text)
+		l := &lines[i]
+		l.heading, l.plain = heading{overRepresentation, x.section}, x.plain
+		switch {
+		case !x.plain:
+			l.text = oneParagraph(e.Text) + "\n"
+		case x.end < len(text) && len(e.Text) == x.end-x.start:
+			l.text = text[x.start : x.end+1] // as it stands there
+		default:
+			l.text = e.Text + "\n"
 		}
 	}
 }
@@ -165,7 +182,7 @@ func (f *found) readCard(d *jsontext.Decoder, at string) error {
 		evidence, lines := f.more(1)
 		e := &evidence[0]
 		e.Pointer, e.Group, e.NativeType, e.Text = at+"/"+strconv.Itoa(n), "card", "peer_card", text
-		lines[0] = line{heading: heading{of: overCard}, text: "- " + oneParagraph(text)}
+		lines[0] = line{heading: heading{of: overCard}, text: "- " + oneParagraph(text) + "\n"}
 		n++
 		return err
 	})
@@ -190,7 +207,7 @@ func (f *found) readSummary(d *jsontext.Decoder, at string) error {
 	evidence, lines := f.more(1)
 	e := &evidence[0]
 	e.Pointer, e.Group, e.NativeType, e.Text, e.CreatedAt, e.TimeBasis = at, "summary", kind, content, createdAt, abi.TimeDerived
-	lines[0] = line{heading: heading{of: overSummary}, text: "[" + bracket(createdAt, kind) + "] " + oneParagraph(content)}
+	lines[0] = line{heading: heading{of: overSummary}, text: "[" + bracket(createdAt, kind) + "] " + oneParagraph(content) + "\n"}
 	return nil
 }
 
@@ -205,7 +222,7 @@ func (f *found) readConclusions(body abi.Raw, at string) error {
 		x := &list[i]
 		evidence[i].Pointer = at + "/" + strconv.Itoa(i)
 		x.describe(&evidence[i])
-		lines[i] = line{heading: heading{of: overConclusions}, text: "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content)}
+		lines[i] = line{heading: heading{of: overConclusions}, text: "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content) + "\n"}
 	}
 	return err
 }
@@ -225,7 +242,7 @@ func (f *found) readMessages(body abi.Raw, at string, under int) error {
 		}
 		evidence[to].Pointer = at + "/" + strconv.Itoa(i)
 		m.describe(&evidence[to])
-		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content)}
+		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content) + "\n"}
 	}
 	return err
 }
