@@ -11,7 +11,7 @@ func blocksOf(lines []line) []string {
 	for i := range lines {
 		l := &lines[i]
 		text := l.text
-		if i == 0 || lines[i-1].heading != l.heading {
+		if i == 0 || !lines[i-1].heading.is(l.heading) {
 			text = l.heading.String() + "\n" + text
 		}
 		if !l.plain {
@@ -35,7 +35,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	items, err := readItems(&r.Result.Raw)
+	items, err := readItems(&r.Result.Raw, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,8 @@ var headings = [...]string{
 	overSearch:         "Messages that Honcho's search found",
 }
 
+func (h heading) is(other heading) bool { return h.of == other.of && same(h.section, other.section) }
+
 func (h heading) String() string {
 	if h.section == "" {
 		return headings[h.of]
@@ -78,8 +80,9 @@ func (f *found) add(other *found) {
 	}
 }
 
-// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text.
-func readItems(raw *abi.RawResult) (*found, error) {
+// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. messages are those of the first call where they
+// have been read already, else nil.
+func readItems(raw *abi.RawResult, messages []message) (*found, error) {
 	all := new(found)
 	for i := range raw.Calls {
 		call := &raw.Calls[i]
@@ -88,7 +91,8 @@ func readItems(raw *abi.RawResult) (*found, error) {
 		var err error
 		switch call.Route {
 		case "context", "representation", "peer_context":
-			err = some.readProse(call.Body, at)
+			err = some.readProse(call.Body, at, messages)
+			messages = nil
 		case "conclusions_query":
 			err = some.readConclusions(call.Body, at)
 		case "search", "peer_search":
@@ -107,15 +111,16 @@ func readItems(raw *abi.RawResult) (*found, error) {
 	return all, nil
 }
 
-// prose is what session context, peer context and representation bring. at is where they stand in raw.
+// prose is what session context, peer context and representation bring. at is where they stand in raw, known their messages where these have been read.
 type prose struct {
 	at                             string
+	known                          []message
 	facts, card, summary, messages found
 }
 
 // readProse reads them: what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
-func (f *found) readProse(body abi.Raw, at string) error {
-	p := &prose{at: at}
+func (f *found) readProse(body abi.Raw, at string, messages []message) error {
+	p := &prose{at: at, known: messages}
 	err := eachField(jsontext.DecodeBytes(body), p.readField)
 	f.add(&p.facts)
 	f.add(&p.card)
@@ -144,6 +149,10 @@ func (p *prose) readField(d *jsontext.Decoder, key string) error {
 			return err
 		}
 		p.messages = found{}
+		if p.known != nil {
+			p.messages.putMessages(p.known, p.at+"/messages", overMessages)
+			return nil
+		}
 		return p.messages.readMessages(abi.Raw(raw), p.at+"/messages", overMessages)
 	}
 	return d.Skip()
@@ -227,13 +236,18 @@ func (f *found) readConclusions(body abi.Raw, at string) error {
 	return err
 }
 
-// readMessages reads a list of messages: those that a search found in its order, a session's the newest first.
 func (f *found) readMessages(body abi.Raw, at string, under int) error {
 	raw, err := readList(body)
 	if err != nil {
 		return err
 	}
 	list, err := readMessages(raw)
+	f.putMessages(list, at, under)
+	return err
+}
+
+// putMessages adds messages: those that a search found in its order, a session's the newest first.
+func (f *found) putMessages(list []message, at string, under int) {
 	evidence, lines := f.more(len(list))
 	for i := range list {
 		m, to := &list[i], i
@@ -244,7 +258,6 @@ func (f *found) readMessages(body abi.Raw, at string, under int) error {
 		m.describe(&evidence[to])
 		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content) + "\n"}
 	}
-	return err
 }
 
 // describe fills in what a conclusion is.
@@ -264,18 +277,28 @@ func (m *message) describe(e *abi.Evidence) {
 //
 //go:noinline
 func bracket(parts ...string) string {
-	var known []string
+	known, some := "", false
 	for _, p := range parts {
-		if p != "" {
-			known = append(known, strings.Join(strings.Fields(p), " "))
+		if p == "" {
+			continue
 		}
+		if !unspaced(p) {
+			p = strings.Join(strings.Fields(p), " ")
+		}
+		if some {
+			p = known + " " + p
+		}
+		known, some = p, true
 	}
-	return strings.Join(known, " ")
+	return known
 }
 
 // oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own.
 //
 //go:noinline
 func oneParagraph(text string) string {
+	if find(text, 0, '\n', '\r', '\n') == len(text) {
+		return text
+	}
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
 }

@@ -56,6 +56,7 @@ func TestTextsAreLookedThroughAsByteForByte(t *testing.T) {
 		}
 		require.Equal(t, want, find(text, i, '\n', '\r', '<'))
 		require.Equal(t, strings.TrimSpace(text), trimmed(text))
+		require.Equal(t, strings.Trim(text, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f") == "", unspaced(text))
 		other := []byte(text)
 		require.True(t, same(text, string(other)))
 		if len(text) > 0 {
@@ -132,7 +133,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		_, _ = readMessageList(body)
 		for _, route := range []string{"context", "search", "conclusions_query"} {
-			_, _ = readItems(&abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}})
+			_, _ = readItems(&abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}}, nil)
 		}
 	})
 }

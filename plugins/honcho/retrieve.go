@@ -40,7 +40,8 @@ type retrieval struct {
 	request  *abi.RetrieveRequest
 	result   *abi.RetrieveResult
 
-	conclusions int64 // as sent
+	messages    []message // of the context; nil where it was not asked for
+	conclusions int64     // as sent
 	tokens      *int64
 	query       string
 }
@@ -67,7 +68,7 @@ func (q *retrieval) run() error {
 			return err
 		}
 	}
-	items, err := readItems(&q.result.Raw)
+	items, err := readItems(&q.result.Raw, q.messages)
 	if err != nil {
 		last := q.result.Raw.Calls[len(q.result.Raw.Calls)-1]
 		return unusable(last.Route, 200, last.Body, "cannot be read: "+abi.AsError(err).Message)
@@ -180,12 +181,14 @@ func (q *retrieval) checkContext(answer *reply) error {
 			}
 			return nil
 		case "messages":
+			q.messages = []message{}
 			return eachItem(d, func(d *jsontext.Decoder) error {
 				raw, err := d.Raw()
 				if err != nil {
 					return err
 				}
-				var m message
+				q.messages = append(q.messages, message{})
+				m := &q.messages[len(q.messages)-1]
 				if err = m.read(raw); err == nil && (m.workspace != q.native.workspace || m.session != q.session) {
 					return breach("context", "a message of another workspace or session", m.raw)
 				}

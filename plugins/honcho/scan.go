@@ -64,6 +64,28 @@ func same(a, b string) bool {
 	}
 }
 
+// unspaced tells that a text is ASCII and holds neither blanks nor control characters, except perhaps DEL.
+func unspaced(text string) bool {
+	n := len(text)
+	if n < 8 {
+		for i := range n {
+			if c := text[i]; c <= ' ' || c >= 0x80 {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 0; ; i += 8 {
+		i = min(i, n-8)
+		if w := eight(text[i:]); (w|((w-'!'*each)&^w))&high != 0 {
+			return false
+		}
+		if i == n-8 {
+			return true
+		}
+	}
+}
+
 // trimmed is strings.TrimSpace, which is left out where both ends are certainly no space.
 func trimmed(text string) string {
 	if n := len(text); n > 0 && isGraphic(text[0]) && isGraphic(text[n-1]) {
