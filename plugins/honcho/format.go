@@ -6,21 +6,25 @@ import (
 )
 
 // blocksOf renders items. A heading stands with the first item under it and is never left alone.
-func blocksOf(items []*item) []string {
-	blocks := make([]string, len(items))
-	for i := range items {
-		text := items[i].line + "\n"
-		if i == 0 || items[i-1].heading != items[i].heading {
-			text = items[i].heading + "\n" + text
+func blocksOf(lines []line) []string {
+	blocks := make([]string, len(lines))
+	for i := range lines {
+		l := &lines[i]
+		text := l.text
+		if i == 0 || !lines[i-1].heading.is(l.heading) {
+			text = l.heading.String() + "\n" + text
 		}
-		blocks[i] = sdk.EscapeText(text)
+		if !l.plain {
+			text = sdk.EscapeText(text)
+		}
+		blocks[i] = text
 	}
 	return blocks
 }
 
 // format fits items into a budget: the first ones. Of an item that is too large alone the beginning is kept.
-func (s *settings) format(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk.Fitted {
-	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocksOf(items), budget)
+func (s *settings) format(c *sdk.Call, items *found, budget abi.ContextBudget) sdk.Fitted {
+	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocksOf(items.lines), budget)
 }
 
 // formatContext formats an earlier result again.
@@ -31,7 +35,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	items, err := readItems(&r.Result.Raw)
+	items, err := readItems(&r.Result.Raw, nil)
 	if err != nil {
 		return nil, err
 	}

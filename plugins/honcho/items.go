@@ -9,100 +9,195 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// item is one thing that a retrieval brought, in the order of the prompt.
-type item struct {
-	evidence abi.Evidence
-	// heading stands over the items of its kind; line is how the item stands in the prompt.
-	heading, line string
+// found is what a retrieval brought, in the order of the prompt: lines[i] is how evidence[i] stands there.
+type found struct {
+	evidence []abi.Evidence
+	lines    []line
 }
 
-// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text.
-func readItems(raw *abi.RawResult) (items []*item, err error) {
+// line is one item in the prompt, under a heading that stands over the items of its kind.
+type line struct {
+	heading heading
+	text    string // with its line end
+	// plain tells that nothing in it, nor in its heading's section, can want escaping.
+	plain bool
+}
+
+// heading is one of the headings below; section is the level of a representation's section, else empty.
+type heading struct {
+	of      int
+	section string
+}
+
+const (
+	overRepresentation = iota
+	overCard
+	overSummary
+	overMessages
+	overConclusions
+	overSearch
+)
+
+var headings = [...]string{
+	overRepresentation: "Honcho's representation of the user; a time in brackets is that of the latest message of the batch, UTC",
+	overCard:           "Honcho's card of the user",
+	overSummary:        "Honcho's summary of this session",
+	overMessages:       "Messages of this session, the newest first",
+	overConclusions:    "Conclusions that Honcho's search found, with the time of derivation",
+	overSearch:         "Messages that Honcho's search found",
+}
+
+func (h heading) is(other heading) bool { return h.of == other.of && same(h.section, other.section) }
+
+func (h heading) String() string {
+	if h.section == "" {
+		return headings[h.of]
+	}
+	return headings[h.of] + "\n" + h.section + ":"
+}
+
+// more makes room for n further items, to be filled in.
+func (f *found) more(n int) ([]abi.Evidence, []line) {
+	at := len(f.lines)
+	switch {
+	case n == 0:
+	case at == 0:
+		f.evidence, f.lines = make([]abi.Evidence, n), make([]line, n)
+	default:
+		f.evidence, f.lines = append(f.evidence, make([]abi.Evidence, n)...), append(f.lines, make([]line, n)...)
+	}
+	return f.evidence[at:], f.lines[at:]
+}
+
+// add puts other items behind these.
+func (f *found) add(other *found) {
+	switch {
+	case len(other.lines) == 0:
+	case len(f.lines) == 0:
+		*f = *other
+	default:
+		f.evidence, f.lines = append(f.evidence, other.evidence...), append(f.lines, other.lines...)
+	}
+}
+
+// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. messages are those of the first call where they
+// have been read already, else nil.
+func readItems(raw *abi.RawResult, messages []message) (*found, error) {
+	all := new(found)
 	for i := range raw.Calls {
 		call := &raw.Calls[i]
 		at := "/calls/" + strconv.Itoa(i) + "/body"
-		var more []*item
+		var some found
+		var err error
 		switch call.Route {
 		case "context", "representation", "peer_context":
-			more, err = proseItems(call.Body, at)
+			err = some.readProse(call.Body, at, messages)
+			messages = nil
 		case "conclusions_query":
-			more, err = conclusionItems(call.Body, at)
+			err = some.readConclusions(call.Body, at)
 		case "search", "peer_search":
-			more, err = messageItems(call.Body, at, "Messages that Honcho's search found")
+			err = some.readMessages(call.Body, at, overSearch)
 		default:
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
 		}
 		if err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw"+at+": "+err.Error())
 		}
-		items = append(items, more...)
+		all.add(&some)
 	}
-	for i := range items {
-		items[i].evidence.Rank = int64(i + 1)
+	for i := range all.evidence {
+		all.evidence[i].Rank = int64(i + 1)
 	}
-	return items, nil
+	return all, nil
 }
 
-// headings by the level of a representation's section.
-const representationHeading = "Honcho's representation of the user; a time in brackets is that of the latest message of the batch, UTC"
+// prose is what session context, peer context and representation bring. at is where they stand in raw, known their messages where these have been read.
+type prose struct {
+	at                             string
+	known                          []message
+	facts, card, summary, messages found
+}
 
-// proseItems reads session context, peer context and representation: what was derived first, then card and summary, then messages, the newest first, since
-// a budget that is short keeps what stands first.
-func proseItems(body abi.Raw, at string) (items []*item, err error) {
-	var card, summary, messages []*item
-	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "peer_representation", "representation":
-			var text string
-			if err = readText(d, &text); err == nil {
-				items = append(items, factItems(text, at+"/"+key)...)
-			}
-		case "peer_card":
-			n := 0
-			err = eachItem(d, func(d *jsontext.Decoder) error {
-				var line string
-				err := readText(d, &line)
-				card = append(card, newItem(at+"/peer_card/"+strconv.Itoa(n), "card", "peer_card", line, "Honcho's card of the user", "- "+oneParagraph(line)))
-				n++
-				return err
-			})
-		case "summary":
-			summary, err = summaryItems(d, at+"/summary")
-		case "messages":
-			var raw jsontext.Raw
-			if raw, err = d.Raw(); err == nil {
-				messages, err = messageItems(abi.Raw(raw), at+"/messages", "Messages of this session, the newest first")
-			}
-		default:
-			err = d.Skip()
+// readProse reads them: what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
+func (f *found) readProse(body abi.Raw, at string, messages []message) error {
+	p := &prose{at: at, known: messages}
+	err := eachField(jsontext.DecodeBytes(body), p.readField)
+	f.add(&p.facts)
+	f.add(&p.card)
+	f.add(&p.summary)
+	f.add(&p.messages)
+	return err
+}
+
+func (p *prose) readField(d *jsontext.Decoder, key string) error {
+	switch key {
+	case "peer_representation", "representation":
+		var text string
+		err := readText(d, &text)
+		if err == nil {
+			p.facts.readFacts(text, p.at+"/"+key)
 		}
 		return err
+	case "peer_card":
+		return p.card.readCard(d, p.at+"/peer_card")
+	case "summary":
+		p.summary = found{}
+		return p.summary.readSummary(d, p.at+"/summary")
+	case "messages":
+		raw, err := d.Raw()
+		if err != nil {
+			return err
+		}
+		p.messages = found{}
+		if p.known != nil {
+			p.messages.putMessages(p.known, p.at+"/messages", overMessages)
+			return nil
+		}
+		return p.messages.readMessages(abi.Raw(raw), p.at+"/messages", overMessages)
+	}
+	return d.Skip()
+}
+
+func (f *found) readFacts(text, at string) {
+	facts := parseRepresentation(text)
+	evidence, lines := f.more(len(facts))
+	spans := make([]abi.Span, len(facts))
+	for i := range facts {
+		x, e := &facts[i], &evidence[i]
+		e.Pointer, e.Group, e.NativeType, e.Text = at, x.section, "conclusion", trimmed(text[x.start:x.end])
+		spans[i] = abi.Span{Start: int64(x.start), End: int64(x.end)}
+		e.Span = &spans[i]
+		if e.CreatedAt = x.at; x.at != "" {
+			e.TimeBasis = abi.TimeEvent
+		}
+		l := &lines[i]
+		l.heading, l.plain = heading{overRepresentation, x.section}, x.plain
+		switch {
+		case !x.plain:
+			l.text = oneParagraph(e.Text) + "\n"
+		case x.end < len(text) && len(e.Text) == x.end-x.start:
+			l.text = text[x.start : x.end+1] // as it stands there
+		default:
+			l.text = e.Text + "\n"
+		}
+	}
+}
+
+func (f *found) readCard(d *jsontext.Decoder, at string) error {
+	n := 0
+	return eachItem(d, func(d *jsontext.Decoder) error {
+		var text string
+		err := readText(d, &text)
+		evidence, lines := f.more(1)
+		e := &evidence[0]
+		e.Pointer, e.Group, e.NativeType, e.Text = at+"/"+strconv.Itoa(n), "card", "peer_card", text
+		lines[0] = line{heading: heading{of: overCard}, text: "- " + oneParagraph(text) + "\n"}
+		n++
+		return err
 	})
-	items = append(append(items, card...), summary...)
-	for i := len(messages) - 1; i >= 0; i-- {
-		items = append(items, messages[i])
-	}
-	return items, err
 }
 
-func factItems(text, at string) (items []*item) {
-	for _, f := range parseRepresentation(text) {
-		line := strings.TrimSpace(text[f.start:f.end])
-		heading := representationHeading
-		if f.section != "" {
-			heading += "\n" + f.section + ":"
-		}
-		it := newItem(at, f.section, "conclusion", line, heading, oneParagraph(line))
-		it.evidence.Span = &abi.Span{Start: int64(f.start), End: int64(f.end)}
-		if it.evidence.CreatedAt = f.at; f.at != "" {
-			it.evidence.TimeBasis = abi.TimeEvent
-		}
-		items = append(items, it)
-	}
-	return items
-}
-
-func summaryItems(d *jsontext.Decoder, at string) ([]*item, error) {
+func (f *found) readSummary(d *jsontext.Decoder, at string) error {
 	var kind, content, createdAt string
 	err := eachField(d, func(d *jsontext.Decoder, key string) error {
 		switch key {
@@ -116,51 +211,53 @@ func summaryItems(d *jsontext.Decoder, at string) ([]*item, error) {
 		return d.Skip()
 	})
 	if err != nil || content == "" {
-		return nil, err
+		return err
 	}
-	it := newItem(at, "summary", kind, content, "Honcho's summary of this session", "["+bracket(createdAt, kind)+"] "+oneParagraph(content))
-	it.evidence.CreatedAt, it.evidence.TimeBasis = createdAt, abi.TimeDerived
-	return []*item{it}, nil
+	evidence, lines := f.more(1)
+	e := &evidence[0]
+	e.Pointer, e.Group, e.NativeType, e.Text, e.CreatedAt, e.TimeBasis = at, "summary", kind, content, createdAt, abi.TimeDerived
+	lines[0] = line{heading: heading{of: overSummary}, text: "[" + bracket(createdAt, kind) + "] " + oneParagraph(content) + "\n"}
+	return nil
 }
 
-func conclusionItems(body abi.Raw, at string) (items []*item, err error) {
+func (f *found) readConclusions(body abi.Raw, at string) error {
 	raw, err := readList(body)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found, err := readConclusions(raw)
-	for i := range found {
-		x := &found[i]
-		it := newItem(at+"/"+strconv.Itoa(i), "", "", "", "Conclusions that Honcho's search found, with the time of derivation",
-			"["+bracket(x.createdAt, x.level, x.id)+"] "+oneParagraph(x.content))
-		x.describe(&it.evidence)
-		items = append(items, it)
+	list, err := readConclusions(raw)
+	evidence, lines := f.more(len(list))
+	for i := range list {
+		x := &list[i]
+		evidence[i].Pointer = at + "/" + strconv.Itoa(i)
+		x.describe(&evidence[i])
+		lines[i] = line{heading: heading{of: overConclusions}, text: "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content) + "\n"}
 	}
-	return items, err
+	return err
 }
 
-func messageItems(body abi.Raw, at, heading string) (items []*item, err error) {
+func (f *found) readMessages(body abi.Raw, at string, under int) error {
 	raw, err := readList(body)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found, err := readMessages(raw)
-	for i := range found {
-		m := &found[i]
-		it := newItem(at+"/"+strconv.Itoa(i), "", "", "", heading, "["+bracket(m.createdAt, m.peer, m.id)+"] "+oneParagraph(m.content))
-		m.describe(&it.evidence)
-		items = append(items, it)
-	}
-	return items, err
+	list, err := readMessages(raw)
+	f.putMessages(list, at, under)
+	return err
 }
 
-// newItem is an item at a place in raw.
-//
-//go:noinline
-func newItem(pointer, group, kind, text, heading, line string) *item {
-	it := &item{heading: heading, line: line}
-	it.evidence.Pointer, it.evidence.Group, it.evidence.NativeType, it.evidence.Text = pointer, group, kind, text
-	return it
+// putMessages adds messages: those that a search found in its order, a session's the newest first.
+func (f *found) putMessages(list []message, at string, under int) {
+	evidence, lines := f.more(len(list))
+	for i := range list {
+		m, to := &list[i], i
+		if under == overMessages {
+			to = len(list) - 1 - i
+		}
+		evidence[to].Pointer = at + "/" + strconv.Itoa(i)
+		m.describe(&evidence[to])
+		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content) + "\n"}
+	}
 }
 
 // describe fills in what a conclusion is.
@@ -180,18 +277,28 @@ func (m *message) describe(e *abi.Evidence) {
 //
 //go:noinline
 func bracket(parts ...string) string {
-	var known []string
+	known, some := "", false
 	for _, p := range parts {
-		if p != "" {
-			known = append(known, strings.Join(strings.Fields(p), " "))
+		if p == "" {
+			continue
 		}
+		if !unspaced(p) {
+			p = strings.Join(strings.Fields(p), " ")
+		}
+		if some {
+			p = known + " " + p
+		}
+		known, some = p, true
 	}
-	return strings.Join(known, " ")
+	return known
 }
 
 // oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own.
 //
 //go:noinline
 func oneParagraph(text string) string {
+	if find(text, 0, '\n', '\r', '\n') == len(text) {
+		return text
+	}
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
 }

@@ -46,6 +46,40 @@ func FuzzParseRepresentation(f *testing.F) {
 	})
 }
 
+func TestTextsAreLookedThroughAsByteForByte(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching("[ -z\n\r\t\x00\x7f<é]{0,40}").Draw(t, "text")
+		i := rapid.IntRange(0, len(text)).Draw(t, "from")
+		want := len(text)
+		if at := strings.IndexAny(text[i:], "\n\r<"); at >= 0 {
+			want = i + at
+		}
+		require.Equal(t, want, find(text, i, '\n', '\r', '<'))
+		require.Equal(t, strings.TrimSpace(text), trimmed(text))
+		require.Equal(t, strings.Trim(text, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f") == "", unspaced(text))
+		other := []byte(text)
+		require.True(t, same(text, string(other)))
+		if len(text) > 0 {
+			other[rapid.IntRange(0, len(text)-1).Draw(t, "changed")]++
+			require.False(t, same(text, string(other)))
+			require.False(t, same(text, text[1:]))
+		}
+	})
+}
+
+func TestTheLaterOfTwoTimes(t *testing.T) {
+	for _, tt := range []struct{ a, b, later string }{
+		{"2026-03-01T09:00:00Z", "2026-03-01T09:00:01Z", "2026-03-01T09:00:01Z"},
+		{"2026-03-01T09:00:01Z", "2026-03-01T10:00:00+01:00", "2026-03-01T09:00:01Z"},
+		{"2026-03-01T09:00:00Z", "2026-03-01T10:00:00+01:00", "2026-03-01T09:00:00Z"},
+		{"2026-03-01T09:00:00Z", "soon", "2026-03-01T09:00:00Z"},
+		{"soon", "2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"},
+		{"", "2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"},
+	} {
+		assert.Equal(t, tt.later, instantOf(tt.a).later(instantOf(tt.b)).text, "%s, %s", tt.a, tt.b)
+	}
+}
+
 func FuzzSplitText(f *testing.F) {
 	f.Add("I moved to Oslo last week.", 7)
 	f.Add(strings.Repeat("会", 50), 12)
@@ -99,7 +133,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		_, _ = readMessageList(body)
 		for _, route := range []string{"context", "search", "conclusions_query"} {
-			_, _ = readItems(&abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}})
+			_, _ = readItems(&abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}}, nil)
 		}
 	})
 }

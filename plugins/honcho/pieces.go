@@ -60,23 +60,27 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 			parts = append(parts, part{m, text, j, len(texts) - 1, changed})
 		}
 	}
-	for i, p := range parts {
-		peer := n.author(p.of.Role)
+	event, labels, first := label(e.EventID), labelsOf(e), moment(at, 0)
+	pieces = make([]piece, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		peer, createdAt := n.author(p.of.Role), first
+		if i > 0 {
+			createdAt = moment(at, i)
+		}
 		var x jsontext.Encoder
+		x.SetBytes(make([]byte, 0, len(p.text)+bodyRoom))
 		x.ObjStart()
 		field(&x, "peer_id", peer)
 		field(&x, "content", p.text)
-		field(&x, "created_at", moment(at, i))
+		field(&x, "created_at", createdAt)
 		within(&x, "metadata")
-		field(&x, keyEvent, label(e.EventID))
+		field(&x, keyEvent, event)
 		number(&x, keyPiece, int64(i))
 		number(&x, keyPieces, int64(len(parts)))
 		field(&x, keyRole, string(p.of.Role))
-		for _, l := range [][2]string{{"mh_session", e.SessionID}, {"mh_turn", e.TurnID}, {"mh_agent", e.AgentID}, {"mh_scenario", e.Scenario},
-			{"mh_context", e.Context}, {"mh_attribute", e.Attribute}} {
-			if l[1] != "" {
-				field(&x, l[0], label(l[1]))
-			}
+		for _, l := range labels {
+			field(&x, l[0], l[1])
 		}
 		if p.last > 0 {
 			field(&x, keyPart, strconv.Itoa(p.index+1)+"/"+strconv.Itoa(p.last+1))
@@ -88,11 +92,11 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 			writeExtras(&x, p.of)
 		}
 		if i == 0 {
-			writeOnce(&x, e, at)
+			writeOnce(&x, e, first)
 		}
 		x.ObjEnd()
 		x.ObjEnd()
-		pieces = append(pieces, piece{event: e.EventID, number: i, observed: s.observed(n, peer), body: x.Bytes()})
+		pieces[i] = piece{event: e.EventID, number: i, observed: s.observed(n, peer), body: x.Bytes()}
 	}
 	if sanitized {
 		warnings = append(warnings, "content_sanitized: text held NUL characters, or tokens that Honcho's tokenizer refuses; these were dropped, or broken by a zero-width space")
@@ -101,6 +105,26 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 		warnings = append(warnings, "content_split: a message was longer than max_message_chars and is kept as several")
 	}
 	return pieces, warnings, nil
+}
+
+// bodyRoom is what of a piece's body is not its text, mostly.
+const bodyRoom = 384
+
+// labelsOf are the texts by which an event's messages can be filtered, where it has them.
+func labelsOf(e *abi.MemoryEvent) [][2]string {
+	labels := make([][2]string, 0, 6)
+	add := func(name, text string) {
+		if text != "" {
+			labels = append(labels, [2]string{name, label(text)})
+		}
+	}
+	add("mh_session", e.SessionID)
+	add("mh_turn", e.TurnID)
+	add("mh_agent", e.AgentID)
+	add("mh_scenario", e.Scenario)
+	add("mh_context", e.Context)
+	add("mh_attribute", e.Attribute)
+	return labels
 }
 
 // writeExtras writes what of a message has no field in Honcho.
@@ -126,9 +150,9 @@ func writeExtras(x *jsontext.Encoder, m *abi.Message) {
 	}
 }
 
-// writeOnce writes what is the whole event's.
-func writeOnce(x *jsontext.Encoder, e *abi.MemoryEvent, at time.Time) {
-	if e.Timestamp != moment(at, 0) {
+// writeOnce writes what is the whole event's. at is its timestamp as Honcho has it.
+func writeOnce(x *jsontext.Encoder, e *abi.MemoryEvent, at string) {
+	if e.Timestamp != at {
 		field(x, keyTime, e.Timestamp)
 	}
 	if len(e.Metadata) == 0 {
@@ -192,11 +216,16 @@ func moment(at time.Time, i int) string {
 		days, rest = days-1, rest+86400
 	}
 	year, month, day := civil(days)
-	text := digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) + "T" + digits(rest/3600, 2) + ":" + digits(rest/60%60, 2) + ":" + digits(rest%60, 2)
+	text := make([]byte, 0, len("2026-03-01T09:30:00.000000Z"))
+	text = append(digits(append(digits(append(digits(text, year, 4), '-'), month, 2), '-'), day, 2), 'T')
+	text = digits(append(digits(append(digits(text, rest/3600, 2), ':'), rest/60%60, 2), ':'), rest%60, 2)
 	if micros > 0 {
-		text += "." + strings.TrimRight(digits(micros, 6), "0")
+		text = digits(append(text, '.'), micros, 6)
+		for text[len(text)-1] == '0' {
+			text = text[:len(text)-1]
+		}
 	}
-	return text + "Z"
+	return string(append(text, 'Z'))
 }
 
 // civil is the date of a day since 1970-01-01, by the proleptic Gregorian calendar. It is here because time.Format brings 8 KB into a guest.
@@ -219,13 +248,13 @@ func civil(days int64) (year, month, day int64) {
 	return year, month, day
 }
 
-// digits writes a number with zeros before it.
-func digits(n int64, width int) string {
-	text := strconv.FormatInt(n, 10)
-	for len(text) < width {
-		text = "0" + text
+// digits appends a number with zeros before it.
+func digits(text []byte, n int64, width int) []byte {
+	number := strconv.FormatInt(n, 10)
+	for i := len(number); i < width; i++ {
+		text = append(text, '0')
 	}
-	return text
+	return append(text, number...)
 }
 
 // number writes an integer.
@@ -238,16 +267,18 @@ func number(x *jsontext.Encoder, name string, value int64) {
 
 // messagesBody is the body of a write.
 func messagesBody(pieces []piece) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"messages":[`)
+	size := len(`{"messages":[`) + len(`]}`)
+	for i := range pieces {
+		size += len(pieces[i].body) + 1
+	}
+	body := append(make([]byte, 0, size), `{"messages":[`...)
 	for i := range pieces {
 		if i > 0 {
-			b.WriteByte(',')
+			body = append(body, ',')
 		}
-		b.Write(pieces[i].body)
+		body = append(body, pieces[i].body...)
 	}
-	b.WriteString(`]}`)
-	return b.Bytes()
+	return append(body, `]}`...)
 }
 
 // Ranges of pieces, as find_event names what is missing: "0", "100-149".

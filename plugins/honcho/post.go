@@ -1,6 +1,10 @@
 package main
 
-import "github.com/memhost/memhost/abi"
+import (
+	"github.com/memhost/memhost/abi/jsontext"
+
+	"github.com/memhost/memhost/abi"
+)
 
 // What became of a write that did not simply succeed: the reason of its error.
 const (
@@ -53,10 +57,11 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 
 // readMessageList reads a bare list of messages.
 func readMessageList(body []byte) ([]message, error) {
-	if !abi.ValidJSON(body) {
+	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
+	items, err := readListIn(d)
+	if (err != nil || !d.AtEnd()) && !abi.ValidJSON(body) {
 		return nil, abi.NewError(abi.CodeBackend, "not JSON")
 	}
-	items, err := readList(body)
 	if err != nil {
 		return nil, err
 	}

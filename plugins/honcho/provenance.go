@@ -110,7 +110,7 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 			continue // the one that was asked for
 		}
 		x.describe(added(into, x.raw))
-		into.Trace.LastDerivedAt = later(into.Trace.LastDerivedAt, x.createdAt)
+		into.Trace.LastDerivedAt = instantOf(into.Trace.LastDerivedAt).later(instantOf(x.createdAt)).text
 	}
 	into.NextCursor = ""
 	if number < head.pages {

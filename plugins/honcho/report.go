@@ -1,30 +1,30 @@
 package main
 
 import (
-	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
 // report says in the trace what was asked, what came and how the budget took effect.
-func (q *retrieval) report(items []*item, fitted sdk.Fitted) {
-	s, r, t := q.settings, q.request, q.result.Trace
-	routes := make([]string, len(q.result.Raw.Calls))
-	for i := range routes {
-		routes[i] = q.result.Raw.Calls[i].Route
+func (q *retrieval) report(fitted sdk.Fitted) {
+	s, r, t, items := q.settings, q.request, q.result.Trace, q.result.Evidence
+	calls := q.result.Raw.Calls
+	t.NativeOperation = calls[0].Route
+	for i := range calls[1:] {
+		t.NativeOperation += " " + calls[i+1].Route
 	}
-	t.NativeOperation = strings.Join(routes, " ")
 	t.ResultState, t.RetrievedCount = abi.ResultEmpty, sdk.Ptr(int64(len(items)))
 	if len(items) > 0 {
 		t.ResultState = abi.ResultResults
 		t.Warnings = append(t.Warnings, "no_scores: Honcho gives neither scores nor distances, nor a version of its representation")
 	}
 	fitted.Report(t, r.Budget)
-	if _, asked := t.BudgetApplied["max_tokens"]; asked && q.tokens != nil {
+	if r.Budget.MaxTokens != nil && q.tokens != nil {
 		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "advisory", Sent: q.tokens}
 	}
-	if _, asked := t.BudgetApplied["max_items"]; asked {
+	if r.Budget.MaxItems != nil {
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: &q.conclusions}
 	}
 	switch {
@@ -39,7 +39,7 @@ func (q *retrieval) report(items []*item, fitted sdk.Fitted) {
 	}
 	q.reportFilters(t)
 	q.reportTimes(t)
-	t.Effective = map[string]abi.Raw{"read": sdk.Text(routes[0])}
+	t.Effective = map[string]abi.Raw{"read": sdk.Text(calls[0].Route)}
 	if q.tokens != nil {
 		t.Effective["tokens"], t.Effective["max_conclusions"], t.Effective["search_top_k"] = sdk.Number(*q.tokens), sdk.Number(q.conclusions), sdk.Number(q.topK())
 	} else {
@@ -50,7 +50,7 @@ func (q *retrieval) report(items []*item, fitted sdk.Fitted) {
 			t.NativeIDs = append(t.NativeIDs, id)
 		}
 	}
-	t.Details = map[string]abi.Raw{"workspace": sdk.Text(q.native.workspace), "session": sdk.Text(q.native.session(r.SessionID))}
+	t.Details = map[string]abi.Raw{"workspace": sdk.Text(q.native.workspace), "session": sdk.Text(q.session)}
 	if s.fixed != "" {
 		t.Details["fixed_workspace"] = abi.Raw("true")
 	}
@@ -79,31 +79,43 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 
 // reportTimes gives the range of the items' event times, and when the newest of them was derived.
 func (q *retrieval) reportTimes(t *abi.Trace) {
+	var newest, oldest, derived, last instant
 	for i := range q.result.Evidence {
 		e := &q.result.Evidence[i]
-		if e.CreatedAt == "" {
-			continue
+		switch {
+		case e.CreatedAt == "":
+		case e.TimeBasis == abi.TimeDerived:
+			derived = derived.later(instantOf(e.CreatedAt))
+		case !same(e.CreatedAt, last.text): // items of a batch all have the same
+			last = instantOf(e.CreatedAt)
+			newest = newest.later(last)
+			if oldest.text == "" || oldest.later(last).text == oldest.text {
+				oldest = last
+			}
 		}
-		if e.TimeBasis == abi.TimeDerived {
-			t.LastDerivedAt = later(t.LastDerivedAt, e.CreatedAt)
-			continue
-		}
+	}
+	if t.LastDerivedAt, t.NewestRetrievedAt, t.OldestRetrievedAt = derived.text, newest.text, oldest.text; newest.text != "" {
 		t.TimeBasis = abi.TimeEvent
-		t.NewestRetrievedAt = later(t.NewestRetrievedAt, e.CreatedAt)
-		if t.OldestRetrievedAt == "" || later(t.OldestRetrievedAt, e.CreatedAt) == t.OldestRetrievedAt {
-			t.OldestRetrievedAt = e.CreatedAt
-		}
 	}
 }
 
-// later is the later of two times; one that cannot be read never is.
-//
+// instant is a time as it was given; known tells whether it can be read.
+type instant struct {
+	text  string
+	at    time.Time
+	known bool
+}
+
 //go:noinline
-func later(a, b string) string {
-	at, err1 := abi.ParseTime(a)
-	bt, err2 := abi.ParseTime(b)
-	if err1 != nil || err2 == nil && bt.After(at) {
-		return b
+func instantOf(text string) instant {
+	at, err := abi.ParseTime(text)
+	return instant{text, at, err == nil}
+}
+
+// later is the later of two times; one that cannot be read never is.
+func (m instant) later(other instant) instant {
+	if !m.known || other.known && other.at.After(m.at) {
+		return other
 	}
-	return a
+	return m
 }

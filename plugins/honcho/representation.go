@@ -7,6 +7,7 @@ type fact struct {
 	section    string
 	start, end int
 	at         string
+	plain      bool // one line with nothing in it, nor in its section's heading, that cannot stand in the prompt as it is
 }
 
 // parseRepresentation finds the items in the markdown that Honcho makes of a collection: sections under "## ", in explicit and deductive ones an item
@@ -15,26 +16,40 @@ type fact struct {
 //
 // Source: Honcho src/utils/representation.py; recorded as representation_all_levels.
 func parseRepresentation(text string) (facts []fact) {
-	section := ""
-	open := false // an item that lines may still belong to
+	section, stamped, when := "", "", ""
+	plainSection, open := true, false // open: there is an item that lines may still belong to
 	for at := 0; at < len(text); {
-		end := at + strings.IndexByte(text[at:]+"\n", '\n')
-		line := text[at:end]
 		begin := at
+		end, plain := lineEnd(text, begin)
+		line := text[begin:end]
 		at = end + 1
-		if strings.TrimSpace(line) == "" {
+		if line == "" || !isGraphic(line[0]) && strings.TrimSpace(line) == "" {
 			continue
 		}
-		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			section, open = sectionName(heading), false
-			continue
+		begins, now := false, ""
+		switch line[0] {
+		case '#':
+			if heading, ok := strings.CutPrefix(line, "## "); ok {
+				section, plainSection, open = sectionName(heading), plain, false
+				continue
+			}
+		case '[':
+			if stamped == "" || len(line) < len(stamped) || !same(line[:len(stamped)], stamped) { // the items of a batch all have the same
+				stamped, when = stamp(line)
+			}
+			begins, now = stamped != "", when
+		case '*', ' ', '-':
+			begins = strings.HasPrefix(line, "**") || strings.HasPrefix(line, " **") || strings.HasPrefix(line, "- ")
 		}
-		when := stamp(line)
-		begins := when != "" || strings.HasPrefix(line, "**") || strings.HasPrefix(line, " **") || strings.HasPrefix(line, "- ")
 		if begins || !open {
-			facts, open = append(facts, fact{section: section, start: begin, at: when}), true
+			if facts == nil {
+				facts = make([]fact, 0, 16)
+			}
+			facts, open = append(facts, fact{section: section, start: begin, end: end, at: now, plain: plain && plainSection}), true
+			continue
 		}
-		facts[len(facts)-1].end = end
+		last := &facts[len(facts)-1]
+		last.end, last.plain = end, false
 	}
 	return facts
 }
@@ -45,16 +60,16 @@ func sectionName(heading string) string {
 	return strings.ToLower(word)
 }
 
-// stamp reads "[2026-03-01 09:00:00]" at the beginning of a line, as RFC 3339.
-func stamp(line string) string {
+// stamp reads "[2026-03-01 09:00:00]" at the beginning of a line, and when that is as RFC 3339; both are empty where there is none.
+func stamp(line string) (stamped, at string) {
 	const shape = "[dddd-dd-dd dd:dd:dd]"
 	if len(line) < len(shape) {
-		return ""
+		return "", ""
 	}
 	for i := range len(shape) {
 		if c := line[i]; shape[i] == 'd' && (c < '0' || c > '9') || shape[i] != 'd' && c != shape[i] {
-			return ""
+			return "", ""
 		}
 	}
-	return line[1:11] + "T" + line[12:20] + "Z"
+	return line[:len(shape)], line[1:11] + "T" + line[12:20] + "Z"
 }

@@ -30,6 +30,20 @@ type reply struct {
 //
 //go:noinline
 func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
+	answer, err := s.sendUnchecked(c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer.check(r.route); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// sendUnchecked is send for a caller that reads the whole body, and calls check where it fails to.
+//
+//go:noinline
+func (s *settings) sendUnchecked(c *sdk.Call, r request) (*reply, error) {
 	head, body, err := s.exchange(c, r)
 	if err != nil {
 		return nil, err
@@ -39,10 +53,17 @@ func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 	case head.Status < 200 || head.Status > 299:
 		return nil, failure(r.route, head, body)
 	}
-	if len(body) > 0 && !abi.ValidJSON(body) || len(body) == 0 && head.Status != 204 {
-		return nil, unusable(r.route, head.Status, body, "is not JSON")
-	}
 	return &reply{status: head.Status, empty: head.Empty, body: body}, nil
+}
+
+// check is an error where the body is not JSON.
+//
+//go:noinline
+func (r *reply) check(route string) error {
+	if len(r.body) > 0 && !abi.ValidJSON(r.body) || len(r.body) == 0 && r.status != 204 {
+		return unusable(route, r.status, r.body, "is not JSON")
+	}
+	return nil
 }
 
 // exchange makes a call and returns whatever Honcho answered.
@@ -50,10 +71,17 @@ func (s *settings) send(c *sdk.Call, r request) (*reply, error) {
 //go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
 	params := map[string]string{}
-	for name, value := range map[string]string{"workspace": r.workspace, "session": r.session, "peer": r.peer, "conclusion": r.conclusion} {
-		if value != "" {
-			params[name] = value
-		}
+	if r.workspace != "" {
+		params["workspace"] = r.workspace
+	}
+	if r.session != "" {
+		params["session"] = r.session
+	}
+	if r.peer != "" {
+		params["peer"] = r.peer
+	}
+	if r.conclusion != "" {
+		params["conclusion"] = r.conclusion
 	}
 	return c.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: s.headers}, r.body)
 }

@@ -179,7 +179,7 @@ func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *a
 			continue // a card's PUT would make the peer
 		}
 		left = append(left, peer)
-		if peer == n.user || peer == n.agent {
+		if peer == n.user || peer == n.agent() {
 			if _, err := s.send(c, request{route: "card_put", workspace: n.workspace, peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
 				return err
 			}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -26,6 +24,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	q := &retrieval{settings: s, call: c, native: s.native(c), request: r, result: &abi.RetrieveResult{Trace: s.trace()}}
+	q.session = q.native.session(r.SessionID)
 	if err := q.run(); err != nil {
 		return nil, err
 	}
@@ -37,10 +36,12 @@ type retrieval struct {
 	settings *settings
 	call     *sdk.Call
 	native   native
+	session  string
 	request  *abi.RetrieveRequest
 	result   *abi.RetrieveResult
 
-	conclusions int64 // as sent
+	messages    []message // of the context; nil where it was not asked for
+	conclusions int64     // as sent
 	tokens      *int64
 	query       string
 }
@@ -53,11 +54,13 @@ func (q *retrieval) run() error {
 	if q.query, cut = cutQuery(words, s.queryChars); cut {
 		t.Warnings = append(t.Warnings, "query_cut: the query is longer than query_chars and was cut for the URL")
 	}
-	read := q.readContext
-	if !s.context {
-		read = q.readMessages
+	var err error
+	if s.context {
+		err = q.readContext()
+	} else {
+		err = q.readMessages()
 	}
-	if err := read(); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, name := range s.supplements {
@@ -65,17 +68,15 @@ func (q *retrieval) run() error {
 			return err
 		}
 	}
-	items, err := readItems(&q.result.Raw)
+	items, err := readItems(&q.result.Raw, q.messages)
 	if err != nil {
 		last := q.result.Raw.Calls[len(q.result.Raw.Calls)-1]
 		return unusable(last.Route, 200, last.Body, "cannot be read: "+abi.AsError(err).Message)
 	}
-	for i := range items {
-		q.result.Evidence = append(q.result.Evidence, items[i].evidence)
-	}
+	q.result.Evidence = items.evidence
 	fitted := s.format(q.call, items, q.request.Budget)
 	q.result.FormattedContext = fitted.Text
-	q.report(items, fitted)
+	q.report(fitted)
 	return nil
 }
 
@@ -94,19 +95,26 @@ func (q *retrieval) most() int64 {
 // words are the query with the labels that Honcho's context cannot filter by: they can only steer what is found.
 func (q *retrieval) words() string {
 	r := q.request
-	parts := []string{r.Query}
+	words := r.Query
 	if q.settings.context {
-		parts = append(parts, r.Scenario)
-		if !sdk.CrossContext(r) {
-			parts = append(parts, r.Context)
+		words = withWord(words, r.Scenario)
+		if r.Context != "" && !sdk.CrossContext(r) {
+			words = withWord(words, r.Context)
 		}
-		parts = append(parts, r.Attribute)
+		words = withWord(words, r.Attribute)
 	}
-	return strings.TrimSpace(strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "))
+	return trimmed(words)
+}
+
+func withWord(words, word string) string {
+	if words == "" || word == "" {
+		return words + word
+	}
+	return words + " " + word
 }
 
 func (q *retrieval) readContext() error {
-	s, session := q.settings, q.native.session(q.request.SessionID)
+	s := q.settings
 	tokens := s.contextTokens
 	if b := q.request.Budget.MaxTokens; b != nil {
 		tokens = max(0, min(tokens, *b))
@@ -115,28 +123,28 @@ func (q *retrieval) readContext() error {
 		tokens = 0
 	}
 	q.tokens = &tokens
-	params := []abi.QueryParam{{Key: "tokens", Value: strconv.FormatInt(tokens, 10)}, {Key: "summary", Value: strconv.FormatBool(s.summary)},
-		{Key: "peer_target", Value: q.native.user}}
-	params = append(params, q.selection()...)
+	params := append(make([]abi.QueryParam, 0, 8), abi.QueryParam{Key: "tokens", Value: strconv.FormatInt(tokens, 10)},
+		abi.QueryParam{Key: "summary", Value: strconv.FormatBool(s.summary)}, abi.QueryParam{Key: "peer_target", Value: q.native.user})
+	params = q.selection(params)
 	if s.limitToSession {
 		params = append(params, abi.QueryParam{Key: "limit_to_session", Value: "true"})
 	}
-	answer, err := s.send(q.call, request{route: "context", workspace: q.native.workspace, session: session, query: params})
+	answer, err := s.sendUnchecked(q.call, request{route: "context", workspace: q.native.workspace, session: q.session, query: params})
 	if err != nil {
 		return err
 	}
 	q.keep("context", answer.body)
 	if answer.empty {
-		return nil
+		return answer.check("context")
 	}
-	return q.checkContext(answer, session)
+	return q.checkContext(answer)
 }
 
-// selection is what chooses conclusions, as a URL's query. As many by the query as there are at all makes the representation purely query-driven; without a
+// selection adds to a URL's query what chooses conclusions. As many by the query as there are at all makes the representation purely query-driven; without a
 // query Honcho takes the newest.
-func (q *retrieval) selection() []abi.QueryParam {
+func (q *retrieval) selection(params []abi.QueryParam) []abi.QueryParam {
 	s := q.settings
-	params := []abi.QueryParam{{Key: "max_conclusions", Value: strconv.FormatInt(q.conclusions, 10)}}
+	params = append(params, abi.QueryParam{Key: "max_conclusions", Value: strconv.FormatInt(q.conclusions, 10)})
 	if q.query != "" {
 		params = append(params, abi.QueryParam{Key: "search_query", Value: q.query}, abi.QueryParam{Key: "search_top_k", Value: strconv.FormatInt(q.topK(), 10)})
 		if s.searchMaxDistance != "" {
@@ -154,12 +162,13 @@ func (q *retrieval) topK() int64 {
 }
 
 // checkContext holds the answer to the scope: its messages must be of the workspace and the session.
-func (q *retrieval) checkContext(answer *reply, session string) error {
+func (q *retrieval) checkContext(answer *reply) error {
 	wrong := func(err error) error {
 		return unusable("context", answer.status, answer.body, "is no session context: "+err.Error())
 	}
 	fields := 0
-	err := eachField(jsontext.DecodeBytes(answer.body), func(d *jsontext.Decoder, key string) error {
+	d := jsontext.DecodeBytes(answer.body).Limit(abi.MaxDepth)
+	err := eachField(d, func(d *jsontext.Decoder, key string) error {
 		fields++
 		switch key {
 		case "id":
@@ -167,18 +176,20 @@ func (q *retrieval) checkContext(answer *reply, session string) error {
 			if err := readText(d, &id); err != nil {
 				return err
 			}
-			if id != session {
+			if id != q.session {
 				return breach("context", "another session", answer.body)
 			}
 			return nil
 		case "messages":
+			q.messages = []message{}
 			return eachItem(d, func(d *jsontext.Decoder) error {
 				raw, err := d.Raw()
 				if err != nil {
 					return err
 				}
-				var m message
-				if err = m.read(raw); err == nil && (m.workspace != q.native.workspace || m.session != session) {
+				q.messages = append(q.messages, message{})
+				m := &q.messages[len(q.messages)-1]
+				if err = m.read(raw); err == nil && (m.workspace != q.native.workspace || m.session != q.session) {
 					return breach("context", "a message of another workspace or session", m.raw)
 				}
 				return err
@@ -187,6 +198,11 @@ func (q *retrieval) checkContext(answer *reply, session string) error {
 		fields--
 		return d.Skip()
 	})
+	if err != nil || !d.AtEnd() {
+		if invalid := answer.check("context"); invalid != nil {
+			return invalid
+		}
+	}
 	switch {
 	case abi.CodeOf(err) == abi.CodeIsolationBreach:
 		return abi.AsError(err)
@@ -262,7 +278,7 @@ func (q *retrieval) supplement(name, words string) error {
 	e.ObjStart()
 	switch name {
 	case "peer_context":
-		r.query = q.selection()
+		r.query = q.selection(nil)
 	case "representation":
 		number(&e, "max_conclusions", q.conclusions)
 		if words != "" {

@@ -16,6 +16,9 @@ const broken = "\u200b"
 //
 //go:noinline
 func sanitize(text string) (clean string, changed bool) {
+	if find(text, 0, 0, '<', '<') == len(text) {
+		return text, false
+	}
 	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token
 	if strings.Contains(clean, "<|") {
 		for _, token := range specialTokens {
@@ -29,7 +32,7 @@ func sanitize(text string) (clean string, changed bool) {
 // a part, and gives the same parts for the same text: a write that was partial is finished by their numbers.
 func splitText(text string, most int) []string {
 	var parts []string
-	for utf8.RuneCountInString(text) > most {
+	for len(text) > most && utf8.RuneCountInString(text) > most {
 		end, seen, blank := 0, 0, 0
 		for i, r := range text {
 			if seen == most {
@@ -53,7 +56,7 @@ func splitText(text string, most int) []string {
 // cutQuery sanitizes a query and keeps its first characters.
 func cutQuery(query string, most int) (cut string, shortened bool) {
 	query, _ = sanitize(query)
-	if utf8.RuneCountInString(query) <= most {
+	if len(query) <= most || utf8.RuneCountInString(query) <= most {
 		return query, false
 	}
 	seen := 0

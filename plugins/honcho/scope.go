@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -26,14 +27,19 @@ var (
 //
 //go:noinline
 func label(text string) string {
-	if text == "" {
-		return ""
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c == labelled.Escape || !labelled.Plain(c) {
+			return sdk.NativeID(labelled, text)
+		}
 	}
-	return sdk.NativeID(labelled, text)
+	return text
 }
 
 // unlabel is the text that label was given.
 func unlabel(text string) string {
+	if strings.IndexByte(text, labelled.Escape) < 0 {
+		return text
+	}
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
 		if text[i] == '%' && i+2 < len(text) {
@@ -51,24 +57,28 @@ func unlabel(text string) string {
 // native is how Honcho addresses a generation of a scope. user, agent, tool and system are distinct peers whatever the ids are.
 type native struct {
 	workspace string
-	// owner is what the ids of the peers end in; in a fixed workspace, those of sessions begin with it.
-	user, agent, tool, system string
-	parts                     []string // of a fixed workspace: the whole scope
+	user      string // the user's peer
+	// others is what the ids of the other peers end in.
+	others string
+	parts  []string // of a fixed workspace: the whole scope, with which the ids of sessions begin
 }
+
+func (n *native) agent() string  { return "agent-" + n.others }
+func (n *native) tool() string   { return "tool-" + n.others }
+func (n *native) system() string { return "system-" + n.others }
 
 //go:noinline
 func (s *settings) native(c *sdk.Call) native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, strconv.FormatInt(c.Generation, 10)}
 	if s.fixed != "" {
 		owner := sdk.NativeID(joined, parts...)
-		return native{workspace: s.fixed, user: "user-" + owner, agent: "agent-" + owner, tool: "tool-" + owner, system: "system-" + owner, parts: parts}
+		return native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}
 	}
-	agent := "default"
+	others := "default"
 	if c.Scope.AgentID != "" {
-		agent = sdk.NativeID(single, c.Scope.AgentID)
+		others = sdk.NativeID(single, c.Scope.AgentID)
 	}
-	return native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID),
-		agent: "agent-" + agent, tool: "tool-" + agent, system: "system-" + agent}
+	return native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID), others: others}
 }
 
 // session is the native id of a session.
@@ -85,22 +95,22 @@ func (n *native) session(id string) string {
 func (n *native) author(role abi.Role) string {
 	switch role {
 	case abi.RoleAssistant:
-		return n.agent
+		return n.agent()
 	case abi.RoleTool:
-		return n.tool
+		return n.tool()
 	case abi.RoleSystem:
-		return n.system
+		return n.system()
 	}
 	return n.user
 }
 
-func (n *native) peers() []string { return []string{n.user, n.agent, n.tool, n.system} }
+func (n *native) peers() []string { return []string{n.user, n.agent(), n.tool(), n.system()} }
 
 // observed tells whether the deriver works on what a peer says.
 func (s *settings) observed(n *native, peer string) bool {
-	return peer == n.user || s.observeAssistant && peer == n.agent
+	return peer == n.user || s.observeAssistant && peer == n.agent()
 }
 
 func (n *native) named() map[string]string {
-	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent, "tool_peer": n.tool, "system_peer": n.system}
+	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent(), "tool_peer": n.tool(), "system_peer": n.system()}
 }

@@ -42,7 +42,7 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 				for _, id := range append(append(n1.peers(), n1.workspace), n1.session(session1)) {
 					require.Regexp(t, `^[a-zA-Z0-9_-]{1,100}$`, id)
 				}
-				require.Len(t, map[string]bool{n1.user: true, n1.agent: true, n1.tool: true, n1.system: true}, 4, "trap 2: four peers")
+				require.Len(t, map[string]bool{n1.user: true, n1.agent(): true, n1.tool(): true, n1.system(): true}, 4, "trap 2: four peers")
 				same := s1 == s2
 				require.Equal(t, same && session1 == session2, n1.workspace == n2.workspace && n1.session(session1) == n2.session(session2))
 				require.Equal(t, same, n1.workspace == n2.workspace && n1.user == n2.user)
@@ -67,7 +67,8 @@ func TestGenerationsShareNoIds(t *testing.T) {
 
 func TestPeersStayLegible(t *testing.T) {
 	n := nativeOf(t, `{}`, abi.MemoryScope{RunID: "run 1", PersonaID: "alice-b"})
-	assert.Equal(t, native{workspace: "mh-honcho--run_201-alice_2db--1", user: "user-alice-b", agent: "agent-default", tool: "tool-default", system: "system-default"}, n)
+	assert.Equal(t, map[string]string{"workspace": "mh-honcho--run_201-alice_2db--1", "user_peer": "user-alice-b", "assistant_peer": "agent-default", "tool_peer": "tool-default",
+		"system_peer": "system-default"}, n.named())
 	assert.Equal(t, "s-sess_2f01", n.session("sess/01"))
 }
 

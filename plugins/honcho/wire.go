@@ -153,8 +153,10 @@ func (x *conclusion) read(item jsontext.Raw) error {
 }
 
 // readList reads a bare list.
-func readList(body []byte) (items []jsontext.Raw, err error) {
-	err = eachItem(jsontext.DecodeBytes(body), func(d *jsontext.Decoder) error {
+func readList(body []byte) ([]jsontext.Raw, error) { return readListIn(jsontext.DecodeBytes(body)) }
+
+func readListIn(d *jsontext.Decoder) (items []jsontext.Raw, err error) {
+	err = eachItem(d, func(d *jsontext.Decoder) error {
 		item, err := d.Raw()
 		items = append(items, item)
 		return err
