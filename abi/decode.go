@@ -149,6 +149,10 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 	if raw == nil {
 		return err
 	}
+	if n, ok := smallInt(raw); ok {
+		*v = n
+		return nil
+	}
 	if bytes.ContainsAny(raw, ".eE") {
 		return &fieldError{what: "want a whole number, got " + shorten(raw)}
 	}
@@ -156,6 +160,27 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 		return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
 	}
 	return nil
+}
+
+// smallInt is a whole number of at most 18 digits, none of which overflows. Ok is false for any other number.
+func smallInt(raw jsontext.Raw) (n int64, ok bool) {
+	digits := raw
+	if raw[0] == '-' {
+		digits = raw[1:]
+	}
+	if len(digits) > 18 {
+		return 0, false
+	}
+	for _, c := range digits {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if raw[0] == '-' {
+		n = -n
+	}
+	return n, true
 }
 
 func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
@@ -240,7 +265,7 @@ func readMap[T any](v *map[string]T, d *jsontext.Decoder, m Mode, elem func(*T, 
 	var value T
 	for o.next() {
 		if o.err = elem(&value, d, m); o.err == nil {
-			members[strings.Clone(o.key)] = value
+			members[viewOf(d.Keep(o.fields.Key()))] = value
 		}
 	}
 	*v = members
