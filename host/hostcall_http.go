@@ -156,12 +156,13 @@ var hostHeaders = []string{"host", "content-length", "connection", "keep-alive",
 
 // url fills the route's path and adds the query. A parameter is one path segment, whatever is in it.
 func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
-	plain, escaped := r.origin.base.Path, r.origin.base.EscapedPath()
+	var rooms [3][256]byte // on the stack, as long as they suffice
+	plain, escaped, query := append(rooms[0][:0], r.origin.base.Path...), append(rooms[1][:0], r.origin.base.EscapedPath()...), rooms[2][:0]
 	used := 0
 	for rest := r.decl.Path; rest != ""; {
 		open := strings.IndexByte(rest, '{')
 		if open < 0 {
-			plain, escaped = plain+rest, escaped+rest
+			plain, escaped = append(plain, rest...), append(escaped, rest...)
 			break
 		}
 		end := open + strings.IndexByte(rest[open:], '}')
@@ -175,23 +176,21 @@ func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
 				WithHint("map ids to the backend's alphabet before they become part of a path")
 		}
 		used++
-		plain += rest[:open] + value
-		escaped += rest[:open] + url.PathEscape(value)
+		plain = append(append(plain, rest[:open]...), value...)
+		escaped = append(append(escaped, rest[:open]...), url.PathEscape(value)...)
 		rest = rest[end+1:]
 	}
 	if used != len(in.Params) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params: %d given, route %s takes %d", len(in.Params), r.decl.Name, used))
 	}
-	var query strings.Builder
-	for _, q := range in.Query {
-		if query.Len() > 0 {
-			query.WriteByte('&')
+	for i, q := range in.Query {
+		if i > 0 {
+			query = append(query, '&')
 		}
-		query.WriteString(url.QueryEscape(q.Key))
-		query.WriteByte('=')
-		query.WriteString(url.QueryEscape(q.Value))
+		query = append(append(query, url.QueryEscape(q.Key)...), '=')
+		query = append(query, url.QueryEscape(q.Value)...)
 	}
-	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: plain, RawPath: escaped, RawQuery: query.String()}, nil
+	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: string(plain), RawPath: string(escaped), RawQuery: string(query)}, nil
 }
 
 // withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere such a text stays text.
