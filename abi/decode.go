@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -149,38 +148,26 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 	if raw == nil {
 		return err
 	}
-	if n, ok := smallInt(raw); ok {
-		*v = n
-		return nil
-	}
-	if bytes.ContainsAny(raw, ".eE") {
-		return &fieldError{what: "want a whole number, got " + shorten(raw)}
-	}
-	if *v, err = strconv.ParseInt(viewOf(raw), 10, 64); err != nil {
-		return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
-	}
-	return nil
-}
-
-// smallInt is a whole number of at most 18 digits, none of which overflows. Ok is false for any other number.
-func smallInt(raw jsontext.Raw) (n int64, ok bool) {
 	digits := raw
 	if raw[0] == '-' {
 		digits = raw[1:]
 	}
-	if len(digits) > 18 {
-		return 0, false
-	}
+	n := int64(0)
 	for _, c := range digits {
-		if !isDigit(c) {
-			return 0, false
+		if !isDigit(c) { // a point or an exponent
+			return &fieldError{what: "want a whole number, got " + shorten(raw)}
 		}
 		n = n*10 + int64(c-'0')
 	}
-	if raw[0] == '-' {
+	if len(digits) > 18 { // too many to be sure that nothing overflowed
+		if n, err = strconv.ParseInt(viewOf(raw), 10, 64); err != nil {
+			return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
+		}
+	} else if raw[0] == '-' {
 		n = -n
 	}
-	return n, true
+	*v = n
+	return nil
 }
 
 func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
