@@ -94,10 +94,19 @@ func UnmarshalOwned[V Decodable](data []byte, v V) error {
 // UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
 // are not UTF-8.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {
+	return unmarshalStrict(bounded(data).Copying(), data, v)
+}
+
+// UnmarshalStrictOwned is UnmarshalStrict for data that nobody changes afterwards: v refers to it instead of holding copies.
+func UnmarshalStrictOwned[V Decodable](data []byte, v V) error {
+	return unmarshalStrict(bounded(data), data, v)
+}
+
+func unmarshalStrict[V Decodable](d *jsontext.Decoder, data []byte, v V) error {
 	if !jsontext.ValidUTF8(data) {
 		return NewError(CodeInvalidArgument, "invalid UTF-8 at byte "+itoa(invalidUTF8At(data)))
 	}
-	return unmarshal(bounded(data).Copying(), data, v, Strict)
+	return unmarshal(d, data, v, Strict)
 }
 
 // OpenEnvelope is Unmarshal for an envelope whose Body is not copied: it is a part of data, good until data is written

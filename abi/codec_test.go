@@ -249,3 +249,26 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	buf := make([]byte, 0, 2*len(data))
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 1.0, "the encoder")
 }
+
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "-0": 0, "7": 7, "-12": -12, "999999999999999999": 999999999999999999, "-999999999999999999": -999999999999999999,
+		"1000000000000000000": 1000000000000000000, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
+		var s Span
+		require.NoError(t, Unmarshal([]byte(`{"start":`+text+`}`), &s), text)
+		require.Equal(t, want, s.Start, text)
+	}
+	for _, text := range []string{"9223372036854775808", "1.0", "1e2", "-1.5", "-", "01", "+1"} {
+		require.Error(t, Unmarshal([]byte(`{"start":`+text+`}`), new(Span)), text)
+	}
+}
+
+func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
+	text := []byte(`{"route":"r","params":{"id":"a"},"headers":{"x-a":"b"}}`)
+	var r HTTPRequest
+	require.NoError(t, UnmarshalStrict(text, &r))
+	clear(text)
+	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}}, r)
+	var strict HTTPRequest
+	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))
+	require.Error(t, UnmarshalStrictOwned([]byte("{\"route\":\"\xff\"}"), &strict))
+}

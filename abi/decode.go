@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -149,12 +148,25 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 	if raw == nil {
 		return err
 	}
-	if bytes.ContainsAny(raw, ".eE") {
-		return &fieldError{what: "want a whole number, got " + shorten(raw)}
+	digits := raw
+	if raw[0] == '-' {
+		digits = raw[1:]
 	}
-	if *v, err = strconv.ParseInt(viewOf(raw), 10, 64); err != nil {
-		return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
+	n := int64(0)
+	for _, c := range digits {
+		if !isDigit(c) { // a point or an exponent
+			return &fieldError{what: "want a whole number, got " + shorten(raw)}
+		}
+		n = n*10 + int64(c-'0')
 	}
+	if len(digits) > 18 { // too many to be sure that nothing overflowed
+		if n, err = strconv.ParseInt(viewOf(raw), 10, 64); err != nil {
+			return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
+		}
+	} else if raw[0] == '-' {
+		n = -n
+	}
+	*v = n
 	return nil
 }
 
@@ -240,7 +252,7 @@ func readMap[T any](v *map[string]T, d *jsontext.Decoder, m Mode, elem func(*T, 
 	var value T
 	for o.next() {
 		if o.err = elem(&value, d, m); o.err == nil {
-			members[strings.Clone(o.key)] = value
+			members[viewOf(d.Keep(o.fields.Key()))] = value
 		}
 	}
 	*v = members

@@ -230,7 +230,7 @@ func (o *operation) findEvent(ctx context.Context, eventID string, known *ledger
 	}
 	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
 	defer child.end(&err)
-	if err = child.at(ctx, o.scope, errReadState(abi.OpFindEvent)); err != nil {
+	if err = child.at(ctx, o.scope, errReadState); err != nil {
 		return nil, err
 	}
 	found = new(abi.FindEventAnswer)

@@ -40,7 +40,7 @@ type Host struct {
 	sweptTo []byte // where the next write goes on looking for old receipts
 
 	scopesMu sync.Mutex
-	scopes   map[scopeKey]*scopeState
+	scopes   map[scopeName]*scopeState
 }
 
 // New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
@@ -66,7 +66,7 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 		o.Now = time.Now
 	}
 	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now,
-		counters: map[string]tokens.Counter{}, extism: map[*extismProgram]bool{}, scopes: map[scopeKey]*scopeState{}}
+		counters: map[string]tokens.Counter{}, extism: map[*extismProgram]bool{}, scopes: map[scopeName]*scopeState{}}
 	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
 	if err != nil {
 		return nil, stateError(err)

@@ -17,7 +17,7 @@ import (
 func hostBoltRun(c *call, m guestMemory, stack []uint64) {
 	stack[0] = func() uint64 {
 		var r abi.BoltRequest
-		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
+		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
 			return c.refuse(err)
 		}
 		head, rows, err := c.query(&r)
@@ -46,12 +46,13 @@ func (c *call) query(r *abi.BoltRequest) (*abi.BoltResult, []byte, error) {
 	}
 	began := time.Now()
 	seen := abi.IO{Route: decl.Name, Class: string(decl.Class), BytesOut: int64(len(r.Params))}
-	answer, err := c.intercepted(NativeCall{Route: decl.Name, Class: decl.Class, Origin: decl.Origin, Protocol: abi.ProtocolBolt, Statement: decl.Statement, Body: r.Params},
-		func(ctx context.Context) (NativeAnswer, error) {
-			head, rows, err := route.origin.database.run(ctx, statement{text: decl.Statement, params: params, reads: decl.Class == abi.ClassRead,
-				timeout: c.provider.deadline(c.op), rows: c.provider.limits.Rows, bytes: c.provider.limits.BodyBytes})
-			return NativeAnswer{Body: rows, Bolt: head}, err
-		})
+	answer, err := c.intercepted(func() NativeCall {
+		return NativeCall{Route: decl.Name, Class: decl.Class, Origin: decl.Origin, Protocol: abi.ProtocolBolt, Statement: decl.Statement, Body: r.Params}
+	}, func(ctx context.Context) (NativeAnswer, error) {
+		head, rows, err := route.origin.database.run(ctx, statement{text: decl.Statement, params: params, reads: decl.Class == abi.ClassRead,
+			timeout: c.provider.deadline(c.op), rows: c.provider.limits.Rows, bytes: c.provider.limits.BodyBytes})
+		return NativeAnswer{Body: rows, Bolt: head}, err
+	})
 	took := time.Since(began)
 	c.backend += took
 	seen.Status, seen.MS, seen.BytesIn = boltStatus(err), ms(took), int64(len(answer.Body))

@@ -26,7 +26,7 @@ import (
 func hostHTTPSend(c *call, m guestMemory, stack []uint64) {
 	stack[0] = func() uint64 {
 		var r abi.HTTPRequest
-		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
+		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
 			return c.refuse(err)
 		}
 		head, body, err := c.send(&r, bytes.Clone(m.view(stack[2], stack[3])))
@@ -48,7 +48,7 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	if err := route.matches(body); err != nil {
 		return nil, nil, err
 	}
-	request, err := route.request(c.ctx, r, body)
+	request, err := route.request(r, body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,8 +60,10 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	}
 	began := time.Now()
 	seen := abi.IO{Route: route.decl.Name, Class: string(route.decl.Class), BytesOut: int64(len(body))}
-	answer, err := c.intercepted(NativeCall{Route: route.decl.Name, Class: route.decl.Class, Origin: route.decl.Origin, Protocol: "http",
-		Method: request.Method, URL: request.URL.String(), Body: body}, func(ctx context.Context) (NativeAnswer, error) {
+	answer, err := c.intercepted(func() NativeCall {
+		return NativeCall{Route: route.decl.Name, Class: route.decl.Class, Origin: route.decl.Origin, Protocol: "http",
+			Method: request.Method, URL: request.URL.String(), Body: body}
+	}, func(ctx context.Context) (NativeAnswer, error) {
 		if r.TimeoutMS > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(min(r.TimeoutMS, int64(time.Hour/time.Millisecond)))*time.Millisecond)
@@ -120,14 +122,14 @@ func (r *route) protocol() string {
 	return abi.ProtocolHTTP
 }
 
-// request builds the request: the guest gives parameters, the host the URL.
-func (r *route) request(ctx context.Context, in *abi.HTTPRequest, body []byte) (*http.Request, error) {
+// request builds the request, still without a context: the guest gives parameters, the host the URL.
+func (r *route) request(in *abi.HTTPRequest, body []byte) (*http.Request, error) {
 	target, err := r.url(in)
 	if err != nil {
 		return nil, err
 	}
-	request := (&http.Request{Method: r.decl.Method, URL: target, Host: target.Host, Header: http.Header{"User-Agent": {"memhost"}},
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	request := &http.Request{Method: r.decl.Method, URL: target, Host: target.Host, Header: http.Header{"User-Agent": {"memhost"}},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if len(body) > 0 {
 		request.ContentLength = int64(len(body))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -154,12 +156,13 @@ var hostHeaders = []string{"host", "content-length", "connection", "keep-alive",
 
 // url fills the route's path and adds the query. A parameter is one path segment, whatever is in it.
 func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
-	plain, escaped := r.origin.base.Path, r.origin.base.EscapedPath()
+	var rooms [3][256]byte // on the stack, as long as they suffice
+	plain, escaped, query := append(rooms[0][:0], r.origin.base.Path...), append(rooms[1][:0], r.origin.base.EscapedPath()...), rooms[2][:0]
 	used := 0
 	for rest := r.decl.Path; rest != ""; {
 		open := strings.IndexByte(rest, '{')
 		if open < 0 {
-			plain, escaped = plain+rest, escaped+rest
+			plain, escaped = append(plain, rest...), append(escaped, rest...)
 			break
 		}
 		end := open + strings.IndexByte(rest[open:], '}')
@@ -173,21 +176,21 @@ func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
 				WithHint("map ids to the backend's alphabet before they become part of a path")
 		}
 		used++
-		plain += rest[:open] + value
-		escaped += rest[:open] + url.PathEscape(value)
+		plain = append(append(plain, rest[:open]...), value...)
+		escaped = append(append(escaped, rest[:open]...), url.PathEscape(value)...)
 		rest = rest[end+1:]
 	}
 	if used != len(in.Params) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params: %d given, route %s takes %d", len(in.Params), r.decl.Name, used))
 	}
-	var query strings.Builder
-	for _, q := range in.Query {
-		if query.Len() > 0 {
-			query.WriteByte('&')
+	for i, q := range in.Query {
+		if i > 0 {
+			query = append(query, '&')
 		}
-		query.WriteString(url.QueryEscape(q.Key) + "=" + url.QueryEscape(q.Value))
+		query = append(append(query, url.QueryEscape(q.Key)...), '=')
+		query = append(query, url.QueryEscape(q.Value)...)
 	}
-	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: plain, RawPath: escaped, RawQuery: query.String()}, nil
+	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: string(plain), RawPath: string(escaped), RawQuery: string(query)}, nil
 }
 
 // withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere such a text stays text.

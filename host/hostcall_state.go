@@ -22,7 +22,7 @@ func (c *call) stateFor(write bool) (*stateTx, *abi.Error) {
 		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("%s has no scope, so it has no state", c.op))
 	}
 	if write && c.state.refusal != nil {
-		return nil, c.state.refusal
+		return nil, c.state.refusal(c.op)
 	}
 	return c.state, nil
 }
@@ -139,7 +139,7 @@ func hostStateList(c *call, m guestMemory, stack []uint64) {
 			return c.refuse(refusal)
 		}
 		var r abi.StateListRequest
-		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
+		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
 			return c.refuse(err)
 		}
 		page, err := t.list(c.ctx, state.ListQuery{Prefix: r.Prefix, After: r.After,
@@ -166,7 +166,7 @@ func hostStateRead(c *call, m guestMemory, stack []uint64) {
 			return c.refuse(refusal)
 		}
 		var r abi.StateReadRequest
-		if err := abi.UnmarshalStrict(m.view(stack[0], stack[1]), &r); err != nil {
+		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
 			return c.refuse(err)
 		}
 		if r.Log == "" || len(r.Log) > stateNameBytes {

@@ -57,12 +57,13 @@ func (f *NativeFailure) Error() string { return f.Code + ": " + f.Message }
 // the host refuses never gets here.
 type Interceptor func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
 
-// intercepted makes a native call, past the interceptor where there is one. Of n the caller fills what belongs to its protocol.
-func (c *call) intercepted(n NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+// intercepted makes a native call, past the interceptor where there is one. describe fills what belongs to the protocol, and is asked only then.
+func (c *call) intercepted(describe func() NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 	intercept := c.provider.host.options.Intercept
 	if intercept == nil {
 		return next(c.ctx)
 	}
+	n := describe()
 	n.Provider, n.Operation, n.Scope, n.Generation, n.ReadOnly = c.provider.name, c.op, c.scope, c.generation, c.readOnly
 	return intercept(c.ctx, n, next)
 }

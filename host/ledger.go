@@ -96,25 +96,28 @@ func (e *ledgerEntry) encode() []byte {
 	return abi.AppendJSON(b, &kept)
 }
 
-func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
-	damaged := abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state").
+func errLedgerRecord() *abi.Error {
+	return abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state").
 		WithHint("nothing was sent; restore the data folder, or reset the scope")
+}
+
+func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 	record := stored
 	if len(record) > len(contentHash{}) && record[len(contentHash{})] == '{' { // the first form: nothing between hash and receipt
 		record = slices.Insert(slices.Clone(record), len(contentHash{}), append([]byte{byte(deliveryReceived)}, make([]byte, 8)...)...)
 	}
 	if len(record) < ledgerHead {
-		return nil, damaged
+		return nil, errLedgerRecord()
 	}
 	e := &ledgerEntry{hash: contentHash(record), state: delivery(record[32]), sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), stored: stored}
 	if text := record[ledgerHead:]; len(text) > 0 {
 		e.receipt = new(abi.WriteReceipt)
 		if abi.Unmarshal(text, e.receipt) != nil {
-			return nil, damaged
+			return nil, errLedgerRecord()
 		}
 	}
 	if e.receipt == nil && e.state != deliverySent {
-		return nil, damaged
+		return nil, errLedgerRecord()
 	}
 	return e, nil
 }

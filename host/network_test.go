@@ -106,7 +106,7 @@ func TestRedirectIsReturnedNotFollowed(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	r := &route{decl: abi.RouteDecl{Method: http.MethodGet, Path: "/from"}, origin: testOrigin(t, server.URL)}
-	request, err := r.request(context.Background(), &abi.HTTPRequest{}, nil)
+	request, err := r.request(&abi.HTTPRequest{}, nil)
 	require.NoError(t, err)
 	answer, err := r.origin.exchange(request, 1<<20)
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 	o.secrets["x-api-key"] = map[string]string{"api_key": "s3cr3t-value"}
 	r := &route{decl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}"}, origin: o}
 	placeholder := "{{secret:api_key}}"
-	request, err := r.request(context.Background(), &abi.HTTPRequest{Params: map[string]string{"id": placeholder},
+	request, err := r.request(&abi.HTTPRequest{Params: map[string]string{"id": placeholder},
 		Query:   []abi.QueryParam{{Key: "q", Value: placeholder}},
 		Headers: map[string]string{"X-Api-Key": "Key " + placeholder, "X-Other": placeholder}}, []byte(placeholder))
 	require.NoError(t, err)
@@ -132,10 +132,10 @@ func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 func TestHeadersThatAreTheHostsAlone(t *testing.T) {
 	r := &route{decl: abi.RouteDecl{Method: http.MethodGet, Path: "/"}, origin: testOrigin(t, "http://h")}
 	for _, name := range []string{"Host", "Content-Length", "transfer-encoding", "Connection", "Proxy-Authorization", "Upgrade"} {
-		_, err := r.request(context.Background(), &abi.HTTPRequest{Headers: map[string]string{name: "x"}}, nil)
+		_, err := r.request(&abi.HTTPRequest{Headers: map[string]string{name: "x"}}, nil)
 		assert.Equal(t, abi.CodeDenied, abi.CodeOf(err), name)
 	}
-	_, err := r.request(context.Background(), &abi.HTTPRequest{Headers: map[string]string{"X-A": "a\r\nX-B: b"}}, nil)
+	_, err := r.request(&abi.HTTPRequest{Headers: map[string]string{"X-A": "a\r\nX-B: b"}}, nil)
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 }
 

@@ -74,7 +74,7 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 	if err != nil {
 		return err
 	}
-	if err := o.at(ctx, sc, errReadState(o.call.op)); err != nil {
+	if err := o.at(ctx, sc, errReadState); err != nil {
 		return err
 	}
 	return o.enter(ctx, in, out)

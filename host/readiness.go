@@ -79,7 +79,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	if err != nil {
 		return nil, err
 	}
-	if err = o.at(ctx, sc, errReadState(abi.OpReadiness)); err != nil {
+	if err = o.at(ctx, sc, errReadState); err != nil {
 		return nil, err
 	}
 	u, err := o.readUnseen(ctx)

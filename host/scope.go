@@ -13,8 +13,10 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// scopeKey identifies a scope's memory: the hash over provider name, backend origin, namespace and scope. The module's hash is no part of it, so that
-// a new build goes on where the old one stopped.
+// scopeName says in full whose memory is meant. The module's hash is no part of it, so that a new build goes on where the old one stopped.
+type scopeName struct{ provider, origin, namespace, runID, personaID, agentID string }
+
+// scopeKey is the hash of a scopeName, by which the store and other maps than Host.scopes know the scope.
 type scopeKey [16]byte
 
 // Tables of host records.
@@ -65,6 +67,7 @@ func (h *Host) scopeRecordOf(ctx context.Context, key scopeKey) (*scopeRecord, e
 
 // scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their order.
 type scopeState struct {
+	name   scopeName
 	key    scopeKey
 	record scopeRecord
 	// turn is held by the one write, set-up or reset that runs.
@@ -74,20 +77,31 @@ type scopeState struct {
 
 	generation atomic.Int64 // 0: not read from the store yet
 	reading    sync.Mutex
+	lastSpace  atomic.Pointer[spaceOfGeneration]
 }
 
-// space is where the scope's state of a generation lives.
+// spaceOfGeneration is a space that was asked for.
+type spaceOfGeneration struct {
+	generation int64
+	space      state.Space
+}
+
+// space is where the scope's state of a generation lives. The last one is kept: operation after operation asks for the same.
 func (s *scopeState) space(generation int64) state.Space {
+	if last := s.lastSpace.Load(); last != nil && last.generation == generation {
+		return last.space
+	}
 	var room [32]byte // on the stack
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), s.key[:]...), uint64(generation)))
+	s.lastSpace.Store(&spaceOfGeneration{generation, state.Space(sum[:16])})
 	return state.Space(sum[:16])
 }
 
-// scopeKeyOf hashes the parts with their lengths, so that no two lists of ids look alike.
-func scopeKeyOf(parts ...string) scopeKey {
+// key hashes the parts with their lengths, so that no two names look alike.
+func (n *scopeName) key() scopeKey {
 	var room [256]byte // on the stack, as long as it suffices
 	b := room[:0]
-	for _, part := range parts {
+	for _, part := range []string{n.provider, n.origin, n.namespace, n.runID, n.personaID, n.agentID} {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)
 	}
@@ -104,15 +118,15 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "scope.agent_id: names an agent, but memory.agent_scoped is off").
 			WithHint("leave agent_id out of the scope, or set memory.agent_scoped: true")
 	}
-	key := scopeKeyOf(p.name, p.originKey, p.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID)
+	name := scopeName{p.name, p.originKey, p.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID}
 	h := p.host
 	h.scopesMu.Lock()
 	defer h.scopesMu.Unlock()
-	s, ok := h.scopes[key]
+	s, ok := h.scopes[name]
 	if !ok {
-		s = &scopeState{key: key, turn: make(chan struct{}, 1), work: make(chan struct{}, 1), record: scopeRecord{Provider: p.name, Origin: p.originKey,
-			Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID, AgentID: scope.AgentID}}
-		h.scopes[key] = s
+		s = &scopeState{name: name, key: name.key(), turn: make(chan struct{}, 1), work: make(chan struct{}, 1), record: scopeRecord{Provider: p.name,
+			Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID, AgentID: scope.AgentID}}
+		h.scopes[name] = s
 	}
 	return s, nil
 }

@@ -129,8 +129,8 @@ func (o *operation) end(err *error) {
 
 func (o *operation) pluginTime() time.Duration { return max(0, o.call.guest-o.call.backend) }
 
-// at sets the scope of the operation and opens its state. refusal is why state may not be written, nil when it may.
-func (o *operation) at(ctx context.Context, sc *scopeState, refusal *abi.Error) error {
+// at sets the scope of the operation and opens its state. refusal says, for an operation, why its state may not be written; nil when it may.
+func (o *operation) at(ctx context.Context, sc *scopeState, refusal func(op string) *abi.Error) error {
 	generation, err := o.slot.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -196,6 +196,11 @@ func (o *operation) sideEffects(said []string) []string {
 		}
 	}
 	return said
+}
+
+// errWallState is the refusal of state writes in a set-up that the wall did not admit.
+func errWallState(string) *abi.Error {
+	return abi.NewError(abi.CodeReadOnly, "the slot is read-only")
 }
 
 // errReadState is the refusal of state writes in an operation that only reads.

@@ -274,7 +274,7 @@ func (s *Slot) forget(ctx context.Context, scope abi.MemoryScope) error {
 	}
 	s.host.scopesMu.Lock()
 	defer s.host.scopesMu.Unlock()
-	delete(s.host.scopes, sc.key)
+	delete(s.host.scopes, sc.name)
 	return nil
 }
 

@@ -17,8 +17,8 @@ type stateTx struct {
 	store state.Store
 	space state.Space
 	batch state.Batch
-	// refusal is why this operation may not write; nil when it may.
-	refusal *abi.Error
+	// refusal says why an operation may not write; nil when it may.
+	refusal func(op string) *abi.Error
 
 	keys    overlay
 	logs    map[string][][]byte // entries appended to each log
@@ -28,7 +28,7 @@ type stateTx struct {
 // provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store gives the real ones.
 const provisional = 1 << 62
 
-func newStateTx(store state.Store, space state.Space, refusal *abi.Error) *stateTx {
+func newStateTx(store state.Store, space state.Space, refusal func(op string) *abi.Error) *stateTx {
 	return &stateTx{store: store, space: space, refusal: refusal}
 }
 

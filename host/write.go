@@ -359,9 +359,9 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 	o := s.beginOn(p, abi.OpSetupScope)
 	defer o.end(&err)
 	o.admitted = admitted
-	var refusal *abi.Error
+	var refusal func(string) *abi.Error
 	if !admitted {
-		refusal = abi.NewError(abi.CodeReadOnly, "the slot is read-only")
+		refusal = errWallState
 	}
 	if err = o.at(ctx, sc, refusal); err != nil {
 		return nil, err

@@ -327,10 +327,11 @@ func (s *Bolt) begin(writable bool) (tx *bbolt.Tx, err error) {
 
 // fail turns whatever went wrong inside a transaction into an *Error, or a context's error.
 func (s *Bolt) fail(what string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &e):
 		if e.Kind != ErrDamaged {
 			return err
@@ -363,6 +364,9 @@ type fault struct{ value any }
 func (f fault) Error() string { return fmt.Sprintf("panic: %v", f.value) }
 
 func isFault(err error) bool {
+	if err == nil {
+		return false
+	}
 	var f fault
 	return errors.As(err, &f)
 }
