@@ -79,7 +79,7 @@ func (p *origins) coreByID(uuid string) error {
 		return err
 	}
 	if fact != nil {
-		p.items = append(p.items, abi.ProvenanceItem{Evidence: fact.factEvidence(), Native: native})
+		fact.factEvidence(p.item(native))
 		if fact.superseded() {
 			p.warnings = append(p.warnings, "closer_unknown: the gateway does not tell which episode closed the fact; with bolt it is found")
 		}
@@ -99,7 +99,7 @@ func (p *origins) coreByID(uuid string) error {
 	if entity == nil {
 		return abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode nor an entity with this id")
 	}
-	p.items = append(p.items, abi.ProvenanceItem{Evidence: entity.evidence("entity"), Native: native})
+	entity.evidence(p.item(native), "entity")
 	return nil
 }
 
@@ -112,17 +112,16 @@ func (p *origins) coreSources(uuids []string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_episodes", "episodes", body, func(x *item, d *jsontext.Decoder) (abi.Evidence, bool, error) {
-		e := x.evidence("episode")
+	return p.each("core_find_episodes", "episodes", body, func(x *item, e *abi.Evidence, d *jsontext.Decoder) error {
+		x.evidence(e, "episode")
 		e.Group, e.SourceEventIDs, e.TimeBasis = "asserted by", []string{x.name}, abi.TimeEvent
-		err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+		return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 			if key != "content" {
 				return d.Skip()
 			}
 			e.Text, err = text(d)
 			return err
 		})
-		return e, true, err
 	})
 }
 
@@ -142,13 +141,13 @@ func (p *origins) coreEpisode(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_edges", "edges", body, func(x *item, _ *jsontext.Decoder) (abi.Evidence, bool, error) {
-		e := x.factEvidence()
+	return p.each("core_find_edges", "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
+		x.factEvidence(e)
 		e.Group = "closed"
 		if contains(x.episodes, uuid) {
 			e.Group = "asserted"
 		}
-		return e, true, nil
+		return nil
 	})
 }
 

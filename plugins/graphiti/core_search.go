@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -248,7 +246,7 @@ func (f *found) addCore(body []byte) error {
 	}
 	for i := range lists {
 		l := &lists[i]
-		l.at = "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + l.key + "/"
+		l.at = f.bodyOf(l.key)
 		if !aligned[i] || len(scores[i]) != len(l.items) {
 			l.unaligned = len(scores[i]) > 0
 		} else {

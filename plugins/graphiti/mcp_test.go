@@ -119,7 +119,7 @@ func FuzzItems(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 		for i := range found {
-			_ = found[i].factLine(nil)
+			_ = new(lines).factLine(&found[i], nil)
 		}
 	})
 }
