@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -15,22 +16,26 @@ const (
 	groupMax = 200
 )
 
-// base32hex is the lower-case base32hex of the bytes, without padding (RFC 4648, section 7).
-func base32hex(s string) string {
+// base32hex appends the lower-case base32hex of the bytes, without padding (RFC 4648, section 7), to dst, which has the room.
+func base32hex(dst []byte, s string) []byte {
 	const alphabet = "0123456789abcdefghijklmnopqrstuv"
-	out := make([]byte, 0, (len(s)*8+4)/5)
+	n := len(dst)
+	dst = dst[:n+encodedLen(s)]
 	bits, have := uint32(0), 0
 	for i := 0; i < len(s); i++ {
 		bits, have = bits<<8|uint32(s[i]), have+8
 		for ; have >= 5; have -= 5 {
-			out = append(out, alphabet[bits>>(have-5)&31])
+			dst[n] = alphabet[bits>>(have-5)&31]
+			n++
 		}
 	}
 	if have > 0 {
-		out = append(out, alphabet[bits<<(5-have)&31])
+		dst[n] = alphabet[bits<<(5-have)&31]
 	}
-	return string(out)
+	return dst
 }
+
+func encodedLen(s string) int { return (len(s)*8 + 4) / 5 }
 
 // groupID maps a scope's generation to a Graphiti group id, injectively: mh1_<namespace>_<run>_<persona>_<agent>, each part the lower-case base32hex of its
 // bytes, or z where there is none, and from the second generation on a fifth part g<generation>.
@@ -39,17 +44,22 @@ func base32hex(s string) string {
 // finds no neighbour by it.
 func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	parts := [...]string{namespace, scope.RunID, scope.PersonaID, scope.AgentID}
-	id := groupPrefix
+	size := len(groupPrefix) + 2*len(parts)
+	for _, part := range parts {
+		size += encodedLen(part)
+	}
+	out := append(make([]byte, 0, size), groupPrefix...)
 	for i, part := range parts {
 		if i > 0 {
-			id += "_"
+			out = append(out, '_')
 		}
 		if part == "" {
-			id += "z"
+			out = append(out, 'z')
 		} else {
-			id += base32hex(part)
+			out = base32hex(out, part)
 		}
 	}
+	id := unsafe.String(unsafe.SliceData(out), len(out))
 	if generation > 1 {
 		id += "_g" + strconv.FormatInt(generation, 10)
 	}

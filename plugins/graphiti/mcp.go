@@ -377,12 +377,11 @@ func cutLine(stream []byte) (line, rest []byte, ended bool) {
 func lineEnd(stream []byte) int {
 	text := unsafe.String(unsafe.SliceData(stream), len(stream))
 	for i := 0; i < len(text); i++ {
-		for i+8 <= len(text) {
+		for ; i+8 <= len(text); i += 8 {
 			w := eight(text, i)
 			if (w-0x0e0e0e0e0e0e0e0e)&^w&highBits != 0 {
 				break
 			}
-			i += 8
 		}
 		if i < len(text) && (text[i] == '\n' || text[i] == '\r') {
 			return i

@@ -113,6 +113,7 @@ func FuzzRPC(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte(`{"facts":[{"uuid":"u","fact":"f","valid_at":null,"episodes":["e"]}]}`))
 	f.Add([]byte(`{"facts":[{"uuid":7}]}`))
+	f.Add([]byte(`{"facts":[{"":7,"uuie":8,"valid_by":"","expires_at":[],"entity_edge_":{}}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		found, err := itemsIn("r", "facts", body)
 		if err != nil && len(found) > 0 && abi.CodeOf(err) != abi.CodeBackend {

@@ -6,8 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -26,17 +24,11 @@ func utc(field, timestamp string) (string, int64, error) {
 	return format(t, 6), t.UnixMilli(), nil
 }
 
-// moment is a time of the backend's, read once. text is RFC 3339 in UTC, empty where there is none, or one without a zone, which nobody can place;
+// moment is a time of the backend's. text is RFC 3339 in UTC, empty where there is none, or one without a zone, which nobody can place;
 // given tells that there was something.
 type moment struct {
 	text  string
 	given bool
-}
-
-func (m *moment) read(d *jsontext.Decoder) error {
-	s, err := text(d)
-	*m = momentOf(s)
-	return err
 }
 
 // momentOf reads what the servers write, and Java: 2025-03-01T09:30:00Z[UTC].
@@ -73,7 +65,8 @@ const (
 
 // eight is 8 bytes of s from i on as a number, the first in the lowest byte.
 func eight(s string, i int) uint64 {
-	return *(*uint64)(unsafe.Pointer(unsafe.StringData(s[i : i+8])))
+	_ = s[i+7]
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))
 }
 
 // plainUTC reads the form that nearly every time of the servers has, YYYY-MM-DDTHH:MM:SS[.fraction] with Z or +00:00, without a time.Time: calendar arithmetic
@@ -84,7 +77,7 @@ func plainUTC(s string) string {
 		return ""
 	}
 	day, clock := eight(s, 0)^eight(plainDay, 0), eight(s, 11)^eight(plainTime, 0)
-	if (day|day+mostDay|clock|clock+mostTime)&highBits != 0 || s[8] < '0' || s[8] > '2' || s[9] < '0' || s[9] > '9' {
+	if (day|(day+mostDay)|clock|(clock+mostTime))&highBits != 0 || s[8] < '0' || s[8] > '2' || s[9] < '0' || s[9] > '9' {
 		return ""
 	}
 	month, inMonth, hour := byte(day>>40)*10+byte(day>>48), (s[8]-'0')*10+s[9]-'0', byte(clock)*10+byte(clock>>8)
