@@ -10,7 +10,7 @@ import (
 )
 
 func nextCursor(route string, body []byte) (next string, err error) {
-	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "next_cursor" {
 			return d.Skip()
 		}
@@ -55,7 +55,7 @@ func (p *origins) one(route, kind, uuid string) (*item, []byte, error) {
 	}
 	x := new(item)
 	var native []byte
-	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != kind {
 			return d.Skip()
 		}
@@ -216,7 +216,7 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 // oursIn fails closed when a list of an answer, where it has one, holds an item of another group.
 func oursIn(route, kind, gid string, body []byte) error {
 	var list []item
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != kind || d.Next() != jsontext.Array {
 			return d.Skip()
 		}
@@ -280,7 +280,7 @@ func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, ro
 // mutated is the receipt of a mutation, with a part of the answer in its trace.
 func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: map[string]abi.Raw{}}
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != detail {
 			return d.Skip()
 		}

@@ -215,7 +215,7 @@ func (f *found) addCore(body []byte) error {
 	var scores [len(lists)][]*float64
 	var aligned [len(lists)]bool
 	seen := 0
-	err := walk(routeCoreSearch, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(routeCoreSearch, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key == "score_alignment" {
 			return d.Obj(func(d *jsontext.Decoder, key string) error {
 				said, err := text(d)

@@ -145,15 +145,10 @@ func itemsIn(route, name string, body []byte) ([]item, error) {
 	return found, err
 }
 
-// readItems is itemsIn that also tells whether the answer has a key "error". What is not JSON, or nests too deep, is refused by reading it: to look for that before
-// would be to go through all of it twice.
+// readItems is itemsIn that also tells whether the answer has a key "error".
 func readItems(route, name string, body []byte) (found []item, failed bool, err error) {
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
-	if d.Next() != jsontext.Object {
-		return nil, false, unreadable(route, "no JSON object", body)
-	}
 	seen := false
-	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case name:
 			seen = true
@@ -164,25 +159,10 @@ func readItems(route, name string, body []byte) (found []item, failed bool, err 
 		}
 		return d.Skip()
 	})
-	switch {
-	case err != nil:
-		return found, failed, unreadable(route, err.Error(), body)
-	case !d.AtEnd():
-		return nil, failed, unreadable(route, "", body)
-	case !seen:
-		return nil, failed, unusable(route, "one without "+name, body)
+	if err == nil && !seen {
+		err = unusable(route, "one without "+name, body)
 	}
-	return found, failed, nil
-}
-
-// unreadable is the error of an answer in which something stands that was not expected: that it is no JSON goes before.
-//
-//go:noinline
-func unreadable(route, what string, body []byte) error {
-	if !abi.ValidJSON(body) {
-		what = "no JSON that can be read"
-	}
-	return unusable(route, what, body)
+	return found, failed, err
 }
 
 // ours fails closed when one of the items is of another group.

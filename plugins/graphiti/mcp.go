@@ -218,7 +218,7 @@ func (r *toolResult) decode(d *jsontext.Decoder, key string) (err error) {
 // toolText takes the text out of a tools/call result.
 func toolText(route string, result []byte) ([]byte, error) {
 	var r toolResult
-	err := walk(route, result, r.decode)
+	err := fields(route, result, r.decode)
 	switch {
 	case err != nil:
 		return nil, err

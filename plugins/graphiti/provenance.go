@@ -310,9 +310,6 @@ func (p *origins) byEntities(uuid string) error {
 	if err != nil {
 		return err
 	}
-	if !abi.ValidJSON(body) {
-		return unusable(entities, "no JSON that can be read", body)
-	}
 	return p.each(entities, "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
 		x.factEvidence(e)
 		return nil
@@ -321,7 +318,7 @@ func (p *origins) byEntities(uuid string) error {
 
 // each makes an item of every object in a list of an answer that is the scope's.
 func (p *origins) each(route, kind string, body []byte, evidence func(x *item, e *abi.Evidence, d *jsontext.Decoder) error) error {
-	return walk(route, body, func(d *jsontext.Decoder, key string) error {
+	return fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != kind {
 			return d.Skip()
 		}

@@ -21,6 +21,9 @@ func utc(field, timestamp string) (string, int64, error) {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return "", 0, abi.NewError(abi.CodeInvalidArgument, field+": the year must be 1 to 9999 in UTC")
 	}
+	if len(timestamp) == len("2006-01-02T15:04:05Z") && plainUTC(timestamp) != "" { // as most are
+		return timestamp, t.UnixMilli(), nil
+	}
 	return format(t, 6), t.UnixMilli(), nil
 }
 
