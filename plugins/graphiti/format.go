@@ -18,14 +18,15 @@ type lines struct {
 	marked bool
 }
 
-// add writes what has no control character and no "<".
-func (l *lines) add(s string) {
-	n := len(l.buf)
-	if n+len(s) > cap(l.buf) {
-		l.grow(len(s))
+// add writes a, and then b: there is nearly always a word before what is written. Neither has a control character or "<".
+func (l *lines) add(a, b string) {
+	n, size := len(l.buf), len(a)+len(b)
+	if n+size > cap(l.buf) {
+		l.grow(size)
 	}
-	l.buf = l.buf[:n+len(s)]
-	copy(l.buf[n:], s)
+	l.buf = l.buf[:n+size]
+	copy(l.buf[n:], a)
+	copy(l.buf[n+len(a):], b)
 }
 
 // grow begins a new buffer where lines refer to the old one.
@@ -37,17 +38,16 @@ func (l *lines) grow(n int) {
 
 // field writes a field of a JSON object: all that stands before its value, and the value.
 func (l *lines) field(before string, value abi.Raw) {
-	l.add(before)
-	l.add(unsafe.String(unsafe.SliceData(value), len(value)))
+	l.add(before, unsafe.String(unsafe.SliceData(value), len(value)))
 }
 
-// label writes somebody else's text as a part of a line.
-func (l *lines) label(s string) {
+// label writes somebody else's text as a part of a line, behind a word of ours.
+func (l *lines) label(before, s string) {
 	if !tidy(s) {
 		l.marked = true
 		s = sdk.OneLine(s)
 	}
-	l.add(s)
+	l.add(before, s)
 }
 
 // since is what was written from begin on.
@@ -91,50 +91,41 @@ func tidy(s string) bool {
 //   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z; recorded 2026-11-21T04:10:56Z; from events ev-1; fact 8be2a280-...]
 func (l *lines) factLine(x *item, sources []string) string {
 	begin := len(l.buf)
-	l.add("- ")
-	l.label(x.text)
+	l.label("- ", x.text)
+	valid := " [valid "
 	if x.superseded() {
-		l.add(" [SUPERSEDED: valid ")
-	} else {
-		l.add(" [valid ")
+		valid = " [SUPERSEDED: valid "
 	}
 	from, to := x.validAt.text, x.invalidAt.text
 	switch {
 	case from == "" && to == "":
-		l.buf = l.buf[:len(l.buf)-len("valid ")]
-		l.add("undated")
+		l.add(strings.TrimSuffix(valid, "valid "), "undated")
 	case from == "":
-		l.add("until ")
-		l.add(to)
+		l.add(valid, "until ")
+		l.add(to, "")
 	case to == "":
-		l.add("since ")
-		l.add(from)
+		l.add(valid, "since ")
+		l.add(from, "")
 	default:
-		l.add(from)
-		l.add(" to ")
-		l.add(to)
+		l.add(valid, from)
+		l.add(" to ", to)
 	}
 	if at := x.createdAt.text; at != "" {
-		l.add("; recorded ")
-		l.add(at)
+		l.add("; recorded ", at)
 	}
 	if at := x.expiredAt.text; at != "" {
-		l.add("; closed ")
-		l.add(at)
+		l.add("; closed ", at)
 	}
 	if len(sources) > 0 {
-		l.add("; from events ")
-		l.label(joined(sources))
+		l.label("; from events ", joined(sources))
 	} else if len(x.episodes) > 0 {
-		l.add("; from episodes ")
-		l.label(joined(x.episodes))
+		l.label("; from episodes ", joined(x.episodes))
 	}
 	if x.score != nil {
-		l.add(x.scored())
+		l.add(x.scored(), "")
 	}
-	l.add("; fact ")
-	l.label(x.uuid)
-	l.add("]\n")
+	l.label("; fact ", x.uuid)
+	l.add("]\n", "")
 	return l.line(begin)
 }
 

@@ -16,11 +16,9 @@ const (
 	groupMax = 200
 )
 
-// base32hex appends the lower-case base32hex of the bytes, without padding (RFC 4648, section 7), to dst, which has the room.
-func base32hex(dst []byte, s string) []byte {
+// base32hex writes the lower-case base32hex of the bytes, without padding (RFC 4648, section 7), to dst, and tells how much of it that is.
+func base32hex(dst []byte, s string) (n int) {
 	const alphabet = "0123456789abcdefghijklmnopqrstuv"
-	n := len(dst)
-	dst = dst[:n+encodedLen(s)]
 	bits, have := uint32(0), 0
 	for i := 0; i < len(s); i++ {
 		bits, have = bits<<8|uint32(s[i]), have+8
@@ -31,8 +29,9 @@ func base32hex(dst []byte, s string) []byte {
 	}
 	if have > 0 {
 		dst[n] = alphabet[bits<<(5-have)&31]
+		n++
 	}
-	return dst
+	return n
 }
 
 func encodedLen(s string) int { return (len(s)*8 + 4) / 5 }
@@ -48,24 +47,30 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	for _, part := range parts {
 		size += encodedLen(part)
 	}
-	out := append(make([]byte, 0, size), groupPrefix...)
-	for i, part := range parts {
-		if i > 0 {
-			out = append(out, '_')
-		}
+	out := make([]byte, size)
+	n := copy(out, groupPrefix)
+	for _, part := range parts {
 		if part == "" {
-			out = append(out, 'z')
+			out[n] = 'z'
+			n++
 		} else {
-			out = base32hex(out, part)
+			n += base32hex(out[n:], part)
 		}
+		out[n] = '_'
+		n++
 	}
-	id := unsafe.String(unsafe.SliceData(out), len(out))
+	id := unsafe.String(&out[0], n-1)
 	if generation > 1 {
 		id += "_g" + strconv.FormatInt(generation, 10)
 	}
 	if len(id) <= groupMax {
 		return id
 	}
+	return hashedID(parts[:], generation)
+}
+
+//go:noinline
+func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest
 	for _, part := range parts {
 		d.Add(strconv.Itoa(len(part)) + ":" + part)

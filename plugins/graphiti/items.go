@@ -21,64 +21,68 @@ type item struct {
 	score *float64
 }
 
-// decode reads a field. Its length and first letter leave one key to compare with, of ten.
+// decode reads a field. Keys are told apart by their lengths and first letters, all at once: there are ten, and most of what is read is keys.
 func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 	var words *string
 	var at *moment
-	var list *[]string
-	known := ""
 	switch len(key) {
 	case 4:
-		switch key[0] {
-		case 'u':
-			known, words = "uuid", &x.uuid
-		case 'n':
-			known, words = "name", &x.name
-		default:
-			known, words = "fact", &x.text
+		switch four(key) {
+		case four("uuid"):
+			words = &x.uuid
+		case four("name"):
+			words = &x.name
+		case four("fact"):
+			words = &x.text
 		}
 	case 7:
-		known, words = "summary", &x.text
+		if key == "summary" {
+			words = &x.text
+		}
 	case 8:
-		switch key[0] {
-		case 'v':
-			known, at = "valid_at", &x.validAt
-		case 'g':
-			known, words = "group_id", &x.group
-		default:
-			known, list = "episodes", &x.episodes
+		switch eight(key, 0) {
+		case eight("valid_at", 0):
+			at = &x.validAt
+		case eight("group_id", 0):
+			words = &x.group
+		case eight("episodes", 0):
+			x.episodes, err = texts(d)
+			return err
 		}
 	case 10:
-		switch key[0] {
-		case 'i':
-			known, at = "invalid_at", &x.invalidAt
-		case 'c':
-			known, at = "created_at", &x.createdAt
-		default:
-			known, at = "expired_at", &x.expiredAt
+		if key[8] != 'a' || key[9] != 't' {
+			break
+		}
+		switch eight(key, 0) {
+		case eight("invalid_", 0):
+			at = &x.invalidAt
+		case eight("created_", 0):
+			at = &x.createdAt
+		case eight("expired_", 0):
+			at = &x.expiredAt
 		}
 	case 12:
-		known, list = "entity_edges", &x.facts
-	default:
+		if key == "entity_edges" {
+			x.facts, err = texts(d)
+			return err
+		}
+	}
+	if words == nil && at == nil {
 		return d.Skip()
 	}
-	if !same(key, known) {
-		return d.Skip()
-	}
-	if list != nil {
-		*list, err = texts(d)
-		return err
-	}
-	s := ""
-	if d.Next() == jsontext.Null {
+	s, null := "", d.Next() == jsontext.Null
+	if null {
 		err = d.Null()
 	} else {
 		s, err = d.Str()
 	}
-	if at != nil {
-		*at = momentOf(s)
-	} else {
+	switch {
+	case words != nil:
 		*words = s
+	case null:
+		*at = moment{}
+	default:
+		*at = momentOf(s)
 	}
 	return err
 }

@@ -15,6 +15,8 @@ func text(d *jsontext.Decoder) (string, error) {
 }
 
 // texts reads a list of strings; null is an empty one.
+//
+//go:noinline
 func texts(d *jsontext.Decoder) ([]string, error) {
 	list := []string{}
 	if d.Next() == jsontext.Null {

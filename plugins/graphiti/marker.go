@@ -19,21 +19,19 @@ type marker struct {
 
 func (m marker) String() string {
 	l := lines{buf: make([]byte, 0, 64+len(m.job)+len(m.name))}
-	if m.job == "" {
-		l.add("1")
-	} else {
-		l.add("2")
+	version := "1"
+	if m.job != "" {
+		version = "2"
 	}
+	l.add(version, "")
 	for _, n := range [...]int64{m.seq, m.sentMS, m.eventMS} {
-		l.add(" ")
+		l.add(" ", "")
 		l.buf = strconv.AppendInt(l.buf, n, 10)
 	}
 	if m.job != "" {
-		l.add(" ")
-		l.add(m.job)
+		l.add(" ", m.job)
 	}
-	l.add(" ")
-	l.add(m.name)
+	l.add(" ", m.name)
 	return l.since(0)
 }
 

@@ -76,11 +76,10 @@ func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
 // restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all. query is JSON.
 func (s *settings) restSearch(c *sdk.Call, gid string, query abi.Raw) ([]byte, error) {
 	l := lines{buf: make([]byte, 0, 128+len(gid)+len(query))}
-	l.add(`{"group_ids":["`)
-	l.add(gid)
+	l.add(`{"group_ids":["`, gid)
 	l.field(`"],"query":`, query)
 	l.field(`,"max_facts":`, sdk.Number(s.maxFacts))
-	l.add("}")
+	l.add("}", "")
 	return s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, l.buf)
 }
 

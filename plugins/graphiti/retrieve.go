@@ -407,8 +407,7 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 				x.evidence(e, l.kind)
 			}
 			begin := len(pointers.buf)
-			pointers.add(l.at)
-			pointers.add(strconv.Itoa(j))
+			pointers.add(l.at, strconv.Itoa(j))
 			n++
 			e.Pointer, e.Rank, e.Group, e.Score = pointers.since(begin), int64(n), l.group, x.score
 		}

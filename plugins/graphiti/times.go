@@ -72,6 +72,12 @@ func eight(s string, i int) uint64 {
 	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))
 }
 
+// four is eight for the first four bytes of s.
+func four(s string) uint32 {
+	_ = s[3]
+	return *(*uint32)(unsafe.Pointer(unsafe.StringData(s)))
+}
+
 // plainUTC reads the form that nearly every time of the servers has, YYYY-MM-DDTHH:MM:SS[.fraction] with Z or +00:00, without a time.Time: calendar arithmetic
 // would be the largest part of reading a fact. It looks at eight characters at a time, as special of package jsontext does. Empty: another form.
 func plainUTC(s string) string {

@@ -49,13 +49,12 @@ func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 func (s *settings) mcpSearch(c *sdk.Call, gid string, query abi.Raw, filters []field) ([]byte, error) {
 	l := lines{buf: make([]byte, 0, 128+len(gid)+len(query))}
 	l.field(`{"query":`, query)
-	l.add(`,"group_ids":["`)
-	l.add(gid)
+	l.add(`,"group_ids":["`, gid)
 	l.field(`"],"max_facts":`, sdk.Number(s.maxFacts))
 	for _, f := range filters {
 		l.field(`,"`+f.name+`":`, f.value)
 	}
-	l.add("}")
+	l.add("}", "")
 	return s.call(c, routeMCPSearch, "search_memory_facts", l.buf)
 }
 
