@@ -36,6 +36,8 @@ type settings struct {
 	library library
 	// headers go with every request.
 	headers map[string]string
+	// effective is what traces say of every search of Graphiti's own servers.
+	effective map[string]abi.Raw
 
 	session session
 }
@@ -104,6 +106,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if s.core = surface == surfaceCore; s.core {
 		s.library.settle()
 	}
+	s.effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
 	return s, s.check(url, surface)
 }
 

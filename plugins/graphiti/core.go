@@ -145,7 +145,7 @@ func (s *settings) coreInfo(c *sdk.Call) (*info, error) {
 			return d.Skip()
 		})
 	}
-	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "gateway":
 			i.version, err = text(d)
@@ -314,7 +314,7 @@ func (s *settings) coreGroup(c *sdk.Call, gid string) (*group, error) {
 		return nil, err
 	}
 	g, seen := new(group), false
-	err = walk(route, body, func(d *jsontext.Decoder, key string) error {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) error {
 		switch key {
 		case "counts":
 			seen = true
@@ -345,7 +345,7 @@ func (s *settings) coreRemove(c *sdk.Call, gid string, receipt *abi.ResetReceipt
 		return err
 	}
 	g, seen := new(group), false
-	err = walk(route, body, func(d *jsontext.Decoder, key string) error {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != "removed" {
 			return d.Skip()
 		}

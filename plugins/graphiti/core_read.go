@@ -10,7 +10,7 @@ import (
 )
 
 func nextCursor(route string, body []byte) (next string, err error) {
-	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "next_cursor" {
 			return d.Skip()
 		}
@@ -55,7 +55,7 @@ func (p *origins) one(route, kind, uuid string) (*item, []byte, error) {
 	}
 	x := new(item)
 	var native []byte
-	err = walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != kind {
 			return d.Skip()
 		}
@@ -79,7 +79,7 @@ func (p *origins) coreByID(uuid string) error {
 		return err
 	}
 	if fact != nil {
-		p.items = append(p.items, abi.ProvenanceItem{Evidence: fact.factEvidence(), Native: native})
+		fact.factEvidence(p.item(native))
 		if fact.superseded() {
 			p.warnings = append(p.warnings, "closer_unknown: the gateway does not tell which episode closed the fact; with bolt it is found")
 		}
@@ -99,7 +99,7 @@ func (p *origins) coreByID(uuid string) error {
 	if entity == nil {
 		return abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode nor an entity with this id")
 	}
-	p.items = append(p.items, abi.ProvenanceItem{Evidence: entity.evidence("entity"), Native: native})
+	entity.evidence(p.item(native), "entity")
 	return nil
 }
 
@@ -112,17 +112,16 @@ func (p *origins) coreSources(uuids []string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_episodes", "episodes", body, func(x *item, d *jsontext.Decoder) (abi.Evidence, bool, error) {
-		e := x.evidence("episode")
+	return p.each("core_find_episodes", "episodes", body, func(x *item, e *abi.Evidence, d *jsontext.Decoder) error {
+		x.evidence(e, "episode")
 		e.Group, e.SourceEventIDs, e.TimeBasis = "asserted by", []string{x.name}, abi.TimeEvent
-		err := d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+		return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 			if key != "content" {
 				return d.Skip()
 			}
 			e.Text, err = text(d)
 			return err
 		})
-		return e, true, err
 	})
 }
 
@@ -142,13 +141,13 @@ func (p *origins) coreEpisode(uuid string) error {
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_edges", "edges", body, func(x *item, _ *jsontext.Decoder) (abi.Evidence, bool, error) {
-		e := x.factEvidence()
+	return p.each("core_find_edges", "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
+		x.factEvidence(e)
 		e.Group = "closed"
 		if contains(x.episodes, uuid) {
 			e.Group = "asserted"
 		}
-		return e, true, nil
+		return nil
 	})
 }
 
@@ -217,7 +216,7 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 // oursIn fails closed when a list of an answer, where it has one, holds an item of another group.
 func oursIn(route, kind, gid string, body []byte) error {
 	var list []item
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != kind || d.Next() != jsontext.Array {
 			return d.Skip()
 		}
@@ -281,7 +280,7 @@ func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, ro
 // mutated is the receipt of a mutation, with a part of the answer in its trace.
 func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: map[string]abi.Raw{}}
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key != detail {
 			return d.Skip()
 		}

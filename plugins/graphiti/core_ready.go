@@ -92,7 +92,7 @@ func (s *settings) coreJobs(c *sdk.Call, gid string) (jobs map[string]*job, more
 			return nil, false, err
 		}
 		seen, listed := false, int64(0)
-		err = walk(route, body, func(d *jsontext.Decoder, key string) error {
+		err = fields(route, body, func(d *jsontext.Decoder, key string) error {
 			switch key {
 			case "jobs":
 				seen = true

@@ -202,7 +202,7 @@ type written struct {
 // readWritten reads the answer of add_episode and add_episode_bulk, and of a job that did them.
 func readWritten(route, gid string, body []byte) (*written, error) {
 	w := new(written)
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "episode":
 			var x item
@@ -324,7 +324,7 @@ func (j *job) decode(d *jsontext.Decoder, key string) (err error) {
 // readJob reads {"job": {...}}.
 func readJob(route string, body []byte) (*job, error) {
 	j := new(job)
-	err := walk(route, body, func(d *jsontext.Decoder, key string) error {
+	err := fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != "job" {
 			return d.Skip()
 		}

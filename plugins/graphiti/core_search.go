@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -217,7 +215,7 @@ func (f *found) addCore(body []byte) error {
 	var scores [len(lists)][]*float64
 	var aligned [len(lists)]bool
 	seen := 0
-	err := walk(routeCoreSearch, body, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(routeCoreSearch, body, func(d *jsontext.Decoder, key string) (err error) {
 		if key == "score_alignment" {
 			return d.Obj(func(d *jsontext.Decoder, key string) error {
 				said, err := text(d)
@@ -248,7 +246,7 @@ func (f *found) addCore(body []byte) error {
 	}
 	for i := range lists {
 		l := &lists[i]
-		l.at = "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + l.key + "/"
+		l.at = f.bodyOf(l.key)
 		if !aligned[i] || len(scores[i]) != len(l.items) {
 			l.unaligned = len(scores[i]) > 0
 		} else {

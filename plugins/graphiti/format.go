@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -10,40 +11,129 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// factLine is a fact as the prompt has it: what, when it held, whether it still does, since when Graphiti knows it, where it came from.
+// lines are written one behind the other into one buffer, of which each is a part.
+type lines struct {
+	buf []byte
+	// marked: the line that is being written has a "<", which may have to be escaped.
+	marked bool
+}
+
+// add writes a, and then b: there is nearly always a word before what is written. Neither has a control character or "<".
+func (l *lines) add(a, b string) {
+	n, size := len(l.buf), len(a)+len(b)
+	if n+size > cap(l.buf) {
+		l.grow(size)
+	}
+	l.buf = l.buf[:n+size]
+	copy(l.buf[n:], a)
+	copy(l.buf[n+len(a):], b)
+}
+
+// grow begins a new buffer where lines refer to the old one.
+//
+//go:noinline
+func (l *lines) grow(n int) {
+	l.buf = append(make([]byte, 0, 2*cap(l.buf)+n+512), l.buf...)
+}
+
+// field writes a field of a JSON object: all that stands before its value, and the value.
+func (l *lines) field(before string, value abi.Raw) {
+	l.add(before, unsafe.String(unsafe.SliceData(value), len(value)))
+}
+
+// label writes somebody else's text as a part of a line, behind a word of ours.
+func (l *lines) label(before, s string) {
+	if !tidy(s) {
+		l.marked = true
+		s = sdk.OneLine(s)
+	}
+	l.add(before, s)
+}
+
+// since is what was written from begin on.
+func (l *lines) since(begin int) string {
+	return unsafe.String(unsafe.SliceData(l.buf[begin:]), len(l.buf)-begin)
+}
+
+// line is what was written from begin on, unable to open or close the context's element.
+func (l *lines) line(begin int) string {
+	line := l.since(begin)
+	if l.marked {
+		l.marked = false
+		line = sdk.EscapeText(line)
+	}
+	return line
+}
+
+// tidy tells that sdk.OneLine and sdk.EscapeText would leave s as it is, by a look at eight bytes at a time: it has no control character, nothing that could be
+// the beginning of U+0085, U+2028 or U+2029, and no "<".
+func tidy(s string) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	n := len(s)
+	if n < 8 {
+		return strings.IndexByte(s, '<') < 0 && sdk.OneLine(s) == s
+	}
+	for i := 0; ; i += 8 {
+		i = min(i, n-8)
+		w := eight(s, i)
+		angle, del, lead := w^('<'*each), w^(0x7f*each), (w|0x20*each)^(0xe2*each) // 0xe2, or 0xc2 with that bit
+		if (((w-' '*each)&^w)|((angle-each)&^angle)|((del-each)&^del)|((lead-each)&^lead))&high != 0 {
+			return false
+		}
+		if i == n-8 {
+			return true
+		}
+	}
+}
+
+// factLine writes a fact as the prompt has it: what, when it held, whether it still does, since when Graphiti knows it, where it came from.
 //
 //   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z; recorded 2026-11-21T04:10:56Z; from events ev-1; fact 8be2a280-...]
-func (x *item) factLine(sources []string) string {
-	var b strings.Builder
-	b.Grow(len(x.text) + 256)
-	b.WriteString("- " + sdk.OneLine(x.text) + " [")
+func (l *lines) factLine(x *item, sources []string) string {
+	begin := len(l.buf)
+	l.label("- ", x.text)
+	valid := " [valid "
 	if x.superseded() {
-		b.WriteString("SUPERSEDED: ")
+		valid = " [SUPERSEDED: valid "
 	}
 	from, to := x.validAt.text, x.invalidAt.text
 	switch {
 	case from == "" && to == "":
-		b.WriteString("undated")
+		l.add(strings.TrimSuffix(valid, "valid "), "undated")
 	case from == "":
-		b.WriteString("valid until " + to)
+		l.add(valid, "until ")
+		l.add(to, "")
 	case to == "":
-		b.WriteString("valid since " + from)
+		l.add(valid, "since ")
+		l.add(from, "")
 	default:
-		b.WriteString("valid " + from + " to " + to)
+		l.add(valid, from)
+		l.add(" to ", to)
 	}
 	if at := x.createdAt.text; at != "" {
-		b.WriteString("; recorded " + at)
+		l.add("; recorded ", at)
 	}
 	if at := x.expiredAt.text; at != "" {
-		b.WriteString("; closed " + at)
+		l.add("; closed ", at)
 	}
 	if len(sources) > 0 {
-		b.WriteString("; from events " + sdk.OneLine(strings.Join(sources, ", ")))
+		l.label("; from events ", joined(sources))
 	} else if len(x.episodes) > 0 {
-		b.WriteString("; from episodes " + sdk.OneLine(strings.Join(x.episodes, ", ")))
+		l.label("; from episodes ", joined(x.episodes))
 	}
-	b.WriteString(x.scored() + "; fact " + sdk.OneLine(x.uuid) + "]\n")
-	return sdk.EscapeText(b.String())
+	if x.score != nil {
+		l.add(x.scored(), "")
+	}
+	l.label("; fact ", x.uuid)
+	l.add("]\n", "")
+	return l.line(begin)
+}
+
+func joined(list []string) string {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return strings.Join(list, ", ")
 }
 
 // nodeLine is an entity or a community with Graphiti's summary of it.
@@ -70,18 +160,26 @@ func (x *item) scored() string {
 
 // format fits the items, in the backend's order, into the budget: the first ones.
 func (s *settings) format(c *sdk.Call, f *found, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, 0, f.count())
+	count := f.count()
+	blocks := make([]string, count)
+	l := lines{buf: make([]byte, 0, 256*count)}
+	n := 0
 	for i := range f.lists {
-		l := &f.lists[i]
-		for j := range l.items {
-			switch x := &l.items[j]; l.kind {
+		hits := &f.lists[i]
+		for j := range hits.items {
+			switch x := &hits.items[j]; hits.kind {
 			case "fact":
-				blocks = append(blocks, x.factLine(f.sources[x.uuid]))
+				var sources []string
+				if f.sources != nil {
+					sources = f.sources[x.uuid]
+				}
+				blocks[n] = l.factLine(x, sources)
 			case "episode":
-				blocks = append(blocks, x.episodeLine())
+				blocks[n] = x.episodeLine()
 			default:
-				blocks = append(blocks, x.nodeLine(l.kind))
+				blocks[n] = x.nodeLine(hits.kind)
 			}
+			n++
 		}
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)

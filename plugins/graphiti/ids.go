@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -15,22 +16,25 @@ const (
 	groupMax = 200
 )
 
-// base32hex is the lower-case base32hex of the bytes, without padding (RFC 4648, section 7).
-func base32hex(s string) string {
+// base32hex writes the lower-case base32hex of the bytes, without padding (RFC 4648, section 7), to dst, and tells how much of it that is.
+func base32hex(dst []byte, s string) (n int) {
 	const alphabet = "0123456789abcdefghijklmnopqrstuv"
-	out := make([]byte, 0, (len(s)*8+4)/5)
 	bits, have := uint32(0), 0
 	for i := 0; i < len(s); i++ {
 		bits, have = bits<<8|uint32(s[i]), have+8
 		for ; have >= 5; have -= 5 {
-			out = append(out, alphabet[bits>>(have-5)&31])
+			dst[n] = alphabet[bits>>(have-5)&31]
+			n++
 		}
 	}
 	if have > 0 {
-		out = append(out, alphabet[bits<<(5-have)&31])
+		dst[n] = alphabet[bits<<(5-have)&31]
+		n++
 	}
-	return string(out)
+	return n
 }
+
+func encodedLen(s string) int { return (len(s)*8 + 4) / 5 }
 
 // groupID maps a scope's generation to a Graphiti group id, injectively: mh1_<namespace>_<run>_<persona>_<agent>, each part the lower-case base32hex of its
 // bytes, or z where there is none, and from the second generation on a fifth part g<generation>.
@@ -39,23 +43,34 @@ func base32hex(s string) string {
 // finds no neighbour by it.
 func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	parts := [...]string{namespace, scope.RunID, scope.PersonaID, scope.AgentID}
-	id := groupPrefix
-	for i, part := range parts {
-		if i > 0 {
-			id += "_"
-		}
-		if part == "" {
-			id += "z"
-		} else {
-			id += base32hex(part)
-		}
+	size := len(groupPrefix) + 2*len(parts)
+	for _, part := range parts {
+		size += encodedLen(part)
 	}
+	out := make([]byte, size)
+	n := copy(out, groupPrefix)
+	for _, part := range parts {
+		if part == "" {
+			out[n] = 'z'
+			n++
+		} else {
+			n += base32hex(out[n:], part)
+		}
+		out[n] = '_'
+		n++
+	}
+	id := unsafe.String(&out[0], n-1)
 	if generation > 1 {
 		id += "_g" + strconv.FormatInt(generation, 10)
 	}
 	if len(id) <= groupMax {
 		return id
 	}
+	return hashedID(parts[:], generation)
+}
+
+//go:noinline
+func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest
 	for _, part := range parts {
 		d.Add(strconv.Itoa(len(part)) + ":" + part)

@@ -21,98 +21,181 @@ type item struct {
 	score *float64
 }
 
+// decode reads a field. Keys are told apart by their lengths and first letters, all at once: there are ten, and most of what is read is keys.
 func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
-	switch key {
-	case "uuid":
-		x.uuid, err = text(d)
-	case "group_id":
-		x.group, err = text(d)
-	case "name":
-		x.name, err = text(d)
-	case "fact", "summary":
-		x.text, err = text(d)
-	case "valid_at":
-		x.validAt, err = readMoment(d)
-	case "invalid_at":
-		x.invalidAt, err = readMoment(d)
-	case "created_at":
-		x.createdAt, err = readMoment(d)
-	case "expired_at":
-		x.expiredAt, err = readMoment(d)
-	case "episodes":
-		x.episodes, err = texts(d)
-	case "entity_edges":
-		x.facts, err = texts(d)
+	var words *string
+	var at *moment
+	switch len(key) {
+	case 4:
+		switch four(key) {
+		case four("uuid"):
+			words = &x.uuid
+		case four("name"):
+			words = &x.name
+		case four("fact"):
+			words = &x.text
+		}
+	case 7:
+		if key == "summary" {
+			words = &x.text
+		}
+	case 8:
+		switch eight(key, 0) {
+		case eight("valid_at", 0):
+			at = &x.validAt
+		case eight("group_id", 0):
+			words = &x.group
+		case eight("episodes", 0):
+			x.episodes, err = texts(d)
+			return err
+		}
+	case 10:
+		if key[8] != 'a' || key[9] != 't' {
+			break
+		}
+		switch eight(key, 0) {
+		case eight("invalid_", 0):
+			at = &x.invalidAt
+		case eight("created_", 0):
+			at = &x.createdAt
+		case eight("expired_", 0):
+			at = &x.expiredAt
+		}
+	case 12:
+		if key == "entity_edges" {
+			x.facts, err = texts(d)
+			return err
+		}
+	}
+	if words == nil && at == nil {
+		return d.Skip()
+	}
+	s, null := "", d.Next() == jsontext.Null
+	if null {
+		err = d.Null()
+	} else {
+		s, err = d.Str()
+	}
+	switch {
+	case words != nil:
+		*words = s
+	case null:
+		*at = moment{}
 	default:
-		err = d.Skip()
+		*at = momentOf(s)
 	}
 	return err
+}
+
+// same is a == b, by eight bytes at a time.
+func same(a, b string) bool {
+	n := len(a)
+	if n != len(b) || n < 8 {
+		return a == b
+	}
+	for i := 0; i < n-8; i += 8 {
+		if eight(a, i) != eight(b, i) {
+			return false
+		}
+	}
+	return eight(a, n-8) == eight(b, n-8)
 }
 
 // superseded: Graphiti has closed the fact, by event time or by the clock.
 func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
 
+// someItems is room for as many items as a search usually finds.
+const someItems = 20
+
+// next makes room for one more item and returns it.
+func next(list []item) ([]item, *item) {
+	n := len(list)
+	if n == cap(list) {
+		list = append(make([]item, 0, max(2*n, someItems)), list...)
+	}
+	list = list[:n+1]
+	return list, &list[n]
+}
+
 // items reads a list of items.
 func items(d *jsontext.Decoder) (list []item, err error) {
-	err = d.Arr(func(d *jsontext.Decoder) error {
-		list = append(list, item{})
-		x := &list[len(list)-1]
+	elements, err := d.ArrIter()
+	if err != nil {
+		return nil, err
+	}
+	for elements.Next() {
+		var x *item
+		list, x = next(list)
 		fields, err := d.ObjIter()
 		if err != nil {
-			return err
+			return list, err
 		}
 		for fields.Next() {
 			key := fields.Key()
 			if err := x.decode(d, unsafe.String(unsafe.SliceData(key), len(key))); err != nil { // Obj would make a string of every key
-				return err
+				return list, err
 			}
 		}
-		return fields.Err()
-	})
-	return list, err
+		if err := fields.Err(); err != nil {
+			return list, err
+		}
+	}
+	return list, elements.Err()
 }
 
-// itemsIn reads, from JSON that is known to be valid, {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
+// itemsIn reads {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
 func itemsIn(route, name string, body []byte) ([]item, error) {
-	var found []item
+	found, _, err := readItems(route, name, body)
+	return found, err
+}
+
+// readItems is itemsIn that also tells whether the answer has a key "error".
+func readItems(route, name string, body []byte) (found []item, failed bool, err error) {
 	seen := false
-	err := walk(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		if key != name {
-			return d.Skip()
+	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
+		switch key {
+		case name:
+			seen = true
+			found, err = items(d)
+			return err
+		case "error":
+			failed = true
 		}
-		seen = true
-		found, err = items(d)
-		return err
+		return d.Skip()
 	})
 	if err == nil && !seen {
 		err = unusable(route, "one without "+name, body)
 	}
-	return found, err
+	return found, failed, err
 }
 
 // ours fails closed when one of the items is of another group.
 func ours(route, gid string, list []item) error {
 	for i := range list {
-		if list[i].group != gid {
+		if !same(list[i].group, gid) {
 			return foreign(route, list[i].group)
 		}
 	}
 	return nil
 }
 
-// evidence is what an item says of itself, without its place.
-func (x *item) evidence(kind string) abi.Evidence {
-	return abi.Evidence{NativeID: x.uuid, NativeType: kind, Text: x.text, CreatedAt: x.createdAt.text, ValidAt: x.validAt.text,
-		InvalidAt: x.invalidAt.text, ExpiredAt: x.expiredAt.text, TimeBasis: abi.TimeIngest}
+// evidence writes what an item says of itself, without its place, into a zero e.
+func (x *item) evidence(e *abi.Evidence, kind string) {
+	e.NativeID, e.NativeType, e.Text, e.TimeBasis = x.uuid, kind, x.text, abi.TimeIngest
+	e.CreatedAt, e.ValidAt, e.InvalidAt, e.ExpiredAt = x.createdAt.text, x.validAt.text, x.invalidAt.text, x.expiredAt.text
 }
 
+// Whether a fact was superseded, for all evidence.
+var superseded, current = true, false
+
 // factEvidence is evidence with what only facts have.
-func (x *item) factEvidence() abi.Evidence {
-	e := x.evidence("fact")
-	superseded := x.superseded()
-	e.Superseded = &superseded
+func (x *item) factEvidence(e *abi.Evidence) {
+	x.evidence(e, "fact")
+	e.Superseded = &current
+	if x.superseded() {
+		e.Superseded = &superseded
+	}
 	if e.ValidAt != "" {
 		e.TimeBasis = abi.TimeEvent
 	}
-	return e
 }

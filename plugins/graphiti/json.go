@@ -15,6 +15,8 @@ func text(d *jsontext.Decoder) (string, error) {
 }
 
 // texts reads a list of strings; null is an empty one.
+//
+//go:noinline
 func texts(d *jsontext.Decoder) ([]string, error) {
 	list := []string{}
 	if d.Next() == jsontext.Null {
@@ -28,39 +30,44 @@ func texts(d *jsontext.Decoder) ([]string, error) {
 	return list, err
 }
 
-// fields goes through an object of an answer. What is not JSON, or nests too deep for this guest's stack, is refused before.
+// fields goes through an object of an answer. What is not JSON, or nests too deep for this guest's stack, is refused by reading it: to look for that before would
+// be to go through all of it twice.
 func fields(route string, body []byte, each func(d *jsontext.Decoder, key string) error) error {
-	if !abi.ValidJSON(body) {
-		return unusable(route, "no JSON that can be read", body)
-	}
-	return walk(route, body, each)
-}
-
-// walk is fields for JSON that is known to be valid.
-func walk(route string, body []byte, each func(d *jsontext.Decoder, key string) error) error {
-	d := jsontext.DecodeBytes(body)
+	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
 	if d.Next() != jsontext.Object {
-		return unusable(route, "no JSON object", body)
+		return unreadable(route, "no JSON object", body)
 	}
-	if err := d.Obj(each); err != nil {
-		return unusable(route, err.Error(), body)
-	}
-	return nil
+	return outcome(route, body, d, d.Obj(each))
 }
 
 // list goes through an array of an answer.
 func list(route string, body []byte, each func(d *jsontext.Decoder) error) error {
-	if !abi.ValidJSON(body) {
-		return unusable(route, "no JSON that can be read", body)
-	}
-	d := jsontext.DecodeBytes(body)
+	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
 	if d.Next() != jsontext.Array {
-		return unusable(route, "no JSON array", body)
+		return unreadable(route, "no JSON array", body)
 	}
-	if err := d.Arr(each); err != nil {
-		return unusable(route, err.Error(), body)
+	return outcome(route, body, d, d.Arr(each))
+}
+
+// outcome is what comes of reading an answer: nothing may follow, and that it is no JSON goes before what else was found wrong.
+func outcome(route string, body []byte, d *jsontext.Decoder, err error) error {
+	switch {
+	case err != nil:
+		return unreadable(route, err.Error(), body)
+	case !d.AtEnd():
+		return unreadable(route, "", body)
 	}
 	return nil
+}
+
+// unreadable is the error of an answer in which something stands that was not expected.
+//
+//go:noinline
+func unreadable(route, what string, body []byte) error {
+	if !abi.ValidJSON(body) {
+		what = "no JSON that can be read"
+	}
+	return unusable(route, what, body)
 }
 
 // lower folds ASCII letters: all that headers and the servers' English need. strings.ToLower brings tables of Unicode.

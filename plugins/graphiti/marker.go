@@ -18,11 +18,21 @@ type marker struct {
 }
 
 func (m marker) String() string {
-	version, name := "1 ", m.name
+	l := lines{buf: make([]byte, 0, 64+len(m.job)+len(m.name))}
+	version := "1"
 	if m.job != "" {
-		version, name = "2 ", m.job+" "+m.name
+		version = "2"
 	}
-	return version + strconv.FormatInt(m.seq, 10) + " " + strconv.FormatInt(m.sentMS, 10) + " " + strconv.FormatInt(m.eventMS, 10) + " " + name
+	l.add(version, "")
+	for _, n := range [...]int64{m.seq, m.sentMS, m.eventMS} {
+		l.add(" ", "")
+		l.buf = strconv.AppendInt(l.buf, n, 10)
+	}
+	if m.job != "" {
+		l.add(" ", m.job)
+	}
+	l.add(" ", m.name)
+	return l.since(0)
 }
 
 func parseMarker(s string) (m marker, ok bool) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -36,20 +37,23 @@ func (s *settings) mcpPost(c *sdk.Call, route string, message []byte) (*abi.HTTP
 	return c.HTTP(request, message)
 }
 
-// request is a JSON-RPC request with the next id.
-func (s *settings) request(method string, params []byte) (message []byte, id int64) {
+// request is a JSON-RPC request with the next id. The parameters are what before, params and after are together.
+func (s *settings) request(method, before string, params []byte, after string) (message []byte, id int64) {
 	s.session.sent++
-	message = append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.session.sent, 10)...)
-	message = append(append(message, `,"method":`...), sdk.Text(method)...)
-	return append(append(append(message, `,"params":`...), params...), '}'), s.session.sent
+	l := lines{buf: make([]byte, 0, 96+len(method)+len(before)+len(params))}
+	l.field(`{"jsonrpc":"2.0","id":`, sdk.Number(s.session.sent))
+	l.add(`,"method":"`, method)
+	l.add(`","params":`, before)
+	l.field("", params)
+	l.add(after, "}")
+	return l.buf, s.session.sent
 }
 
 // open begins a session: initialize, then the notification without which later calls fail.
 func (s *settings) open(c *sdk.Call) error {
 	const route = "mcp_initialize"
 	s.session = session{}
-	message, id := s.request("initialize",
-		[]byte(`{"protocolVersion":"`+protocolVersion+`","capabilities":{},"clientInfo":{"name":"memhost","version":"1"}}`))
+	message, id := s.request("initialize", `{"protocolVersion":"`+protocolVersion+`","capabilities":{},"clientInfo":{"name":"memhost","version":"1"}}`, nil, "")
 	head, body, err := s.mcpPost(c, route, message)
 	if err != nil {
 		return err
@@ -95,19 +99,19 @@ func (s *settings) open(c *sdk.Call) error {
 }
 
 // ask sends a request within the session, which it opens when there is none, and once more when the server does not know it: after a restart of the server
-// that is every session. A call that was answered so has not been carried out.
-func (s *settings) ask(c *sdk.Call, route, method string, params []byte) ([]byte, error) {
+// that is every session. A call that was answered so has not been carried out. The answer is a 2xx, and rpcResult finds the response with the id in it.
+func (s *settings) ask(c *sdk.Call, route, method, before string, params []byte, after string) (head *abi.HTTPResponse, body []byte, id int64, err error) {
 	for fresh := false; ; fresh = true {
 		if s.session.id == "" {
 			if err := s.open(c); err != nil {
-				return nil, err
+				return nil, nil, 0, err
 			}
 			fresh = true
 		}
-		message, id := s.request(method, params)
+		message, id := s.request(method, before, params, after)
 		head, body, err := s.mcpPost(c, route, message)
 		if err != nil {
-			return nil, err
+			return nil, nil, 0, err
 		}
 		if sessionLost(head, body) {
 			s.session = session{}
@@ -116,9 +120,9 @@ func (s *settings) ask(c *sdk.Call, route, method string, params []byte) ([]byte
 			}
 		}
 		if e := refused(route, head, body); e != nil {
-			return nil, e
+			return nil, nil, 0, e
 		}
-		return rpcResult(route, head, body, id)
+		return head, body, id, nil
 	}
 }
 
@@ -131,53 +135,106 @@ func sessionLost(head *abi.HTTPResponse, body []byte) bool {
 //
 // Errors: what the tool says in {"error": ...} inside a success; invalid_argument for arguments that it refuses.
 func (s *settings) tool(c *sdk.Call, route, name string, arguments []byte) ([]byte, error) {
-	params := append(append([]byte(`{"name":`), sdk.Text(name)...), `,"arguments":`...)
-	result, err := s.ask(c, route, "tools/call", append(append(params, arguments...), '}'))
+	content, err := s.call(c, route, name, arguments)
+	if err == nil {
+		err = toolError(route, content)
+	}
+	return content, err
+}
+
+// call is tool for who reads the JSON at once, and asks toolError where it is not what was expected, or has a key "error".
+func (s *settings) call(c *sdk.Call, route, name string, arguments []byte) ([]byte, error) {
+	head, body, id, err := s.ask(c, route, "tools/call", `{"name":"`+name+`","arguments":`, arguments, "}")
+	if err != nil {
+		return nil, err
+	}
+	if content := plainText(head, body, id); content != nil {
+		return content, nil
+	}
+	result, err := rpcResult(route, head, body, id)
 	if err != nil {
 		return nil, err
 	}
 	return toolText(route, result)
 }
 
-// toolText takes the JSON out of a tools/call result.
-func toolText(route string, result []byte) ([]byte, error) {
-	var content []byte
-	found, failed := false, false
-	err := walk(route, result, func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "isError":
-			failed, err = d.Bool()
-			return err
-		case "content":
-			return d.Arr(func(d *jsontext.Decoder) error {
-				if found {
+// plainText is toolText of rpcResult for the answer that a server gives to nearly every call, a single message that ends with the result: it is read once,
+// and what is wrong with another is found by reading it again. Nil: another.
+func plainText(head *abi.HTTPResponse, body []byte, id int64) []byte {
+	const name = `"result":`
+	messages := rpcMessages(head, body)
+	if len(messages) != 1 {
+		return nil
+	}
+	m := messages[0]
+	begin := bytes.Index(m[:min(len(m), 64)], []byte(name)) + len(name)
+	if begin < len(name) || m[len(m)-1] != '}' {
+		return nil
+	}
+	before := append(append(make([]byte, 0, 80), m[:begin]...), "0}"...)
+	if result, failure, ours, err := readRPC("", before, id); err != nil || !ours || failure != "" || string(result) != "0" {
+		return nil
+	}
+	var r toolResult
+	d := jsontext.DecodeBytes(m[begin : len(m)-1]).Limit(abi.MaxDepth - 1)
+	if d.Next() != jsontext.Object || d.Obj(r.decode) != nil || !d.AtEnd() || !r.found || r.failed {
+		return nil
+	}
+	return r.content
+}
+
+// toolResult is the result of tools/call.
+type toolResult struct {
+	// content is the first text, found tells that there is one.
+	content       []byte
+	found, failed bool
+}
+
+func (r *toolResult) decode(d *jsontext.Decoder, key string) (err error) {
+	switch key {
+	case "isError":
+		r.failed, err = d.Bool()
+		return err
+	case "content":
+		return d.Arr(func(d *jsontext.Decoder) error {
+			if r.found {
+				return d.Skip()
+			}
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
+				if key != "text" {
 					return d.Skip()
 				}
-				return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
-					if key != "text" {
-						return d.Skip()
-					}
-					content, err = d.StrAppend(nil)
-					found = err == nil
-					return err
-				})
+				text, err := d.Str()
+				r.content, r.found = unsafe.Slice(unsafe.StringData(text), len(text)), err == nil
+				return err
 			})
-		}
-		return d.Skip()
-	})
+		})
+	}
+	return d.Skip()
+}
+
+// toolText takes the text out of a tools/call result.
+func toolText(route string, result []byte) ([]byte, error) {
+	var r toolResult
+	err := fields(route, result, r.decode)
 	switch {
 	case err != nil:
 		return nil, err
-	case failed && bytes.HasPrefix(content, []byte("Unknown tool")):
-		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+string(content)).
-			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, content)
-	case failed:
-		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil, content)
-	case !found:
+	case r.failed && bytes.HasPrefix(r.content, []byte("Unknown tool")):
+		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+string(r.content)).
+			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, r.content)
+	case r.failed:
+		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil, r.content)
+	case !r.found:
 		return nil, unusable(route, "one without text", result)
 	}
+	return r.content, nil
+}
+
+// toolError is the error that a tool's JSON tells; a text that is no JSON object is one too.
+func toolError(route string, content []byte) error {
 	message, isError := "", false
-	err = fields(route, content, func(d *jsontext.Decoder, key string) (err error) {
+	err := fields(route, content, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "error" || d.Next() != jsontext.String {
 			return d.Skip()
 		}
@@ -188,16 +245,21 @@ func toolText(route string, result []byte) ([]byte, error) {
 	if err == nil && isError {
 		err = said(route, message)
 	}
-	return content, err
+	return err
+}
+
+// rpcMessages are those of an answer.
+func rpcMessages(head *abi.HTTPResponse, body []byte) [][]byte {
+	kind := head.Headers["content-type"]
+	if strings.HasPrefix(kind, "text/event-stream") || !strings.HasPrefix(lower(kind), "application/json") {
+		return events(body)
+	}
+	return [][]byte{body}
 }
 
 // rpcResult finds the response with an id in an answer, which is one JSON object, or a stream of server-sent events that ends with the response.
 func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]byte, error) {
-	messages := [][]byte{body}
-	if !strings.HasPrefix(lower(head.Headers["content-type"]), "application/json") {
-		messages = events(body)
-	}
-	for _, m := range messages {
+	for _, m := range rpcMessages(head, body) {
 		if len(m) == 0 {
 			continue
 		}
@@ -219,10 +281,9 @@ func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]b
 
 // readRPC reads one JSON-RPC message. ours tells that it answers the request with the id.
 func readRPC(route string, message []byte, id int64) (result []byte, failure string, ours bool, err error) {
-	if !shallow(message) {
-		return nil, "", false, unusable(route, "nested too deep", message)
-	}
-	err = walk(route, message, func(d *jsontext.Decoder, key string) (err error) {
+	d := jsontext.DecodeBytes(message).Limit(abi.MaxDepth)
+	isObject := d.Next() == jsontext.Object
+	read := func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "id":
 			var raw jsontext.Raw
@@ -249,7 +310,19 @@ func readRPC(route string, message []byte, id int64) (result []byte, failure str
 			err = d.Skip()
 		}
 		return err
-	})
+	}
+	if isObject {
+		err = d.Obj(read)
+	}
+	switch {
+	case isObject && err == nil && d.AtEnd():
+	case !shallow(message):
+		return nil, "", false, unusable(route, "nested too deep", message)
+	case !isObject:
+		return nil, "", false, unusable(route, "no JSON object", message)
+	case err != nil:
+		err = unusable(route, err.Error(), message)
+	}
 	return result, failure, ours, err
 }
 
@@ -288,15 +361,30 @@ var dataField = []byte("data")
 
 // cutLine takes the first line: it ends with CR LF, LF or CR.
 func cutLine(stream []byte) (line, rest []byte, ended bool) {
-	for i, b := range stream {
-		switch {
-		case b == '\n':
-			return stream[:i], stream[i+1:], true
-		case b == '\r' && i+1 < len(stream) && stream[i+1] == '\n':
-			return stream[:i], stream[i+2:], true
-		case b == '\r':
-			return stream[:i], stream[i+1:], true
+	i := lineEnd(stream)
+	switch {
+	case i == len(stream):
+		return stream, nil, false
+	case stream[i] == '\r' && i+1 < len(stream) && stream[i+1] == '\n':
+		return stream[:i], stream[i+2:], true
+	}
+	return stream[:i], stream[i+1:], true
+}
+
+// lineEnd finds the first CR or LF, or the end. A line may be long: it passes over sixteen bytes at a time where none is as low as those.
+func lineEnd(stream []byte) int {
+	const low = 0x0e0e0e0e0e0e0e0e
+	text := unsafe.String(unsafe.SliceData(stream), len(stream))
+	for i := 0; i < len(text); i++ {
+		for ; i+16 <= len(text); i += 16 {
+			v, w := eight(text, i), eight(text, i+8)
+			if ((v-low)&^v|(w-low)&^w)&highBits != 0 {
+				break
+			}
+		}
+		if i < len(text) && (text[i] == '\n' || text[i] == '\r') {
+			return i
 		}
 	}
-	return stream, nil, false
+	return len(stream)
 }

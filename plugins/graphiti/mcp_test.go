@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk/sdktest"
@@ -89,17 +90,73 @@ func TestRPCResponses(t *testing.T) {
 	}
 }
 
+// rpcTexts are answers to tools/call, once tells which need no second reading.
+var rpcTexts = []struct {
+	body string
+	once bool
+}{
+	{`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"facts\": []}"}],"isError":false}}`, true},
+	{`{"id":7,"jsonrpc":"2.0","result":{"structuredContent":{},"content":[{"text":"a"},{"text":"b"}]}}`, true},
+	{`{"id":8,"jsonrpc":"2.0","result":{"content":[{"text":"another's"}]}}`, false},
+	{`{"id":"\"result\":","result":{"content":[{"text":"a"}]}}`, false},
+	{`{"x":"\"result\":","id":7,"result":{"content":[{"text":"a"}]}}`, true},
+	{`{"x":{"result":{"content":[{"text":"a"}]}},"id":7,"result":{"content":[{"text":"b"}]}}`, false},
+	{`{"id":7,"error":{"message":"x"},"result":{"content":[{"text":"a"}]}}`, false},
+	{`{"id":7,"result":{"content":[{"text":"a"}]},"error":{"message":"x"}}`, false},
+	{`{"id":7,"result":{"content":[{"text":"a"}]},"result":{}}`, false},
+	{`{"result":{"content":[{"text":"a"}]},"id":7}`, false},
+	{`{"id":7,"result":{"content":[{"text":"a"}],"isError":true}}`, false},
+	{`{"id":7,"result":{"content":[{"text":"a"}]}]}`, false},
+	{`{"id":7,"result":{"content":[]}}`, false},
+	{`{"id":7,"result":[]}`, false},
+}
+
+func TestAnAnswerIsReadOnce(t *testing.T) {
+	for _, c := range rpcTexts {
+		content := plainText(&abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": "application/json"}}, []byte(c.body), 7)
+		assert.Equal(t, c.once, content != nil, c.body)
+	}
+	deep := `{"id":7,"result":{"content":[{"text":"a"}],"x":` + strings.Repeat("[", abi.MaxDepth-2) + strings.Repeat("]", abi.MaxDepth-2) + `}}`
+	head := &abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": "application/json"}}
+	assert.NotNil(t, plainText(head, []byte(deep), 7))
+	assert.Nil(t, plainText(head, []byte(strings.Replace(deep, "[]", "[[]]", 1)), 7), "one level more than is read")
+}
+
+func TestALineEndsAtTheFirstEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stream := rapid.StringOfN(rapid.SampledFrom([]rune("data: {}abcdefghijklmnop\t\u00e9\r\n")), 0, 64, -1).Draw(t, "stream")
+		want := strings.IndexAny(stream, "\r\n")
+		if want < 0 {
+			want = len(stream)
+		}
+		require.Equal(t, want, lineEnd([]byte(stream)))
+	})
+}
+
 func FuzzRPC(f *testing.F) {
 	f.Add([]byte("data: {\"id\":7,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{}\"}],\"isError\":false}}\n\n"))
 	f.Add([]byte(`{"id":7,"result":{"content":[{"text":"{\"error\":\"x not found\"}"}]}}`))
 	f.Add([]byte(`{"id":7,"result":{"content":null}}`))
+	for _, c := range rpcTexts {
+		f.Add([]byte(c.body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
-			result, err := rpcResult("r", &abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": kind}}, body, 7)
+			head := &abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": kind}}
+			plain := plainText(head, body, 7)
+			result, err := rpcResult("r", head, body, 7)
 			if err != nil {
+				require.Nil(t, plain, "%q: %v", body, err)
 				continue
 			}
 			text, err := toolText("r", result)
+			if plain != nil {
+				require.NoError(t, err)
+				require.Equal(t, string(text), string(plain), "%q", body)
+			}
+			if err == nil {
+				err = toolError("r", text)
+			}
 			if err == nil && !abi.ValidJSON(text) {
 				t.Fatalf("%q came through as %q", body, text)
 			}
@@ -113,13 +170,14 @@ func FuzzRPC(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte(`{"facts":[{"uuid":"u","fact":"f","valid_at":null,"episodes":["e"]}]}`))
 	f.Add([]byte(`{"facts":[{"uuid":7}]}`))
+	f.Add([]byte(`{"facts":[{"":7,"uuie":8,"valid_by":"","expires_at":[],"entity_edge_":{}}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		found, err := itemsIn("r", "facts", body)
 		if err != nil && len(found) > 0 && abi.CodeOf(err) != abi.CodeBackend {
 			t.Fatalf("%v", err)
 		}
 		for i := range found {
-			_ = found[i].factLine(nil)
+			_ = new(lines).factLine(&found[i], nil)
 		}
 	})
 }

@@ -263,7 +263,7 @@ func (p *origins) byTool(uuid string) error {
 		if x.group != p.gid {
 			return absent
 		}
-		p.items = append(p.items, abi.ProvenanceItem{Evidence: x.factEvidence(), Native: body})
+		x.factEvidence(p.item(body))
 		return nil
 	case abi.CodeOf(err) != abi.CodeNotFound:
 		return err
@@ -310,17 +310,15 @@ func (p *origins) byEntities(uuid string) error {
 	if err != nil {
 		return err
 	}
-	if !abi.ValidJSON(body) {
-		return unusable(entities, "no JSON that can be read", body)
-	}
-	return p.each(entities, "edges", body, func(x *item, _ *jsontext.Decoder) (abi.Evidence, bool, error) {
-		return x.factEvidence(), x.group == p.gid, nil
+	return p.each(entities, "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
+		x.factEvidence(e)
+		return nil
 	})
 }
 
 // each makes an item of every object in a list of an answer that is the scope's.
-func (p *origins) each(route, kind string, body []byte, evidence func(x *item, d *jsontext.Decoder) (e abi.Evidence, mine bool, err error)) error {
-	return walk(route, body, func(d *jsontext.Decoder, key string) error {
+func (p *origins) each(route, kind string, body []byte, evidence func(x *item, e *abi.Evidence, d *jsontext.Decoder) error) error {
+	return fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != kind {
 			return d.Skip()
 		}
@@ -330,14 +328,16 @@ func (p *origins) each(route, kind string, body []byte, evidence func(x *item, d
 				return err
 			}
 			var x item
-			if err := jsontext.DecodeBytes(native).Obj(x.decode); err != nil {
+			if err := jsontext.DecodeBytes(native).Obj(x.decode); err != nil || x.group != p.gid {
 				return err
 			}
-			e, mine, err := evidence(&x, jsontext.DecodeBytes(native))
-			if mine {
-				p.items = append(p.items, abi.ProvenanceItem{Evidence: e, Native: abi.Raw(native)})
-			}
-			return err
+			return evidence(&x, p.item(abi.Raw(native)), jsontext.DecodeBytes(native))
 		})
 	})
+}
+
+// item adds one, whose evidence is to be written.
+func (p *origins) item(native []byte) *abi.Evidence {
+	p.items = append(p.items, abi.ProvenanceItem{Native: native})
+	return &p.items[len(p.items)-1].Evidence
 }

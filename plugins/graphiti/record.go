@@ -53,12 +53,13 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	for j := range turns {
 		events[j] = &batch.Events[at[j]]
 	}
-	receipts, failure := s.send(c, gid, events, turns, last.seq)
+	now := millis(c.Now)
+	receipts, failure := s.send(c, gid, now, events, turns, last.seq)
 	sent := len(receipts)
 	for j := range turns {
 		if j < sent {
 			answer.Receipts[at[j]].Receipt = receipts[j]
-			last = marker{seq: last.seq + 1, sentMS: millis(c.Now), eventMS: turns[j].atMS, name: turns[j].name}
+			last = marker{seq: last.seq + 1, sentMS: now, eventMS: turns[j].atMS, name: turns[j].name}
 			continue
 		}
 		behind := j > sent && (s.mcp || s.core && !s.library.bulk)
@@ -70,8 +71,8 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	return answer, last.keep(c)
 }
 
-// send gives the turns to the server, seq being the number of the last one before them, and answers the receipts of those that it took, with what stopped it.
-func (s *settings) send(c *sdk.Call, gid string, events []*abi.MemoryEvent, turns []turn, seq int64) (receipts []*abi.WriteReceipt, err error) {
+// send gives the turns to the server, seq being the number of the last one before them and now the time of the call, and answers the receipts of those that it took, with what stopped it.
+func (s *settings) send(c *sdk.Call, gid string, now int64, events []*abi.MemoryEvent, turns []turn, seq int64) (receipts []*abi.WriteReceipt, err error) {
 	if len(turns) == 0 {
 		return nil, nil
 	}
@@ -89,7 +90,7 @@ func (s *settings) send(c *sdk.Call, gid string, events []*abi.MemoryEvent, turn
 				return receipts, err
 			}
 		}
-		m := marker{seq: seq + int64(i) + 1, sentMS: millis(c.Now), eventMS: turns[i].atMS, name: turns[i].name}
+		m := marker{seq: seq + int64(i) + 1, sentMS: now, eventMS: turns[i].atMS, name: turns[i].name}
 		receipts = append(receipts, s.queued(gid, events[i], m))
 	}
 	return receipts, nil

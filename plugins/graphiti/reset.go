@@ -140,20 +140,20 @@ func (s *settings) remove(c *sdk.Call, gid string, receipt *abi.ResetReceipt) (c
 	if err != nil || len(left) > 0 {
 		return false, err
 	}
-	var facts []byte
-	const anything = "user"
+	var body []byte
+	anything := sdk.Text("user")
 	route := routeRESTSearch
 	if s.mcp {
 		route = routeMCPSearch
-		facts, err = s.mcpSearch(c, gid, anything, nil)
+		body, err = s.mcpSearch(c, gid, anything, nil)
 	} else {
-		facts, err = s.restSearch(c, gid, anything)
+		body, err = s.restSearch(c, gid, anything)
 	}
-	if err != nil {
-		return false, err
+	f := new(found)
+	if err == nil {
+		err = s.read(f, route, body)
 	}
-	found, err := itemsIn(route, "facts", facts)
-	return len(found) == 0, err
+	return len(f.facts()) == 0, err
 }
 
 // labels of the nodes that carry a group, with what a receipt calls them. Relationships go with their nodes.

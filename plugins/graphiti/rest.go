@@ -73,22 +73,14 @@ func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
 	return err
 }
 
-// restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all.
-func (s *settings) restSearch(c *sdk.Call, gid, query string) ([]byte, error) {
-	var e jsontext.Encoder
-	e.ObjStart()
-	e.FieldStart("group_ids")
-	e.Raw(quoted(gid))
-	e.FieldStart("query")
-	e.Str(query)
-	e.FieldStart("max_facts")
-	e.Int64(s.maxFacts)
-	e.ObjEnd()
-	body, err := s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, e.Bytes())
-	if err == nil && !abi.ValidJSON(body) {
-		err = unusable(routeRESTSearch, "no JSON that can be read", body)
-	}
-	return body, err
+// restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all. query is JSON.
+func (s *settings) restSearch(c *sdk.Call, gid string, query abi.Raw) ([]byte, error) {
+	l := lines{buf: make([]byte, 0, 128+len(gid)+len(query))}
+	l.add(`{"group_ids":["`, gid)
+	l.field(`"],"query":`, query)
+	l.field(`,"max_facts":`, sdk.Number(s.maxFacts))
+	l.add("}", "")
+	return s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, l.buf)
 }
 
 // restEpisodes lists the newest episodes by event time, those of the server's future excepted: GET /episodes/{group_id}.

@@ -27,7 +27,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", AsOfMode: "", Details: map[string]abi.Raw{"group_id": sdk.Text(gid),
 		"surface": sdk.Text(s.surface())}}
-	query := s.query(r, t)
+	query, quotedQuery := s.query(r, t)
 	applied := s.filters(r, t)
 	var found *found
 	switch {
@@ -42,7 +42,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		if s.mcp {
 			t.NativeOperation = "search_memory_facts"
 		}
-		found, err = s.find(c, gid, query, applied, t)
+		found, err = s.find(c, gid, quotedQuery, applied, t)
 	}
 	if err != nil {
 		return nil, err
@@ -62,8 +62,35 @@ const (
 	queryChars = 2000
 )
 
-// query is the request's, with its labels appended where configured: words are the only way by which a label can reach the search.
-func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) string {
+// query is the request's, with its labels appended where configured: words are the only way by which a label can reach the search. It comes as JSON too.
+func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) (query string, quoted abi.Raw) {
+	query = r.Query
+	if s.labelsInQuery && (r.Scenario != "" || r.Context != "" || r.Attribute != "") || !fewWords(query) {
+		query = s.words(r, t)
+	}
+	if query == "" {
+		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
+	}
+	quoted = sdk.Text(query)
+	t.Details["query"] = quoted
+	return query, quoted
+}
+
+// fewWords tells that a query is ASCII in words with one blank between them, and too short to be cut: most are, and need no list of their words.
+func fewWords(query string) bool {
+	blank := true
+	for i := 0; i < len(query); i++ {
+		c := query[i]
+		if c >= 0x7f || c < ' ' || c == ' ' && blank {
+			return false
+		}
+		blank = c == ' '
+	}
+	return !blank && len(query) < 2*queryWords
+}
+
+//go:noinline
+func (s *settings) words(r *abi.RetrieveRequest, t *abi.Trace) string {
 	words := strings.Fields(r.Query)
 	asked := len(words)
 	if s.labelsInQuery && asked > 0 {
@@ -89,10 +116,6 @@ func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) string {
 	if cut {
 		t.Warnings = append(t.Warnings, "query_cut: Graphiti drops keyword search from 127 words on; the query was cut to 100 words and 2000 characters")
 	}
-	if query == "" {
-		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
-	}
-	t.Details["query"] = sdk.Text(query)
 	return query
 }
 
@@ -111,13 +134,25 @@ func cutChars(s string, n int) string {
 var nativeFilters = [...]string{"edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before", "center_node_uuid"}
 
 // filters sorts the request's labels and filters into what the backend applies and what it does not, and says so in the trace.
-func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []field {
-	labels := sdk.Labels(r)
+func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) (applied []field) {
+	t.FilterMode = abi.FilterNone
+	if labels := sdk.Labels(r); len(labels) > 0 {
+		applied = s.sorted(labels, r, t)
+	}
+	if r.AsOf != "" {
+		t.AsOfMode = "ignored"
+		t.Warnings = append(t.Warnings, "as_of_ignored: Graphiti's searches answer as of now; native query facts_at tells what held at an instant")
+	}
+	return applied
+}
+
+//go:noinline
+func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace) []field {
 	how := abi.FilterNone
 	if s.labelsInQuery {
 		how = abi.FilterSemantic
 	}
-	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	t.FiltersApplied = map[string]string{}
 	var applied []field
 	for _, name := range labels {
 		_, isFilter := r.Filters[name]
@@ -147,10 +182,6 @@ func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) []field {
 			t.Warnings = append(t.Warnings, "filter_ignored: the "+s.surface()+" surface of Graphiti has no filter "+name)
 		}
 	}
-	if r.AsOf != "" {
-		t.AsOfMode = "ignored"
-		t.Warnings = append(t.Warnings, "as_of_ignored: Graphiti's searches answer as of now; native query facts_at tells what held at an instant")
-	}
 	return applied
 }
 
@@ -172,6 +203,8 @@ type found struct {
 	lists []hits
 	// sources are the event ids behind a fact, by its uuid: from Bolt, or the gateway.
 	sources map[string][]string
+	// failed: the last answer has a key "error".
+	failed bool
 }
 
 // hits is one list of an answer.
@@ -211,7 +244,7 @@ const (
 )
 
 // find makes the native calls of a retrieval.
-func (s *settings) find(c *sdk.Call, gid, query string, filters []field, t *abi.Trace) (*found, error) {
+func (s *settings) find(c *sdk.Call, gid string, query abi.Raw, filters []field, t *abi.Trace) (*found, error) {
 	f := new(found)
 	route := routeRESTSearch
 	var body []byte
@@ -225,7 +258,7 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []field, t *abi.
 	if err != nil {
 		return nil, err
 	}
-	if err := f.add(route, body); err != nil {
+	if err := s.read(f, route, body); err != nil {
 		return nil, err
 	}
 	if s.mcp { // the REST service tells no group
@@ -237,7 +270,7 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []field, t *abi.
 		if body, err = s.mcpNodes(c, gid, query); err != nil {
 			return nil, err
 		}
-		if err := f.add(routeMCPNodes, body); err != nil {
+		if err := s.read(f, routeMCPNodes, body); err != nil {
 			return nil, err
 		}
 		if err := ours(routeMCPNodes, gid, f.lists[1].items); err != nil {
@@ -251,6 +284,17 @@ func (s *settings) find(c *sdk.Call, gid, query string, filters []field, t *abi.
 		}
 	}
 	return f, nil
+}
+
+// read adds an answer of Graphiti's own servers. A tool's error goes before all that is wrong with its answer as one of a search.
+func (s *settings) read(f *found, route string, body []byte) error {
+	err := f.add(route, body)
+	if s.mcp && (err != nil || f.failed) {
+		if told := toolError(route, body); told != nil {
+			return told
+		}
+	}
+	return err
 }
 
 // annotate asks which recorded events the facts came from.
@@ -320,33 +364,52 @@ func (f *found) add(route string, body []byte) (err error) {
 
 // hit reads the one list of an answer of the servers.
 func (f *found) hit(l hits, route string, body []byte) (err error) {
-	l.at = "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + l.key + "/"
-	l.items, err = itemsIn(route, l.key, body)
+	l.at = f.bodyOf(l.key)
+	l.items, f.failed, err = readItems(route, l.key, body)
 	f.lists = append(f.lists, l)
 	return err
 }
 
+// bodyOf is where a list of the next call's answer stands in raw.
+func (f *found) bodyOf(key string) string {
+	if len(f.raw.Calls) == 0 {
+		return "/calls/0/body/" + key + "/"
+	}
+	return "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + key + "/"
+}
+
 // evidence points at the items in the backend's order, as many as the budget takes.
 func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
-	var list []abi.Evidence
 	most := f.count()
 	if budget.MaxItems != nil {
 		most = int(min(int64(most), max(0, *budget.MaxItems)))
 	}
+	if most == 0 {
+		return nil
+	}
+	list := make([]abi.Evidence, most)
+	pointers := lines{buf: make([]byte, 0, 32*most)}
+	n := 0
 	for i := range f.lists {
 		l := &f.lists[i]
-		for j := range l.items[:min(most-len(list), len(l.items))] {
-			x := &l.items[j]
-			e := x.evidence(l.kind)
+		for j := range l.items[:min(most-n, len(l.items))] {
+			x, e := &l.items[j], &list[n]
 			switch l.kind {
 			case "fact":
-				e = x.factEvidence()
-				e.SourceEventIDs = f.sources[x.uuid]
+				x.factEvidence(e)
+				if f.sources != nil {
+					e.SourceEventIDs = f.sources[x.uuid]
+				}
 			case "episode":
+				x.evidence(e, l.kind)
 				e.SourceEventIDs, e.TimeBasis = []string{x.name}, abi.TimeEvent
+			default:
+				x.evidence(e, l.kind)
 			}
-			e.Pointer, e.Rank, e.Group, e.Score = l.at+strconv.Itoa(j), int64(len(list)+1), l.group, x.score
-			list = append(list, e)
+			begin := len(pointers.buf)
+			pointers.add(l.at, strconv.Itoa(j))
+			n++
+			e.Pointer, e.Rank, e.Group, e.Score = pointers.since(begin), int64(n), l.group, x.score
 		}
 	}
 	return list
@@ -356,15 +419,14 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, t *abi.Trace) {
 	fitted.Report(t, r.Budget)
 	facts, count := f.facts(), f.count()
-	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
-	switch {
-	case s.core:
+	t.Effective = s.effective
+	if s.core {
 		limit := s.limit(r.Budget)
 		t.Effective = map[string]abi.Raw{"search": sdk.Text(s.library.recipe), "limit": sdk.Number(limit)}
 		if r.Budget.MaxItems != nil {
 			t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(limit)}
 		}
-	case r.Budget.MaxItems != nil:
+	} else if r.Budget.MaxItems != nil {
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)}
 		if *r.Budget.MaxItems > s.maxFacts {
 			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+strconv.FormatInt(s.maxFacts, 10)+
@@ -379,6 +441,7 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 	if count == 0 {
 		t.ResultState = abi.ResultEmpty
 	}
+	t.NativeIDs = make([]string, 0, count)
 	for i := range f.lists {
 		for j := range f.lists[i].items {
 			t.NativeIDs = append(t.NativeIDs, f.lists[i].items[j].uuid)
@@ -396,10 +459,13 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 			undated++
 			at = x.createdAt
 		}
-		if at.text != "" && (oldest.text == "" || at.earlier(oldest)) {
+		switch {
+		case at.text == "":
+		case oldest.text == "":
+			oldest, newest = at, at
+		case at.earlier(oldest):
 			oldest = at
-		}
-		if at.text != "" && (newest.text == "" || newest.earlier(at)) {
+		case newest.earlier(at):
 			newest = at
 		}
 	}

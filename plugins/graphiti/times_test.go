@@ -49,6 +49,21 @@ func TestStampReadsWhatServersAndNeo4jWrite(t *testing.T) {
 	assert.Empty(t, momentText(""))
 }
 
+func TestPlainTimesNeedNoCalendar(t *testing.T) {
+	for given, want := range map[string]string{
+		"2025-03-01T09:30:00Z":             "2025-03-01T09:30:00Z",
+		"2025-12-28T23:59:59+00:00":        "2025-12-28T23:59:59Z",
+		"2026-11-21T04:10:56.948948+00:00": "2026-11-21T04:10:56.948948Z",
+	} {
+		assert.Equal(t, want, plainUTC(given))
+	}
+	for _, other := range []string{"", "2025-03-01", "2025-03-01T09:30:00", "2025-03-01T09:30:00.Z", "2025-03-01T09:30:00+01:00", "2025-03-01T09:30:00Z[UTC]", "2025-03-01t09:30:00Z",
+		"2025-00-01T09:30:00Z", "2025-13-01T09:30:00Z", "2025-03-00T09:30:00Z", "2025-03-29T09:30:00Z", "2025-03-01T24:30:00Z", "2025-03-01T09:60:00Z", "2025-03-01T09:30:60Z",
+		"2025/03-01T09:30:00Z", "202x-03-01T09:30:00Z", "2025-03-1:T09:30:00Z", "2025-03-01T09:30-00Z", "2025-03-01T09:30:0\u00e9Z"} {
+		assert.Empty(t, plainUTC(other), other)
+	}
+}
+
 func TestPlainTimesAreReadAsTheContractReadsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()

@@ -44,39 +44,35 @@ func (s *settings) mcpAdd(c *sdk.Call, gid string, t *turn) error {
 	return nil
 }
 
-// mcpSearch finds facts of one group: search_memory_facts. Without a group the server would take its default one, with an empty list all.
-func (s *settings) mcpSearch(c *sdk.Call, gid, query string, filters []field) ([]byte, error) {
-	var e jsontext.Encoder
-	e.ObjStart()
-	e.FieldStart("query")
-	e.Str(query)
-	e.FieldStart("group_ids")
-	e.Raw(quoted(gid))
-	e.FieldStart("max_facts")
-	e.Int64(s.maxFacts)
+// mcpSearch finds facts of one group: search_memory_facts. Without a group the server would take its default one, with an empty list all. The answer is unread: see
+// toolError. query is JSON.
+func (s *settings) mcpSearch(c *sdk.Call, gid string, query abi.Raw, filters []field) ([]byte, error) {
+	l := lines{buf: make([]byte, 0, 128+len(gid)+len(query))}
+	l.field(`{"query":`, query)
+	l.add(`,"group_ids":["`, gid)
+	l.field(`"],"max_facts":`, sdk.Number(s.maxFacts))
 	for _, f := range filters {
-		e.FieldStart(f.name)
-		e.Raw(jsontext.Raw(f.value))
+		l.field(`,"`+f.name+`":`, f.value)
 	}
-	e.ObjEnd()
-	return s.tool(c, "mcp_search_facts", "search_memory_facts", e.Bytes())
+	l.add("}", "")
+	return s.call(c, routeMCPSearch, "search_memory_facts", l.buf)
 }
 
 // maxNodes is what search_nodes gives at most: the limit of its recipe, whatever is asked for.
 const maxNodes = 10
 
-// mcpNodes finds entities of one group: search_nodes.
-func (s *settings) mcpNodes(c *sdk.Call, gid, query string) ([]byte, error) {
+// mcpNodes finds entities of one group as mcpSearch does facts: search_nodes.
+func (s *settings) mcpNodes(c *sdk.Call, gid string, query abi.Raw) ([]byte, error) {
 	var e jsontext.Encoder
 	e.ObjStart()
 	e.FieldStart("query")
-	e.Str(query)
+	e.Raw(query)
 	e.FieldStart("group_ids")
 	e.Raw(quoted(gid))
 	e.FieldStart("max_nodes")
 	e.Int64(maxNodes)
 	e.ObjEnd()
-	return s.tool(c, "mcp_search_nodes", "search_nodes", e.Bytes())
+	return s.call(c, routeMCPNodes, "search_nodes", e.Bytes())
 }
 
 // mcpEpisodesBody is get_episodes as it came: by uuid, so any page but all of them is a random sample.
@@ -154,7 +150,11 @@ var mcpTools = [...]string{"add_memory", "search_memory_facts", "get_episodes", 
 // mcpMissing lists the tools that the server lacks: their names changed over the releases.
 func (s *settings) mcpMissing(c *sdk.Call) ([]string, error) {
 	const route = "mcp_tools"
-	result, err := s.ask(c, route, "tools/list", []byte("{}"))
+	head, body, id, err := s.ask(c, route, "tools/list", "{}", nil, "")
+	if err != nil {
+		return nil, err
+	}
+	result, err := rpcResult(route, head, body, id)
 	if err != nil {
 		return nil, err
 	}

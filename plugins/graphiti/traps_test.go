@@ -473,5 +473,5 @@ func TestOldReleasesAndLaterOnes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Len(t, found[0].episodes, 1)
-	assert.Contains(t, found[0].factLine(nil), "from episodes "+found[0].episodes[0])
+	assert.Contains(t, new(lines).factLine(&found[0], nil), "from episodes "+found[0].episodes[0])
 }
