@@ -238,6 +238,17 @@ func (d *Decoder) key() ([]byte, error) {
 
 // Str reads a string.
 func (d *Decoder) Str() (string, error) {
+	if begin := d.at + 1; begin < len(d.text) && d.text[begin-1] == '"' && !d.copies { // what most strings are, without calls
+		if end := special(d.text, begin); end < len(d.text) && d.text[end] == '"' {
+			d.at = end + 1
+			return view(d.text[begin:end]), nil
+		}
+	}
+	return d.strSlowly()
+}
+
+//go:noinline
+func (d *Decoder) strSlowly() (string, error) {
 	inner, escaped, err := d.span()
 	switch {
 	case err != nil:
@@ -275,6 +286,10 @@ func (d *Decoder) Bool() (bool, error) {
 
 func (d *Decoder) literal(want string) error {
 	d.peek()
+	if rest := d.text[d.at:]; len(rest) >= len("null") && *half(rest, 0) == *half(unsafe.Slice(unsafe.StringData(want), len(want)), 0) && len(want) == len("null") {
+		d.at += len(want)
+		return nil
+	}
 	for i := range len(want) {
 		if d.at >= len(d.text) || d.text[d.at] != want[i] {
 			return d.unexpected()
@@ -401,8 +416,19 @@ func (d *Decoder) Skip() error {
 	return err
 }
 
-// skip is where most of a large text passes, so it keeps its place in a variable and calls as little as it can: in a guest each call is counted.
+// skip goes past a value, without much ado past one that is most likely: a string without escapes.
 func (d *Decoder) skip() (levels int, err error) {
+	if begin := d.at + 1; begin < len(d.text) && d.text[begin-1] == '"' {
+		if end := special(d.text, begin); end < len(d.text) && d.text[end] == '"' {
+			d.at = end + 1
+			return 0, nil
+		}
+	}
+	return d.skipAny()
+}
+
+// skipAny is where most of a large text passes, so it keeps its place in a variable and calls as little as it can: in a guest each call is counted.
+func (d *Decoder) skipAny() (levels int, err error) {
 	// Which of the levels below here are objects, a bit each: no recursion, since a guest's stack is small.
 	var objects [MaxDepth / 64]uint64
 	text, outside, deepest := d.text, d.depth, d.depth

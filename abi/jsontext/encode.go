@@ -182,21 +182,23 @@ func (e *Encoder) str(v string, more int) {
 //
 //go:noinline
 func (e *Encoder) strSlowly(text []byte, more int) {
-	e.put('"')
 	if !ValidUTF8(text) {
 		text = mended(text)
 	}
-	for i := 0; ; {
+	const most = len(`\u0007`) // that a byte becomes
+	e.buf = append(e.buf, '"')
+	for i := 0; ; i++ {
+		if left := len(text) - i + most + 1 + more; cap(e.buf)-len(e.buf) < left {
+			e.grow(left)
+		}
 		next := special(text, i)
-		e.buf = append(e.buf, text[i:next]...)
-		if next == len(text) {
+		n := len(e.buf)
+		e.buf = e.buf[:n+next-i]
+		copy(e.buf[n:], text[i:next])
+		if i = next; i == len(text) {
 			break
 		}
-		e.buf = appendEscape(e.buf, text[next])
-		i = next + 1
-	}
-	if cap(e.buf)-len(e.buf) <= more {
-		e.grow(more + 1)
+		e.buf = appendEscape(e.buf, text[i])
 	}
 	e.put('"')
 }

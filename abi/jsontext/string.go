@@ -67,12 +67,16 @@ func (d *Decoder) skipEscape() error {
 	return d.unexpected()
 }
 
-// unescape appends a string, whose escapes are good, to dst.
+// unescape appends a string, whose escapes are good, to dst. What is read is never shorter than what is written for it.
 func unescape(dst, inner []byte) []byte {
+	if cap(dst)-len(dst) < len(inner) {
+		dst = append(make([]byte, 0, len(dst)+len(inner)), dst...)
+	}
 	for i := 0; i < len(inner); {
-		plain := i
+		plain, n := i, len(dst)
 		i = special(inner, i) // a backslash, since of the others none is in a string
-		dst = append(dst, inner[plain:i]...)
+		dst = dst[:n+i-plain]
+		copy(dst[n:], inner[plain:i])
 		if i == len(inner) {
 			break
 		}
