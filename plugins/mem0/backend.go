@@ -143,13 +143,14 @@ func readText(d *jsontext.Decoder) (string, error) {
 	return d.Str()
 }
 
-// readNumber is a number; any other value is skipped and gives nil.
-func readNumber(d *jsontext.Decoder) (*float64, error) {
+// readNumber is a number; any other value is skipped and not told.
+func readNumber(d *jsontext.Decoder) (n number, err error) {
 	if d.Next() != jsontext.Number {
-		return nil, d.Skip()
+		return n, d.Skip()
 	}
-	n, err := d.Float64()
-	return &n, err
+	n.told = true
+	n.value, err = d.Float64()
+	return n, err
 }
 
 // readFlag is true or false; any other value is skipped and counts as false.

@@ -127,6 +127,9 @@ func word(text string) string {
 
 // clean keeps a name on its line and without U+0000.
 func clean(text string) string {
+	if quiet(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == 0:

@@ -10,6 +10,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
+// bodyRoom is for what a search says beside its query.
+const bodyRoom = 384
+
 // platformMax is the most that a search on the platform returns.
 const platformMax = 1000
 
@@ -56,8 +59,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	fitted := b.settings.format(c, rows, r.Budget)
 	result.FormattedContext = fitted.Text
+	if len(rows) > 0 {
+		result.Evidence = make([]abi.Evidence, len(rows))
+	}
 	for i, m := range rows {
-		result.Evidence = append(result.Evidence, m.evidence("/calls/0/body/results/"+strconv.Itoa(i), i+1, b.settings.backdate))
+		m.evidence(&result.Evidence[i], i+1, b.settings.backdate)
+		result.Evidence[i].Pointer = "/calls/0/body/results/" + strconv.Itoa(i)
 	}
 	result.Trace = b.trace(r, q, rows, fitted)
 	return result, nil
@@ -124,6 +131,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		}
 	}
 	var j jsontext.Encoder
+	j.SetBytes(make([]byte, 0, len(query)+bodyRoom))
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str(query)
@@ -164,10 +172,12 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 	return q, nil
 }
 
-// evidence points at an item. What mem0 did not say is absent.
-func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence {
-	e := abi.Evidence{Pointer: pointer, Rank: int64(rank), NativeID: m.id, NativeType: "memory", Text: m.text, Score: m.score, CreatedAt: m.created,
-		UpdatedAt: m.update}
+// evidence writes what an item is to e. What mem0 did not say is absent.
+func (m *memory) evidence(e *abi.Evidence, rank int, backdated bool) {
+	e.Rank, e.NativeID, e.NativeType, e.Text, e.CreatedAt, e.UpdatedAt = int64(rank), m.id, "memory", m.text, m.created, m.update
+	if m.score.told {
+		e.Score = &m.score.value
+	}
 	if m.replaced {
 		e.Superseded = sdk.Ptr(true)
 	}
@@ -180,7 +190,6 @@ func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence
 	if id := m.label(keyEvent); id != "" {
 		e.SourceEventIDs = []string{id}
 	}
-	return e
 }
 
 func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fitted sdk.Fitted) *abi.Trace {
@@ -249,40 +258,41 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 
 // traceRows reports scores and times as mem0 gave them. Its fused scores are not comparable between queries; the semantic one, where it is told, is.
 func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
-	var semantic, reranked *float64
-	oldest, newest := "", ""
+	semantic := ""
+	var reranked *float64
+	var oldest, newest *memory
 	for _, m := range rows {
-		if m.score != nil && (t.TopScore == nil || *m.score > *t.TopScore) {
-			t.TopScore = m.score
+		if m.score.told && (t.TopScore == nil || m.score.value > *t.TopScore) {
+			t.TopScore = &m.score.value
 		}
-		if m.semantic != nil && (semantic == nil || *m.semantic > *semantic) {
+		if m.semantic != "" && (semantic == "" || greater(m.semantic, semantic)) {
 			semantic = m.semantic
 		}
-		if m.reranked != nil && (reranked == nil || *m.reranked > *reranked) {
-			reranked = m.reranked
+		if m.reranked.told && (reranked == nil || m.reranked.value > *reranked) {
+			reranked = &m.reranked.value
 		}
 		if m.created == "" {
 			continue
 		}
-		if oldest == "" || before(m.created, oldest) {
-			oldest = m.created
+		if oldest == nil || m.at.Before(oldest.at) {
+			oldest = m
 		}
-		if newest == "" || before(newest, m.created) {
-			newest = m.created
+		if newest == nil || newest.at.Before(m.at) {
+			newest = m
 		}
 	}
 	t.Details = map[string]abi.Raw{}
-	if semantic != nil {
-		t.Details["top_semantic_score"] = abi.Raw(strconv.FormatFloat(*semantic, 'g', -1, 64))
+	if semantic != "" {
+		t.Details["top_semantic_score"] = strconv.AppendFloat(nil, numeralValue(semantic), 'g', -1, 64)
 	}
 	if reranked != nil {
-		t.Details["top_rerank_score"] = abi.Raw(strconv.FormatFloat(*reranked, 'g', -1, 64))
+		t.Details["top_rerank_score"] = strconv.AppendFloat(nil, *reranked, 'g', -1, 64)
 	}
-	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest, newest
 	if len(rows) > 0 {
 		t.ResultState = abi.ResultResults
 	}
-	if oldest != "" {
+	if oldest != nil {
+		t.OldestRetrievedAt, t.NewestRetrievedAt = oldest.created, newest.created
 		t.TimeBasis = abi.TimeIngest
 		if b.settings.backdate {
 			t.TimeBasis = abi.TimeEvent
