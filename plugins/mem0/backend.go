@@ -24,7 +24,7 @@ func open(c *sdk.Call) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{Call: c, settings: s, ids: idsOf(s.config, c.Scope, c.Generation)}
+	b := &backend{Call: c, settings: s, ids: s.idsFor(c)}
 	b.surface, err = b.findSurface()
 	return b, err
 }
@@ -52,14 +52,31 @@ func (b *backend) send(r request) ([]byte, error) {
 }
 
 func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
+	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: b.headers(len(r.body) > 0)}, r.body)
+}
+
+// headers of a request with or without a body. They are the same for the life of a surface, and nobody changes the map.
+func (b *backend) headers(body bool) map[string]string {
+	var kept *map[string]string
+	if b.surface != nil {
+		if kept = &b.surface.headers; body {
+			kept = &b.surface.bodyHeaders
+		}
+		if *kept != nil {
+			return *kept
+		}
+	}
 	headers := map[string]string{"accept": "application/json"}
 	if name, value := b.authorization(); name != "" {
 		headers[name] = value
 	}
-	if len(r.body) > 0 {
+	if body {
 		headers["content-type"] = "application/json"
 	}
-	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: headers}, r.body)
+	if kept != nil {
+		*kept = headers
+	}
+	return headers
 }
 
 // authorization is the header that carries the key. The self-hosted server knows no Token, and a wrong Bearer there hides a valid X-API-Key.

@@ -196,8 +196,7 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 	s := b.settings
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", Consistency: "committed", ResultState: abi.ResultEmpty, NativeIDs: idsOfRows(rows),
 		RetrievedCount: sdk.Ptr(int64(len(rows))), Warnings: q.warnings,
-		Effective: map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
-			"threshold": abi.Raw(strconv.FormatFloat(s.threshold, 'g', -1, 64)), "rerank": boolean(q.reranks)}}
+		Effective: b.effectiveSearch(q)}
 	if b.platform() {
 		t.NativeOperation = "POST /v3/memories/search/"
 	}
@@ -215,7 +214,6 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 		}
 	}
 	if len(q.rerank) > 0 {
-		t.Effective["rerank_pool"] = sdk.Number(s.rerankPool)
 		t.Details["rerank"] = q.rerank
 	}
 	if len(rows) > 0 && fitted.End == 0 {
@@ -224,9 +222,30 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 	return t
 }
 
+// effectiveSearch is what a search goes by. It is made once for a top_k.
+func (b *backend) effectiveSearch(q *question) map[string]abi.Raw {
+	s, f := b.settings, b.surface
+	pooled := len(q.rerank) > 0
+	if f.searchEffective != nil && f.searchTopK == q.topK && !pooled {
+		return f.searchEffective
+	}
+	effective := map[string]abi.Raw{"api": sdk.Text(f.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
+		"threshold": strconv.AppendFloat(nil, s.threshold, 'g', -1, 64), "rerank": boolean(q.reranks)}
+	if pooled {
+		effective["rerank_pool"] = sdk.Number(s.rerankPool)
+	} else {
+		f.searchEffective, f.searchTopK = effective, q.topK
+	}
+	return effective
+}
+
 // traceFilters says how the labels were applied, and checks the items against them.
 func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
-	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	t.FilterMode = abi.FilterNone
+	if len(q.ignored)+len(q.filters) == 0 {
+		return
+	}
+	t.FiltersApplied = map[string]string{}
 	for _, name := range q.ignored {
 		t.FiltersApplied[name] = string(abi.FilterNone)
 		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is stored nested")
