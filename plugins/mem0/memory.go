@@ -129,19 +129,19 @@ func (r *itemReader) readField(d *jsontext.Decoder, m *memory, key string) (err 
 			return err
 		}
 	case len("metadata"):
-		if key == "metadata" && d.Next() == jsontext.Object {
+		if same(key, "metadata") && d.Next() == jsontext.Object {
 			m.metadata, err = d.Raw()
 			return err
 		}
 	case len("created_at"):
-		switch key {
-		case "created_at":
+		switch {
+		case same(key, "created_at"):
 			m.created, m.at, err = r.readTime(d)
 			return err
-		case "updated_at":
+		case same(key, "updated_at"):
 			m.update, _, err = r.readTime(d)
 			return err
-		case "session_id":
+		case same(key, "session_id"):
 			return m.readRun(d)
 		}
 	case len("replaced_by"):
@@ -157,7 +157,7 @@ func (r *itemReader) readField(d *jsontext.Decoder, m *memory, key string) (err 
 			return err
 		}
 	case len("score_details"), len("score_breakdown"):
-		if key == "score_details" || key == "score_breakdown" {
+		if same(key, "score_details") || same(key, "score_breakdown") {
 			return m.readDetails(d)
 		}
 	}
@@ -183,7 +183,7 @@ func (m *memory) readDetails(d *jsontext.Decoder) error {
 		return err
 	}
 	for details.Next() {
-		if key := view(details.Key()); key == "semantic_score" || key == "semantic" {
+		if key := view(details.Key()); same(key, "semantic_score") || same(key, "semantic") {
 			m.semantic, err = readNumeral(d)
 		} else {
 			err = d.Skip()

@@ -118,12 +118,21 @@ func isFraction(numeral string) bool {
 	if len(numeral) < 3 || numeral[0] != '0' || numeral[1] != '.' {
 		return false
 	}
-	for i := 2; i < len(numeral); i++ {
-		if numeral[i] > '9' {
-			return false
+	const letter = 0x40 // a bit of every letter, and of nothing else in a numeral
+	n := len(numeral)
+	if n < 8 {
+		for i := range n {
+			if numeral[i]&letter != 0 {
+				return false
+			}
 		}
+		return true
 	}
-	return true
+	found := eight(numeral, n-8)
+	for i := 0; i < n-8; i += 8 {
+		found |= eight(numeral, i)
+	}
+	return found&(letter*each) == 0
 }
 
 // greater tells whether the number a is greater than b.
