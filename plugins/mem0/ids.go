@@ -23,7 +23,7 @@ func (s *settings) idsFor(c *sdk.Call) scopeIDs {
 	if k := &s.last; k.generation != c.Generation || !k.of(c.Scope) {
 		scope := abi.MemoryScope{RunID: strings.Clone(c.Scope.RunID), PersonaID: strings.Clone(c.Scope.PersonaID),
 			BackendNamespace: strings.Clone(c.Scope.BackendNamespace), AgentID: strings.Clone(c.Scope.AgentID)}
-		*k = keptIDs{scope, c.Generation, idsOf(s.config, scope, c.Generation)}
+		*k = keptIDs{scope: scope, generation: c.Generation, ids: idsOf(s.config, scope, c.Generation)}
 	}
 	return s.last.ids
 }
@@ -33,6 +33,7 @@ type keptIDs struct {
 	scope      abi.MemoryScope
 	generation int64
 	ids        scopeIDs
+	search     keptSearch
 }
 
 // of tells whether the ids were made, and of this scope: of all of it.

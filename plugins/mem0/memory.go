@@ -156,8 +156,12 @@ func (r *itemReader) readField(d *jsontext.Decoder, m *memory, key string) (err 
 			m.reranked, err = readNumber(d)
 			return err
 		}
-	case len("score_details"), len("score_breakdown"):
-		if same(key, "score_details") || same(key, "score_breakdown") {
+	case len("score_details"):
+		if same(key, "score_details") {
+			return m.readDetails(d)
+		}
+	case len("score_breakdown"):
+		if same(key, "score_breakdown") {
 			return m.readDetails(d)
 		}
 	}
@@ -183,7 +187,7 @@ func (m *memory) readDetails(d *jsontext.Decoder) error {
 		return err
 	}
 	for details.Next() {
-		if key := view(details.Key()); same(key, "semantic_score") || same(key, "semantic") {
+		if key := view(details.Key()); len(key) == len("semantic_score") && same(key, "semantic_score") || key == "semantic" {
 			m.semantic, err = readNumeral(d)
 		} else {
 			err = d.Skip()

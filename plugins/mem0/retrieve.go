@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,15 +110,15 @@ func (q *question) readRerank(route string, body []byte) error {
 }
 
 func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
-	s, q := b.settings, &question{topK: b.settings.topK}
+	q := &question{topK: b.settings.topK, reranks: b.settings.rerank}
 	if r.Budget.MaxItems != nil {
 		q.topK = *r.Budget.MaxItems
 	}
 	if b.platform() {
 		q.topK = min(q.topK, platformMax)
 	}
-	query := strings.ReplaceAll(r.Query, "\x00", "")
-	if strings.TrimSpace(query) == "" {
+	query := withoutZero(r.Query)
+	if blank(query) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "query: blank; mem0 searches by meaning and refuses a query without any")
 	}
 	var err error
@@ -135,6 +136,30 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str(query)
+	kept, plain := &b.settings.last.search, len(q.filters) == 0 && r.AsOf == ""
+	if plain && kept.surface == b.surface && kept.topK == q.topK {
+		q.body = append(j.Bytes(), kept.rest...)
+		return q, nil
+	}
+	begin := len(j.Bytes())
+	b.writeSearch(&j, q, r.AsOf)
+	q.body = j.Bytes()
+	if plain {
+		*kept = keptSearch{b.surface, q.topK, slices.Clone(q.body[begin:])}
+	}
+	return q, nil
+}
+
+// keptSearch is what a search of a scope says behind its query, without filters and as of now. It hangs on no more than is kept with it.
+type keptSearch struct {
+	surface *surface
+	topK    int64
+	rest    []byte
+}
+
+// writeSearch writes a search from behind its query to its end.
+func (b *backend) writeSearch(j *jsontext.Encoder, q *question, asOf string) {
+	s := b.settings
 	j.FieldStart("top_k")
 	j.Int64(q.topK)
 	j.FieldStart("threshold")
@@ -143,7 +168,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		j.FieldStart("explain")
 		j.Bool(true)
 	}
-	if q.reranks = s.rerank; q.reranks {
+	if q.reranks {
 		j.FieldStart("rerank")
 		j.Bool(true)
 		if b.surface.gateway {
@@ -159,17 +184,16 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		j.FieldStart("latest_only")
 		j.Bool(true)
 	}
-	asOf := ""
-	if b.platform() && r.AsOf != "" {
-		asOf = utc(r.AsOf)
+	if !b.platform() {
+		asOf = ""
+	} else if asOf != "" {
+		asOf = utc(asOf)
 		j.FieldStart("reference_date")
 		j.Str(asOf)
 	}
 	j.FieldStart("filters")
-	b.writeFilters(&j, q.filters, asOf)
+	b.writeFilters(j, q.filters, asOf)
 	j.ObjEnd()
-	q.body = j.Bytes()
-	return q, nil
 }
 
 // evidence writes what an item is to e. What mem0 did not say is absent.

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -60,6 +61,22 @@ func quiet(s string) bool {
 	}
 }
 
+// blank tells that there are only blanks in s.
+func blank(s string) bool {
+	if s != "" && s[0] > ' ' && s[0] < 0x7f { // as nearly every text begins
+		return false
+	}
+	return strings.TrimSpace(s) == ""
+}
+
+// withoutZero leaves out U+0000, which mem0 cannot store.
+func withoutZero(s string) string {
+	if quiet(s) {
+		return s
+	}
+	return strings.ReplaceAll(s, "\x00", "")
+}
+
 // view is b as a text, without a copy: b does not change.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
@@ -89,15 +106,10 @@ func addHundredths(buf []byte, x float64) []byte {
 			n++
 		}
 	}
-	const digits = "0123456789"
 	if n >= 1000 {
 		buf = strconv.AppendUint(buf, n/1000, 10)
 	}
-	units, tenths, rest := n/100%10, n/10%10, n%10
-	buf = add(buf, digits[units:units+1])
-	buf = add(buf, ".")
-	buf = add(buf, digits[tenths:tenths+1])
-	return add(buf, digits[rest:rest+1])
+	return append(buf, byte('0'+n/100%10), '.', byte('0'+n/10%10), byte('0'+n%10))
 }
 
 // readNumeral is a number as it stands there; any other value is skipped and gives "".
