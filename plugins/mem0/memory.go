@@ -253,6 +253,9 @@ func readItems(route string, body []byte, whole bool) (found []*memory, count in
 		if err != nil {
 			return err
 		}
+		if found == nil {
+			found = make([]*memory, 0, itemsAtOnce)
+		}
 		for items.Next() {
 			m, err := r.read(d)
 			if err != nil {

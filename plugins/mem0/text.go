@@ -61,6 +61,17 @@ func quiet(s string) bool {
 	}
 }
 
+// asciiPrefix is a length up to which s is ASCII: all of it but for the last bytes, or near what is not.
+func asciiPrefix(s string) int {
+	n := 0
+	for ; n+32 <= len(s); n += 32 {
+		if (eight(s, n)|eight(s, n+8)|eight(s, n+16)|eight(s, n+24))&high != 0 {
+			break
+		}
+	}
+	return n
+}
+
 // blank tells that there are only blanks in s.
 func blank(s string) bool {
 	if s != "" && s[0] > ' ' && s[0] < 0x7f { // as nearly every text begins

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
@@ -33,6 +34,17 @@ func TestQuietOverlooksNothing(t *testing.T) {
 		if loud && quiet(text) {
 			t.Fatalf("%q", text)
 		}
+	})
+}
+
+func TestAnASCIIPrefixIsASCII(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[ -~]{0,80}`).Draw(t, "before") + rapid.SampledFrom([]string{"", "ä", "\xff"}).Draw(t, "other") + rapid.StringMatching(`[ -~]{0,80}`).Draw(t, "behind")
+		n := asciiPrefix(text)
+		if strings.ContainsFunc(text[:n], func(r rune) bool { return r >= 0x80 }) {
+			t.Fatalf("%d of %q", n, text)
+		}
+		assert.Equal(t, utf8.ValidString(text), jsontext.ValidUTF8([]byte(text[n:])))
 	})
 }
 
