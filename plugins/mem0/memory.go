@@ -40,7 +40,7 @@ func (m *memory) label(key string) string {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
 		if same(view(fields.Key()), key) && d.Next() == jsontext.String {
-			text, _ := d.Str() //nolint:errcheck // it has been read before
+			text, _ := d.Str() // it has been read before
 			return text
 		}
 		err = d.Skip()

@@ -171,6 +171,6 @@ func greater(a, b string) bool {
 
 // numeralValue is the value of what readNumeral read.
 func numeralValue(numeral string) float64 {
-	x, _ := strconv.ParseFloat(numeral, 64) //nolint:errcheck // it has been read before
+	x, _ := strconv.ParseFloat(numeral, 64) // it has been read before
 	return x
 }
