@@ -24,7 +24,7 @@ func open(c *sdk.Call) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{Call: c, settings: s, ids: idsOf(s.config, c.Scope, c.Generation)}
+	b := &backend{Call: c, settings: s, ids: s.idsFor(c)}
 	b.surface, err = b.findSurface()
 	return b, err
 }
@@ -52,14 +52,31 @@ func (b *backend) send(r request) ([]byte, error) {
 }
 
 func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
+	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: b.headers(len(r.body) > 0)}, r.body)
+}
+
+// headers of a request with or without a body. They are the same for the life of a surface, and nobody changes the map.
+func (b *backend) headers(body bool) map[string]string {
+	var kept *map[string]string
+	if b.surface != nil {
+		if kept = &b.surface.headers; body {
+			kept = &b.surface.bodyHeaders
+		}
+		if *kept != nil {
+			return *kept
+		}
+	}
 	headers := map[string]string{"accept": "application/json"}
 	if name, value := b.authorization(); name != "" {
 		headers[name] = value
 	}
-	if len(r.body) > 0 {
+	if body {
 		headers["content-type"] = "application/json"
 	}
-	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: headers}, r.body)
+	if kept != nil {
+		*kept = headers
+	}
+	return headers
 }
 
 // authorization is the header that carries the key. The self-hosted server knows no Token, and a wrong Bearer there hides a valid X-API-Key.
@@ -115,7 +132,7 @@ func atEnd(d *jsontext.Decoder) error {
 
 // unusable is the error of a 2xx answer that is not what the route answers.
 func unusable(route string, body []byte, err error) error {
-	if err == nil && jsontext.ValidUTF8(body) {
+	if err == nil && jsontext.ValidUTF8(body[asciiPrefix(view(body)):]) {
 		return nil
 	}
 	var found *abi.Error
@@ -143,13 +160,14 @@ func readText(d *jsontext.Decoder) (string, error) {
 	return d.Str()
 }
 
-// readNumber is a number; any other value is skipped and gives nil.
-func readNumber(d *jsontext.Decoder) (*float64, error) {
+// readNumber is a number; any other value is skipped and not told.
+func readNumber(d *jsontext.Decoder) (n number, err error) {
 	if d.Next() != jsontext.Number {
-		return nil, d.Skip()
+		return n, d.Skip()
 	}
-	n, err := d.Float64()
-	return &n, err
+	n.told = true
+	n.value, err = d.Float64()
+	return n, err
 }
 
 // readFlag is true or false; any other value is skipped and counts as false.

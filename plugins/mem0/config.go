@@ -14,6 +14,8 @@ type settings struct {
 	config *abi.GuestConfig
 	// surface is what the server was found to be, once an operation of this instance has looked.
 	surface *surface
+	// last are the ids of the scope that this instance served last.
+	last keptIDs
 
 	api, auth       string
 	infer           bool

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,11 +54,11 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 			continue
 		}
 		p := part{role: string(m.Role), text: spoken(m)}
-		if strings.IndexByte(p.text, 0) >= 0 {
-			p.text = strings.ReplaceAll(p.text, "\x00", "")
+		if !quiet(p.text) && strings.IndexByte(p.text, 0) >= 0 {
+			p.text = withoutZero(p.text)
 			o.warn("nul_removed: mem0 cannot store U+0000; it was left out")
 		}
-		if strings.TrimSpace(p.text) == "" {
+		if blank(p.text) {
 			continue
 		}
 		switch {
@@ -127,6 +126,9 @@ func word(text string) string {
 
 // clean keeps a name on its line and without U+0000.
 func clean(text string) string {
+	if quiet(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == 0:
@@ -149,13 +151,13 @@ func (o *outgoing) split(p part, limit int) {
 		if blank := strings.LastIndexAny(p.text[:end], " \n"); blank > end/2 {
 			end = blank + 1
 		}
-		if piece := p.text[:end]; strings.TrimSpace(piece) != "" {
+		if piece := p.text[:end]; !blank(piece) {
 			o.parts = append(o.parts, part{p.role, p.name, piece})
 			o.warn("message_split: a message longer than max_chars_per_message was stored in parts")
 		}
 		p.text = p.text[end:]
 	}
-	if strings.TrimSpace(p.text) != "" {
+	if !blank(p.text) {
 		o.parts = append(o.parts, p)
 	}
 }
@@ -166,7 +168,7 @@ func (b *backend) writeMetadata(j *jsontext.Encoder, o *outgoing, backdate bool)
 	field := func(key, value string) {
 		if value != "" {
 			j.FieldStart(key)
-			j.Str(strings.ReplaceAll(value, "\x00", ""))
+			j.Str(withoutZero(value))
 		}
 	}
 	j.ObjStart()
@@ -226,6 +228,10 @@ func utc(timestamp string) string {
 	if err != nil {
 		return ""
 	}
+	const plain = len("2026-03-01T09:30:00Z")
+	if len(timestamp) == plain && timestamp[plain-1] == 'Z' && timestamp[len("2026-03-01")] == 'T' && timestamp[plain-3] != '6' { // not the leap second
+		return timestamp[:plain-1] + "+00:00"
+	}
 	at = at.UTC()
 	year, month, day := at.Date()
 	hour, minute, second := at.Clock()
@@ -272,6 +278,11 @@ func writeMessages(j *jsontext.Encoder, parts []part) {
 func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	s, e := b.settings, o.event
 	var j jsontext.Encoder
+	room := 1024 // for what stands beside the texts
+	for i := range parts {
+		room += len(parts[i].text) + 64
+	}
+	j.SetBytes(make([]byte, 0, room))
 	text := func(key, value string) {
 		if value != "" {
 			j.FieldStart(key)
@@ -343,10 +354,13 @@ func (s *settings) prompt(day string) string {
 }
 
 func sortedKeys(m map[string]abi.Raw) []string {
+	if len(m) == 0 {
+		return nil
+	}
 	keys := make([]string, 0, len(m))
 	for key := range m {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys)
+	abi.SortTexts(keys)
 	return keys
 }

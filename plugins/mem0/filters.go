@@ -42,7 +42,7 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 	}
 	for _, label := range [][2]string{{keyScenario, r.Scenario}, {keyContext, r.Context}, {keyAttribute, r.Attribute}} {
 		if label[1] != "" && (label[0] != keyContext || !sdk.CrossContext(r)) {
-			filters = append(filters, filter{label[0], sdk.Text(strings.ReplaceAll(label[1], "\x00", ""))})
+			filters = append(filters, filter{label[0], sdk.Text(withoutZero(label[1]))})
 		}
 	}
 	return filters, ignored, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -13,29 +12,44 @@ import (
 //   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a-fa27-431e-b5df-90412b186bde]
 //
 // A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90".
-func render(m *memory) string {
-	facts := make([]string, 0, 4)
+func render(buf []byte, m *memory) []byte {
+	text, id, begin := m.text, m.id, len(buf)
+	plain := quiet(text) && quiet(id)
+	if !plain {
+		text, id = strings.ReplaceAll(text, "\n", "\n  "), clean(id)
+	}
+	buf = add(add(add(buf, "- "), text), " [")
 	if m.created != "" {
-		facts = append(facts, m.created)
+		buf = add(add(buf, m.created), " | ")
 	}
-	if m.score != nil {
-		facts = append(facts, "score "+strconv.FormatFloat(*m.score, 'f', 2, 64))
+	if m.score.told {
+		buf = add(addHundredths(add(buf, "score "), m.score.value), " | ")
 	}
-	if m.reranked != nil {
-		facts = append(facts, "rerank "+strconv.FormatFloat(*m.reranked, 'f', 2, 64))
+	if m.reranked.told {
+		buf = add(addHundredths(add(buf, "rerank "), m.reranked.value), " | ")
 	}
-	facts = append(facts, clean(m.id))
+	buf = add(buf, id)
 	if m.replaced {
-		facts = append(facts, "superseded")
+		buf = add(buf, " | superseded")
 	}
-	return sdk.EscapeText("- " + strings.ReplaceAll(m.text, "\n", "\n  ") + " [" + strings.Join(facts, " | ") + "]\n")
+	buf = add(buf, "]\n")
+	if plain {
+		return buf
+	}
+	return add(buf[:begin], sdk.EscapeText(string(buf[begin:])))
 }
 
 // format fits memories, best first, into the budget.
 func (s *settings) format(c *sdk.Call, rows []*memory, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, len(rows))
+	room := 0
+	for _, m := range rows {
+		room += len(m.text) + len(m.created) + len(m.id) + 64
+	}
+	blocks, all := make([]string, len(rows)), make([]byte, 0, room)
 	for i, m := range rows {
-		blocks[i] = render(m)
+		begin := len(all)
+		all = render(all, m)
+		blocks[i] = view(all[begin:])
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
@@ -54,7 +68,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		if call.Route != "search" && call.Route != "platform_search" {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
 		}
-		found, _, err := readItems(call.Route, call.Body)
+		found, _, err := readItems(call.Route, call.Body, false)
 		if err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}

@@ -18,6 +18,27 @@ const (
 // scopeIDs are the native ids of a scope's generation. Each of them names the scope alone; both are sent with every call.
 type scopeIDs struct{ user, run string }
 
+// idsFor is idsOf the call's scope. Those of the last one are kept, with all that they were made of: most calls are of one scope.
+func (s *settings) idsFor(c *sdk.Call) scopeIDs {
+	if k := &s.last; k.generation != c.Generation || !k.of(c.Scope) {
+		scope := abi.MemoryScope{RunID: strings.Clone(c.Scope.RunID), PersonaID: strings.Clone(c.Scope.PersonaID),
+			BackendNamespace: strings.Clone(c.Scope.BackendNamespace), AgentID: strings.Clone(c.Scope.AgentID)}
+		*k = keptIDs{scope: scope, generation: c.Generation, ids: idsOf(s.config, scope, c.Generation)}
+	}
+	return s.last.ids
+}
+
+// keptIDs are ids with what they were made of.
+type keptIDs struct {
+	scope      abi.MemoryScope
+	generation int64
+	ids        scopeIDs
+	search     keptSearch
+}
+
+// of tells whether the ids were made, and of this scope: of all of it.
+func (k *keptIDs) of(scope abi.MemoryScope) bool { return k.ids.run != "" && k.scope == scope }
+
 // idsOf hashes the whole scope into both ids, behind readable names. Different scopes, generations and providers have different ids.
 func idsOf(config *abi.GuestConfig, scope abi.MemoryScope, generation int64) scopeIDs {
 	namespace := scope.BackendNamespace

@@ -131,5 +131,7 @@ func (b *backend) memoriesOf(r *abi.ProvenanceRequest, out *abi.Provenance) (err
 }
 
 func (b *backend) item(m *memory, rank int) abi.ProvenanceItem {
-	return abi.ProvenanceItem{Evidence: m.evidence("", rank, b.settings.backdate), Native: m.native}
+	item := abi.ProvenanceItem{Native: m.native}
+	m.evidence(&item.Evidence, rank, b.settings.backdate)
+	return item
 }

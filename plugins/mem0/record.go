@@ -259,7 +259,11 @@ func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *ab
 }
 
 func (b *backend) effectiveAdd() map[string]abi.Raw {
-	return map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(b.settings.infer), "procedural": boolean(b.settings.procedural), "gateway": boolean(b.surface.gateway)}
+	f := b.surface
+	if f.addEffective == nil {
+		f.addEffective = map[string]abi.Raw{"api": sdk.Text(f.api), "infer": boolean(b.settings.infer), "procedural": boolean(b.settings.procedural), "gateway": boolean(f.gateway)}
+	}
+	return f.addEffective
 }
 
 func boolean(v bool) abi.Raw {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
+
+// bodyRoom is for what a search says beside its query.
+const bodyRoom = 384
 
 // platformMax is the most that a search on the platform returns.
 const platformMax = 1000
@@ -56,8 +60,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	fitted := b.settings.format(c, rows, r.Budget)
 	result.FormattedContext = fitted.Text
+	if len(rows) > 0 {
+		result.Evidence = make([]abi.Evidence, len(rows))
+	}
 	for i, m := range rows {
-		result.Evidence = append(result.Evidence, m.evidence("/calls/0/body/results/"+strconv.Itoa(i), i+1, b.settings.backdate))
+		m.evidence(&result.Evidence[i], i+1, b.settings.backdate)
+		result.Evidence[i].Pointer = "/calls/0/body/results/" + strconv.Itoa(i)
 	}
 	result.Trace = b.trace(r, q, rows, fitted)
 	return result, nil
@@ -102,15 +110,15 @@ func (q *question) readRerank(route string, body []byte) error {
 }
 
 func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
-	s, q := b.settings, &question{topK: b.settings.topK}
+	q := &question{topK: b.settings.topK, reranks: b.settings.rerank}
 	if r.Budget.MaxItems != nil {
 		q.topK = *r.Budget.MaxItems
 	}
 	if b.platform() {
 		q.topK = min(q.topK, platformMax)
 	}
-	query := strings.ReplaceAll(r.Query, "\x00", "")
-	if strings.TrimSpace(query) == "" {
+	query := withoutZero(r.Query)
+	if blank(query) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "query: blank; mem0 searches by meaning and refuses a query without any")
 	}
 	var err error
@@ -124,9 +132,34 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		}
 	}
 	var j jsontext.Encoder
+	j.SetBytes(make([]byte, 0, len(query)+bodyRoom))
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str(query)
+	kept, plain := &b.settings.last.search, len(q.filters) == 0 && r.AsOf == ""
+	if plain && kept.surface == b.surface && kept.topK == q.topK {
+		q.body = append(j.Bytes(), kept.rest...)
+		return q, nil
+	}
+	begin := len(j.Bytes())
+	b.writeSearch(&j, q, r.AsOf)
+	q.body = j.Bytes()
+	if plain {
+		*kept = keptSearch{b.surface, q.topK, slices.Clone(q.body[begin:])}
+	}
+	return q, nil
+}
+
+// keptSearch is what a search of a scope says behind its query, without filters and as of now. It hangs on no more than is kept with it.
+type keptSearch struct {
+	surface *surface
+	topK    int64
+	rest    []byte
+}
+
+// writeSearch writes a search from behind its query to its end.
+func (b *backend) writeSearch(j *jsontext.Encoder, q *question, asOf string) {
+	s := b.settings
 	j.FieldStart("top_k")
 	j.Int64(q.topK)
 	j.FieldStart("threshold")
@@ -135,7 +168,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		j.FieldStart("explain")
 		j.Bool(true)
 	}
-	if q.reranks = s.rerank; q.reranks {
+	if q.reranks {
 		j.FieldStart("rerank")
 		j.Bool(true)
 		if b.surface.gateway {
@@ -151,23 +184,24 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		j.FieldStart("latest_only")
 		j.Bool(true)
 	}
-	asOf := ""
-	if b.platform() && r.AsOf != "" {
-		asOf = utc(r.AsOf)
+	if !b.platform() {
+		asOf = ""
+	} else if asOf != "" {
+		asOf = utc(asOf)
 		j.FieldStart("reference_date")
 		j.Str(asOf)
 	}
 	j.FieldStart("filters")
-	b.writeFilters(&j, q.filters, asOf)
+	b.writeFilters(j, q.filters, asOf)
 	j.ObjEnd()
-	q.body = j.Bytes()
-	return q, nil
 }
 
-// evidence points at an item. What mem0 did not say is absent.
-func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence {
-	e := abi.Evidence{Pointer: pointer, Rank: int64(rank), NativeID: m.id, NativeType: "memory", Text: m.text, Score: m.score, CreatedAt: m.created,
-		UpdatedAt: m.update}
+// evidence writes what an item is to e. What mem0 did not say is absent.
+func (m *memory) evidence(e *abi.Evidence, rank int, backdated bool) {
+	e.Rank, e.NativeID, e.NativeType, e.Text, e.CreatedAt, e.UpdatedAt = int64(rank), m.id, "memory", m.text, m.created, m.update
+	if m.score.told {
+		e.Score = &m.score.value
+	}
 	if m.replaced {
 		e.Superseded = sdk.Ptr(true)
 	}
@@ -180,15 +214,13 @@ func (m *memory) evidence(pointer string, rank int, backdated bool) abi.Evidence
 	if id := m.label(keyEvent); id != "" {
 		e.SourceEventIDs = []string{id}
 	}
-	return e
 }
 
 func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fitted sdk.Fitted) *abi.Trace {
 	s := b.settings
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", Consistency: "committed", ResultState: abi.ResultEmpty, NativeIDs: idsOfRows(rows),
 		RetrievedCount: sdk.Ptr(int64(len(rows))), Warnings: q.warnings,
-		Effective: map[string]abi.Raw{"api": sdk.Text(b.surface.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
-			"threshold": abi.Raw(strconv.FormatFloat(s.threshold, 'g', -1, 64)), "rerank": boolean(q.reranks)}}
+		Effective: b.effectiveSearch(q)}
 	if b.platform() {
 		t.NativeOperation = "POST /v3/memories/search/"
 	}
@@ -206,7 +238,6 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 		}
 	}
 	if len(q.rerank) > 0 {
-		t.Effective["rerank_pool"] = sdk.Number(s.rerankPool)
 		t.Details["rerank"] = q.rerank
 	}
 	if len(rows) > 0 && fitted.End == 0 {
@@ -215,9 +246,30 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 	return t
 }
 
+// effectiveSearch is what a search goes by. It is made once for a top_k.
+func (b *backend) effectiveSearch(q *question) map[string]abi.Raw {
+	s, f := b.settings, b.surface
+	pooled := len(q.rerank) > 0
+	if f.searchEffective != nil && f.searchTopK == q.topK && !pooled {
+		return f.searchEffective
+	}
+	effective := map[string]abi.Raw{"api": sdk.Text(f.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
+		"threshold": strconv.AppendFloat(nil, s.threshold, 'g', -1, 64), "rerank": boolean(q.reranks)}
+	if pooled {
+		effective["rerank_pool"] = sdk.Number(s.rerankPool)
+	} else {
+		f.searchEffective, f.searchTopK = effective, q.topK
+	}
+	return effective
+}
+
 // traceFilters says how the labels were applied, and checks the items against them.
 func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
-	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	t.FilterMode = abi.FilterNone
+	if len(q.ignored)+len(q.filters) == 0 {
+		return
+	}
+	t.FiltersApplied = map[string]string{}
 	for _, name := range q.ignored {
 		t.FiltersApplied[name] = string(abi.FilterNone)
 		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is stored nested")
@@ -249,40 +301,41 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 
 // traceRows reports scores and times as mem0 gave them. Its fused scores are not comparable between queries; the semantic one, where it is told, is.
 func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
-	var semantic, reranked *float64
-	oldest, newest := "", ""
+	semantic := ""
+	var reranked *float64
+	var oldest, newest *memory
 	for _, m := range rows {
-		if m.score != nil && (t.TopScore == nil || *m.score > *t.TopScore) {
-			t.TopScore = m.score
+		if m.score.told && (t.TopScore == nil || m.score.value > *t.TopScore) {
+			t.TopScore = &m.score.value
 		}
-		if m.semantic != nil && (semantic == nil || *m.semantic > *semantic) {
+		if m.semantic != "" && (semantic == "" || greater(m.semantic, semantic)) {
 			semantic = m.semantic
 		}
-		if m.reranked != nil && (reranked == nil || *m.reranked > *reranked) {
-			reranked = m.reranked
+		if m.reranked.told && (reranked == nil || m.reranked.value > *reranked) {
+			reranked = &m.reranked.value
 		}
 		if m.created == "" {
 			continue
 		}
-		if oldest == "" || before(m.created, oldest) {
-			oldest = m.created
+		if oldest == nil || m.at.Before(oldest.at) {
+			oldest = m
 		}
-		if newest == "" || before(newest, m.created) {
-			newest = m.created
+		if newest == nil || newest.at.Before(m.at) {
+			newest = m
 		}
 	}
 	t.Details = map[string]abi.Raw{}
-	if semantic != nil {
-		t.Details["top_semantic_score"] = abi.Raw(strconv.FormatFloat(*semantic, 'g', -1, 64))
+	if semantic != "" {
+		t.Details["top_semantic_score"] = strconv.AppendFloat(nil, numeralValue(semantic), 'g', -1, 64)
 	}
 	if reranked != nil {
-		t.Details["top_rerank_score"] = abi.Raw(strconv.FormatFloat(*reranked, 'g', -1, 64))
+		t.Details["top_rerank_score"] = strconv.AppendFloat(nil, *reranked, 'g', -1, 64)
 	}
-	t.OldestRetrievedAt, t.NewestRetrievedAt = oldest, newest
 	if len(rows) > 0 {
 		t.ResultState = abi.ResultResults
 	}
-	if oldest != "" {
+	if oldest != nil {
+		t.OldestRetrievedAt, t.NewestRetrievedAt = oldest.created, newest.created
 		t.TimeBasis = abi.TimeIngest
 		if b.settings.backdate {
 			t.TimeBasis = abi.TimeEvent

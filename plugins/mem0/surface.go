@@ -28,6 +28,12 @@ type surface struct {
 	exact bool
 	// details are names for the trace of a set-up: collection, LLM, embedder.
 	details map[string]string
+
+	// What this instance made of it, and of its configuration, and does not make again.
+	headers, bodyHeaders map[string]string
+	addEffective         map[string]abi.Raw
+	searchEffective      map[string]abi.Raw
+	searchTopK           int64 // with which searchEffective was made
 }
 
 // surfaceKey is the key of the scope's state under which set-up keeps the surface, so that an operation of another instance need not look.
