@@ -113,6 +113,7 @@ func tasks(short bool) []task {
 	list = append(list, guestTasks()...)
 	list = append(list, spinTask(), loadTask(), startTask(), moduleTask())
 	list = append(list, backendTasks()...)
+	list = append(list, waitTask())
 	list = append(list, boltTask(), commitTask(), recordSizeTask(), historyTask(short), swapTask())
 	return list
 }
