@@ -7,8 +7,7 @@ import "github.com/memhost/memhost/abi/jsontext"
 // Encode writes x as one JSON object.
 func (x *batchError) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("event_id")
-	writeString(x.EventID, e)
+	writeStringField("event_id", &x.EventID, e)
 	e.FieldStart("error")
 	writeStructPtr(x.Error, e, (*Error).Encode)
 	e.ObjEnd()
@@ -34,30 +33,15 @@ func (x *batchError) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Error) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("code")
-	writeString(string(x.Code), e)
-	if x.Reason != "" {
-		e.FieldStart("reason")
-		writeString(x.Reason, e)
-	}
-	e.FieldStart("message")
-	writeString(x.Message, e)
-	if x.Hint != "" {
-		e.FieldStart("hint")
-		writeString(x.Hint, e)
-	}
+	writeStringField("code", (*string)(&x.Code), e)
+	writeSomeString("reason", &x.Reason, e)
+	writeStringField("message", &x.Message, e)
+	writeSomeString("hint", &x.Hint, e)
 	e.FieldStart("retryable")
 	writeBool(x.Retryable, e)
-	if x.RetryAfterMS != nil {
-		e.FieldStart("retry_after_ms")
-		writePtr(x.RetryAfterMS, e, writeInt)
-	}
-	e.FieldStart("operation")
-	writeString(x.Operation, e)
-	if x.Route != "" {
-		e.FieldStart("route")
-		writeString(x.Route, e)
-	}
+	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
+	writeStringField("operation", &x.Operation, e)
+	writeSomeString("route", &x.Route, e)
 	if x.Native != nil {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
@@ -105,12 +89,8 @@ func (x *Error) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *NativeError) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	if x.Status != nil {
-		e.FieldStart("status")
-		writePtr(x.Status, e, writeInt)
-	}
-	e.FieldStart("body")
-	writeString(x.Body, e)
+	writeSomePtr("status", x.Status, e, writeInt)
+	writeStringField("body", &x.Body, e)
 	e.ObjEnd()
 }
 
@@ -134,8 +114,7 @@ func (x *NativeError) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Envelope) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("op")
-	writeString(x.Op, e)
+	writeStringField("op", &x.Op, e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	e.FieldStart("generation")
@@ -144,8 +123,7 @@ func (x *Envelope) Encode(e *jsontext.Encoder) {
 	x.Mode.Encode(e)
 	e.FieldStart("deadline_ms")
 	writeInt(x.DeadlineMS, e)
-	e.FieldStart("now")
-	writeString(x.Now, e)
+	writeStringField("now", &x.Now, e)
 	if x.Resume != nil {
 		e.FieldStart("resume")
 		writeStructPtr(x.Resume, e, (*Resume).Encode)
@@ -253,16 +231,10 @@ func (x *Resume) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *GuestConfig) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("provider")
-	writeString(x.Provider, e)
-	e.FieldStart("kind")
-	writeString(string(x.Kind), e)
-	if x.Namespace != "" {
-		e.FieldStart("namespace")
-		writeString(x.Namespace, e)
-	}
-	e.FieldStart("tokenizer")
-	writeString(x.Tokenizer, e)
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("kind", (*string)(&x.Kind), e)
+	writeSomeString("namespace", &x.Namespace, e)
+	writeStringField("tokenizer", &x.Tokenizer, e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
 	e.FieldStart("secrets")
@@ -298,8 +270,7 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
+	writeStringField("route", &x.Route, e)
 	if len(x.Params) > 0 {
 		e.FieldStart("params")
 		writeMap(x.Params, e, writeString)
@@ -345,10 +316,8 @@ func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *QueryParam) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("key")
-	writeString(x.Key, e)
-	e.FieldStart("value")
-	writeString(x.Value, e)
+	writeStringField("key", &x.Key, e)
+	writeStringField("value", &x.Value, e)
 	e.ObjEnd()
 }
 
@@ -405,8 +374,7 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *BoltRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
+	writeStringField("route", &x.Route, e)
 	if len(x.Params) > 0 {
 		e.FieldStart("params")
 		writeRaw(x.Params, e)
@@ -442,10 +410,7 @@ func (x *BoltResult) Encode(e *jsontext.Encoder) {
 	writeBool(x.More, e)
 	e.FieldStart("counters")
 	writeMap(x.Counters, e, writeInt)
-	if x.Server != "" {
-		e.FieldStart("server")
-		writeString(x.Server, e)
-	}
+	writeSomeString("server", &x.Server, e)
 	e.ObjEnd()
 }
 
@@ -544,12 +509,8 @@ func (x *StateDeleted) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateListRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("prefix")
-	writeString(x.Prefix, e)
-	if x.After != "" {
-		e.FieldStart("after")
-		writeString(x.After, e)
-	}
+	writeStringField("prefix", &x.Prefix, e)
+	writeSomeString("after", &x.After, e)
 	if x.Limit != 0 {
 		e.FieldStart("limit")
 		writeInt(x.Limit, e)
@@ -612,8 +573,7 @@ func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateKey) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("key")
-	writeString(x.Key, e)
+	writeStringField("key", &x.Key, e)
 	e.FieldStart("version")
 	writeInt(x.Version, e)
 	e.FieldStart("size")
@@ -643,8 +603,7 @@ func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("log")
-	writeString(x.Log, e)
+	writeStringField("log", &x.Log, e)
 	if x.From != 0 {
 		e.FieldStart("from")
 		writeInt(x.From, e)
@@ -744,18 +703,11 @@ func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("manifest")
 	writeInt(x.Manifest, e)
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("version")
-	writeString(x.Version, e)
-	e.FieldStart("abi")
-	writeString(x.ABI, e)
-	e.FieldStart("description")
-	writeString(x.Description, e)
-	if x.Homepage != "" {
-		e.FieldStart("homepage")
-		writeString(x.Homepage, e)
-	}
+	writeStringField("name", &x.Name, e)
+	writeStringField("version", &x.Version, e)
+	writeStringField("abi", &x.ABI, e)
+	writeStringField("description", &x.Description, e)
+	writeSomeString("homepage", &x.Homepage, e)
 	e.FieldStart("providers")
 	writeStructs(x.Providers, e, (*ProviderDecl).Encode)
 	e.FieldStart("config_schema")
@@ -861,14 +813,9 @@ func (x *ModuleManifest) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ProviderDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("kind")
-	writeString(string(x.Kind), e)
-	if x.Note != "" {
-		e.FieldStart("note")
-		writeString(x.Note, e)
-	}
+	writeStringField("name", &x.Name, e)
+	writeStringField("kind", (*string)(&x.Kind), e)
+	writeSomeString("note", &x.Note, e)
 	if len(x.Preset) > 0 {
 		e.FieldStart("preset")
 		writeRaw(x.Preset, e)
@@ -906,16 +853,11 @@ func (x *ProviderDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *KindRule) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("pointer")
-	writeString(x.Pointer, e)
+	writeStringField("pointer", &x.Pointer, e)
 	e.FieldStart("equals")
 	writeRaw(x.Equals, e)
-	e.FieldStart("kind")
-	writeString(string(x.Kind), e)
-	if x.Note != "" {
-		e.FieldStart("note")
-		writeString(x.Note, e)
-	}
+	writeStringField("kind", (*string)(&x.Kind), e)
+	writeSomeString("note", &x.Note, e)
 	e.ObjEnd()
 }
 
@@ -943,16 +885,10 @@ func (x *KindRule) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *OriginDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("from")
-	writeString(x.From, e)
-	e.FieldStart("protocol")
-	writeString(x.Protocol, e)
-	if x.DatabaseFrom != "" {
-		e.FieldStart("database_from")
-		writeString(x.DatabaseFrom, e)
-	}
+	writeStringField("name", &x.Name, e)
+	writeStringField("from", &x.From, e)
+	writeStringField("protocol", &x.Protocol, e)
+	writeSomeString("database_from", &x.DatabaseFrom, e)
 	e.ObjEnd()
 }
 
@@ -980,20 +916,14 @@ func (x *OriginDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *SecretDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("from")
-	writeString(x.From, e)
+	writeStringField("name", &x.Name, e)
+	writeStringField("from", &x.From, e)
 	if len(x.Headers) > 0 {
 		e.FieldStart("headers")
 		writeSlice(x.Headers, e, writeString)
 	}
-	e.FieldStart("origin")
-	writeString(x.Origin, e)
-	if x.UserFrom != "" {
-		e.FieldStart("user_from")
-		writeString(x.UserFrom, e)
-	}
+	writeStringField("origin", &x.Origin, e)
+	writeSomeString("user_from", &x.UserFrom, e)
 	e.ObjEnd()
 }
 
@@ -1023,14 +953,10 @@ func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *EmptyDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
+	writeStringField("route", &x.Route, e)
 	e.FieldStart("status")
 	writeInt(x.Status, e)
-	if x.Body != "" {
-		e.FieldStart("body")
-		writeString(x.Body, e)
-	}
+	writeSomeString("body", &x.Body, e)
 	e.ObjEnd()
 }
 
@@ -1056,14 +982,11 @@ func (x *EmptyDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
-	e.FieldStart("field")
-	writeString(x.Field, e)
+	writeStringField("route", &x.Route, e)
+	writeStringField("field", &x.Field, e)
 	e.FieldStart("native")
 	writeInt(x.Native, e)
-	e.FieldStart("because")
-	writeString(x.Because, e)
+	writeStringField("because", &x.Because, e)
 	e.ObjEnd()
 }
 
@@ -1091,32 +1014,17 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RouteDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("origin")
-	writeString(x.Origin, e)
-	if x.Method != "" {
-		e.FieldStart("method")
-		writeString(x.Method, e)
-	}
-	if x.Path != "" {
-		e.FieldStart("path")
-		writeString(x.Path, e)
-	}
-	if x.Statement != "" {
-		e.FieldStart("statement")
-		writeString(x.Statement, e)
-	}
+	writeStringField("name", &x.Name, e)
+	writeStringField("origin", &x.Origin, e)
+	writeSomeString("method", &x.Method, e)
+	writeSomeString("path", &x.Path, e)
+	writeSomeString("statement", &x.Statement, e)
 	if len(x.Match) > 0 {
 		e.FieldStart("match")
 		writeMap(x.Match, e, writeRaw)
 	}
-	e.FieldStart("class")
-	writeString(string(x.Class), e)
-	if x.SideEffects != "" {
-		e.FieldStart("side_effects")
-		writeString(x.SideEffects, e)
-	}
+	writeStringField("class", (*string)(&x.Class), e)
+	writeSomeString("side_effects", &x.SideEffects, e)
 	e.ObjEnd()
 }
 
@@ -1152,12 +1060,10 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *BackgroundDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("export")
-	writeString(x.Export, e)
+	writeStringField("export", &x.Export, e)
 	e.FieldStart("interval_ms")
 	writeInt(x.IntervalMS, e)
-	e.FieldStart("class")
-	writeString(string(x.Class), e)
+	writeStringField("class", (*string)(&x.Class), e)
 	e.ObjEnd()
 }
 
@@ -1183,16 +1089,13 @@ func (x *BackgroundDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RequireDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("export")
-	writeString(x.Export, e)
-	e.FieldStart("pointer")
-	writeString(x.Pointer, e)
+	writeStringField("export", &x.Export, e)
+	writeStringField("pointer", &x.Pointer, e)
 	if len(x.Equals) > 0 {
 		e.FieldStart("equals")
 		writeRaw(x.Equals, e)
 	}
-	e.FieldStart("because")
-	writeString(x.Because, e)
+	writeStringField("because", &x.Because, e)
 	e.ObjEnd()
 }
 
@@ -1253,20 +1156,10 @@ func (x *NotApplicable) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("clause")
 	writeInt(x.Clause, e)
-	if x.Part != "" {
-		e.FieldStart("part")
-		writeString(x.Part, e)
-	}
-	e.FieldStart("because")
-	writeString(x.Because, e)
-	if x.Unless != "" {
-		e.FieldStart("unless")
-		writeString(x.Unless, e)
-	}
-	if x.Pointer != "" {
-		e.FieldStart("pointer")
-		writeString(x.Pointer, e)
-	}
+	writeSomeString("part", &x.Part, e)
+	writeStringField("because", &x.Because, e)
+	writeSomeString("unless", &x.Unless, e)
+	writeSomeString("pointer", &x.Pointer, e)
 	if len(x.Equals) > 0 {
 		e.FieldStart("equals")
 		writeRaw(x.Equals, e)
@@ -1304,54 +1197,28 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("manifest")
 	writeInt(x.Manifest, e)
-	e.FieldStart("provider")
-	writeString(x.Provider, e)
-	if x.Backend != "" {
-		e.FieldStart("backend")
-		writeString(x.Backend, e)
-	}
-	if x.Condition != "" {
-		e.FieldStart("condition")
-		writeString(x.Condition, e)
-	}
-	e.FieldStart("condition_kind")
-	writeString(string(x.ConditionKind), e)
-	if x.Note != "" {
-		e.FieldStart("note")
-		writeString(x.Note, e)
-	}
+	writeStringField("provider", &x.Provider, e)
+	writeSomeString("backend", &x.Backend, e)
+	writeSomeString("condition", &x.Condition, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	writeSomeString("note", &x.Note, e)
 	e.FieldStart("module")
 	x.Module.Encode(e)
-	e.FieldStart("abi")
-	writeString(x.ABI, e)
-	e.FieldStart("engine")
-	writeString(x.Engine, e)
-	e.FieldStart("config_hash")
-	writeString(x.ConfigHash, e)
+	writeStringField("abi", &x.ABI, e)
+	writeStringField("engine", &x.Engine, e)
+	writeStringField("config_hash", &x.ConfigHash, e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
-	if x.Namespace != "" {
-		e.FieldStart("namespace")
-		writeString(x.Namespace, e)
-	}
+	writeSomeString("namespace", &x.Namespace, e)
 	e.FieldStart("agent_scoped")
 	writeBool(x.AgentScoped, e)
-	e.FieldStart("tokenizer")
-	writeString(x.Tokenizer, e)
-	e.FieldStart("durability")
-	writeString(x.Durability, e)
-	e.FieldStart("clock")
-	writeString(x.Clock, e)
+	writeStringField("tokenizer", &x.Tokenizer, e)
+	writeStringField("durability", &x.Durability, e)
+	writeStringField("clock", &x.Clock, e)
 	e.FieldStart("feedback_enabled")
 	writeBool(x.FeedbackEnabled, e)
-	if x.Seed != "" {
-		e.FieldStart("seed")
-		writeString(x.Seed, e)
-	}
-	if x.Replicate != "" {
-		e.FieldStart("replicate")
-		writeString(x.Replicate, e)
-	}
+	writeSomeString("seed", &x.Seed, e)
+	writeSomeString("replicate", &x.Replicate, e)
 	if len(x.Labels) > 0 {
 		e.FieldStart("labels")
 		writeMap(x.Labels, e, writeString)
@@ -1360,22 +1227,14 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	x.Capabilities.Encode(e)
 	e.FieldStart("load_generation")
 	writeInt(x.LoadGeneration, e)
-	e.FieldStart("serving_since")
-	writeString(x.ServingSince, e)
+	writeStringField("serving_since", &x.ServingSince, e)
 	e.FieldStart("health")
 	x.Health.Encode(e)
-	e.FieldStart("host_version")
-	writeString(x.HostVersion, e)
-	if x.HostCommit != "" {
-		e.FieldStart("host_commit")
-		writeString(x.HostCommit, e)
-	}
+	writeStringField("host_version", &x.HostVersion, e)
+	writeSomeString("host_commit", &x.HostCommit, e)
 	e.FieldStart("steps")
 	writeStructs(x.Steps, e, (*RunStep).Encode)
-	if x.Smoke != "" {
-		e.FieldStart("smoke")
-		writeString(x.Smoke, e)
-	}
+	writeSomeString("smoke", &x.Smoke, e)
 	e.FieldStart("smokes")
 	writeStructs(x.Smokes, e, (*SmokeVerdict).Encode)
 	e.FieldStart("scopes")
@@ -1471,10 +1330,7 @@ func (x *ScopeMapping) Encode(e *jsontext.Encoder) {
 	writeInt(x.Generation, e)
 	e.FieldStart("native_scope")
 	writeMap(x.NativeScope, e, writeString)
-	if x.Since != "" {
-		e.FieldStart("since")
-		writeString(x.Since, e)
-	}
+	writeSomeString("since", &x.Since, e)
 	e.ObjEnd()
 }
 
@@ -1502,14 +1358,9 @@ func (x *ScopeMapping) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *SmokeVerdict) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("verdict")
-	writeString(x.Verdict, e)
-	if x.Detail != "" {
-		e.FieldStart("detail")
-		writeString(x.Detail, e)
-	}
+	writeStringField("name", &x.Name, e)
+	writeStringField("verdict", &x.Verdict, e)
+	writeSomeString("detail", &x.Detail, e)
 	e.FieldStart("ms")
 	writeFloat(x.MS, e)
 	e.ObjEnd()
@@ -1539,16 +1390,12 @@ func (x *SmokeVerdict) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RunModule) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("version")
-	writeString(x.Version, e)
-	e.FieldStart("sha256")
-	writeString(x.SHA256, e)
+	writeStringField("name", &x.Name, e)
+	writeStringField("version", &x.Version, e)
+	writeStringField("sha256", &x.SHA256, e)
 	e.FieldStart("bytes")
 	writeInt(x.Bytes, e)
-	e.FieldStart("source")
-	writeString(x.Source, e)
+	writeStringField("source", &x.Source, e)
 	e.ObjEnd()
 }
 
@@ -1578,16 +1425,11 @@ func (x *RunModule) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RunStep) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("verdict")
-	writeString(x.Verdict, e)
+	writeStringField("name", &x.Name, e)
+	writeStringField("verdict", &x.Verdict, e)
 	e.FieldStart("ms")
 	writeFloat(x.MS, e)
-	if x.Detail != "" {
-		e.FieldStart("detail")
-		writeString(x.Detail, e)
-	}
+	writeSomeString("detail", &x.Detail, e)
 	e.ObjEnd()
 }
 
@@ -1615,100 +1457,48 @@ func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Trace) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("operation")
-	writeString(x.Operation, e)
-	e.FieldStart("backend_name")
-	writeString(x.BackendName, e)
-	e.FieldStart("condition_kind")
-	writeString(string(x.ConditionKind), e)
+	writeStringField("operation", &x.Operation, e)
+	writeStringField("backend_name", &x.BackendName, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	e.FieldStart("generation")
 	writeInt(x.Generation, e)
-	if x.NativeOperation != "" {
-		e.FieldStart("native_operation")
-		writeString(x.NativeOperation, e)
-	}
+	writeSomeString("native_operation", &x.NativeOperation, e)
 	if len(x.NativeIDs) > 0 {
 		e.FieldStart("native_ids")
 		writeSlice(x.NativeIDs, e, writeString)
 	}
 	e.FieldStart("latency_ms")
 	writeFloat(x.LatencyMS, e)
-	if x.Consistency != "" {
-		e.FieldStart("consistency")
-		writeString(x.Consistency, e)
-	}
-	if x.ResultState != "" {
-		e.FieldStart("result_state")
-		writeString(string(x.ResultState), e)
-	}
-	if x.TokenCount != nil {
-		e.FieldStart("token_count")
-		writePtr(x.TokenCount, e, writeInt)
-	}
-	e.FieldStart("tokenizer")
-	writeString(x.Tokenizer, e)
-	if x.RetrievedCount != nil {
-		e.FieldStart("retrieved_count")
-		writePtr(x.RetrievedCount, e, writeInt)
-	}
-	if x.TopScore != nil {
-		e.FieldStart("top_score")
-		writePtr(x.TopScore, e, writeFloat)
-	}
-	if x.OldestRetrievedAt != "" {
-		e.FieldStart("oldest_retrieved_at")
-		writeString(x.OldestRetrievedAt, e)
-	}
-	if x.NewestRetrievedAt != "" {
-		e.FieldStart("newest_retrieved_at")
-		writeString(x.NewestRetrievedAt, e)
-	}
-	if x.TimeBasis != "" {
-		e.FieldStart("time_basis")
-		writeString(string(x.TimeBasis), e)
-	}
-	if x.RepresentationVersion != "" {
-		e.FieldStart("representation_version")
-		writeString(x.RepresentationVersion, e)
-	}
-	if x.LastDerivedAt != "" {
-		e.FieldStart("last_derived_at")
-		writeString(x.LastDerivedAt, e)
-	}
-	if x.FilterMode != "" {
-		e.FieldStart("filter_mode")
-		writeString(string(x.FilterMode), e)
-	}
+	writeSomeString("consistency", &x.Consistency, e)
+	writeSomeString("result_state", (*string)(&x.ResultState), e)
+	writeSomePtr("token_count", x.TokenCount, e, writeInt)
+	writeStringField("tokenizer", &x.Tokenizer, e)
+	writeSomePtr("retrieved_count", x.RetrievedCount, e, writeInt)
+	writeSomePtr("top_score", x.TopScore, e, writeFloat)
+	writeSomeString("oldest_retrieved_at", &x.OldestRetrievedAt, e)
+	writeSomeString("newest_retrieved_at", &x.NewestRetrievedAt, e)
+	writeSomeString("time_basis", (*string)(&x.TimeBasis), e)
+	writeSomeString("representation_version", &x.RepresentationVersion, e)
+	writeSomeString("last_derived_at", &x.LastDerivedAt, e)
+	writeSomeString("filter_mode", (*string)(&x.FilterMode), e)
 	if len(x.FiltersApplied) > 0 {
 		e.FieldStart("filters_applied")
 		writeMap(x.FiltersApplied, e, writeString)
 	}
-	if x.LabelsVerified != nil {
-		e.FieldStart("labels_verified")
-		writePtr(x.LabelsVerified, e, writeBool)
-	}
+	writeSomePtr("labels_verified", x.LabelsVerified, e, writeBool)
 	if len(x.BudgetApplied) > 0 {
 		e.FieldStart("budget_applied")
 		writeStructMap(x.BudgetApplied, e, (*BudgetUse).Encode)
 	}
-	if x.BudgetShortfall != nil {
-		e.FieldStart("budget_shortfall")
-		writePtr(x.BudgetShortfall, e, writeInt)
-	}
-	if x.Truncated != nil {
-		e.FieldStart("truncated")
-		writePtr(x.Truncated, e, writeBool)
-	}
+	writeSomePtr("budget_shortfall", x.BudgetShortfall, e, writeInt)
+	writeSomePtr("truncated", x.Truncated, e, writeBool)
 	if len(x.Effective) > 0 {
 		e.FieldStart("effective")
 		writeMap(x.Effective, e, writeRaw)
 	}
-	if x.AsOfMode != "" {
-		e.FieldStart("as_of_mode")
-		writeString(x.AsOfMode, e)
-	}
+	writeSomeString("as_of_mode", &x.AsOfMode, e)
 	if len(x.ReadSideEffects) > 0 {
 		e.FieldStart("read_side_effects")
 		writeSlice(x.ReadSideEffects, e, writeString)
@@ -1814,12 +1604,8 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *BudgetUse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("how")
-	writeString(x.How, e)
-	if x.Sent != nil {
-		e.FieldStart("sent")
-		writePtr(x.Sent, e, writeInt)
-	}
+	writeStringField("how", &x.How, e)
+	writeSomePtr("sent", x.Sent, e, writeInt)
 	e.ObjEnd()
 }
 
@@ -1843,10 +1629,8 @@ func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *IO) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
-	e.FieldStart("class")
-	writeString(x.Class, e)
+	writeStringField("route", &x.Route, e)
+	writeStringField("class", &x.Class, e)
 	e.FieldStart("status")
 	writeInt(x.Status, e)
 	e.FieldStart("ms")
@@ -1890,18 +1674,10 @@ func (x *IO) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *MemoryScope) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("run_id")
-	writeString(x.RunID, e)
-	e.FieldStart("persona_id")
-	writeString(x.PersonaID, e)
-	if x.BackendNamespace != "" {
-		e.FieldStart("backend_namespace")
-		writeString(x.BackendNamespace, e)
-	}
-	if x.AgentID != "" {
-		e.FieldStart("agent_id")
-		writeString(x.AgentID, e)
-	}
+	writeStringField("run_id", &x.RunID, e)
+	writeStringField("persona_id", &x.PersonaID, e)
+	writeSomeString("backend_namespace", &x.BackendNamespace, e)
+	writeSomeString("agent_id", &x.AgentID, e)
 	e.ObjEnd()
 }
 
@@ -1929,18 +1705,11 @@ func (x *MemoryScope) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Message) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("role")
-	writeString(string(x.Role), e)
+	writeStringField("role", (*string)(&x.Role), e)
 	e.FieldStart("content")
 	writePtr(x.Content, e, writeString)
-	if x.Name != "" {
-		e.FieldStart("name")
-		writeString(x.Name, e)
-	}
-	if x.ToolCallID != "" {
-		e.FieldStart("tool_call_id")
-		writeString(x.ToolCallID, e)
-	}
+	writeSomeString("name", &x.Name, e)
+	writeSomeString("tool_call_id", &x.ToolCallID, e)
 	if len(x.ToolCalls) > 0 {
 		e.FieldStart("tool_calls")
 		writeStructs(x.ToolCalls, e, (*ToolCall).Encode)
@@ -1974,12 +1743,9 @@ func (x *Message) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ToolCall) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("id")
-	writeString(x.ID, e)
-	e.FieldStart("name")
-	writeString(x.Name, e)
-	e.FieldStart("arguments")
-	writeString(x.Arguments, e)
+	writeStringField("id", &x.ID, e)
+	writeStringField("name", &x.Name, e)
+	writeStringField("arguments", &x.Arguments, e)
 	e.ObjEnd()
 }
 
@@ -2005,36 +1771,18 @@ func (x *ToolCall) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *MemoryEvent) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("event_id")
-	writeString(x.EventID, e)
-	e.FieldStart("run_id")
-	writeString(x.RunID, e)
-	e.FieldStart("user_id")
-	writeString(x.UserID, e)
-	if x.AgentID != "" {
-		e.FieldStart("agent_id")
-		writeString(x.AgentID, e)
-	}
-	e.FieldStart("session_id")
-	writeString(x.SessionID, e)
-	e.FieldStart("turn_id")
-	writeString(x.TurnID, e)
-	e.FieldStart("timestamp")
-	writeString(x.Timestamp, e)
+	writeStringField("event_id", &x.EventID, e)
+	writeStringField("run_id", &x.RunID, e)
+	writeStringField("user_id", &x.UserID, e)
+	writeSomeString("agent_id", &x.AgentID, e)
+	writeStringField("session_id", &x.SessionID, e)
+	writeStringField("turn_id", &x.TurnID, e)
+	writeStringField("timestamp", &x.Timestamp, e)
 	e.FieldStart("messages")
 	writeStructs(x.Messages, e, (*Message).Encode)
-	if x.Scenario != "" {
-		e.FieldStart("scenario")
-		writeString(x.Scenario, e)
-	}
-	if x.Context != "" {
-		e.FieldStart("context")
-		writeString(x.Context, e)
-	}
-	if x.Attribute != "" {
-		e.FieldStart("attribute")
-		writeString(x.Attribute, e)
-	}
+	writeSomeString("scenario", &x.Scenario, e)
+	writeSomeString("context", &x.Context, e)
+	writeSomeString("attribute", &x.Attribute, e)
 	if len(x.Metadata) > 0 {
 		e.FieldStart("metadata")
 		writeMap(x.Metadata, e, writeRaw)
@@ -2082,18 +1830,9 @@ func (x *MemoryEvent) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ContextBudget) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	if x.MinTokens != nil {
-		e.FieldStart("min_tokens")
-		writePtr(x.MinTokens, e, writeInt)
-	}
-	if x.MaxTokens != nil {
-		e.FieldStart("max_tokens")
-		writePtr(x.MaxTokens, e, writeInt)
-	}
-	if x.MaxItems != nil {
-		e.FieldStart("max_items")
-		writePtr(x.MaxItems, e, writeInt)
-	}
+	writeSomePtr("min_tokens", x.MinTokens, e, writeInt)
+	writeSomePtr("max_tokens", x.MaxTokens, e, writeInt)
+	writeSomePtr("max_items", x.MaxItems, e, writeInt)
 	e.ObjEnd()
 }
 
@@ -2119,36 +1858,22 @@ func (x *ContextBudget) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RetrieveRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("query")
-	writeString(x.Query, e)
+	writeStringField("query", &x.Query, e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("session_id")
-	writeString(x.SessionID, e)
+	writeStringField("session_id", &x.SessionID, e)
 	if x.Budget != (ContextBudget{}) {
 		e.FieldStart("budget")
 		x.Budget.Encode(e)
 	}
-	if x.Scenario != "" {
-		e.FieldStart("scenario")
-		writeString(x.Scenario, e)
-	}
-	if x.Context != "" {
-		e.FieldStart("context")
-		writeString(x.Context, e)
-	}
-	if x.Attribute != "" {
-		e.FieldStart("attribute")
-		writeString(x.Attribute, e)
-	}
+	writeSomeString("scenario", &x.Scenario, e)
+	writeSomeString("context", &x.Context, e)
+	writeSomeString("attribute", &x.Attribute, e)
 	if len(x.Filters) > 0 {
 		e.FieldStart("filters")
 		writeMap(x.Filters, e, writeRaw)
 	}
-	if x.AsOf != "" {
-		e.FieldStart("as_of")
-		writeString(x.AsOf, e)
-	}
+	writeSomeString("as_of", &x.AsOf, e)
 	e.ObjEnd()
 }
 
@@ -2188,8 +1913,7 @@ func (x *RetrieveResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("raw")
 	x.Raw.Encode(e)
-	e.FieldStart("formatted_context")
-	writeString(x.FormattedContext, e)
+	writeStringField("formatted_context", &x.FormattedContext, e)
 	e.FieldStart("evidence")
 	writeStructs(x.Evidence, e, (*Evidence).Encode)
 	if x.Trace != nil {
@@ -2252,8 +1976,7 @@ func (x *RawResult) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RawCall) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("route")
-	writeString(x.Route, e)
+	writeStringField("route", &x.Route, e)
 	e.FieldStart("body")
 	writeRaw(x.Body, e)
 	e.ObjEnd()
@@ -2279,62 +2002,25 @@ func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Evidence) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("pointer")
-	writeString(x.Pointer, e)
+	writeStringField("pointer", &x.Pointer, e)
 	e.FieldStart("rank")
 	writeInt(x.Rank, e)
-	if x.Group != "" {
-		e.FieldStart("group")
-		writeString(x.Group, e)
-	}
+	writeSomeString("group", &x.Group, e)
 	if x.Span != nil {
 		e.FieldStart("span")
 		writeStructPtr(x.Span, e, (*Span).Encode)
 	}
-	if x.NativeID != "" {
-		e.FieldStart("native_id")
-		writeString(x.NativeID, e)
-	}
-	if x.NativeType != "" {
-		e.FieldStart("native_type")
-		writeString(x.NativeType, e)
-	}
-	if x.Text != "" {
-		e.FieldStart("text")
-		writeString(x.Text, e)
-	}
-	if x.Score != nil {
-		e.FieldStart("score")
-		writePtr(x.Score, e, writeFloat)
-	}
-	if x.CreatedAt != "" {
-		e.FieldStart("created_at")
-		writeString(x.CreatedAt, e)
-	}
-	if x.UpdatedAt != "" {
-		e.FieldStart("updated_at")
-		writeString(x.UpdatedAt, e)
-	}
-	if x.ValidAt != "" {
-		e.FieldStart("valid_at")
-		writeString(x.ValidAt, e)
-	}
-	if x.InvalidAt != "" {
-		e.FieldStart("invalid_at")
-		writeString(x.InvalidAt, e)
-	}
-	if x.ExpiredAt != "" {
-		e.FieldStart("expired_at")
-		writeString(x.ExpiredAt, e)
-	}
-	if x.Superseded != nil {
-		e.FieldStart("superseded")
-		writePtr(x.Superseded, e, writeBool)
-	}
-	if x.TimeBasis != "" {
-		e.FieldStart("time_basis")
-		writeString(string(x.TimeBasis), e)
-	}
+	writeSomeString("native_id", &x.NativeID, e)
+	writeSomeString("native_type", &x.NativeType, e)
+	writeSomeString("text", &x.Text, e)
+	writeSomePtr("score", x.Score, e, writeFloat)
+	writeSomeString("created_at", &x.CreatedAt, e)
+	writeSomeString("updated_at", &x.UpdatedAt, e)
+	writeSomeString("valid_at", &x.ValidAt, e)
+	writeSomeString("invalid_at", &x.InvalidAt, e)
+	writeSomeString("expired_at", &x.ExpiredAt, e)
+	writeSomePtr("superseded", x.Superseded, e, writeBool)
+	writeSomeString("time_basis", (*string)(&x.TimeBasis), e)
 	if len(x.SourceEventIDs) > 0 {
 		e.FieldStart("source_event_ids")
 		writeSlice(x.SourceEventIDs, e, writeString)
@@ -2450,8 +2136,7 @@ func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *FormatResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("formatted_context")
-	writeString(x.FormattedContext, e)
+	writeStringField("formatted_context", &x.FormattedContext, e)
 	e.FieldStart("token_count")
 	writeInt(x.TokenCount, e)
 	e.FieldStart("truncated")
@@ -2483,8 +2168,7 @@ func (x *AdapterMode) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("read_only")
 	writeBool(x.ReadOnly, e)
-	e.FieldStart("reason")
-	writeString(x.Reason, e)
+	writeStringField("reason", &x.Reason, e)
 	if x.Scope != nil {
 		e.FieldStart("scope")
 		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
@@ -2520,10 +2204,8 @@ func (x *ModeReceipt) Encode(e *jsontext.Encoder) {
 		e.FieldStart("scope")
 		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
 	}
-	e.FieldStart("since")
-	writeString(x.Since, e)
-	e.FieldStart("enforced_by")
-	writeString(x.EnforcedBy, e)
+	writeStringField("since", &x.Since, e)
+	writeStringField("enforced_by", &x.EnforcedBy, e)
 	e.FieldStart("in_flight")
 	writeInt(x.InFlight, e)
 	e.FieldStart("not_ready")
@@ -2559,18 +2241,12 @@ func (x *ModeReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("event_id")
-	writeString(x.EventID, e)
-	e.FieldStart("status")
-	writeString(string(x.Status), e)
+	writeStringField("event_id", &x.EventID, e)
+	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("native_ids")
 	writeSlice(x.NativeIDs, e, writeString)
-	e.FieldStart("native_ids_kind")
-	writeString(string(x.NativeIDsKind), e)
-	if x.StoredCount != nil {
-		e.FieldStart("stored_count")
-		writePtr(x.StoredCount, e, writeInt)
-	}
+	writeStringField("native_ids_kind", (*string)(&x.NativeIDsKind), e)
+	writeSomePtr("stored_count", x.StoredCount, e, writeInt)
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
 	e.FieldStart("duplicate")
@@ -2670,10 +2346,7 @@ func (x *SetupReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("ready")
 	writeBool(x.Ready, e)
-	if x.Existed != nil {
-		e.FieldStart("existed")
-		writePtr(x.Existed, e, writeBool)
-	}
+	writeSomePtr("existed", x.Existed, e, writeBool)
 	e.FieldStart("native_scope")
 	writeMap(x.NativeScope, e, writeString)
 	e.FieldStart("warnings")
@@ -2711,8 +2384,7 @@ func (x *SetupReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ResetReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("status")
-	writeString(string(x.Status), e)
+	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("removed")
 	writeMap(x.Removed, e, writeIntPtr)
 	e.FieldStart("remains")
@@ -2760,18 +2432,12 @@ func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *BackendHealth) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("status")
-	writeString(string(x.Status), e)
-	e.FieldStart("backend_name")
-	writeString(x.BackendName, e)
-	if x.BackendVersion != "" {
-		e.FieldStart("backend_version")
-		writeString(x.BackendVersion, e)
-	}
+	writeStringField("status", (*string)(&x.Status), e)
+	writeStringField("backend_name", &x.BackendName, e)
+	writeSomeString("backend_version", &x.BackendVersion, e)
 	e.FieldStart("latency_ms")
 	writeFloat(x.LatencyMS, e)
-	e.FieldStart("consistency_model")
-	writeString(x.ConsistencyModel, e)
+	writeStringField("consistency_model", &x.ConsistencyModel, e)
 	if len(x.NativeMemoryTypes) > 0 {
 		e.FieldStart("native_memory_types")
 		writeSlice(x.NativeMemoryTypes, e, writeString)
@@ -2784,10 +2450,8 @@ func (x *BackendHealth) Encode(e *jsontext.Encoder) {
 		e.FieldStart("native_query_modes")
 		writeSlice(x.NativeQueryModes, e, writeString)
 	}
-	e.FieldStart("isolation")
-	writeString(x.Isolation, e)
-	e.FieldStart("pet_observability")
-	writeString(x.PetObservability, e)
+	writeStringField("isolation", &x.Isolation, e)
+	writeStringField("pet_observability", &x.PetObservability, e)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
 	e.ObjEnd()
@@ -2912,20 +2576,12 @@ func (x *WaitRequest) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *BackendReadiness) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("status")
-	writeString(string(x.Status), e)
+	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("event_ids")
 	x.EventIDs.Encode(e)
-	e.FieldStart("method")
-	writeString(x.Method, e)
-	if x.OldestPendingAt != "" {
-		e.FieldStart("oldest_pending_at")
-		writeString(x.OldestPendingAt, e)
-	}
-	if x.StalledSince != "" {
-		e.FieldStart("stalled_since")
-		writeString(x.StalledSince, e)
-	}
+	writeStringField("method", &x.Method, e)
+	writeSomeString("oldest_pending_at", &x.OldestPendingAt, e)
+	writeSomeString("stalled_since", &x.StalledSince, e)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
 	e.ObjEnd()
@@ -2998,12 +2654,10 @@ func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *FindEventRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("event_id")
-	writeString(x.EventID, e)
+	writeStringField("event_id", &x.EventID, e)
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
-	e.FieldStart("sent_at")
-	writeString(x.SentAt, e)
+	writeStringField("sent_at", &x.SentAt, e)
 	e.ObjEnd()
 }
 
@@ -3029,16 +2683,12 @@ func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *FindEventAnswer) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("found")
-	writeString(x.Found, e)
+	writeStringField("found", &x.Found, e)
 	e.FieldStart("native_ids")
 	writeSlice(x.NativeIDs, e, writeString)
 	e.FieldStart("missing")
 	writeSlice(x.Missing, e, writeString)
-	if x.RetryAfterMS != nil {
-		e.FieldStart("retry_after_ms")
-		writePtr(x.RetryAfterMS, e, writeInt)
-	}
+	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
 	if len(x.Markers) > 0 {
 		e.FieldStart("markers")
 		writeSlice(x.Markers, e, writeString)
@@ -3072,16 +2722,12 @@ func (x *FindEventAnswer) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("feedback_id")
-	writeString(x.FeedbackID, e)
+	writeStringField("feedback_id", &x.FeedbackID, e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("session_id")
-	writeString(x.SessionID, e)
-	e.FieldStart("timestamp")
-	writeString(x.Timestamp, e)
-	e.FieldStart("text")
-	writeString(x.Text, e)
+	writeStringField("session_id", &x.SessionID, e)
+	writeStringField("timestamp", &x.Timestamp, e)
+	writeStringField("text", &x.Text, e)
 	if len(x.History) > 0 {
 		e.FieldStart("history")
 		writeStructs(x.History, e, (*Message).Encode)
@@ -3090,10 +2736,7 @@ func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
 		e.FieldStart("native_ids")
 		writeSlice(x.NativeIDs, e, writeString)
 	}
-	if x.EventID != "" {
-		e.FieldStart("event_id")
-		writeString(x.EventID, e)
-	}
+	writeSomeString("event_id", &x.EventID, e)
 	e.ObjEnd()
 }
 
@@ -3129,10 +2772,8 @@ func (x *MemoryFeedback) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *FeedbackReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("feedback_id")
-	writeString(x.FeedbackID, e)
-	e.FieldStart("status")
-	writeString(x.Status, e)
+	writeStringField("feedback_id", &x.FeedbackID, e)
+	writeStringField("status", &x.Status, e)
 	e.FieldStart("native_ids")
 	writeSlice(x.NativeIDs, e, writeString)
 	e.FieldStart("warnings")
@@ -3172,30 +2813,15 @@ func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	if x.NativeID != "" {
-		e.FieldStart("native_id")
-		writeString(x.NativeID, e)
-	}
-	if x.EventID != "" {
-		e.FieldStart("event_id")
-		writeString(x.EventID, e)
-	}
-	if x.From != "" {
-		e.FieldStart("from")
-		writeString(x.From, e)
-	}
-	if x.To != "" {
-		e.FieldStart("to")
-		writeString(x.To, e)
-	}
+	writeSomeString("native_id", &x.NativeID, e)
+	writeSomeString("event_id", &x.EventID, e)
+	writeSomeString("from", &x.From, e)
+	writeSomeString("to", &x.To, e)
 	if x.Limit != 0 {
 		e.FieldStart("limit")
 		writeInt(x.Limit, e)
 	}
-	if x.Cursor != "" {
-		e.FieldStart("cursor")
-		writeString(x.Cursor, e)
-	}
+	writeSomeString("cursor", &x.Cursor, e)
 	e.ObjEnd()
 }
 
@@ -3231,10 +2857,7 @@ func (x *Provenance) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("items")
 	writeStructs(x.Items, e, (*ProvenanceItem).Encode)
-	if x.NextCursor != "" {
-		e.FieldStart("next_cursor")
-		writeString(x.NextCursor, e)
-	}
+	writeSomeString("next_cursor", &x.NextCursor, e)
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -3293,8 +2916,7 @@ func (x *NativeQuery) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("name")
-	writeString(x.Name, e)
+	writeStringField("name", &x.Name, e)
 	if len(x.Params) > 0 {
 		e.FieldStart("params")
 		writeMap(x.Params, e, writeRaw)
@@ -3324,8 +2946,7 @@ func (x *NativeQuery) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *NativeQueryResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("name")
-	writeString(x.Name, e)
+	writeStringField("name", &x.Name, e)
 	e.FieldStart("result")
 	writeRaw(x.Result, e)
 	if x.Trace != nil {
@@ -3359,14 +2980,12 @@ func (x *NativeMutation) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("name")
-	writeString(x.Name, e)
+	writeStringField("name", &x.Name, e)
 	if len(x.Params) > 0 {
 		e.FieldStart("params")
 		writeMap(x.Params, e, writeRaw)
 	}
-	e.FieldStart("reason")
-	writeString(x.Reason, e)
+	writeStringField("reason", &x.Reason, e)
 	e.ObjEnd()
 }
 
@@ -3394,8 +3013,7 @@ func (x *NativeMutation) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *MutationReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("status")
-	writeString(x.Status, e)
+	writeStringField("status", &x.Status, e)
 	e.FieldStart("native_ids")
 	writeSlice(x.NativeIDs, e, writeString)
 	if x.Trace != nil {
@@ -3487,14 +3105,10 @@ func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *InventoryKind) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("kind")
-	writeString(x.Kind, e)
+	writeStringField("kind", &x.Kind, e)
 	e.FieldStart("count")
 	writeInt(x.Count, e)
-	if x.Digest != "" {
-		e.FieldStart("digest")
-		writeString(x.Digest, e)
-	}
+	writeSomeString("digest", &x.Digest, e)
 	e.ObjEnd()
 }
 
@@ -3520,10 +3134,8 @@ func (x *InventoryKind) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Capabilities) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("provider")
-	writeString(x.Provider, e)
-	e.FieldStart("condition_kind")
-	writeString(string(x.ConditionKind), e)
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
 	e.FieldStart("operations")
 	writeSlice(x.Operations, e, writeString)
 	e.FieldStart("capabilities")

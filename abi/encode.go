@@ -8,6 +8,33 @@ import (
 
 func writeString(v string, e *jsontext.Encoder) { e.Str(v) }
 
+// writeStringField writes a field of text, name and all.
+//
+//go:noinline
+func writeStringField(name string, v *string, e *jsontext.Encoder) {
+	e.FieldStart(name)
+	e.Str(*v)
+}
+
+// writeSomeString writes it unless it is empty.
+//
+//go:noinline
+func writeSomeString(name string, v *string, e *jsontext.Encoder) {
+	if *v != "" {
+		writeStringField(name, v, e)
+	}
+}
+
+// writeSomePtr writes a field unless there is nothing.
+//
+//go:noinline
+func writeSomePtr[T any](name string, v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+	if v != nil {
+		e.FieldStart(name)
+		elem(*v, e)
+	}
+}
+
 func writeBool(v bool, e *jsontext.Encoder) { e.Bool(v) }
 
 func writeInt(v int64, e *jsontext.Encoder) { e.Int64(v) }

@@ -22,7 +22,12 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 			return err
 		}
 		write := fmt.Sprintf("e.FieldStart(%q)\n%s\n", f.key, code.write)
-		if f.omitEmpty {
+		switch {
+		case code.field != "" && f.omitEmpty:
+			write = fmt.Sprintf("writeSome%s(%q, %s)\n", code.field, f.key, code.args)
+		case code.field != "" && code.always:
+			write = fmt.Sprintf("write%sField(%q, %s)\n", code.field, f.key, code.args)
+		case f.omitEmpty:
 			write = fmt.Sprintf("if %s {\n%s}\n", code.present, write)
 		}
 		b.WriteString(strings.ReplaceAll(write, "$", "x."+f.name))
@@ -57,8 +62,13 @@ func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
 	return nil
 }
 
-// code is how a type is written, read and found to be there, $ standing for the field.
-type code struct{ write, read, present string }
+// code is how a type is written, read and found to be there, $ standing for the field. Where field is set, the name is written with it by one function of that name, which
+// takes args: a type has dozens of such fields, and a call is a quarter of the code that it stands for.
+type code struct {
+	write, read, present string
+	field, args          string
+	always               bool // also where it is not left out when it is empty
+}
 
 func (pkg *goPackage) codeOf(s goStruct, f field) (code, error) {
 	c, ok := pkg.valueCode(f.typ)
@@ -92,21 +102,26 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 	switch t := t.(type) {
 	case *ast.Ident:
 		if suffix, present, ok := pkg.scalar(t.Name); ok {
-			return code{"write" + suffix + "($, e)", "read" + suffix + "(&$, d, m)", present}, true
+			c := code{write: "write" + suffix + "($, e)", read: "read" + suffix + "(&$, d, m)", present: present}
+			if suffix == "String" {
+				c.field, c.args, c.always = suffix, "&$, e", true
+			}
+			return c, true
 		}
 		if pkg.words[t.Name] {
-			return code{"writeString(string($), e)", "readString((*string)(&$), d, m)", `$ != ""`}, true
+			return code{write: "writeString(string($), e)", read: "readString((*string)(&$), d, m)", present: `$ != ""`, field: "String", args: "(*string)(&$), e", always: true}, true
 		}
 		if pkg.coded[t.Name] {
-			return code{"$.Encode(e)", "$.Decode(d, m)", "$ != (" + t.Name + "{})"}, true
+			return code{write: "$.Encode(e)", read: "$.Decode(d, m)", present: "$ != (" + t.Name + "{})"}, true
 		}
 	case *ast.StarExpr:
 		name := ident(t)
 		if suffix, _, ok := pkg.scalar(name); ok {
-			return code{"writePtr($, e, write" + suffix + ")", "readPtr(&$, d, m, read" + suffix + ")", "$ != nil"}, true
+			return code{write: "writePtr($, e, write" + suffix + ")", read: "readPtr(&$, d, m, read" + suffix + ")", present: "$ != nil",
+				field: "Ptr", args: "$, e, write" + suffix}, true
 		}
 		if pkg.coded[name] {
-			return code{"writeStructPtr($, e, (*" + name + ").Encode)", "readPtr(&$, d, m, (*" + name + ").Decode)", "$ != nil"}, true
+			return code{write: "writeStructPtr($, e, (*" + name + ").Encode)", read: "readPtr(&$, d, m, (*" + name + ").Decode)", present: "$ != nil"}, true
 		}
 	case *ast.ArrayType:
 		return pkg.containerCode(t.Elt, "Slice", "Structs", t.Len == nil)
@@ -127,11 +142,11 @@ func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok b
 		suffix += "Ptr"
 		fallthrough
 	case scalar:
-		return code{"write" + plain + "($, e, write" + suffix + ")", "read" + plain + "(&$, d, m, read" + suffix + ")", "len($) > 0"}, true
+		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0"}, true
 	case pkg.coded[name] && !pointer:
 		method := "(*" + name + ")"
-		return code{"write" + ofStructs + "($, e, " + method + ".Encode)",
-			"read" + plain + "(&$, d, m, " + method + ".Decode)", "len($) > 0"}, true
+		return code{write: "write" + ofStructs + "($, e, " + method + ".Encode)",
+			read: "read" + plain + "(&$, d, m, " + method + ".Decode)", present: "len($) > 0"}, true
 	}
 	return code{}, false
 }
