@@ -37,8 +37,7 @@ func (x *Error) Encode(e *jsontext.Encoder) {
 	writeSomeString("reason", &x.Reason, e)
 	writeStringField("message", &x.Message, e)
 	writeSomeString("hint", &x.Hint, e)
-	e.FieldStart("retryable")
-	writeBool(x.Retryable, e)
+	writeBoolField("retryable", x.Retryable, e)
 	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
 	writeStringField("operation", &x.Operation, e)
 	writeSomeString("route", &x.Route, e)
@@ -46,10 +45,7 @@ func (x *Error) Encode(e *jsontext.Encoder) {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
 	}
-	if x.NothingStored {
-		e.FieldStart("nothing_stored")
-		writeBool(x.NothingStored, e)
-	}
+	writeSomeBool("nothing_stored", x.NothingStored, e)
 	e.ObjEnd()
 }
 
@@ -117,12 +113,10 @@ func (x *Envelope) Encode(e *jsontext.Encoder) {
 	writeStringField("op", &x.Op, e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("generation")
-	writeInt(x.Generation, e)
+	writeIntField("generation", x.Generation, e)
 	e.FieldStart("mode")
 	x.Mode.Encode(e)
-	e.FieldStart("deadline_ms")
-	writeInt(x.DeadlineMS, e)
+	writeIntField("deadline_ms", x.DeadlineMS, e)
 	writeStringField("now", &x.Now, e)
 	if x.Resume != nil {
 		e.FieldStart("resume")
@@ -181,8 +175,7 @@ func (x *Empty) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *EnvelopeMode) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("read_only")
-	writeBool(x.ReadOnly, e)
+	writeBoolField("read_only", x.ReadOnly, e)
 	e.ObjEnd()
 }
 
@@ -271,22 +264,13 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	if len(x.Params) > 0 {
-		e.FieldStart("params")
-		writeMap(x.Params, e, writeString)
-	}
+	writeSomeMap("params", x.Params, e, writeString)
 	if len(x.Query) > 0 {
 		e.FieldStart("query")
 		writeStructs(x.Query, e, (*QueryParam).Encode)
 	}
-	if len(x.Headers) > 0 {
-		e.FieldStart("headers")
-		writeMap(x.Headers, e, writeString)
-	}
-	if x.TimeoutMS != 0 {
-		e.FieldStart("timeout_ms")
-		writeInt(x.TimeoutMS, e)
-	}
+	writeSomeMap("headers", x.Headers, e, writeString)
+	writeSomeInt("timeout_ms", x.TimeoutMS, e)
 	e.ObjEnd()
 }
 
@@ -341,14 +325,10 @@ func (x *QueryParam) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("status")
-	writeInt(x.Status, e)
+	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
 	writeMap(x.Headers, e, writeString)
-	if x.Empty {
-		e.FieldStart("empty")
-		writeBool(x.Empty, e)
-	}
+	writeSomeBool("empty", x.Empty, e)
 	e.ObjEnd()
 }
 
@@ -375,10 +355,7 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *BoltRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	if len(x.Params) > 0 {
-		e.FieldStart("params")
-		writeRaw(x.Params, e)
-	}
+	writeSomeRaw("params", x.Params, e)
 	e.ObjEnd()
 }
 
@@ -404,10 +381,8 @@ func (x *BoltResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("columns")
 	writeSlice(x.Columns, e, writeString)
-	e.FieldStart("rows")
-	writeInt(x.Rows, e)
-	e.FieldStart("more")
-	writeBool(x.More, e)
+	writeIntField("rows", x.Rows, e)
+	writeBoolField("more", x.More, e)
 	e.FieldStart("counters")
 	writeMap(x.Counters, e, writeInt)
 	writeSomeString("server", &x.Server, e)
@@ -440,8 +415,7 @@ func (x *BoltResult) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateVersion) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("version")
-	writeInt(x.Version, e)
+	writeIntField("version", x.Version, e)
 	e.ObjEnd()
 }
 
@@ -463,8 +437,7 @@ func (x *StateVersion) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateSeq) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("seq")
-	writeInt(x.Seq, e)
+	writeIntField("seq", x.Seq, e)
 	e.ObjEnd()
 }
 
@@ -486,8 +459,7 @@ func (x *StateSeq) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateDeleted) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("deleted")
-	writeInt(x.Deleted, e)
+	writeIntField("deleted", x.Deleted, e)
 	e.ObjEnd()
 }
 
@@ -511,14 +483,8 @@ func (x *StateListRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("prefix", &x.Prefix, e)
 	writeSomeString("after", &x.After, e)
-	if x.Limit != 0 {
-		e.FieldStart("limit")
-		writeInt(x.Limit, e)
-	}
-	if x.Values {
-		e.FieldStart("values")
-		writeBool(x.Values, e)
-	}
+	writeSomeInt("limit", x.Limit, e)
+	writeSomeBool("values", x.Values, e)
 	e.ObjEnd()
 }
 
@@ -548,8 +514,7 @@ func (x *StateList) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("keys")
 	writeStructs(x.Keys, e, (*StateKey).Encode)
-	e.FieldStart("more")
-	writeBool(x.More, e)
+	writeBoolField("more", x.More, e)
 	e.ObjEnd()
 }
 
@@ -574,10 +539,8 @@ func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *StateKey) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("key", &x.Key, e)
-	e.FieldStart("version")
-	writeInt(x.Version, e)
-	e.FieldStart("size")
-	writeInt(x.Size, e)
+	writeIntField("version", x.Version, e)
+	writeIntField("size", x.Size, e)
 	e.ObjEnd()
 }
 
@@ -604,18 +567,9 @@ func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("log", &x.Log, e)
-	if x.From != 0 {
-		e.FieldStart("from")
-		writeInt(x.From, e)
-	}
-	if x.Limit != 0 {
-		e.FieldStart("limit")
-		writeInt(x.Limit, e)
-	}
-	if x.Reverse {
-		e.FieldStart("reverse")
-		writeBool(x.Reverse, e)
-	}
+	writeSomeInt("from", x.From, e)
+	writeSomeInt("limit", x.Limit, e)
+	writeSomeBool("reverse", x.Reverse, e)
 	e.ObjEnd()
 }
 
@@ -645,10 +599,8 @@ func (x *StateEntries) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("entries")
 	writeStructs(x.Entries, e, (*StateEntry).Encode)
-	e.FieldStart("last")
-	writeInt(x.Last, e)
-	e.FieldStart("more")
-	writeBool(x.More, e)
+	writeIntField("last", x.Last, e)
+	writeBoolField("more", x.More, e)
 	e.ObjEnd()
 }
 
@@ -674,10 +626,8 @@ func (x *StateEntries) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *StateEntry) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("seq")
-	writeInt(x.Seq, e)
-	e.FieldStart("size")
-	writeInt(x.Size, e)
+	writeIntField("seq", x.Seq, e)
+	writeIntField("size", x.Size, e)
 	e.ObjEnd()
 }
 
@@ -701,8 +651,7 @@ func (x *StateEntry) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("manifest")
-	writeInt(x.Manifest, e)
+	writeIntField("manifest", x.Manifest, e)
 	writeStringField("name", &x.Name, e)
 	writeStringField("version", &x.Version, e)
 	writeStringField("abi", &x.ABI, e)
@@ -732,22 +681,13 @@ func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 		e.FieldStart("routes")
 		writeStructs(x.Routes, e, (*RouteDecl).Encode)
 	}
-	if len(x.DeadlinesMS) > 0 {
-		e.FieldStart("deadlines_ms")
-		writeMap(x.DeadlinesMS, e, writeInt)
-	}
-	if x.SettleMS != 0 {
-		e.FieldStart("settle_ms")
-		writeInt(x.SettleMS, e)
-	}
+	writeSomeMap("deadlines_ms", x.DeadlinesMS, e, writeInt)
+	writeSomeInt("settle_ms", x.SettleMS, e)
 	if len(x.Background) > 0 {
 		e.FieldStart("background")
 		writeStructs(x.Background, e, (*BackgroundDecl).Encode)
 	}
-	if len(x.YieldsScope) > 0 {
-		e.FieldStart("yields_scope")
-		writeSlice(x.YieldsScope, e, writeString)
-	}
+	writeSomeSlice("yields_scope", x.YieldsScope, e, writeString)
 	if len(x.Requires) > 0 {
 		e.FieldStart("requires")
 		writeStructs(x.Requires, e, (*RequireDecl).Encode)
@@ -816,10 +756,7 @@ func (x *ProviderDecl) Encode(e *jsontext.Encoder) {
 	writeStringField("name", &x.Name, e)
 	writeStringField("kind", (*string)(&x.Kind), e)
 	writeSomeString("note", &x.Note, e)
-	if len(x.Preset) > 0 {
-		e.FieldStart("preset")
-		writeRaw(x.Preset, e)
-	}
+	writeSomeRaw("preset", x.Preset, e)
 	if len(x.KindWhen) > 0 {
 		e.FieldStart("kind_when")
 		writeStructs(x.KindWhen, e, (*KindRule).Encode)
@@ -918,10 +855,7 @@ func (x *SecretDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("from", &x.From, e)
-	if len(x.Headers) > 0 {
-		e.FieldStart("headers")
-		writeSlice(x.Headers, e, writeString)
-	}
+	writeSomeSlice("headers", x.Headers, e, writeString)
 	writeStringField("origin", &x.Origin, e)
 	writeSomeString("user_from", &x.UserFrom, e)
 	e.ObjEnd()
@@ -954,8 +888,7 @@ func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *EmptyDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	e.FieldStart("status")
-	writeInt(x.Status, e)
+	writeIntField("status", x.Status, e)
 	writeSomeString("body", &x.Body, e)
 	e.ObjEnd()
 }
@@ -984,8 +917,7 @@ func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeStringField("field", &x.Field, e)
-	e.FieldStart("native")
-	writeInt(x.Native, e)
+	writeIntField("native", x.Native, e)
 	writeStringField("because", &x.Because, e)
 	e.ObjEnd()
 }
@@ -1019,10 +951,7 @@ func (x *RouteDecl) Encode(e *jsontext.Encoder) {
 	writeSomeString("method", &x.Method, e)
 	writeSomeString("path", &x.Path, e)
 	writeSomeString("statement", &x.Statement, e)
-	if len(x.Match) > 0 {
-		e.FieldStart("match")
-		writeMap(x.Match, e, writeRaw)
-	}
+	writeSomeMap("match", x.Match, e, writeRaw)
 	writeStringField("class", (*string)(&x.Class), e)
 	writeSomeString("side_effects", &x.SideEffects, e)
 	e.ObjEnd()
@@ -1061,8 +990,7 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *BackgroundDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("export", &x.Export, e)
-	e.FieldStart("interval_ms")
-	writeInt(x.IntervalMS, e)
+	writeIntField("interval_ms", x.IntervalMS, e)
 	writeStringField("class", (*string)(&x.Class), e)
 	e.ObjEnd()
 }
@@ -1091,10 +1019,7 @@ func (x *RequireDecl) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("export", &x.Export, e)
 	writeStringField("pointer", &x.Pointer, e)
-	if len(x.Equals) > 0 {
-		e.FieldStart("equals")
-		writeRaw(x.Equals, e)
-	}
+	writeSomeRaw("equals", x.Equals, e)
 	writeStringField("because", &x.Because, e)
 	e.ObjEnd()
 }
@@ -1127,10 +1052,7 @@ func (x *ConformanceDecl) Encode(e *jsontext.Encoder) {
 		e.FieldStart("not_applicable")
 		writeStructs(x.NotApplicable, e, (*NotApplicable).Encode)
 	}
-	if len(x.Notes) > 0 {
-		e.FieldStart("notes")
-		writeSlice(x.Notes, e, writeString)
-	}
+	writeSomeSlice("notes", x.Notes, e, writeString)
 	e.ObjEnd()
 }
 
@@ -1154,16 +1076,12 @@ func (x *ConformanceDecl) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *NotApplicable) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("clause")
-	writeInt(x.Clause, e)
+	writeIntField("clause", x.Clause, e)
 	writeSomeString("part", &x.Part, e)
 	writeStringField("because", &x.Because, e)
 	writeSomeString("unless", &x.Unless, e)
 	writeSomeString("pointer", &x.Pointer, e)
-	if len(x.Equals) > 0 {
-		e.FieldStart("equals")
-		writeRaw(x.Equals, e)
-	}
+	writeSomeRaw("equals", x.Equals, e)
 	e.ObjEnd()
 }
 
@@ -1195,8 +1113,7 @@ func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("manifest")
-	writeInt(x.Manifest, e)
+	writeIntField("manifest", x.Manifest, e)
 	writeStringField("provider", &x.Provider, e)
 	writeSomeString("backend", &x.Backend, e)
 	writeSomeString("condition", &x.Condition, e)
@@ -1210,23 +1127,17 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
 	writeSomeString("namespace", &x.Namespace, e)
-	e.FieldStart("agent_scoped")
-	writeBool(x.AgentScoped, e)
+	writeBoolField("agent_scoped", x.AgentScoped, e)
 	writeStringField("tokenizer", &x.Tokenizer, e)
 	writeStringField("durability", &x.Durability, e)
 	writeStringField("clock", &x.Clock, e)
-	e.FieldStart("feedback_enabled")
-	writeBool(x.FeedbackEnabled, e)
+	writeBoolField("feedback_enabled", x.FeedbackEnabled, e)
 	writeSomeString("seed", &x.Seed, e)
 	writeSomeString("replicate", &x.Replicate, e)
-	if len(x.Labels) > 0 {
-		e.FieldStart("labels")
-		writeMap(x.Labels, e, writeString)
-	}
+	writeSomeMap("labels", x.Labels, e, writeString)
 	e.FieldStart("capabilities")
 	x.Capabilities.Encode(e)
-	e.FieldStart("load_generation")
-	writeInt(x.LoadGeneration, e)
+	writeIntField("load_generation", x.LoadGeneration, e)
 	writeStringField("serving_since", &x.ServingSince, e)
 	e.FieldStart("health")
 	x.Health.Encode(e)
@@ -1239,10 +1150,7 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	writeStructs(x.Smokes, e, (*SmokeVerdict).Encode)
 	e.FieldStart("scopes")
 	writeStructs(x.Scopes, e, (*ScopeMapping).Encode)
-	if x.ScopesLeftOut != 0 {
-		e.FieldStart("scopes_left_out")
-		writeInt(x.ScopesLeftOut, e)
-	}
+	writeSomeInt("scopes_left_out", x.ScopesLeftOut, e)
 	e.ObjEnd()
 }
 
@@ -1326,8 +1234,7 @@ func (x *ScopeMapping) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("generation")
-	writeInt(x.Generation, e)
+	writeIntField("generation", x.Generation, e)
 	e.FieldStart("native_scope")
 	writeMap(x.NativeScope, e, writeString)
 	writeSomeString("since", &x.Since, e)
@@ -1361,8 +1268,7 @@ func (x *SmokeVerdict) Encode(e *jsontext.Encoder) {
 	writeStringField("name", &x.Name, e)
 	writeStringField("verdict", &x.Verdict, e)
 	writeSomeString("detail", &x.Detail, e)
-	e.FieldStart("ms")
-	writeFloat(x.MS, e)
+	writeFloatField("ms", x.MS, e)
 	e.ObjEnd()
 }
 
@@ -1393,8 +1299,7 @@ func (x *RunModule) Encode(e *jsontext.Encoder) {
 	writeStringField("name", &x.Name, e)
 	writeStringField("version", &x.Version, e)
 	writeStringField("sha256", &x.SHA256, e)
-	e.FieldStart("bytes")
-	writeInt(x.Bytes, e)
+	writeIntField("bytes", x.Bytes, e)
 	writeStringField("source", &x.Source, e)
 	e.ObjEnd()
 }
@@ -1427,8 +1332,7 @@ func (x *RunStep) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("verdict", &x.Verdict, e)
-	e.FieldStart("ms")
-	writeFloat(x.MS, e)
+	writeFloatField("ms", x.MS, e)
 	writeSomeString("detail", &x.Detail, e)
 	e.ObjEnd()
 }
@@ -1462,15 +1366,10 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	e.FieldStart("generation")
-	writeInt(x.Generation, e)
+	writeIntField("generation", x.Generation, e)
 	writeSomeString("native_operation", &x.NativeOperation, e)
-	if len(x.NativeIDs) > 0 {
-		e.FieldStart("native_ids")
-		writeSlice(x.NativeIDs, e, writeString)
-	}
-	e.FieldStart("latency_ms")
-	writeFloat(x.LatencyMS, e)
+	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
+	writeFloatField("latency_ms", x.LatencyMS, e)
 	writeSomeString("consistency", &x.Consistency, e)
 	writeSomeString("result_state", (*string)(&x.ResultState), e)
 	writeSomePtr("token_count", x.TokenCount, e, writeInt)
@@ -1483,10 +1382,7 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	writeSomeString("representation_version", &x.RepresentationVersion, e)
 	writeSomeString("last_derived_at", &x.LastDerivedAt, e)
 	writeSomeString("filter_mode", (*string)(&x.FilterMode), e)
-	if len(x.FiltersApplied) > 0 {
-		e.FieldStart("filters_applied")
-		writeMap(x.FiltersApplied, e, writeString)
-	}
+	writeSomeMap("filters_applied", x.FiltersApplied, e, writeString)
 	writeSomePtr("labels_verified", x.LabelsVerified, e, writeBool)
 	if len(x.BudgetApplied) > 0 {
 		e.FieldStart("budget_applied")
@@ -1494,29 +1390,17 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	}
 	writeSomePtr("budget_shortfall", x.BudgetShortfall, e, writeInt)
 	writeSomePtr("truncated", x.Truncated, e, writeBool)
-	if len(x.Effective) > 0 {
-		e.FieldStart("effective")
-		writeMap(x.Effective, e, writeRaw)
-	}
+	writeSomeMap("effective", x.Effective, e, writeRaw)
 	writeSomeString("as_of_mode", &x.AsOfMode, e)
-	if len(x.ReadSideEffects) > 0 {
-		e.FieldStart("read_side_effects")
-		writeSlice(x.ReadSideEffects, e, writeString)
-	}
+	writeSomeSlice("read_side_effects", x.ReadSideEffects, e, writeString)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
-	if len(x.Details) > 0 {
-		e.FieldStart("details")
-		writeMap(x.Details, e, writeRaw)
-	}
+	writeSomeMap("details", x.Details, e, writeRaw)
 	e.FieldStart("io")
 	writeStructs(x.IO, e, (*IO).Encode)
-	e.FieldStart("backend_ms")
-	writeFloat(x.BackendMS, e)
-	e.FieldStart("plugin_ms")
-	writeFloat(x.PluginMS, e)
-	e.FieldStart("host_ms")
-	writeFloat(x.HostMS, e)
+	writeFloatField("backend_ms", x.BackendMS, e)
+	writeFloatField("plugin_ms", x.PluginMS, e)
+	writeFloatField("host_ms", x.HostMS, e)
 	e.ObjEnd()
 }
 
@@ -1631,16 +1515,11 @@ func (x *IO) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeStringField("class", &x.Class, e)
-	e.FieldStart("status")
-	writeInt(x.Status, e)
-	e.FieldStart("ms")
-	writeFloat(x.MS, e)
-	e.FieldStart("bytes_out")
-	writeInt(x.BytesOut, e)
-	e.FieldStart("bytes_in")
-	writeInt(x.BytesIn, e)
-	e.FieldStart("retries")
-	writeInt(x.Retries, e)
+	writeIntField("status", x.Status, e)
+	writeFloatField("ms", x.MS, e)
+	writeIntField("bytes_out", x.BytesOut, e)
+	writeIntField("bytes_in", x.BytesIn, e)
+	writeIntField("retries", x.Retries, e)
 	e.ObjEnd()
 }
 
@@ -1783,10 +1662,7 @@ func (x *MemoryEvent) Encode(e *jsontext.Encoder) {
 	writeSomeString("scenario", &x.Scenario, e)
 	writeSomeString("context", &x.Context, e)
 	writeSomeString("attribute", &x.Attribute, e)
-	if len(x.Metadata) > 0 {
-		e.FieldStart("metadata")
-		writeMap(x.Metadata, e, writeRaw)
-	}
+	writeSomeMap("metadata", x.Metadata, e, writeRaw)
 	e.ObjEnd()
 }
 
@@ -1869,10 +1745,7 @@ func (x *RetrieveRequest) Encode(e *jsontext.Encoder) {
 	writeSomeString("scenario", &x.Scenario, e)
 	writeSomeString("context", &x.Context, e)
 	writeSomeString("attribute", &x.Attribute, e)
-	if len(x.Filters) > 0 {
-		e.FieldStart("filters")
-		writeMap(x.Filters, e, writeRaw)
-	}
+	writeSomeMap("filters", x.Filters, e, writeRaw)
 	writeSomeString("as_of", &x.AsOf, e)
 	e.ObjEnd()
 }
@@ -1949,10 +1822,7 @@ func (x *RawResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("calls")
 	writeStructs(x.Calls, e, (*RawCall).Encode)
-	if len(x.Notes) > 0 {
-		e.FieldStart("notes")
-		writeMap(x.Notes, e, writeRaw)
-	}
+	writeSomeMap("notes", x.Notes, e, writeRaw)
 	e.ObjEnd()
 }
 
@@ -2003,8 +1873,7 @@ func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *Evidence) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("pointer", &x.Pointer, e)
-	e.FieldStart("rank")
-	writeInt(x.Rank, e)
+	writeIntField("rank", x.Rank, e)
 	writeSomeString("group", &x.Group, e)
 	if x.Span != nil {
 		e.FieldStart("span")
@@ -2021,10 +1890,7 @@ func (x *Evidence) Encode(e *jsontext.Encoder) {
 	writeSomeString("expired_at", &x.ExpiredAt, e)
 	writeSomePtr("superseded", x.Superseded, e, writeBool)
 	writeSomeString("time_basis", (*string)(&x.TimeBasis), e)
-	if len(x.SourceEventIDs) > 0 {
-		e.FieldStart("source_event_ids")
-		writeSlice(x.SourceEventIDs, e, writeString)
-	}
+	writeSomeSlice("source_event_ids", x.SourceEventIDs, e, writeString)
 	e.ObjEnd()
 }
 
@@ -2076,10 +1942,8 @@ func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Span) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("start")
-	writeInt(x.Start, e)
-	e.FieldStart("end")
-	writeInt(x.End, e)
+	writeIntField("start", x.Start, e)
+	writeIntField("end", x.End, e)
 	e.ObjEnd()
 }
 
@@ -2137,10 +2001,8 @@ func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *FormatResult) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("formatted_context", &x.FormattedContext, e)
-	e.FieldStart("token_count")
-	writeInt(x.TokenCount, e)
-	e.FieldStart("truncated")
-	writeBool(x.Truncated, e)
+	writeIntField("token_count", x.TokenCount, e)
+	writeBoolField("truncated", x.Truncated, e)
 	e.ObjEnd()
 }
 
@@ -2166,8 +2028,7 @@ func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *AdapterMode) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("read_only")
-	writeBool(x.ReadOnly, e)
+	writeBoolField("read_only", x.ReadOnly, e)
 	writeStringField("reason", &x.Reason, e)
 	if x.Scope != nil {
 		e.FieldStart("scope")
@@ -2198,16 +2059,14 @@ func (x *AdapterMode) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *ModeReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("read_only")
-	writeBool(x.ReadOnly, e)
+	writeBoolField("read_only", x.ReadOnly, e)
 	if x.Scope != nil {
 		e.FieldStart("scope")
 		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
 	}
 	writeStringField("since", &x.Since, e)
 	writeStringField("enforced_by", &x.EnforcedBy, e)
-	e.FieldStart("in_flight")
-	writeInt(x.InFlight, e)
+	writeIntField("in_flight", x.InFlight, e)
 	e.FieldStart("not_ready")
 	writeStructs(x.NotReady, e, (*MemoryScope).Encode)
 	e.ObjEnd()
@@ -2249,12 +2108,10 @@ func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
 	writeSomePtr("stored_count", x.StoredCount, e, writeInt)
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
-	e.FieldStart("duplicate")
-	writeBool(x.Duplicate, e)
+	writeBoolField("duplicate", x.Duplicate, e)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
-	e.FieldStart("latency_ms")
-	writeFloat(x.LatencyMS, e)
+	writeFloatField("latency_ms", x.LatencyMS, e)
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -2344,8 +2201,7 @@ func (x *BatchReceipts) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *SetupReceipt) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("ready")
-	writeBool(x.Ready, e)
+	writeBoolField("ready", x.Ready, e)
 	writeSomePtr("existed", x.Existed, e, writeBool)
 	e.FieldStart("native_scope")
 	writeMap(x.NativeScope, e, writeString)
@@ -2389,10 +2245,8 @@ func (x *ResetReceipt) Encode(e *jsontext.Encoder) {
 	writeMap(x.Removed, e, writeIntPtr)
 	e.FieldStart("remains")
 	writeSlice(x.Remains, e, writeString)
-	e.FieldStart("old_generation")
-	writeInt(x.OldGeneration, e)
-	e.FieldStart("new_generation")
-	writeInt(x.NewGeneration, e)
+	writeIntField("old_generation", x.OldGeneration, e)
+	writeIntField("new_generation", x.NewGeneration, e)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
 	if x.Trace != nil {
@@ -2435,21 +2289,11 @@ func (x *BackendHealth) Encode(e *jsontext.Encoder) {
 	writeStringField("status", (*string)(&x.Status), e)
 	writeStringField("backend_name", &x.BackendName, e)
 	writeSomeString("backend_version", &x.BackendVersion, e)
-	e.FieldStart("latency_ms")
-	writeFloat(x.LatencyMS, e)
+	writeFloatField("latency_ms", x.LatencyMS, e)
 	writeStringField("consistency_model", &x.ConsistencyModel, e)
-	if len(x.NativeMemoryTypes) > 0 {
-		e.FieldStart("native_memory_types")
-		writeSlice(x.NativeMemoryTypes, e, writeString)
-	}
-	if len(x.NativeIngestModes) > 0 {
-		e.FieldStart("native_ingest_modes")
-		writeSlice(x.NativeIngestModes, e, writeString)
-	}
-	if len(x.NativeQueryModes) > 0 {
-		e.FieldStart("native_query_modes")
-		writeSlice(x.NativeQueryModes, e, writeString)
-	}
+	writeSomeSlice("native_memory_types", x.NativeMemoryTypes, e, writeString)
+	writeSomeSlice("native_ingest_modes", x.NativeIngestModes, e, writeString)
+	writeSomeSlice("native_query_modes", x.NativeQueryModes, e, writeString)
 	writeStringField("isolation", &x.Isolation, e)
 	writeStringField("pet_observability", &x.PetObservability, e)
 	e.FieldStart("warnings")
@@ -2497,10 +2341,7 @@ func (x *ReadinessRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	if x.TimeoutMS != 0 {
-		e.FieldStart("timeout_ms")
-		writeInt(x.TimeoutMS, e)
-	}
+	writeSomeInt("timeout_ms", x.TimeoutMS, e)
 	e.ObjEnd()
 }
 
@@ -2547,12 +2388,8 @@ func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *WaitRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	e.FieldStart("deadline_ms")
-	writeInt(x.DeadlineMS, e)
-	if x.Background {
-		e.FieldStart("background")
-		writeBool(x.Background, e)
-	}
+	writeIntField("deadline_ms", x.DeadlineMS, e)
+	writeSomeBool("background", x.Background, e)
 	e.ObjEnd()
 }
 
@@ -2689,10 +2526,7 @@ func (x *FindEventAnswer) Encode(e *jsontext.Encoder) {
 	e.FieldStart("missing")
 	writeSlice(x.Missing, e, writeString)
 	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
-	if len(x.Markers) > 0 {
-		e.FieldStart("markers")
-		writeSlice(x.Markers, e, writeString)
-	}
+	writeSomeSlice("markers", x.Markers, e, writeString)
 	e.ObjEnd()
 }
 
@@ -2732,10 +2566,7 @@ func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
 		e.FieldStart("history")
 		writeStructs(x.History, e, (*Message).Encode)
 	}
-	if len(x.NativeIDs) > 0 {
-		e.FieldStart("native_ids")
-		writeSlice(x.NativeIDs, e, writeString)
-	}
+	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
 	writeSomeString("event_id", &x.EventID, e)
 	e.ObjEnd()
 }
@@ -2817,10 +2648,7 @@ func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
 	writeSomeString("event_id", &x.EventID, e)
 	writeSomeString("from", &x.From, e)
 	writeSomeString("to", &x.To, e)
-	if x.Limit != 0 {
-		e.FieldStart("limit")
-		writeInt(x.Limit, e)
-	}
+	writeSomeInt("limit", x.Limit, e)
 	writeSomeString("cursor", &x.Cursor, e)
 	e.ObjEnd()
 }
@@ -2917,10 +2745,7 @@ func (x *NativeQuery) Encode(e *jsontext.Encoder) {
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	writeStringField("name", &x.Name, e)
-	if len(x.Params) > 0 {
-		e.FieldStart("params")
-		writeMap(x.Params, e, writeRaw)
-	}
+	writeSomeMap("params", x.Params, e, writeRaw)
 	e.ObjEnd()
 }
 
@@ -2981,10 +2806,7 @@ func (x *NativeMutation) Encode(e *jsontext.Encoder) {
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	writeStringField("name", &x.Name, e)
-	if len(x.Params) > 0 {
-		e.FieldStart("params")
-		writeMap(x.Params, e, writeRaw)
-	}
+	writeSomeMap("params", x.Params, e, writeRaw)
 	writeStringField("reason", &x.Reason, e)
 	e.ObjEnd()
 }
@@ -3070,10 +2892,8 @@ func (x *Inventory) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("kinds")
 	writeStructs(x.Kinds, e, (*InventoryKind).Encode)
-	e.FieldStart("complete")
-	writeBool(x.Complete, e)
-	e.FieldStart("quiescent")
-	writeBool(x.Quiescent, e)
+	writeBoolField("complete", x.Complete, e)
+	writeBoolField("quiescent", x.Quiescent, e)
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -3106,8 +2926,7 @@ func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *InventoryKind) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("kind", &x.Kind, e)
-	e.FieldStart("count")
-	writeInt(x.Count, e)
+	writeIntField("count", x.Count, e)
 	writeSomeString("digest", &x.Digest, e)
 	e.ObjEnd()
 }

@@ -8,16 +8,14 @@ import (
 
 func writeString(v string, e *jsontext.Encoder) { e.Str(v) }
 
-// writeStringField writes a field of text, name and all.
-//
+// The functions of fields write name and value; those with Some in their names write nothing where there is nothing.
+
 //go:noinline
 func writeStringField(name string, v *string, e *jsontext.Encoder) {
 	e.FieldStart(name)
 	e.Str(*v)
 }
 
-// writeSomeString writes it unless it is empty.
-//
 //go:noinline
 func writeSomeString(name string, v *string, e *jsontext.Encoder) {
 	if *v != "" {
@@ -25,13 +23,71 @@ func writeSomeString(name string, v *string, e *jsontext.Encoder) {
 	}
 }
 
-// writeSomePtr writes a field unless there is nothing.
-//
+//go:noinline
+func writeBoolField(name string, v bool, e *jsontext.Encoder) {
+	e.FieldStart(name)
+	e.Bool(v)
+}
+
+func writeSomeBool(name string, v bool, e *jsontext.Encoder) {
+	if v {
+		writeBoolField(name, v, e)
+	}
+}
+
+//go:noinline
+func writeIntField(name string, v int64, e *jsontext.Encoder) {
+	e.FieldStart(name)
+	e.Int64(v)
+}
+
+func writeSomeInt(name string, v int64, e *jsontext.Encoder) {
+	if v != 0 {
+		writeIntField(name, v, e)
+	}
+}
+
+//go:noinline
+func writeFloatField(name string, v float64, e *jsontext.Encoder) {
+	e.FieldStart(name)
+	e.Float64(v)
+}
+
+func writeSomeFloat(name string, v float64, e *jsontext.Encoder) {
+	if v != 0 {
+		writeFloatField(name, v, e)
+	}
+}
+
+//go:noinline
+func writeSomeRaw(name string, v Raw, e *jsontext.Encoder) {
+	if len(v) > 0 {
+		e.FieldStart(name)
+		e.Raw(v)
+	}
+}
+
 //go:noinline
 func writeSomePtr[T any](name string, v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
 	if v != nil {
 		e.FieldStart(name)
 		elem(*v, e)
+	}
+}
+
+//go:noinline
+func writeSomeSlice[T any](name string, v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+	if len(v) > 0 {
+		e.FieldStart(name)
+		writeSlice(v, e, elem)
+	}
+}
+
+//go:noinline
+func writeSomeMap[T any](name string, v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+	if len(v) > 0 {
+		e.FieldStart(name)
+		writeMap(v, e, elem)
 	}
 }
 

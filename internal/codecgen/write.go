@@ -102,9 +102,9 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 	switch t := t.(type) {
 	case *ast.Ident:
 		if suffix, present, ok := pkg.scalar(t.Name); ok {
-			c := code{write: "write" + suffix + "($, e)", read: "read" + suffix + "(&$, d, m)", present: present}
+			c := code{write: "write" + suffix + "($, e)", read: "read" + suffix + "(&$, d, m)", present: present, field: suffix, args: "$, e", always: suffix != "Raw"}
 			if suffix == "String" {
-				c.field, c.args, c.always = suffix, "&$, e", true
+				c.args = "&$, e"
 			}
 			return c, true
 		}
@@ -142,7 +142,8 @@ func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok b
 		suffix += "Ptr"
 		fallthrough
 	case scalar:
-		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0"}, true
+		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0",
+			field: plain, args: "$, e, write" + suffix}, true
 	case pkg.coded[name] && !pointer:
 		method := "(*" + name + ")"
 		return code{write: "write" + ofStructs + "($, e, " + method + ".Encode)",
