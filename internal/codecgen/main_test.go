@@ -33,15 +33,20 @@ func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
 	require.NotContains(t, out, "cause")
 }
 
-func TestFieldsAreWrittenAndReadThroughJX(t *testing.T) {
-	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n}\n")
+func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
+	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n"+
+		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n}\n")
 	require.NoError(t, err)
 	for _, line := range []string{
 		"\te.FieldStart(\"a\")\n\twriteRaw(x.A, e)\n",
-		"\tif len(x.B) > 0 {\n\t\te.FieldStart(\"b\")\n\t\twriteMap(x.B, e, writeBool)\n\t}\n",
+		"\twriteSomeMap(\"b\", x.B, e, writeBool)\n",
+		"\twriteStringField(\"c\", &x.C, e)\n",
+		"\twriteSomePtr(\"d\", x.D, e, writeInt)\n",
+		"\twriteSomeInt(\"e\", x.E, e)\n",
+		"\te.FieldStart(\"f\")\n\twriteSlice(x.F, e, writeBool)\n",
 		"\t\tcase \"a\":\n\t\t\to.err = readDocument(&x.A, d, m)\n",
 		"\t\tcase \"b\":\n\t\t\to.err = readMap(&x.B, d, m, readBool)\n",
-		"\t\t\to.unknown(d, m, \"a b\")\n",
+		"\t\t\to.unknown(d, m, \"a b c d e f\")\n",
 	} {
 		require.Contains(t, out, line)
 	}
