@@ -45,7 +45,7 @@ func (x *Error) Encode(e *jsontext.Encoder) {
 		e.FieldStart("native")
 		writeStructPtr(x.Native, e, (*NativeError).Encode)
 	}
-	writeSomeBool("nothing_stored", x.NothingStored, e)
+	writeSome("nothing_stored", x.NothingStored, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -270,7 +270,7 @@ func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 		writeStructs(x.Query, e, (*QueryParam).Encode)
 	}
 	writeSomeMap("headers", x.Headers, e, writeString)
-	writeSomeInt("timeout_ms", x.TimeoutMS, e)
+	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
 	e.ObjEnd()
 }
 
@@ -328,7 +328,7 @@ func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
 	writeMap(x.Headers, e, writeString)
-	writeSomeBool("empty", x.Empty, e)
+	writeSome("empty", x.Empty, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -483,8 +483,8 @@ func (x *StateListRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("prefix", &x.Prefix, e)
 	writeSomeString("after", &x.After, e)
-	writeSomeInt("limit", x.Limit, e)
-	writeSomeBool("values", x.Values, e)
+	writeSome("limit", x.Limit, e, writeInt)
+	writeSome("values", x.Values, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -567,9 +567,9 @@ func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("log", &x.Log, e)
-	writeSomeInt("from", x.From, e)
-	writeSomeInt("limit", x.Limit, e)
-	writeSomeBool("reverse", x.Reverse, e)
+	writeSome("from", x.From, e, writeInt)
+	writeSome("limit", x.Limit, e, writeInt)
+	writeSome("reverse", x.Reverse, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -682,7 +682,7 @@ func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 		writeStructs(x.Routes, e, (*RouteDecl).Encode)
 	}
 	writeSomeMap("deadlines_ms", x.DeadlinesMS, e, writeInt)
-	writeSomeInt("settle_ms", x.SettleMS, e)
+	writeSome("settle_ms", x.SettleMS, e, writeInt)
 	if len(x.Background) > 0 {
 		e.FieldStart("background")
 		writeStructs(x.Background, e, (*BackgroundDecl).Encode)
@@ -1150,7 +1150,7 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	writeStructs(x.Smokes, e, (*SmokeVerdict).Encode)
 	e.FieldStart("scopes")
 	writeStructs(x.Scopes, e, (*ScopeMapping).Encode)
-	writeSomeInt("scopes_left_out", x.ScopesLeftOut, e)
+	writeSome("scopes_left_out", x.ScopesLeftOut, e, writeInt)
 	e.ObjEnd()
 }
 
@@ -2341,7 +2341,7 @@ func (x *ReadinessRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
-	writeSomeInt("timeout_ms", x.TimeoutMS, e)
+	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
 	e.ObjEnd()
 }
 
@@ -2389,7 +2389,7 @@ func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *WaitRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeIntField("deadline_ms", x.DeadlineMS, e)
-	writeSomeBool("background", x.Background, e)
+	writeSome("background", x.Background, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -2648,7 +2648,7 @@ func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
 	writeSomeString("event_id", &x.EventID, e)
 	writeSomeString("from", &x.From, e)
 	writeSomeString("to", &x.To, e)
-	writeSomeInt("limit", x.Limit, e)
+	writeSome("limit", x.Limit, e, writeInt)
 	writeSomeString("cursor", &x.Cursor, e)
 	e.ObjEnd()
 }

@@ -29,22 +29,10 @@ func writeBoolField(name string, v bool, e *jsontext.Encoder) {
 	e.Bool(v)
 }
 
-func writeSomeBool(name string, v bool, e *jsontext.Encoder) {
-	if v {
-		writeBoolField(name, v, e)
-	}
-}
-
 //go:noinline
 func writeIntField(name string, v int64, e *jsontext.Encoder) {
 	e.FieldStart(name)
 	e.Int64(v)
-}
-
-func writeSomeInt(name string, v int64, e *jsontext.Encoder) {
-	if v != 0 {
-		writeIntField(name, v, e)
-	}
 }
 
 //go:noinline
@@ -53,9 +41,12 @@ func writeFloatField(name string, v float64, e *jsontext.Encoder) {
 	e.Float64(v)
 }
 
-func writeSomeFloat(name string, v float64, e *jsontext.Encoder) {
-	if v != 0 {
-		writeFloatField(name, v, e)
+//go:noinline
+func writeSome[T comparable](name string, v T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+	var none T
+	if v != none {
+		e.FieldStart(name)
+		elem(v, e)
 	}
 }
 

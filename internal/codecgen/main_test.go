@@ -42,7 +42,7 @@ func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
 		"\twriteSomeMap(\"b\", x.B, e, writeBool)\n",
 		"\twriteStringField(\"c\", &x.C, e)\n",
 		"\twriteSomePtr(\"d\", x.D, e, writeInt)\n",
-		"\twriteSomeInt(\"e\", x.E, e)\n",
+		"\twriteSome(\"e\", x.E, e, writeInt)\n",
 		"\te.FieldStart(\"f\")\n\twriteSlice(x.F, e, writeBool)\n",
 		"\t\tcase \"a\":\n\t\t\to.err = readDocument(&x.A, d, m)\n",
 		"\t\tcase \"b\":\n\t\t\to.err = readMap(&x.B, d, m, readBool)\n",

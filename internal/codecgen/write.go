@@ -23,12 +23,12 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 		}
 		write := fmt.Sprintf("e.FieldStart(%q)\n%s\n", f.key, code.write)
 		switch {
-		case code.field != "" && f.omitEmpty:
-			write = fmt.Sprintf("writeSome%s(%q, %s)\n", code.field, f.key, code.args)
-		case code.field != "" && code.always:
-			write = fmt.Sprintf("write%sField(%q, %s)\n", code.field, f.key, code.args)
+		case f.omitEmpty && code.some != "":
+			write = fmt.Sprintf(code.some, f.key)
 		case f.omitEmpty:
 			write = fmt.Sprintf("if %s {\n%s}\n", code.present, write)
+		case code.field != "":
+			write = fmt.Sprintf(code.field, f.key)
 		}
 		b.WriteString(strings.ReplaceAll(write, "$", "x."+f.name))
 	}
@@ -62,13 +62,11 @@ func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
 	return nil
 }
 
-// code is how a type is written, read and found to be there, $ standing for the field. Where field is set, the name is written with it by one function of that name, which
-// takes args: a type has dozens of such fields, and a call is a quarter of the code that it stands for.
-type code struct {
-	write, read, present string
-	field, args          string
-	always               bool // also where it is not left out when it is empty
-}
+// code is how a type is written, read and found to be there, $ standing for the field.
+//
+// field writes a field with its name, %q, and some does so unless it is empty, where there are functions for that: a type has dozens of fields, and a call is a quarter
+// of the code that it stands for.
+type code struct{ write, read, present, field, some string }
 
 func (pkg *goPackage) codeOf(s goStruct, f field) (code, error) {
 	c, ok := pkg.valueCode(f.typ)
@@ -102,14 +100,20 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 	switch t := t.(type) {
 	case *ast.Ident:
 		if suffix, present, ok := pkg.scalar(t.Name); ok {
-			c := code{write: "write" + suffix + "($, e)", read: "read" + suffix + "(&$, d, m)", present: present, field: suffix, args: "$, e", always: suffix != "Raw"}
-			if suffix == "String" {
-				c.args = "&$, e"
+			c := code{write: "write" + suffix + "($, e)", read: "read" + suffix + "(&$, d, m)", present: present}
+			switch suffix {
+			case "String":
+				c.field, c.some = "writeStringField(%q, &$, e)\n", "writeSomeString(%q, &$, e)\n"
+			case "Raw":
+				c.some = "writeSomeRaw(%q, $, e)\n"
+			default:
+				c.field, c.some = "write"+suffix+"Field(%q, $, e)\n", "writeSome(%q, $, e, write"+suffix+")\n"
 			}
 			return c, true
 		}
 		if pkg.words[t.Name] {
-			return code{write: "writeString(string($), e)", read: "readString((*string)(&$), d, m)", present: `$ != ""`, field: "String", args: "(*string)(&$), e", always: true}, true
+			return code{write: "writeString(string($), e)", read: "readString((*string)(&$), d, m)", present: `$ != ""`,
+				field: "writeStringField(%q, (*string)(&$), e)\n", some: "writeSomeString(%q, (*string)(&$), e)\n"}, true
 		}
 		if pkg.coded[t.Name] {
 			return code{write: "$.Encode(e)", read: "$.Decode(d, m)", present: "$ != (" + t.Name + "{})"}, true
@@ -118,7 +122,7 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 		name := ident(t)
 		if suffix, _, ok := pkg.scalar(name); ok {
 			return code{write: "writePtr($, e, write" + suffix + ")", read: "readPtr(&$, d, m, read" + suffix + ")", present: "$ != nil",
-				field: "Ptr", args: "$, e, write" + suffix}, true
+				some: "writeSomePtr(%q, $, e, write" + suffix + ")\n"}, true
 		}
 		if pkg.coded[name] {
 			return code{write: "writeStructPtr($, e, (*" + name + ").Encode)", read: "readPtr(&$, d, m, (*" + name + ").Decode)", present: "$ != nil"}, true
@@ -143,7 +147,7 @@ func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok b
 		fallthrough
 	case scalar:
 		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0",
-			field: plain, args: "$, e, write" + suffix}, true
+			some: "writeSome" + plain + "(%q, $, e, write" + suffix + ")\n"}, true
 	case pkg.coded[name] && !pointer:
 		method := "(*" + name + ")"
 		return code{write: "write" + ofStructs + "($, e, " + method + ".Encode)",
