@@ -80,9 +80,12 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
 	n := int(headLen) + int(bodyLen)
 	data := c.spare
-	if c.spare = nil; n <= cap(data) {
+	switch c.spare = nil; {
+	case n <= cap(data):
 		data = data[:n]
-	} else {
+	case cap(data) > 0:
+		data = make([]byte, n, 2*n) // each use costs the head's bytes, which are not handed back
+	default:
 		data = make([]byte, n)
 	}
 	if n := c.host.Pull(data); n != len(data) {
