@@ -62,7 +62,7 @@ func TestABodyIsReadIntoTheMemoryOfTheOneThatWasHandedBack(t *testing.T) {
 
 func TestValuesOfAPageOfStateAreHandedBack(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
-	c := h.Call(abi.OpInventory, abi.MemoryScope{RunID: "r", PersonaID: "p"})
+	c := h.Call(abi.OpRecordEvent, abi.MemoryScope{RunID: "r", PersonaID: "p"})
 	for _, key := range []string{"1", "2", "3"} {
 		require.NoError(t, c.Put(key, []byte(strings.Repeat(key, 100)), sdk.AnyVersion))
 	}
