@@ -23,9 +23,10 @@ type Call struct {
 	// Resume is set when a write that was partial is to be finished.
 	Resume *abi.Resume
 
-	host  Host
-	body  []byte
-	spare []byte
+	host   Host
+	body   []byte
+	spare  []byte // what was handed back
+	values []byte // of the page of state that was listed last
 }
 
 // NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
@@ -80,13 +81,13 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
 	n := int(headLen) + int(bodyLen)
 	data := c.spare
-	switch c.spare = nil; {
-	case n <= cap(data):
-		data = data[:n]
-	case cap(data) > 0:
-		data = make([]byte, n, 2*n) // each use costs the head's bytes, which are not handed back
-	default:
+	switch most := cap(data); {
+	case n < most/8 || most == 0: // a short answer between two pages leaves it to the next page
 		data = make([]byte, n)
+	case n > most: // each use costs the head's bytes, which are not handed back
+		data, c.spare = make([]byte, n, 2*n), nil
+	default:
+		data, c.spare = data[:n], nil
 	}
 	if n := c.host.Pull(data); n != len(data) {
 		return nil, abi.NewError(abi.CodeInternal, "the host gave fewer bytes than it announced")

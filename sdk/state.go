@@ -1,10 +1,6 @@
 package sdk
 
-import (
-	"unsafe"
-
-	"github.com/memhost/memhost/abi"
-)
+import "github.com/memhost/memhost/abi"
 
 // AnyVersion as Put's expected version writes whatever the key holds now; 0 means that the key must be absent.
 const AnyVersion = abi.AnyVersion
@@ -53,6 +49,9 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if r.Values {
+		c.values = body
+	}
 	items := make([]Item, len(head.Keys))
 	for i, k := range head.Keys {
 		items[i] = Item{Key: k.Key, Version: k.Version, Size: k.Size}
@@ -66,18 +65,10 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	return items, head.More, nil
 }
 
-// ReuseValues is Reuse for the values of a page, once nothing refers to them. Its keys stay as they are.
-func (c *Call) ReuseValues(page []Item) {
-	for i := range page {
-		if len(page[i].Value) > 0 { // the first: they lie one behind the other
-			size := 0
-			for j := range page {
-				size += len(page[j].Value)
-			}
-			c.Reuse(unsafe.Slice(unsafe.SliceData(page[i].Value), size))
-			return
-		}
-	}
+// ReuseValues is Reuse for the values of the page that List returned last, once nothing refers to them. Its keys stay as they are.
+func (c *Call) ReuseValues() {
+	c.Reuse(c.values)
+	c.values = nil
 }
 
 // Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be seen or not.

@@ -151,7 +151,6 @@ func (s *settings) remove(c *sdk.Call, r request) (gone bool, err error) {
 	case head.Status < 200 || head.Status > 299:
 		return false, failure(r.route, head, body)
 	}
-	c.Reuse(body)
 	return true, nil
 }
 

@@ -125,7 +125,7 @@ func (r *reader) next() (end bool, err error) {
 		}
 		r.listed = r.listed[len(items):]
 		if r.settings.excludeCurrent { // a session may be any number of pages long
-			r.ReuseValues(items)
+			r.ReuseValues()
 		}
 	}
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
