@@ -107,7 +107,8 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 }
 
 // Reuse gives back the body of an answer that is no longer needed, and nothing that refers to it either: the next answer is read into its memory. What goes through
-// page after page calls it behind each, since memory is freed at the end of an operation.
+// page after page calls it behind each, since memory is freed at the end of an operation. Strings that were decoded from the body refer to it: what is kept, such
+// as a cursor, is a copy (strings.Clone).
 func (c *Call) Reuse(body []byte) { c.spare = body[:0] }
 
 // bytesOf is the text's bytes without a copy, for a host, which only reads them.
