@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,26 @@ func builtin(t *testing.T, name, block string) *Slot {
 
 func said(id, at, text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: id, RunID: "r", UserID: "p", SessionID: "s", TurnID: id, Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+}
+
+func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	const turns, size, memory = 48, 1 << 20, 24 << 20 // twice as much text as memory
+	m, ok := plugins.Find("full_history")
+	require.True(t, ok)
+	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin",
+		Block: abi.Raw(`{"current_session":"exclude"}`)})
+	old := said("old", "2026-01-01T00:00:00Z", "I drink tea.")
+	old.SessionID = "yesterday"
+	_, err := s.RecordEvent(t.Context(), old)
+	require.NoError(t, err)
+	for i := range turns {
+		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:00:"+strconv.Itoa(10+i)+"Z", strings.Repeat("x", size)))
+		require.NoError(t, err)
+	}
+	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", SessionID: "s", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	require.NoError(t, err)
+	assert.Contains(t, result.FormattedContext, "I drink tea.")
+	assert.Equal(t, abi.Raw(strconv.Itoa(turns)), result.Trace.Details["turns_of_this_session"])
 }
 
 func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {

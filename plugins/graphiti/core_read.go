@@ -9,17 +9,6 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-func nextCursor(route string, body []byte) (next string, err error) {
-	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		if key != "next_cursor" {
-			return d.Skip()
-		}
-		next, err = text(d)
-		return err
-	})
-	return next, err
-}
-
 // core tells where memory came from by the gateway's look-ups.
 func (p *origins) core(r *abi.ProvenanceRequest) error {
 	switch {

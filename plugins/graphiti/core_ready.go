@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -194,6 +195,58 @@ func (s *settings) bareEpisodes(c *sdk.Call, gid string, uuids []string) (bool, 
 	return len(nodes) == 0, err
 }
 
+// digestPage counts and hashes the items of a page, one after the other, and returns the next page's cursor. A group has any number of pages, and
+// memory is freed behind the last one.
+func digestPage(route, key, gid string, body []byte, digest *sdk.Digest, count *int64) (next string, err error) {
+	seen, foreigners := false, error(nil)
+	err = fields(route, body, func(d *jsontext.Decoder, name string) (err error) {
+		switch name {
+		case key:
+			seen = true
+			elements, err := d.ArrIter()
+			if err != nil {
+				return err
+			}
+			for elements.Next() {
+				var x item
+				if err := x.read(d); err != nil {
+					return err
+				}
+				if foreigners == nil && !same(x.group, gid) {
+					foreigners = foreign(route, x.group)
+				}
+				*count++
+				x.digest(digest)
+			}
+			return elements.Err()
+		case "next_cursor":
+			next, err = text(d)
+			return err
+		}
+		return d.Skip()
+	})
+	if err == nil && !seen {
+		err = unusable(route, "one without "+key, body)
+	}
+	if err == nil {
+		err = foreigners
+	}
+	return next, err
+}
+
+// digest adds an item's id and what changes of it.
+func (x *item) digest(d *sdk.Digest) {
+	for _, part := range [...]string{x.uuid, "\n", x.name, "\n", x.text, "\n", x.invalidAt.text, " ", x.expiredAt.text, "\n"} {
+		d.Add(part)
+	}
+	for _, uuids := range [...][]string{x.episodes, x.facts} {
+		for _, uuid := range uuids {
+			d.Add(uuid)
+			d.Add("\n")
+		}
+	}
+}
+
 // coreInventory counts and hashes all that a group has, page by page: every id with what changes of it, a fact that is closed, an entity's summary. Communities and sagas are
 // counted; the gateway does not list them.
 func (s *settings) coreInventory(c *sdk.Call, gid string, answer *abi.Inventory) error {
@@ -212,31 +265,15 @@ func (s *settings) coreInventory(c *sdk.Call, gid string, answer *abi.Inventory)
 			if err != nil {
 				return err
 			}
-			page, err := itemsIn(kind.route, kind.key, body)
-			if err == nil {
-				err = ours(kind.route, gid, page)
-			}
-			if err != nil {
-				return err
-			}
-			for i := range page {
-				x := &page[i]
-				k.Count++
-				digest.Add(x.uuid + "\n" + x.name + "\n" + x.text + "\n" + x.invalidAt.text + " " + x.expiredAt.text + "\n")
-				for _, uuid := range x.episodes {
-					digest.Add(uuid + "\n")
-				}
-				for _, uuid := range x.facts {
-					digest.Add(uuid + "\n")
-				}
-			}
 			before := cursor
-			if cursor, err = nextCursor(kind.route, body); err != nil {
+			if cursor, err = digestPage(kind.route, kind.key, gid, body, &digest, &k.Count); err != nil {
 				return err
 			}
 			if more = cursor != ""; more && cursor == before {
 				return unusable(kind.route, "a page that comes again and again", body)
 			}
+			cursor = strings.Clone(cursor)
+			c.Reuse(body)
 		}
 		k.Digest = digest.Hex()
 		answer.Kinds = append(answer.Kinds, k)

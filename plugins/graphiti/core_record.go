@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -378,17 +379,19 @@ func (s *settings) coreNamed(c *sdk.Call, gid string, names []string) (map[strin
 	found := make(map[string]named, len(names))
 	for len(names) > 0 {
 		n := min(lookupAtOnce, len(names))
-		list, _, err := s.coreEpisodes(c, gid, "names", names[:n])
+		list, body, err := s.coreEpisodes(c, gid, "names", names[:n])
 		if err != nil {
 			return nil, err
 		}
 		for i := range list {
-			at := found[list[i].name]
+			name := strings.Clone(list[i].name)
+			at := found[name]
 			at.copies++
-			at.uuids = append(at.uuids, list[i].uuid)
+			at.uuids = append(at.uuids, strings.Clone(list[i].uuid))
 			at.facts += int64(len(list[i].facts))
-			found[list[i].name] = at
+			found[name] = at
 		}
+		c.Reuse(body) // it holds the episodes' texts
 		names = names[n:]
 	}
 	return found, nil

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -110,7 +113,12 @@ func TestConformanceOfCore(t *testing.T) {
 // serve opens a slot with the built module before a fake.
 func serve(t testing.TB, b *backend) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
+	return serveWithin(t, b, host.Limits{})
+}
+
+func serveWithin(t testing.TB, b *backend, limits host.Limits) *host.Slot {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), b.config)
@@ -244,4 +252,41 @@ func TestTenThousandFacts(t *testing.T) {
 			require.Equal(t, int64(10_000), k.Count)
 		}
 	}
+}
+
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages come to twice the guest's memory, and so would a list of its facts.
+func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	const facts, memory = 20_000, 12 << 20
+	b, sent := start(t, setUp{surfaceCore, false}, graphiti.Options{}, ""), 0
+	gateway, text := b.Gateway(), strings.Repeat("tea ", 300)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		group, edges := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v1/groups/"), "/edges")
+		if !edges {
+			gateway.ServeHTTP(w, r)
+			return
+		}
+		at, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		assert.NoError(t, err)
+		var edge []string
+		for range limit {
+			edge = append(edge, fmt.Sprintf(`{"uuid":"%d","group_id":%q,"fact":%q,"episodes":["%d"]}`, at, group, text, at))
+			at++
+		}
+		next := "null"
+		if at < facts {
+			next = fmt.Sprintf(`"%d"`, at)
+		}
+		n, err := fmt.Fprintf(w, `{"edges":[%s],"next_cursor":%s}`, strings.Join(edge, ","), next)
+		assert.NoError(t, err)
+		sent += n
+	}))
+	t.Cleanup(server.Close)
+	b.config.Block = abi.Raw(fmt.Sprintf(`{"url":%q,"surface":"core"}`, server.URL))
+	s := serveWithin(t, b, host.Limits{MemoryBytes: memory})
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	require.NoError(t, err)
+	require.Equal(t, "fact", inventory.Kinds[2].Kind)
+	assert.EqualValues(t, facts, inventory.Kinds[2].Count)
+	assert.Greater(t, sent, 2*memory)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -86,7 +87,8 @@ func listed(c *sdk.Call, route, kind, gid string) (abi.InventoryKind, error) {
 		}
 		if err := sdk.EachRow(rows, func(row []byte) error {
 			k.Count++
-			digest.Add(string(row) + "\n")
+			digest.AddBytes(row)
+			digest.Add("\n")
 			return sdk.EachColumn(row, func(i int, d *jsontext.Decoder) (err error) {
 				if i != 0 {
 					return d.Skip()
@@ -104,5 +106,7 @@ func listed(c *sdk.Call, route, kind, gid string) (abi.InventoryKind, error) {
 			k.Digest = digest.Hex()
 			return k, nil
 		}
+		after = strings.Clone(after)
+		c.Reuse(rows)
 	}
 }

@@ -117,6 +117,21 @@ func next(list []item) ([]item, *item) {
 	return list, &list[n]
 }
 
+// read reads an item into a zero x.
+func (x *item) read(d *jsontext.Decoder) error {
+	fields, err := d.ObjIter()
+	if err != nil {
+		return err
+	}
+	for fields.Next() {
+		key := fields.Key()
+		if err := x.decode(d, unsafe.String(unsafe.SliceData(key), len(key))); err != nil { // Obj would make a string of every key
+			return err
+		}
+	}
+	return fields.Err()
+}
+
 // items reads a list of items.
 func items(d *jsontext.Decoder) (list []item, err error) {
 	elements, err := d.ArrIter()
@@ -126,17 +141,7 @@ func items(d *jsontext.Decoder) (list []item, err error) {
 	for elements.Next() {
 		var x *item
 		list, x = next(list)
-		fields, err := d.ObjIter()
-		if err != nil {
-			return list, err
-		}
-		for fields.Next() {
-			key := fields.Key()
-			if err := x.decode(d, unsafe.String(unsafe.SliceData(key), len(key))); err != nil { // Obj would make a string of every key
-				return list, err
-			}
-		}
-		if err := fields.Err(); err != nil {
+		if err := x.read(d); err != nil {
 			return list, err
 		}
 	}

@@ -34,8 +34,11 @@ func (s *settings) messagesOf(c *sdk.Call, n *native, session, event string) ([]
 				return nil, breach("messages_list", "a message of another event, session or workspace", items[i].raw)
 			}
 		}
-		found = append(found, items...)
-		if number >= head.pages || len(items) == 0 {
+		if len(items) == 0 { // as in every session but the event's own
+			c.Reuse(head.body)
+			return found, nil
+		}
+		if found = append(found, items...); number >= head.pages {
 			return found, nil
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -135,6 +136,39 @@ func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 			assert.Equal(t, abi.ResetDone, second.Status)
 		})
 	}
+}
+
+// TestAResetNeedsNoMoreMemoryThanAPage: the pages of sessions that it deletes come to twice the guest's memory.
+func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	const sessions, memory = 1000, 12 << 20
+	f, gone, sent := fake.New(fake.Options{Mood: quick}), 0, 0
+	metadata := strings.Repeat("x", 30<<10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case gone < sessions && strings.HasSuffix(r.URL.Path, "/sessions/list"):
+			var items []string
+			for i := range pageSize {
+				items = append(items, fmt.Sprintf(`{"id":"s%d","metadata":{"note":%q}}`, gone+i, metadata))
+			}
+			n, err := fmt.Fprintf(w, `{"items":[%s],"total":%d,"page":1,"size":100,"pages":%d}`, strings.Join(items, ","), sessions-gone, (sessions-gone)/pageSize)
+			assert.NoError(t, err)
+			sent += n
+		case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/sessions/"):
+			gone++
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			f.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s := slotAt(t, server.URL, "", host.Options{Limits: host.Limits{MemoryBytes: memory}}, nil)
+	_, err := s.SetupScope(t.Context(), scope)
+	require.NoError(t, err)
+	receipt, err := s.ResetScope(t.Context(), scope)
+	require.NoError(t, err)
+	assert.Equal(t, abi.ResetDone, receipt.Status)
+	assert.EqualValues(t, sessions, *receipt.Removed["session"])
+	assert.Greater(t, sent, 2*memory)
 }
 
 func TestADefaultServerIsPendingAndNeverAPass(t *testing.T) {

@@ -34,7 +34,7 @@ func (s *settings) list(c *sdk.Call, r request, number, size int64, newestFirst 
 	return items, head, nil
 }
 
-// listIDs is list for ids only.
+// listIDs is list for ids only; nothing else of the page is kept.
 func (s *settings) listIDs(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]string, page, error) {
 	items, head, err := s.list(c, r, number, size, newestFirst)
 	if err != nil {
@@ -44,6 +44,7 @@ func (s *settings) listIDs(c *sdk.Call, r request, number, size int64, newestFir
 	if err != nil {
 		return nil, head, unusable(r.route, 200, nil, "is no list of things with ids: "+err.Error())
 	}
+	c.Reuse(head.body)
 	return ids, head, nil
 }
 

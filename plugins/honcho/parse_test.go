@@ -80,6 +80,30 @@ func TestTheLaterOfTwoTimes(t *testing.T) {
 	}
 }
 
+func TestTheTraceTellsTheOldestAndTheNewestTime(t *testing.T) {
+	const first, second, third = "2026-03-01T09:00:00Z", "2026-03-01T10:00:01+01:00", "2026-03-01T09:00:02Z"
+	for name, tt := range map[string]struct {
+		times          []string
+		oldest, newest string
+	}{
+		"rising":                         {[]string{first, second, third}, first, third},
+		"falling":                        {[]string{third, second, first}, first, third},
+		"mixed":                          {[]string{second, third, first, second}, first, third},
+		"one that cannot be read, last":  {[]string{second, third, "soon"}, second, third},
+		"one that cannot be read, first": {[]string{"soon", third, second}, second, third},
+		"none":                           {[]string{"", ""}, "", ""},
+	} {
+		q := &retrieval{result: &abi.RetrieveResult{}}
+		for _, at := range tt.times {
+			q.result.Evidence = append(q.result.Evidence, abi.Evidence{CreatedAt: at, TimeBasis: abi.TimeEvent})
+		}
+		var trace abi.Trace
+		q.reportTimes(&trace)
+		assert.Equal(t, tt.oldest, trace.OldestRetrievedAt, name)
+		assert.Equal(t, tt.newest, trace.NewestRetrievedAt, name)
+	}
+}
+
 func FuzzSplitText(f *testing.F) {
 	f.Add("I moved to Oslo last week.", 7)
 	f.Add(strings.Repeat("会", 50), 12)

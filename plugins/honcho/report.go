@@ -88,10 +88,7 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 			derived = derived.later(instantOf(e.CreatedAt))
 		case !same(e.CreatedAt, last.text): // items of a batch all have the same
 			last = instantOf(e.CreatedAt)
-			newest = newest.later(last)
-			if oldest.text == "" || oldest.later(last).text == oldest.text {
-				oldest = last
-			}
+			newest, oldest = newest.later(last), oldest.earlier(last)
 		}
 	}
 	if t.LastDerivedAt, t.NewestRetrievedAt, t.OldestRetrievedAt = derived.text, newest.text, oldest.text; newest.text != "" {
@@ -115,6 +112,14 @@ func instantOf(text string) instant {
 // later is the later of two times; one that cannot be read never is.
 func (m instant) later(other instant) instant {
 	if !m.known || other.known && other.at.After(m.at) {
+		return other
+	}
+	return m
+}
+
+// earlier is the earlier of two times; one that cannot be read never is.
+func (m instant) earlier(other instant) instant {
+	if !m.known || other.known && other.at.Before(m.at) {
 		return other
 	}
 	return m

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -29,6 +30,8 @@ type conclusion struct {
 // page is the head of every list.
 type page struct {
 	total, pages int64
+	// body is the whole answer, which its items are parts of.
+	body []byte
 }
 
 // queue counts rows of the deriver's queue, not work units. A row that failed counts as completed.
@@ -166,7 +169,7 @@ func readListIn(d *jsontext.Decoder) (items []jsontext.Raw, err error) {
 
 // readPage reads a list with its head: {"items": [...], "total": n, "page": 1, "size": 50, "pages": k}.
 func readPage(body []byte) (items []jsontext.Raw, head page, err error) {
-	head.total = -1
+	head.total, head.body = -1, body
 	err = eachField(jsontext.DecodeBytes(body), func(d *jsontext.Decoder, key string) (err error) {
 		switch key {
 		case "items":
@@ -208,7 +211,7 @@ func readConclusions(items []jsontext.Raw) ([]conclusion, error) {
 	return found, nil
 }
 
-// readIDs reads only the ids of items: of sessions, peers or conclusions.
+// readIDs reads only the ids of items: of sessions, peers or conclusions. They do not refer to the items.
 func readIDs(items []jsontext.Raw) ([]string, error) {
 	ids := make([]string, len(items))
 	for i, item := range items {
@@ -221,6 +224,7 @@ func readIDs(items []jsontext.Raw) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		ids[i] = strings.Clone(ids[i])
 	}
 	return ids, nil
 }

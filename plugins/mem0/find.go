@@ -123,6 +123,15 @@ func (b *backend) list(limit int64) ([]*memory, error) {
 
 // listPlatform is one page of the scope's memories on the platform, those with a label where one is given, and how many there are in all.
 func (b *backend) listPlatform(page, size int64, label [2]string) ([]*memory, int64, error) {
+	body, err := b.platformPage(page, size, label)
+	if err != nil {
+		return nil, 0, err
+	}
+	return b.readResults("platform_list", body)
+}
+
+// platformPage is listPlatform as the platform answers it.
+func (b *backend) platformPage(page, size int64, label [2]string) ([]byte, error) {
 	var filters []filter
 	if label[0] != "" {
 		filters = []filter{{label[0], sdk.Text(label[1])}}
@@ -134,11 +143,7 @@ func (b *backend) listPlatform(page, size int64, label [2]string) ([]*memory, in
 	j.FieldStart("show_expired")
 	j.Bool(true)
 	j.ObjEnd()
-	body, err := b.send(request{route: "platform_list", body: j.Bytes(), query: pageQuery(page, size)})
-	if err != nil {
-		return nil, 0, err
-	}
-	return b.readResults("platform_list", body)
+	return b.send(request{route: "platform_list", body: j.Bytes(), query: pageQuery(page, size)})
 }
 
 // missingParts is what the rows of an event lack of its parts; digests "" takes them from the rows. Rows of an extracting add have no parts.

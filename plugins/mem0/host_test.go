@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -46,13 +48,58 @@ func serve(t testing.TB, h http.Handler) string {
 // slotOf opens a slot with the built module.
 func slotOf(t testing.TB, name, url, more string) *host.Slot {
 	t.Helper()
-	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
+	return slotWithin(t, name, url, more, host.Limits{})
+}
+
+func slotWithin(t testing.TB, name, url, more string, limits host.Limits) *host.Slot {
+	t.Helper()
+	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(context.Background(), providerOf(t, name, url, more))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s
+}
+
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: the platform's pages come to twice the guest's memory.
+func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	const rows, memory = inventoryPages * pageMax, 12 << 20
+	platform, sent := &mem0.Platform{Token: key}, 0
+	text := strings.Repeat("tea ", 2000)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at, err := strconv.Atoi(r.URL.Query().Get("page"))
+		if r.URL.Path != "/v3/memories/" || err != nil || r.URL.Query().Get("page_size") != strconv.Itoa(pageMax) {
+			platform.ServeHTTP(w, r)
+			return
+		}
+		var asked struct {
+			Filters struct {
+				And []struct {
+					User string `json:"user_id"`
+					Run  string `json:"run_id"`
+				} `json:"AND"`
+			}
+		}
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&asked))
+		run := ""
+		for _, condition := range asked.Filters.And {
+			run += condition.Run
+		}
+		var items []string
+		for i := range pageMax {
+			items = append(items, fmt.Sprintf(`{"id":"%d","memory":%q,"run_id":%q}`, at*pageMax+i, text, run))
+		}
+		n, err := fmt.Fprintf(w, `{"count":%d,"results":[%s]}`, rows, strings.Join(items, ","))
+		assert.NoError(t, err)
+		sent += n
+	}))
+	s := slotWithin(t, "mem0", url, `,"api":"platform"`, host.Limits{MemoryBytes: memory})
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	require.NoError(t, err)
+	assert.True(t, inventory.Complete)
+	assert.EqualValues(t, rows, inventory.Kinds[0].Count)
+	assert.Greater(t, sent, 2*memory)
 }
 
 func TestConformance(t *testing.T) {

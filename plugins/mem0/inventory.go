@@ -16,26 +16,22 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, count, err := b.all()
+	versions, count, err := b.all()
 	if err != nil {
 		return nil, err
-	}
-	versions := make([]string, len(rows))
-	for i, m := range rows {
-		versions[i] = m.id + " " + m.update + " " + sdk.Digest256(m.text) + "\n"
 	}
 	slices.Sort(versions)
 	var digest sdk.Digest
 	for _, v := range versions {
 		digest.Add(v)
 	}
-	out := &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "memory", Count: max(count, int64(len(rows))), Digest: digest.Hex()}}, Quiescent: !b.platform(),
+	out := &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "memory", Count: max(count, int64(len(versions))), Digest: digest.Hex()}}, Quiescent: !b.platform(),
 		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "GET /memories"}}
-	out.Complete = len(rows) < b.most()
+	out.Complete = len(versions) < b.most()
 	busy := false
 	if b.platform() {
 		out.Trace.NativeOperation = "POST /v3/memories/"
-		out.Complete = count <= int64(len(rows))
+		out.Complete = count <= int64(len(versions))
 		out.Quiescent, err = b.eachJob(func(s *jobState) (stop bool) {
 			busy = busy || !s.succeeded() && !s.failed()
 			return busy
@@ -61,27 +57,40 @@ func (b *backend) most() int {
 	return listMax
 }
 
-// all is every row of the scope, as far as it can be listed, and the platform's count.
-func (b *backend) all() (rows []*memory, count int64, err error) {
+// all is the version of every row of the scope, as far as it can be listed, and the platform's count.
+func (b *backend) all() (versions []string, count int64, err error) {
+	var rows []*memory
 	switch {
 	case b.surface.gateway:
 		rows, err = b.listFiltered(nil, gatewayMax)
-		return rows, 0, err
+		return addVersions(nil, rows), 0, err
 	case !b.platform():
 		rows, err = b.list(listMax)
-		return rows, 0, err
+		return addVersions(nil, rows), 0, err
 	}
 	for page := int64(1); page <= inventoryPages; page++ {
-		var more []*memory
-		if more, count, err = b.listPlatform(page, pageMax, [2]string{}); err != nil {
+		body, err := b.platformPage(page, pageMax, [2]string{})
+		if err != nil {
 			return nil, 0, err
 		}
-		rows = append(rows, more...)
-		if len(more) == 0 || int64(len(rows)) >= count {
+		if rows, count, err = b.readResults("platform_list", body); err != nil {
+			return nil, 0, err
+		}
+		versions = addVersions(versions, rows)
+		if len(rows) == 0 || int64(len(versions)) >= count {
 			break
 		}
+		b.Reuse(body)
 	}
-	return rows, count, nil
+	return versions, count, nil
+}
+
+// addVersions adds what tells each row's version. It refers to no row.
+func addVersions(versions []string, rows []*memory) []string {
+	for _, m := range rows {
+		versions = append(versions, m.id+" "+m.update+" "+sdk.Digest256(m.text)+"\n")
+	}
+	return versions
 }
 
 // pageQuery asks the platform for a page.

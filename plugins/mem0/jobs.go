@@ -45,7 +45,22 @@ func (b *backend) job(id string) (*jobState, error) {
 		return nil, failure("platform_event", head, body)
 	}
 	s := new(jobState)
-	return s, readObject("platform_event", body, s.readField)
+	if err := readObject("platform_event", body, s.readField); err != nil {
+		return nil, err
+	}
+	s = s.kept()
+	b.Reuse(body)
+	return s, nil
+}
+
+// kept is a copy that does not refer to the answer that the job was read from.
+func (s *jobState) kept() *jobState {
+	k := &jobState{status: strings.Clone(s.status), problem: strings.Clone(s.problem), kind: strings.Clone(s.kind), created: strings.Clone(s.created),
+		completed: strings.Clone(s.completed), run: strings.Clone(s.run), event: strings.Clone(s.event)}
+	for _, id := range s.ids {
+		k.ids = append(k.ids, strings.Clone(id))
+	}
+	return k
 }
 
 func (s *jobState) readField(d *jsontext.Decoder, key string) (err error) {
@@ -147,14 +162,14 @@ func ptr(n int64) *int64 { return &n }
 func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err error) {
 	all, err = b.eachJob(func(s *jobState) (stop bool) {
 		if s.event == eventID && (best == nil || best.failed()) {
-			best = s
+			best = s.kept()
 		}
 		return best != nil && !best.failed()
 	})
 	return best, all, err
 }
 
-// eachJob visits the scope's jobs among those of the whole account, until visit says stop. all tells whether every job was seen.
+// eachJob visits the scope's jobs among those of the whole account, until visit says stop; what it keeps of a job must be a copy. all tells whether every job was seen.
 func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err error) {
 	for page := int64(1); page <= jobPages; page++ {
 		body, err := b.send(request{route: "platform_events", query: pageQuery(page, pageMax)})
@@ -183,6 +198,7 @@ func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err er
 		if err != nil || !more || stop {
 			return err == nil && !more, err
 		}
+		b.Reuse(body)
 	}
 	return false, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -33,7 +34,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 			return &abi.FindEventAnswer{Found: "present"}, nil
 		}
 	}
-	collect := func(m *item) { out.NativeIDs = append(out.NativeIDs, m.id) }
+	collect := func(m *item) { out.NativeIDs = append(out.NativeIDs, strings.Clone(m.id)) }
 	if s.filters() {
 		open, _, err := s.seek(c, cube, filter{conds: []cond{is("mh_event_id", r.EventID)}}, []string{r.EventID}, collect)
 		if err != nil {

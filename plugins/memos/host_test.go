@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,13 +65,57 @@ func TestConformance(t *testing.T) {
 // slotOn opens a slot on a server.
 func slotOn(t *testing.T, config host.ProviderConfig) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
+	return slotWithin(t, config, host.Limits{})
+}
+
+func slotWithin(t *testing.T, config host.ProviderConfig, limits host.Limits) *host.Slot {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s
+}
+
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages, which hold vectors, come to twice the guest's memory.
+func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	const rows, memory = 4000, 16 << 20
+	vector := strings.Repeat("0.12345678,", 800) + "1"
+	fake, sent := memos.New(memos.Options{Flavour: memos.Community}), 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		var asked struct {
+			Cube string `json:"mem_cube_id"`
+			Page int    `json:"page"`
+			Size int    `json:"page_size"`
+		}
+		if r.URL.Path != "/product/get_memory" || json.Unmarshal(body, &asked) != nil || asked.Size != inventorySize {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			fake.ServeHTTP(w, r)
+			return
+		}
+		var items []string
+		for i := range asked.Size {
+			items = append(items, fmt.Sprintf(`{"id":"m-%d","memory":"tea","metadata":{"memory_type":"LongTermMemory","status":"activated","user_id":%q,"embedding":[%s]}}`,
+				asked.Page*asked.Size+i, asked.Cube, vector))
+		}
+		n, err := fmt.Fprintf(w, `{"code":200,"message":"","data":{"text_mem":[{"cube_id":%q,"total_nodes":%d,"memories":[%s]}]}}`, asked.Cube, rows, strings.Join(items, ","))
+		assert.NoError(t, err)
+		sent += n
+	}))
+	t.Cleanup(server.Close)
+	s := slotWithin(t, provider(t, server.URL, `"add_mode":"sync/fast"`), host.Limits{MemoryBytes: memory})
+	_, err := s.RecordEvent(t.Context(), said("e-1", "Tea at nine."))
+	require.NoError(t, err)
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: ask("").Scope})
+	require.NoError(t, err)
+	assert.True(t, inventory.Complete)
+	require.Len(t, inventory.Kinds, 1)
+	assert.EqualValues(t, rows, inventory.Kinds[0].Count)
+	assert.Greater(t, sent, 2*memory)
 }
 
 // TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by hand: item by item the same.

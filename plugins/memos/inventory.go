@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -18,15 +19,15 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	out := &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true, Trace: s.trace("POST /product/get_memory")}
-	kinds := map[string][]string{} // native type to "id version" of each memory
-	of := map[string]string{}      // id to the type under which it counts
+	kinds := map[string]*ofKind{}
+	of := map[string]*ofKind{} // id to the type under which it counts
 	for page, more := int64(1), true; more; page++ {
 		if page > inventoryPages {
 			out.Complete = false
 			break
 		}
-		var groups []group
-		if groups, _, err = s.list(c, listing{cube: s.cubeOf(c), page: page, size: inventorySize}); err != nil {
+		groups, a, err := s.list(c, listing{cube: s.cubeOf(c), page: page, size: inventorySize})
+		if err != nil {
 			return nil, err
 		}
 		more = false
@@ -38,6 +39,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 				count(kinds, of, m)
 			}
 		}
+		c.Reuse(a.body)
 	}
 	names := make([]string, 0, len(kinds))
 	for kind := range kinds {
@@ -45,29 +47,42 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}
 	slices.Sort(names)
 	for _, kind := range names {
-		versions := kinds[kind]
+		versions := kinds[kind].versions
 		slices.Sort(versions)
 		var digest sdk.Digest
 		for _, v := range versions {
-			digest.Add(v + "\n")
+			digest.Add(v)
+			digest.Add("\n")
 		}
 		out.Kinds = append(out.Kinds, abi.InventoryKind{Kind: kind, Count: int64(len(versions)), Digest: digest.Hex()})
 	}
 	return out, nil
 }
 
+// ofKind is what an inventory keeps of the memories of a native type. Nothing in it refers to the page that they came in.
+type ofKind struct {
+	name     string
+	versions []string // each begins with the memory's id and a blank
+}
+
 // count adds a memory under its type. Of twins under one id the one that is not WorkingMemory counts.
-func count(kinds map[string][]string, of map[string]string, m *item) {
+func count(kinds, of map[string]*ofKind, m *item) {
 	version := m.id + " " + strconv.FormatInt(m.version, 10) + " " + m.status + " " + m.updatedAt
 	if before, twin := of[m.id]; twin {
-		if m.kind == "WorkingMemory" || before != "WorkingMemory" {
+		if m.kind == "WorkingMemory" || before.name != "WorkingMemory" {
 			return
 		}
-		kinds[before] = slices.DeleteFunc(kinds[before], func(v string) bool { return v[:min(len(v), len(m.id)+1)] == m.id+" " })
-		if len(kinds[before]) == 0 {
-			delete(kinds, before)
+		begin := version[:len(m.id)+1]
+		before.versions = slices.DeleteFunc(before.versions, func(v string) bool { return v[:min(len(v), len(begin))] == begin })
+		if len(before.versions) == 0 {
+			delete(kinds, before.name)
 		}
 	}
-	of[m.id] = m.kind
-	kinds[m.kind] = append(kinds[m.kind], version)
+	kind := kinds[m.kind]
+	if kind == nil {
+		kind = &ofKind{name: strings.Clone(m.kind)}
+		kinds[kind.name] = kind
+	}
+	of[version[:len(m.id)]] = kind
+	kind.versions = append(kind.versions, version)
 }

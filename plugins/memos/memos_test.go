@@ -75,6 +75,30 @@ func TestRawIsTheAnswerAndPointersLeadIntoIt(t *testing.T) {
 	}
 }
 
+func TestTheTraceTellsTheOldestAndTheNewestTime(t *testing.T) {
+	const first, second, third = "2026-03-01T09:00:00Z", "2026-03-01T10:00:01+01:00", "2026-03-01T09:00:02Z"
+	for name, tt := range map[string]struct {
+		times          []string
+		oldest, newest string
+	}{
+		"rising":                  {[]string{first, second, third}, first, third},
+		"falling":                 {[]string{third, second, first}, first, third},
+		"mixed":                   {[]string{second, third, first, second}, first, third},
+		"one that cannot be read": {[]string{second, "soon", third}, second, third},
+		"one":                     {[]string{second}, second, second},
+		"none that can be read":   {[]string{"soon", ""}, "", ""},
+	} {
+		q := &query{settings: &settings{}, result: &abi.RetrieveResult{}}
+		for _, at := range tt.times {
+			q.items = append(q.items, found{&item{createdAt: at}, &group{}})
+		}
+		var trace abi.Trace
+		q.evidence(&trace)
+		assert.Equal(t, tt.oldest, trace.OldestRetrievedAt, name)
+		assert.Equal(t, tt.newest, trace.NewestRetrievedAt, name)
+	}
+}
+
 func TestLabels(t *testing.T) {
 	for _, tt := range []struct {
 		name, block               string

@@ -278,11 +278,11 @@ func (l *look) stored(c *sdk.Call) error {
 }
 
 // seek lists memories, newest first, until each event has one, and returns the events that have none, and whether all memories were seen. each is called for
-// every memory of one of the events.
+// every memory of one of the events, and keeps nothing of it without a copy.
 func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
 	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
-		groups, _, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
+		groups, a, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
 		if err != nil {
 			return nil, false, err
 		}
@@ -302,6 +302,7 @@ func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string
 		if len(open) == 0 || !more {
 			return open, true, nil
 		}
+		c.Reuse(a.body)
 	}
 	return open, false, nil
 }

@@ -200,7 +200,7 @@ func (q *query) evidence(t *abi.Trace) (zeros int) {
 			if t.TimeBasis == "" || created.Before(oldest) {
 				t.OldestRetrievedAt, oldest = e.CreatedAt, created
 			}
-			if t.TimeBasis == "" || !newest.Before(created) {
+			if t.TimeBasis == "" || newest.Before(created) {
 				t.NewestRetrievedAt, newest = e.CreatedAt, created
 			}
 			t.TimeBasis = abi.TimeIngest

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"iter"
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -121,6 +124,9 @@ func (r *reader) next() (end bool, err error) {
 			r.after = item.Key
 		}
 		r.listed = r.listed[len(items):]
+		if r.settings.excludeCurrent { // a session may be any number of pages long
+			r.ReuseValues()
+		}
 	}
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
 }
@@ -159,15 +165,23 @@ func (r *reader) room() int64 {
 
 // add takes a turn in, behind the newer ones: whole, or clipped where it is the only one and over the ceiling alone.
 func (r *reader) add(item sdk.Item) error {
+	stored := item.Value
+	if r.settings.excludeCurrent {
+		session, err := sessionOf(stored)
+		if err != nil {
+			return unreadable(item.Key)
+		}
+		if session == r.request.SessionID {
+			r.window.sameSession++
+			return nil
+		}
+		stored = slices.Clone(stored)
+	}
 	var e abi.MemoryEvent
-	if err := abi.Unmarshal(item.Value, &e); err != nil {
+	if err := abi.Unmarshal(stored, &e); err != nil {
 		return unreadable(item.Key)
 	}
-	if r.settings.excludeCurrent && e.SessionID == r.request.SessionID {
-		r.window.sameSession++
-		return nil
-	}
-	t := turn{key: item.Key, eventID: e.EventID, timestamp: e.Timestamp, stored: item.Value}
+	t := turn{key: item.Key, eventID: e.EventID, timestamp: e.Timestamp, stored: stored}
 	if r.bytes += item.Size; r.bytes > ceiling {
 		r.window.overCeiling = true
 		if len(r.turns) > 0 {
@@ -183,6 +197,25 @@ func (r *reader) add(item sdk.Item) error {
 	}
 	r.turns = append(r.turns, t)
 	return nil
+}
+
+var sessionKey = []byte("session_id")
+
+// sessionOf is the session of a stored turn. It refers to stored.
+func sessionOf(stored []byte) (session string, err error) {
+	d := jsontext.DecodeBytes(stored)
+	fields, err := d.ObjIter()
+	for err == nil && fields.Next() {
+		if bytes.Equal(fields.Key(), sessionKey) {
+			session, err = d.Str()
+		} else {
+			err = d.Skip()
+		}
+	}
+	if err == nil {
+		err = fields.Err()
+	}
+	return session, err
 }
 
 // fit puts the turns in order of time and fits them.
