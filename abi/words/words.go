@@ -15,24 +15,39 @@ const (
 	High = 0x8080808080808080 // the highest bit of each
 )
 
-// At is the eight bytes of text from i on, the first in the lowest place, as WebAssembly has them. They must be there: nobody checks it.
+// At is the eight bytes of text from i on, the first in the lowest place. They must be there: nobody checks it.
 func At(text string, i int) uint64 {
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), i))
+	return ordered(*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), i)))
 }
 
 // HalfAt is At for four bytes.
 func HalfAt(text string, i int) uint32 {
-	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), i))
+	half := *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), i))
+	if bigEndian {
+		half = bits.ReverseBytes32(half)
+	}
+	return half
 }
 
 // Put writes the eight bytes that At read, from i on. There must be room: nobody checks it.
 func Put(to []byte, i int, word uint64) {
-	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(to)), i)) = word
+	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(to)), i)) = ordered(word)
 }
 
 // PutHalf is Put for four bytes.
 func PutHalf(to []byte, i int, half uint32) {
+	if bigEndian {
+		half = bits.ReverseBytes32(half)
+	}
 	*(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(to)), i)) = half
+}
+
+// ordered is a word between the machine's order of bytes and ours.
+func ordered(word uint64) uint64 {
+	if bigEndian {
+		return bits.ReverseBytes64(word)
+	}
+	return word
 }
 
 // Below is 0 where none of the eight bytes is less than c, which is at most 0x80. Otherwise the lowest bit that is set is the highest of the first such byte; a bit
