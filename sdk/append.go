@@ -38,7 +38,7 @@ func AppendHundredths(buf []byte, x float64) []byte {
 
 // TrimSpace is strings.TrimSpace, without its calls where neither end can be a space, as of nearly every text.
 func TrimSpace(text string) string {
-	if n := len(text); n > 0 && isGraphic(text[0]) && isGraphic(text[n-1]) {
+	if n := len(text); n == 0 || isGraphic(text[0]) && isGraphic(text[n-1]) {
 		return text
 	}
 	return strings.TrimSpace(text)
