@@ -11,14 +11,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// lines are written one behind the other into one buffer, of which each is a part.
+// lines are texts that are written one behind the other into one buffer, of which each is a part: the lines of a context, pointers, requests.
 type lines struct {
 	buf []byte
-	// marked: the line that is being written has a "<", which may have to be escaped.
-	marked bool
+	// strange: somebody else's text in the line that is being written is not plain, so that there may be something to escape.
+	strange bool
 }
 
-// add writes a, and then b: there is nearly always a word before what is written. Neither has a control character or "<".
+// add writes a, and then b: there is nearly always a word before what is written. What may have to be escaped goes by label.
 func (l *lines) add(a, b string) { l.buf = sdk.Append(sdk.Append(l.buf, a), b) }
 
 // field writes a field of a JSON object: all that stands before its value, and the value.
@@ -29,7 +29,7 @@ func (l *lines) field(before string, value abi.Raw) {
 // label writes somebody else's text as a part of a line, behind a word of ours.
 func (l *lines) label(before, s string) {
 	if !words.Plain(s) {
-		l.marked = true
+		l.strange = true
 		s = sdk.OneLine(s)
 	}
 	l.add(before, s)
@@ -41,8 +41,8 @@ func (l *lines) since(begin int) string { return words.View(l.buf[begin:]) }
 // line is what was written from begin on, unable to open or close the context's element.
 func (l *lines) line(begin int) string {
 	line := l.since(begin)
-	if l.marked {
-		l.marked = false
+	if l.strange {
+		l.strange = false
 		line = sdk.EscapeText(line)
 	}
 	return line

@@ -70,6 +70,8 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	return hashedID(parts[:], generation)
 }
 
+// hashedID is groupID for parts that are long: a hash of each with its length.
+//
 //go:noinline
 func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest

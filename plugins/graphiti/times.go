@@ -46,6 +46,8 @@ func momentOf(s string) moment {
 	return rareMoment(s)
 }
 
+// rareMoment is momentOf for what is not in the plain form.
+//
 //go:noinline
 func rareMoment(s string) moment {
 	if i := strings.IndexByte(s, '['); i > 0 {
