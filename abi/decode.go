@@ -3,9 +3,9 @@ package abi
 import (
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 )
 
 // What the generated code calls to read a field. Each reads null as the zero value.
@@ -44,8 +44,7 @@ func (o *object) next() bool {
 		o.err = o.fields.Err()
 		return false
 	}
-	key := o.fields.Key()
-	o.key = unsafe.String(unsafe.SliceData(key), len(key))
+	o.key = o.fields.Name()
 	return true
 }
 
@@ -160,7 +159,7 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 		n = n*10 + int64(c-'0')
 	}
 	if len(digits) > 18 { // too many to be sure that nothing overflowed
-		if n, err = strconv.ParseInt(viewOf(raw), 10, 64); err != nil {
+		if n, err = strconv.ParseInt(words.View(raw), 10, 64); err != nil {
 			return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
 		}
 	} else if raw[0] == '-' {
@@ -176,14 +175,12 @@ func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
 	if raw == nil {
 		return err
 	}
-	if *v, err = strconv.ParseFloat(viewOf(raw), 64); err != nil {
+	if *v, err = strconv.ParseFloat(words.View(raw), 64); err != nil {
 		*v = 0
 		return &fieldError{what: "want a number of 64 bits, got " + shorten(raw)}
 	}
 	return nil
 }
-
-func viewOf(raw jsontext.Raw) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
 func readRaw(v *Raw, d *jsontext.Decoder, _ Mode) error {
 	*v = nil
@@ -252,7 +249,7 @@ func readMap[T any](v *map[string]T, d *jsontext.Decoder, m Mode, elem func(*T, 
 	var value T
 	for o.next() {
 		if o.err = elem(&value, d, m); o.err == nil {
-			members[viewOf(d.Keep(o.fields.Key()))] = value
+			members[words.View(d.Keep(o.fields.Key()))] = value
 		}
 	}
 	*v = members

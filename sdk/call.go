@@ -1,7 +1,7 @@
 package sdk
 
 import (
-	"unsafe"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -74,7 +74,7 @@ func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, err
 func (c *Call) Remaining() int64 { return c.host.Deadline() }
 
 // Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by the host.
-func (c *Call) Log(level int32, text string) { c.host.Log(level, bytesOf(text)) }
+func (c *Call) Log(level int32, text string) { c.host.Log(level, words.Bytes(text)) }
 
 // take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
@@ -110,6 +110,3 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 // page after page calls it behind each, since memory is freed at the end of an operation. Strings that were decoded from the body refer to it: what is kept, such
 // as a cursor, is a copy (strings.Clone).
 func (c *Call) Reuse(body []byte) { c.spare = body[:0] }
-
-// bytesOf is the text's bytes without a copy, for a host, which only reads them.
-func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

@@ -3,6 +3,8 @@ package sdk
 import (
 	"strings"
 
+	"github.com/memhost/memhost/abi/words"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -52,11 +54,10 @@ func EscapeText(text string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; ; i++ {
-		next := strings.IndexByte(text[i:], '<')
-		if next < 0 {
+		if i = words.First(text, i, '<', '<', '<'); i == len(text) {
 			break
 		}
-		if i += next; beginsTag(text[i+1:]) {
+		if beginsTag(text[i+1:]) {
 			b.WriteString(text[done : i+1])
 			b.WriteByte('\\')
 			done = i + 1
@@ -71,8 +72,11 @@ func EscapeText(text string) string {
 
 // OneLine keeps a label, a name or an id from looking like a line of its own: what ends a line, and other control characters, become blanks.
 func OneLine(s string) string {
+	if words.Plain(s) { // most text is
+		return s
+	}
 	plain := true
-	for i := 0; i < len(s) && plain; i++ { // most text is: Map would go through it rune by rune
+	for i := 0; i < len(s) && plain; i++ { // Map would go through it rune by rune
 		b := s[i]
 		plain = b >= ' ' && b != 0x7f && b != 0xc2 && b != 0xe2
 	}
@@ -96,7 +100,7 @@ func beginsTag(rest string) bool {
 
 // EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.
 func EscapeAttr(text string) string {
-	if !strings.ContainsAny(text, "&<>\"\r\n\t") {
+	if words.Plain(text) && words.First(text, 0, '&', '>', '"') == len(text) {
 		return text
 	}
 	var b strings.Builder

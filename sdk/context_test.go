@@ -220,3 +220,20 @@ func TestOneLineIsOneLine(t *testing.T) {
 		require.Equal(t, want, sdk.OneLine(in))
 	}
 }
+
+// TestQuickTestsOverlookNothing: what is returned as it is needs nothing.
+func TestQuickTestsOverlookNothing(t *testing.T) {
+	attribute := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t", " ")
+	text := rapid.OneOf(hostile(), rapid.StringOf(rapid.RuneFrom([]rune("abcdefgh <>&\"\n\x00\x1f\x7f\u0085\u2028\u2029é山"))))
+	rapid.Check(t, func(t *rapid.T) {
+		in := text.Draw(t, "text")
+		require.Equal(t, attribute.Replace(in), sdk.EscapeAttr(in))
+		line := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && (r < 0x80 || r == 0x85) || r == 0x2028 || r == 0x2029 {
+				return ' '
+			}
+			return r
+		}, in)
+		require.Equal(t, line, sdk.OneLine(in))
+	})
+}

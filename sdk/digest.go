@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
+
+	"github.com/memhost/memhost/abi/words"
 )
 
 // Digest is a running SHA-256, for ids and inventories. The zero value is ready.
@@ -30,7 +32,7 @@ func DigestBytes(data []byte) string {
 }
 
 // Add continues with text.
-func (d *Digest) Add(text string) { d.AddBytes(bytesOf(text)) }
+func (d *Digest) Add(text string) { d.AddBytes(words.Bytes(text)) }
 
 // AddBytes continues with text.
 func (d *Digest) AddBytes(text []byte) {

@@ -3,7 +3,8 @@ package jsontext
 import (
 	"io"
 	"strconv"
-	"unsafe"
+
+	"github.com/memhost/memhost/abi/words"
 )
 
 // MaxDepth is how deep arrays and objects may nest in a text unless Limit sets less.
@@ -84,7 +85,7 @@ func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxD
 
 // DecodeStr reads text.
 func DecodeStr(text string) *Decoder {
-	return DecodeBytes(unsafe.Slice(unsafe.StringData(text), len(text)))
+	return DecodeBytes(words.Bytes(text))
 }
 
 // Valid tells whether text is one JSON value.
@@ -241,7 +242,7 @@ func (d *Decoder) Str() (string, error) {
 	if begin := d.at + 1; begin < len(d.text) && d.text[begin-1] == '"' && !d.copies { // what most strings are, without calls
 		if end := special(d.text, begin); end < len(d.text) && d.text[end] == '"' {
 			d.at = end + 1
-			return view(d.text[begin:end]), nil
+			return words.View(d.text[begin:end]), nil
 		}
 	}
 	return d.strSlowly()
@@ -258,7 +259,7 @@ func (d *Decoder) strSlowly() (string, error) {
 	case d.copies:
 		return string(inner), nil
 	}
-	return view(inner), nil
+	return words.View(inner), nil
 }
 
 // StrAppend reads a string and appends it to dst.
@@ -286,7 +287,7 @@ func (d *Decoder) Bool() (bool, error) {
 
 func (d *Decoder) literal(want string) error {
 	d.peek()
-	if rest := d.text[d.at:]; len(rest) >= len("null") && *half(rest, 0) == *half(unsafe.Slice(unsafe.StringData(want), len(want)), 0) && len(want) == len("null") {
+	if rest := d.text[d.at:]; len(rest) >= len("null") && len(want) == len("null") && words.HalfAt(words.View(rest), 0) == words.HalfAt(want, 0) {
 		d.at += len(want)
 		return nil
 	}
@@ -305,7 +306,7 @@ func (d *Decoder) Int64() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(view(raw), 10, 64)
+	n, err := strconv.ParseInt(words.View(raw), 10, 64)
 	if err != nil {
 		return 0, &SyntaxError{At: d.at - len(raw), What: "not a whole number of 64 bits"}
 	}
@@ -327,7 +328,7 @@ func (d *Decoder) Float64() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	x, err := strconv.ParseFloat(view(raw), 64)
+	x, err := strconv.ParseFloat(words.View(raw), 64)
 	if err != nil {
 		return 0, &SyntaxError{At: d.at - len(raw), What: "not a number of 64 bits"}
 	}

@@ -4,14 +4,15 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
-	"unsafe"
+
+	"github.com/memhost/memhost/abi/words"
 )
 
 // Quote returns s as a JSON string, for messages. strconv.Quote would bring Unicode's tables of what can be printed, some 8 KB, into a guest.
 func Quote(s string) string {
 	var e Encoder
 	e.Str(s)
-	return view(e.buf)
+	return words.View(e.buf)
 }
 
 // Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has its end, is the caller's business. The
@@ -156,7 +157,7 @@ func (e *Encoder) Raw(v []byte) {
 }
 
 // ByteStr writes a string.
-func (e *Encoder) ByteStr(v []byte) { e.Str(view(v)) }
+func (e *Encoder) ByteStr(v []byte) { e.Str(words.View(v)) }
 
 // Str writes a string; for bytes that are not UTF-8 it writes U+FFFD.
 func (e *Encoder) Str(v string) { e.str(v, 0) }
@@ -167,11 +168,10 @@ func (e *Encoder) Str(v string) { e.str(v, 0) }
 func (e *Encoder) str(v string, more int) {
 	e.begin(len(v) + 2 + more)
 	n := len(e.buf)
-	text := unsafe.Slice(unsafe.StringData(v), len(v))
 	to := e.buf[n : n+2+len(v)]
 	to[0] = '"'
-	if !copyPlain(to[1:], text) {
-		e.strSlowly(text, more)
+	if !copyPlain(to[1:], v) {
+		e.strSlowly(words.Bytes(v), more)
 		return
 	}
 	to[1+len(v)] = '"'

@@ -1,5 +1,7 @@
 package jsontext
 
+import "github.com/memhost/memhost/abi/words"
+
 // ObjIter goes through the fields of an object.
 type ObjIter struct {
 	d    *Decoder
@@ -44,6 +46,9 @@ func (o *ObjIter) Next() bool {
 // Key is the field's name, good until the text changes.
 func (o *ObjIter) Key() []byte { return o.key }
 
+// Name is Key as a string, without a copy: good until the text changes, too.
+func (o *ObjIter) Name() string { return words.View(o.key) }
+
 // Err is what ended the iteration early.
 func (o *ObjIter) Err() error { return o.err }
 
@@ -81,7 +86,7 @@ func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
 		return err
 	}
 	for o.Next() {
-		key := view(o.key)
+		key := o.Name()
 		if d.copies {
 			key = string(o.key)
 		}

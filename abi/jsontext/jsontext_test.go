@@ -305,3 +305,24 @@ func TestErrorsOfACaller(t *testing.T) {
 	require.Error(t, DecodeStr(`null`).Obj(nil))
 	require.Error(t, DecodeStr(`{}`).Arr(nil))
 }
+
+func TestValidUTF8IsThatOfTheStandardLibrary(t *testing.T) {
+	ascii := rapid.StringMatching(`[ -~]{0,80}`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(ascii.Draw(t, "before") + rapid.SampledFrom([]string{"", "ä", "\xff", "\xe2\x80"}).Draw(t, "other") + ascii.Draw(t, "behind"))
+		require.Equal(t, utf8.Valid(text), ValidUTF8(text))
+	})
+}
+
+func TestAFieldHasOneName(t *testing.T) {
+	o, err := DecodeStr(`{"a":1 , "b\u0063" : 2}`).ObjIter()
+	require.NoError(t, err)
+	for _, want := range []string{"a", "bc"} {
+		require.True(t, o.Next())
+		require.Equal(t, want, o.Name())
+		require.Equal(t, want, string(o.Key()))
+		require.NoError(t, o.d.Skip())
+	}
+	require.False(t, o.Next())
+	require.NoError(t, o.Err())
+}

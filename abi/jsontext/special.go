@@ -3,26 +3,17 @@ package jsontext
 import (
 	"math/bits"
 	"unicode/utf8"
-	"unsafe"
-)
 
-const (
-	each = 0x0101010101010101 // a byte in each of eight places
-	high = 0x8080808080808080 // its highest bit
+	"github.com/memhost/memhost/abi/words"
 )
 
 // special finds the first byte from i on that a JSON string cannot hold as it is: a quote, a backslash, a control character. It returns the length of text
 // where there is none.
-//
-// It looks at eight bytes at a time: strings are most of what modules read, and a loop over bytes is several times slower in WebAssembly.
 func special(text []byte, i int) int {
-	for ; i+8 <= len(text); i += 8 {
-		w := *word(text, i)
-		if marks := specials(w) &^ w & high; marks != 0 { // the lowest mark is right; one above it may be a borrow
-			if first := i + bits.TrailingZeros64(marks)/8; isSpecial(text[first]) {
-				return first
-			}
-			break // the machine stores the highest byte first: look at each
+	for view := words.View(text); i+8 <= len(text); i += 8 {
+		w := words.At(view, i)
+		if marks := specials(w) &^ w & words.High; marks != 0 { // as with words.Below the lowest is right
+			return i + bits.TrailingZeros64(marks)/8
 		}
 	}
 	for ; i < len(text); i++ {
@@ -33,29 +24,25 @@ func special(text []byte, i int) int {
 	return i
 }
 
-// word is the eight bytes at i, and half the four.
-func word(text []byte, i int) *uint64 {
-	return (*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(text)), i))
-}
-
-func half(text []byte, i int) *uint32 {
-	return (*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(text)), i))
-}
-
-// specials has the highest bit of a byte set where w has a special one, or one that is not ASCII (the zero-byte test of Hacker's Delight, section 6-1; taking the bits
-// of w away instead of those of each difference says the same, since what is subtracted and what it is compared with are ASCII).
+// specials has the highest bit of a byte set where w has a special one, or one that is not ASCII. It is words.Below and words.Equal but for taking the bits of w away,
+// which special does once instead of those of each difference: it says the same, since what is subtracted and what it is compared with are ASCII.
 func specials(w uint64) uint64 {
-	return (w - ' '*each) | ((w ^ '"'*each) - each) | ((w ^ '\\'*each) - each)
+	return (w - ' '*words.Each) | ((w ^ '"'*words.Each) - words.Each) | ((w ^ '\\'*words.Each) - words.Each)
 }
 
 func isSpecial(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
 // ValidUTF8 is utf8.Valid, faster on text that is ASCII: there TinyGo's calls a function for every word.
 func ValidUTF8(text []byte) bool {
-	i := 0
+	view, i := words.View(text), 0
+	for ; i+32 <= len(text); i += 32 {
+		if (words.At(view, i)|words.At(view, i+8)|words.At(view, i+16)|words.At(view, i+24))&words.High != 0 {
+			break
+		}
+	}
 	for ; i+8 <= len(text); i += 8 {
-		if *word(text, i)&high != 0 {
-			return utf8.Valid(text[i:])
+		if words.At(view, i)&words.High != 0 {
+			break
 		}
 	}
 	return utf8.Valid(text[i:])
@@ -63,19 +50,21 @@ func ValidUTF8(text []byte) bool {
 
 // copyPlain copies text to the beginning of to, which is at least as long, if it can stand in JSON as it is and is ASCII. Otherwise it says false, and what to
 // holds means nothing. It takes some bytes twice instead of one by one.
-func copyPlain(to, text []byte) bool {
+func copyPlain(to []byte, text string) bool {
 	n := len(text)
 	to = to[:n]
 	if n < 8 {
 		if n >= 4 {
-			first, last := *half(text, 0), *half(text, n-4)
-			if w := uint64(last)<<32 | uint64(first); (specials(w)|w)&high != 0 {
+			first, last := words.HalfAt(text, 0), words.HalfAt(text, n-4)
+			if w := uint64(last)<<32 | uint64(first); (specials(w)|w)&words.High != 0 {
 				return false
 			}
-			*half(to, 0), *half(to, n-4) = first, last
+			words.PutHalf(to, 0, first)
+			words.PutHalf(to, n-4, last)
 			return true
 		}
-		for i, c := range text {
+		for i := range n {
+			c := text[i]
 			if c >= utf8.RuneSelf || isSpecial(c) {
 				return false
 			}
@@ -85,11 +74,11 @@ func copyPlain(to, text []byte) bool {
 	}
 	for i := 0; ; i += 8 {
 		i = min(i, n-8)
-		w := *word(text, i)
-		if (specials(w)|w)&high != 0 {
+		w := words.At(text, i)
+		if (specials(w)|w)&words.High != 0 {
 			return false
 		}
-		*word(to, i) = w
+		words.Put(to, i, w)
 		if i == n-8 {
 			return true
 		}

@@ -3,7 +3,6 @@ package jsontext
 import (
 	"unicode/utf16"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // skipString goes on in a string at its first special byte.
@@ -130,5 +129,3 @@ func hex(c byte) rune {
 	}
 	return -1
 }
-
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

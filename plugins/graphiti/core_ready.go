@@ -212,7 +212,7 @@ func digestPage(route, key, gid string, body []byte, digest *sdk.Digest, count *
 				if err := x.read(d); err != nil {
 					return err
 				}
-				if foreigners == nil && !same(x.group, gid) {
+				if foreigners == nil && x.group != gid {
 					foreigners = foreign(route, x.group)
 				}
 				*count++

@@ -3,87 +3,49 @@ package main
 import (
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// lines are written one behind the other into one buffer, of which each is a part.
+// lines are texts that are written one behind the other into one buffer, of which each is a part: the lines of a context, pointers, requests.
 type lines struct {
 	buf []byte
-	// marked: the line that is being written has a "<", which may have to be escaped.
-	marked bool
+	// strange: somebody else's text in the line that is being written is not plain, so that there may be something to escape.
+	strange bool
 }
 
-// add writes a, and then b: there is nearly always a word before what is written. Neither has a control character or "<".
-func (l *lines) add(a, b string) {
-	n, size := len(l.buf), len(a)+len(b)
-	if n+size > cap(l.buf) {
-		l.grow(size)
-	}
-	l.buf = l.buf[:n+size]
-	copy(l.buf[n:], a)
-	copy(l.buf[n+len(a):], b)
-}
-
-// grow begins a new buffer where lines refer to the old one.
-//
-//go:noinline
-func (l *lines) grow(n int) {
-	l.buf = append(make([]byte, 0, 2*cap(l.buf)+n+512), l.buf...)
-}
+// add writes a, and then b: there is nearly always a word before what is written. What may have to be escaped goes by label.
+func (l *lines) add(a, b string) { l.buf = sdk.Append(sdk.Append(l.buf, a), b) }
 
 // field writes a field of a JSON object: all that stands before its value, and the value.
 func (l *lines) field(before string, value abi.Raw) {
-	l.add(before, unsafe.String(unsafe.SliceData(value), len(value)))
+	l.add(before, words.View(value))
 }
 
 // label writes somebody else's text as a part of a line, behind a word of ours.
 func (l *lines) label(before, s string) {
-	if !tidy(s) {
-		l.marked = true
+	if !words.Plain(s) {
+		l.strange = true
 		s = sdk.OneLine(s)
 	}
 	l.add(before, s)
 }
 
 // since is what was written from begin on.
-func (l *lines) since(begin int) string {
-	return unsafe.String(unsafe.SliceData(l.buf[begin:]), len(l.buf)-begin)
-}
+func (l *lines) since(begin int) string { return words.View(l.buf[begin:]) }
 
 // line is what was written from begin on, unable to open or close the context's element.
 func (l *lines) line(begin int) string {
 	line := l.since(begin)
-	if l.marked {
-		l.marked = false
+	if l.strange {
+		l.strange = false
 		line = sdk.EscapeText(line)
 	}
 	return line
-}
-
-// tidy tells that sdk.OneLine and sdk.EscapeText would leave s as it is, by a look at eight bytes at a time: it has no control character, nothing that could be
-// the beginning of U+0085, U+2028 or U+2029, and no "<".
-func tidy(s string) bool {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	n := len(s)
-	if n < 8 {
-		return strings.IndexByte(s, '<') < 0 && sdk.OneLine(s) == s
-	}
-	for i := 0; ; i += 8 {
-		i = min(i, n-8)
-		w := eight(s, i)
-		angle, del, lead := w^('<'*each), w^(0x7f*each), (w|0x20*each)^(0xe2*each) // 0xe2, or 0xc2 with that bit
-		if (((w-' '*each)&^w)|((angle-each)&^angle)|((del-each)&^del)|((lead-each)&^lead))&high != 0 {
-			return false
-		}
-		if i == n-8 {
-			return true
-		}
-	}
 }
 
 // factLine writes a fact as the prompt has it: what, when it held, whether it still does, since when Graphiti knows it, where it came from.

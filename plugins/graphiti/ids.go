@@ -2,7 +2,8 @@ package main
 
 import (
 	"strconv"
-	"unsafe"
+
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -59,7 +60,7 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 		out[n] = '_'
 		n++
 	}
-	id := unsafe.String(&out[0], n-1)
+	id := words.View(out[:n-1])
 	if generation > 1 {
 		id += "_g" + strconv.FormatInt(generation, 10)
 	}
@@ -69,6 +70,8 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	return hashedID(parts[:], generation)
 }
 
+// hashedID is groupID for parts that are long: a hash of each with its length.
+//
 //go:noinline
 func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest

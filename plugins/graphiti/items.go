@@ -1,9 +1,8 @@
 package main
 
 import (
-	"unsafe"
-
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -23,29 +22,29 @@ type item struct {
 
 // decode reads a field. Keys are told apart by their lengths and first letters, all at once: there are ten, and most of what is read is keys.
 func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
-	var words *string
+	var into *string
 	var at *moment
 	switch len(key) {
 	case 4:
-		switch four(key) {
-		case four("uuid"):
-			words = &x.uuid
-		case four("name"):
-			words = &x.name
-		case four("fact"):
-			words = &x.text
+		switch words.HalfAt(key, 0) {
+		case words.HalfAt("uuid", 0):
+			into = &x.uuid
+		case words.HalfAt("name", 0):
+			into = &x.name
+		case words.HalfAt("fact", 0):
+			into = &x.text
 		}
 	case 7:
 		if key == "summary" {
-			words = &x.text
+			into = &x.text
 		}
 	case 8:
-		switch eight(key, 0) {
-		case eight("valid_at", 0):
+		switch words.At(key, 0) {
+		case words.At("valid_at", 0):
 			at = &x.validAt
-		case eight("group_id", 0):
-			words = &x.group
-		case eight("episodes", 0):
+		case words.At("group_id", 0):
+			into = &x.group
+		case words.At("episodes", 0):
 			x.episodes, err = texts(d)
 			return err
 		}
@@ -53,12 +52,12 @@ func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 		if key[8] != 'a' || key[9] != 't' {
 			break
 		}
-		switch eight(key, 0) {
-		case eight("invalid_", 0):
+		switch words.At(key, 0) {
+		case words.At("invalid_", 0):
 			at = &x.invalidAt
-		case eight("created_", 0):
+		case words.At("created_", 0):
 			at = &x.createdAt
-		case eight("expired_", 0):
+		case words.At("expired_", 0):
 			at = &x.expiredAt
 		}
 	case 12:
@@ -67,7 +66,7 @@ func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 			return err
 		}
 	}
-	if words == nil && at == nil {
+	if into == nil && at == nil {
 		return d.Skip()
 	}
 	s, null := "", d.Next() == jsontext.Null
@@ -77,28 +76,14 @@ func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
 		s, err = d.Str()
 	}
 	switch {
-	case words != nil:
-		*words = s
+	case into != nil:
+		*into = s
 	case null:
 		*at = moment{}
 	default:
 		*at = momentOf(s)
 	}
 	return err
-}
-
-// same is a == b, by eight bytes at a time.
-func same(a, b string) bool {
-	n := len(a)
-	if n != len(b) || n < 8 {
-		return a == b
-	}
-	for i := 0; i < n-8; i += 8 {
-		if eight(a, i) != eight(b, i) {
-			return false
-		}
-	}
-	return eight(a, n-8) == eight(b, n-8)
 }
 
 // superseded: Graphiti has closed the fact, by event time or by the clock.
@@ -124,8 +109,7 @@ func (x *item) read(d *jsontext.Decoder) error {
 		return err
 	}
 	for fields.Next() {
-		key := fields.Key()
-		if err := x.decode(d, unsafe.String(unsafe.SliceData(key), len(key))); err != nil { // Obj would make a string of every key
+		if err := x.decode(d, fields.Name()); err != nil {
 			return err
 		}
 	}
@@ -177,7 +161,7 @@ func readItems(route, name string, body []byte) (found []item, failed bool, err 
 // ours fails closed when one of the items is of another group.
 func ours(route, gid string, list []item) error {
 	for i := range list {
-		if !same(list[i].group, gid) {
+		if list[i].group != gid {
 			return foreign(route, list[i].group)
 		}
 	}

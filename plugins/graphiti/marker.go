@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/memhost/memhost/abi/words"
+
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -18,21 +20,15 @@ type marker struct {
 }
 
 func (m marker) String() string {
-	l := lines{buf: make([]byte, 0, 64+len(m.job)+len(m.name))}
-	version := "1"
+	version, name := byte('1'), m.name
 	if m.job != "" {
-		version = "2"
+		version, name = '2', m.job+" "+m.name
 	}
-	l.add(version, "")
+	text := append(make([]byte, 0, 64+len(name)), version)
 	for _, n := range [...]int64{m.seq, m.sentMS, m.eventMS} {
-		l.add(" ", "")
-		l.buf = strconv.AppendInt(l.buf, n, 10)
+		text = strconv.AppendInt(append(text, ' '), n, 10)
 	}
-	if m.job != "" {
-		l.add(" ", m.job)
-	}
-	l.add(" ", m.name)
-	return l.since(0)
+	return words.View(sdk.Append(append(text, ' '), name))
 }
 
 func parseMarker(s string) (m marker, ok bool) {

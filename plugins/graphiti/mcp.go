@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -205,7 +205,7 @@ func (r *toolResult) decode(d *jsontext.Decoder, key string) (err error) {
 					return d.Skip()
 				}
 				text, err := d.Str()
-				r.content, r.found = unsafe.Slice(unsafe.StringData(text), len(text)), err == nil
+				r.content, r.found = words.Bytes(text), err == nil
 				return err
 			})
 		})
@@ -373,12 +373,11 @@ func cutLine(stream []byte) (line, rest []byte, ended bool) {
 
 // lineEnd finds the first CR or LF, or the end. A line may be long: it passes over sixteen bytes at a time where none is as low as those.
 func lineEnd(stream []byte) int {
-	const low = 0x0e0e0e0e0e0e0e0e
-	text := unsafe.String(unsafe.SliceData(stream), len(stream))
+	text := words.View(stream)
 	for i := 0; i < len(text); i++ {
 		for ; i+16 <= len(text); i += 16 {
-			v, w := eight(text, i), eight(text, i+8)
-			if ((v-low)&^v|(w-low)&^w)&highBits != 0 {
+			v, w := words.At(text, i), words.At(text, i+8)
+			if words.Below(v, '\r'+1)|words.Below(w, '\r'+1) != 0 {
 				break
 			}
 		}

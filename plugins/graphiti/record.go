@@ -71,7 +71,8 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	return answer, last.keep(c)
 }
 
-// send gives the turns to the server, seq being the number of the last one before them and now the time of the call, and answers the receipts of those that it took, with what stopped it.
+// send gives the turns to the server, seq being the number of the last one before them and now the time of the call, and answers the receipts of those that it
+// took, with what stopped it.
 func (s *settings) send(c *sdk.Call, gid string, now int64, events []*abi.MemoryEvent, turns []turn, seq int64) (receipts []*abi.WriteReceipt, err error) {
 	if len(turns) == 0 {
 		return nil, nil

@@ -66,7 +66,7 @@ const (
 func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) (query string, quoted abi.Raw) {
 	query = r.Query
 	if s.labelsInQuery && (r.Scenario != "" || r.Context != "" || r.Attribute != "") || !fewWords(query) {
-		query = s.words(r, t)
+		query = s.listed(r, t)
 	}
 	if query == "" {
 		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
@@ -89,8 +89,10 @@ func fewWords(query string) bool {
 	return !blank && len(query) < 2*queryWords
 }
 
+// listed is query where labels are appended, blanks are more than one, or there may be too many words.
+//
 //go:noinline
-func (s *settings) words(r *abi.RetrieveRequest, t *abi.Trace) string {
+func (s *settings) listed(r *abi.RetrieveRequest, t *abi.Trace) string {
 	words := strings.Fields(r.Query)
 	asked := len(words)
 	if s.labelsInQuery && asked > 0 {
@@ -146,6 +148,8 @@ func (s *settings) filters(r *abi.RetrieveRequest, t *abi.Trace) (applied []fiel
 	return applied
 }
 
+// sorted is filters for the names of labels and filters that a request has.
+//
 //go:noinline
 func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace) []field {
 	how := abi.FilterNone
@@ -243,7 +247,7 @@ const (
 	routeSources    = "bolt_fact_events"
 )
 
-// find makes the native calls of a retrieval.
+// find makes the native calls of a retrieval. query is JSON.
 func (s *settings) find(c *sdk.Call, gid string, query abi.Raw, filters []field, t *abi.Trace) (*found, error) {
 	f := new(found)
 	route := routeRESTSearch

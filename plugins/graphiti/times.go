@@ -4,7 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
+
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -45,6 +46,8 @@ func momentOf(s string) moment {
 	return rareMoment(s)
 }
 
+// rareMoment is momentOf for what is not in the plain form.
+//
 //go:noinline
 func rareMoment(s string) moment {
 	if i := strings.IndexByte(s, '['); i > 0 {
@@ -63,30 +66,17 @@ const (
 	plainTime = "00:00:00"
 	mostDay   = 0x7f76767f76767676 // 9999-99-, the first character in the lowest byte
 	mostTime  = 0x767a7f767a7f7676 // 99:59:59
-	highBits  = 0x8080808080808080
 )
 
-// eight is 8 bytes of s from i on as a number, the first in the lowest byte.
-func eight(s string, i int) uint64 {
-	_ = s[i+7]
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))
-}
-
-// four is eight for the first four bytes of s.
-func four(s string) uint32 {
-	_ = s[3]
-	return *(*uint32)(unsafe.Pointer(unsafe.StringData(s)))
-}
-
 // plainUTC reads the form that nearly every time of the servers has, YYYY-MM-DDTHH:MM:SS[.fraction] with Z or +00:00, without a time.Time: calendar arithmetic
-// would be the largest part of reading a fact. It looks at eight characters at a time, as special of package jsontext does. Empty: another form.
+// would be the largest part of reading a fact. It looks at eight characters at a time. Empty: another form.
 func plainUTC(s string) string {
 	const shape = len("2006-01-02T15:04:05")
 	if len(s) <= shape || s[10] != 'T' {
 		return ""
 	}
-	day, clock := eight(s, 0)^eight(plainDay, 0), eight(s, 11)^eight(plainTime, 0)
-	if (day|(day+mostDay)|clock|(clock+mostTime))&highBits != 0 || s[8] < '0' || s[8] > '2' || s[9] < '0' || s[9] > '9' {
+	day, clock := words.At(s, 0)^words.At(plainDay, 0), words.At(s, 11)^words.At(plainTime, 0)
+	if (day|(day+mostDay)|clock|(clock+mostTime))&words.High != 0 || s[8] < '0' || s[8] > '2' || s[9] < '0' || s[9] > '9' {
 		return ""
 	}
 	month, inMonth, hour := byte(day>>40)*10+byte(day>>48), (s[8]-'0')*10+s[9]-'0', byte(clock)*10+byte(clock>>8)
@@ -115,7 +105,7 @@ func (m moment) earlier(than moment) bool {
 	const seconds = len("2006-01-02T15:04:05")
 	a, b := m.text, than.text
 	i := 0
-	for i < 16 && eight(a, i) == eight(b, i) { // most are of one day
+	for i < 16 && words.At(a, i) == words.At(b, i) { // most are of one day
 		i += 8
 	}
 	for ; i < seconds; i++ {

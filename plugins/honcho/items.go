@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // found is what a retrieval brought, in the order of the prompt: lines[i] is how evidence[i] stands there.
@@ -47,7 +49,7 @@ var headings = [...]string{
 	overSearch:         "Messages that Honcho's search found",
 }
 
-func (h heading) is(other heading) bool { return h.of == other.of && same(h.section, other.section) }
+func (h heading) is(other heading) bool { return h.of == other.of && h.section == other.section }
 
 func (h heading) String() string {
 	if h.section == "" {
@@ -164,7 +166,7 @@ func (f *found) readFacts(text, at string) {
 	spans := make([]abi.Span, len(facts))
 	for i := range facts {
 		x, e := &facts[i], &evidence[i]
-		e.Pointer, e.Group, e.NativeType, e.Text = at, x.section, "conclusion", trimmed(text[x.start:x.end])
+		e.Pointer, e.Group, e.NativeType, e.Text = at, x.section, "conclusion", sdk.TrimSpace(text[x.start:x.end])
 		spans[i] = abi.Span{Start: int64(x.start), End: int64(x.end)}
 		e.Span = &spans[i]
 		if e.CreatedAt = x.at; x.at != "" {
@@ -282,7 +284,7 @@ func bracket(parts ...string) string {
 		if p == "" {
 			continue
 		}
-		if !unspaced(p) {
+		if !words.Plain(p) || words.First(p, 0, ' ', ' ', ' ') < len(p) { // there may be blanks to make one of
 			p = strings.Join(strings.Fields(p), " ")
 		}
 		if some {
@@ -297,7 +299,7 @@ func bracket(parts ...string) string {
 //
 //go:noinline
 func oneParagraph(text string) string {
-	if find(text, 0, '\n', '\r', '\n') == len(text) {
+	if words.First(text, 0, '\n', '\r', '\n') == len(text) {
 		return text
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")

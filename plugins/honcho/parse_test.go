@@ -46,24 +46,28 @@ func FuzzParseRepresentation(f *testing.F) {
 	})
 }
 
-func TestTextsAreLookedThroughAsByteForByte(t *testing.T) {
+func TestALineEndsWhereItEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching("[ -z\n\r\t\x00\x7f<é]{0,40}").Draw(t, "text")
 		i := rapid.IntRange(0, len(text)).Draw(t, "from")
-		want := len(text)
-		if at := strings.IndexAny(text[i:], "\n\r<"); at >= 0 {
-			want = i + at
+		line, _, _ := strings.Cut(text[i:], "\n")
+		end, plain := lineEnd(text, i)
+		require.Equal(t, i+len(line), end)
+		require.Equal(t, !strings.ContainsAny(line, "\r<"), plain)
+	})
+}
+
+func TestBracketsHoldWhatIsKnown(t *testing.T) {
+	part := rapid.OneOf(rapid.SampledFrom([]string{"", "2026-04-01T10:00:00Z", "user-dora"}), rapid.StringMatching("[ -z\n\r\t\x00\x7f<é]{0,20}"))
+	rapid.Check(t, func(t *rapid.T) {
+		var want []string
+		parts := []string{part.Draw(t, "a"), part.Draw(t, "b"), part.Draw(t, "c")}
+		for _, p := range parts {
+			if p != "" {
+				want = append(want, strings.Join(strings.Fields(p), " "))
+			}
 		}
-		require.Equal(t, want, find(text, i, '\n', '\r', '<'))
-		require.Equal(t, strings.TrimSpace(text), trimmed(text))
-		require.Equal(t, strings.Trim(text, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f") == "", unspaced(text))
-		other := []byte(text)
-		require.True(t, same(text, string(other)))
-		if len(text) > 0 {
-			other[rapid.IntRange(0, len(text)-1).Draw(t, "changed")]++
-			require.False(t, same(text, string(other)))
-			require.False(t, same(text, text[1:]))
-		}
+		require.Equal(t, strings.Join(want, " "), bracket(parts...))
 	})
 }
 

@@ -217,8 +217,13 @@ func moment(at time.Time, i int) string {
 	}
 	year, month, day := civil(days)
 	text := make([]byte, 0, len("2026-03-01T09:30:00.000000Z"))
-	text = append(digits(append(digits(append(digits(text, year, 4), '-'), month, 2), '-'), day, 2), 'T')
-	text = digits(append(digits(append(digits(text, rest/3600, 2), ':'), rest/60%60, 2), ':'), rest%60, 2)
+	text = digits(text, year, 4)
+	for _, f := range [...]struct {
+		before byte
+		n      int64
+	}{{'-', month}, {'-', day}, {'T', rest / 3600}, {':', rest / 60 % 60}, {':', rest % 60}} {
+		text = digits(append(text, f.before), f.n, 2)
+	}
 	if micros > 0 {
 		text = digits(append(text, '.'), micros, 6)
 		for text[len(text)-1] == '0' {

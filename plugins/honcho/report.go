@@ -86,7 +86,7 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 		case e.CreatedAt == "":
 		case e.TimeBasis == abi.TimeDerived:
 			derived = derived.later(instantOf(e.CreatedAt))
-		case !same(e.CreatedAt, last.text): // items of a batch all have the same
+		case e.CreatedAt != last.text: // items of a batch all have the same
 			last = instantOf(e.CreatedAt)
 			newest, oldest = newest.later(last), oldest.earlier(last)
 		}

@@ -1,6 +1,12 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi/words"
+
+	"github.com/memhost/memhost/sdk"
+)
 
 // fact is one item of a representation's prose: text[start:end]. at is when, RFC 3339, "" where the prose does not say.
 type fact struct {
@@ -23,7 +29,7 @@ func parseRepresentation(text string) (facts []fact) {
 		end, plain := lineEnd(text, begin)
 		line := text[begin:end]
 		at = end + 1
-		if line == "" || !isGraphic(line[0]) && strings.TrimSpace(line) == "" {
+		if sdk.TrimSpace(line) == "" {
 			continue
 		}
 		begins, now := false, ""
@@ -34,7 +40,7 @@ func parseRepresentation(text string) (facts []fact) {
 				continue
 			}
 		case '[':
-			if stamped == "" || len(line) < len(stamped) || !same(line[:len(stamped)], stamped) { // the items of a batch all have the same
+			if stamped == "" || !strings.HasPrefix(line, stamped) { // the items of a batch all have the same
 				stamped, when = stamp(line)
 			}
 			begins, now = stamped != "", when
@@ -52,6 +58,16 @@ func parseRepresentation(text string) (facts []fact) {
 		last.end, last.plain = end, false
 	}
 	return facts
+}
+
+// lineEnd finds the end of the line that begins at i. plain tells that the line can stand in the prompt as it is.
+func lineEnd(text string, i int) (end int, plain bool) {
+	for plain = true; ; i++ {
+		if i = words.First(text, i, '\n', '\r', '<'); i == len(text) || text[i] == '\n' {
+			return i, plain
+		}
+		plain = false
+	}
 }
 
 // sectionName is the level of "Explicit Observations" and the like: the first word, in small letters.

@@ -103,7 +103,7 @@ func (q *retrieval) words() string {
 		}
 		words = withWord(words, r.Attribute)
 	}
-	return trimmed(words)
+	return sdk.TrimSpace(words)
 }
 
 func withWord(words, word string) string {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi/words"
 )
 
 // specialTokens are texts that Honcho's tokenizers refuse: the first two with 422 in the schema, the others with 500 in the embedding client, after which
@@ -16,7 +18,7 @@ const broken = "\u200b"
 //
 //go:noinline
 func sanitize(text string) (clean string, changed bool) {
-	if find(text, 0, 0, '<', '<') == len(text) {
+	if words.First(text, 0, 0, '<', '<') == len(text) {
 		return text, false
 	}
 	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token

@@ -132,7 +132,7 @@ func atEnd(d *jsontext.Decoder) error {
 
 // unusable is the error of a 2xx answer that is not what the route answers.
 func unusable(route string, body []byte, err error) error {
-	if err == nil && jsontext.ValidUTF8(body[asciiPrefix(view(body)):]) {
+	if err == nil && jsontext.ValidUTF8(body) {
 		return nil
 	}
 	var found *abi.Error

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -54,11 +55,11 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 			continue
 		}
 		p := part{role: string(m.Role), text: spoken(m)}
-		if !quiet(p.text) && strings.IndexByte(p.text, 0) >= 0 {
-			p.text = withoutZero(p.text)
+		if text := withoutZero(p.text); len(text) < len(p.text) {
+			p.text = text
 			o.warn("nul_removed: mem0 cannot store U+0000; it was left out")
 		}
-		if blank(p.text) {
+		if sdk.TrimSpace(p.text) == "" {
 			continue
 		}
 		switch {
@@ -124,9 +125,17 @@ func word(text string) string {
 	return " " + clean(text)
 }
 
+// withoutZero leaves out U+0000, which mem0 cannot store.
+func withoutZero(text string) string {
+	if words.Plain(text) {
+		return text
+	}
+	return strings.ReplaceAll(text, "\x00", "")
+}
+
 // clean keeps a name on its line and without U+0000.
 func clean(text string) string {
-	if quiet(text) {
+	if words.Plain(text) {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
@@ -151,13 +160,13 @@ func (o *outgoing) split(p part, limit int) {
 		if blank := strings.LastIndexAny(p.text[:end], " \n"); blank > end/2 {
 			end = blank + 1
 		}
-		if piece := p.text[:end]; !blank(piece) {
+		if piece := p.text[:end]; sdk.TrimSpace(piece) != "" {
 			o.parts = append(o.parts, part{p.role, p.name, piece})
 			o.warn("message_split: a message longer than max_chars_per_message was stored in parts")
 		}
 		p.text = p.text[end:]
 	}
-	if !blank(p.text) {
+	if sdk.TrimSpace(p.text) != "" {
 		o.parts = append(o.parts, p)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 
+	"github.com/memhost/memhost/abi/words"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -11,32 +13,37 @@ import (
 //
 //   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a-fa27-431e-b5df-90412b186bde]
 //
-// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90".
+// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90". It is written behind what buf holds.
 func render(buf []byte, m *memory) []byte {
 	text, id, begin := m.text, m.id, len(buf)
-	plain := quiet(text) && quiet(id)
+	plain := words.Plain(text) && words.Plain(id)
 	if !plain {
 		text, id = strings.ReplaceAll(text, "\n", "\n  "), clean(id)
 	}
-	buf = add(add(add(buf, "- "), text), " [")
+	buf = sdk.Append(buf, "- ")
+	buf = sdk.Append(buf, text)
+	buf = sdk.Append(buf, " [")
 	if m.created != "" {
-		buf = add(add(buf, m.created), " | ")
+		buf = sdk.Append(buf, m.created)
+		buf = sdk.Append(buf, " | ")
 	}
 	if m.score.told {
-		buf = add(addHundredths(add(buf, "score "), m.score.value), " | ")
+		buf = sdk.AppendHundredths(sdk.Append(buf, "score "), m.score.value)
+		buf = sdk.Append(buf, " | ")
 	}
 	if m.reranked.told {
-		buf = add(addHundredths(add(buf, "rerank "), m.reranked.value), " | ")
+		buf = sdk.AppendHundredths(sdk.Append(buf, "rerank "), m.reranked.value)
+		buf = sdk.Append(buf, " | ")
 	}
-	buf = add(buf, id)
+	buf = sdk.Append(buf, id)
 	if m.replaced {
-		buf = add(buf, " | superseded")
+		buf = sdk.Append(buf, " | superseded")
 	}
-	buf = add(buf, "]\n")
-	if plain {
+	buf = sdk.Append(buf, "]\n")
+	if plain { // the rest is ours, or a time
 		return buf
 	}
-	return add(buf[:begin], sdk.EscapeText(string(buf[begin:])))
+	return sdk.Append(buf[:begin], sdk.EscapeText(string(buf[begin:])))
 }
 
 // format fits memories, best first, into the budget.
@@ -49,7 +56,7 @@ func (s *settings) format(c *sdk.Call, rows []*memory, budget abi.ContextBudget)
 	for i, m := range rows {
 		begin := len(all)
 		all = render(all, m)
-		blocks[i] = view(all[begin:])
+		blocks[i] = words.View(all[begin:])
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }

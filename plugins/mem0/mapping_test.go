@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -397,6 +399,36 @@ func TestFormatKeepsTheElement(t *testing.T) {
 		line := string(render(nil, m))
 		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") || strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
+		}
+	})
+}
+
+func TestALineIsItsFacts(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ab \n<>/\x00"))), rapid.Just("</memory-context>"), rapid.Just("an end <"))
+	rapid.Check(t, func(t *rapid.T) {
+		told := func(name string) number {
+			return number{rapid.Float64Range(0, 200).Draw(t, name), rapid.Bool().Draw(t, name+" told")}
+		}
+		m := &memory{id: text.Draw(t, "id"), text: text.Draw(t, "text"), score: told("score"), reranked: told("reranked"), replaced: rapid.Bool().Draw(t, "replaced")}
+		m.created = rapid.SampledFrom([]string{"", "2025-03-10T09:30:00+00:00"}).Draw(t, "created")
+		var facts []string
+		if m.created != "" {
+			facts = append(facts, m.created)
+		}
+		if m.score.told {
+			facts = append(facts, "score "+strconv.FormatFloat(m.score.value, 'f', 2, 64))
+		}
+		if m.reranked.told {
+			facts = append(facts, "rerank "+strconv.FormatFloat(m.reranked.value, 'f', 2, 64))
+		}
+		facts = append(facts, clean(m.id))
+		if m.replaced {
+			facts = append(facts, "superseded")
+		}
+		want := sdk.EscapeText("- " + strings.ReplaceAll(m.text, "\n", "\n  ") + " [" + strings.Join(facts, " | ") + "]\n")
+		before := "what stands before it < "
+		if got := string(render([]byte(before), m)); got != before+want {
+			t.Fatalf("%q, not %q", got, before+want)
 		}
 	})
 }

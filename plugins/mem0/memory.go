@@ -39,7 +39,7 @@ func (m *memory) label(key string) string {
 	d := jsontext.DecodeBytes(m.metadata)
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		if same(view(fields.Key()), key) && d.Next() == jsontext.String {
+		if fields.Name() == key && d.Next() == jsontext.String {
 			text, _ := d.Str() // it has been read before
 			return text
 		}
@@ -78,7 +78,7 @@ func (r *itemReader) read(d *jsontext.Decoder) (*memory, error) {
 		return m, err
 	}
 	for fields.Next() {
-		if err := r.readField(d, m, view(fields.Key())); err != nil {
+		if err := r.readField(d, m, fields.Name()); err != nil {
 			return m, err
 		}
 	}
@@ -129,19 +129,19 @@ func (r *itemReader) readField(d *jsontext.Decoder, m *memory, key string) (err 
 			return err
 		}
 	case len("metadata"):
-		if same(key, "metadata") && d.Next() == jsontext.Object {
+		if key == "metadata" && d.Next() == jsontext.Object {
 			m.metadata, err = d.Raw()
 			return err
 		}
 	case len("created_at"):
-		switch {
-		case same(key, "created_at"):
+		switch key {
+		case "created_at":
 			m.created, m.at, err = r.readTime(d)
 			return err
-		case same(key, "updated_at"):
+		case "updated_at":
 			m.update, _, err = r.readTime(d)
 			return err
-		case same(key, "session_id"):
+		case "session_id":
 			return m.readRun(d)
 		}
 	case len("replaced_by"):
@@ -157,11 +157,11 @@ func (r *itemReader) readField(d *jsontext.Decoder, m *memory, key string) (err 
 			return err
 		}
 	case len("score_details"):
-		if same(key, "score_details") {
+		if key == "score_details" {
 			return m.readDetails(d)
 		}
 	case len("score_breakdown"):
-		if same(key, "score_breakdown") {
+		if key == "score_breakdown" {
 			return m.readDetails(d)
 		}
 	}
@@ -187,7 +187,7 @@ func (m *memory) readDetails(d *jsontext.Decoder) error {
 		return err
 	}
 	for details.Next() {
-		if key := view(details.Key()); len(key) == len("semantic_score") && same(key, "semantic_score") || key == "semantic" {
+		if key := details.Name(); key == "semantic_score" || key == "semantic" {
 			m.semantic, err = readNumeral(d)
 		} else {
 			err = d.Skip()
@@ -205,7 +205,7 @@ func (r *itemReader) readTime(d *jsontext.Decoder) (string, time.Time, error) {
 	if text == "" {
 		return "", time.Time{}, err
 	}
-	if !same(text, r.text) {
+	if text != r.text {
 		at, wrong := abi.ParseTime(text)
 		if wrong != nil {
 			return "", time.Time{}, err
@@ -275,7 +275,7 @@ func readItems(route string, body []byte, whole bool) (found []*memory, count in
 
 // mine tells whether an item is of the scope. The platform leaves user_id out of some records; run_id stands on all.
 func (b *backend) mine(route string, m *memory) error {
-	if same(m.run, b.ids.run) && (same(m.user, b.ids.user) || m.user == "" && b.platform()) {
+	if m.run == b.ids.run && (m.user == b.ids.user || m.user == "" && b.platform()) {
 		return nil
 	}
 	return foreign(route, m)

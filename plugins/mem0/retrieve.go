@@ -118,7 +118,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		q.topK = min(q.topK, platformMax)
 	}
 	query := withoutZero(r.Query)
-	if blank(query) {
+	if sdk.TrimSpace(query) == "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "query: blank; mem0 searches by meaning and refuses a query without any")
 	}
 	var err error

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"math"
-	"strconv"
 	"strings"
-	"unsafe"
+
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -22,8 +21,7 @@ func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk
 	for _, m := range items {
 		size += len(m.memory) + len(m.id) + 120 // more than the rest of most blocks
 	}
-	w := writer{settings: s}
-	w.room(size)
+	w := writer{settings: s, buf: make([]byte, 0, size)}
 	last := ""
 	for i, m := range items {
 		begin := len(w.buf)
@@ -41,8 +39,8 @@ func (s *settings) fit(c *sdk.Call, items []found, budget abi.ContextBudget) sdk
 
 // writer puts blocks behind one another, in room that was made before.
 type writer struct {
-	text
 	*settings
+	buf []byte
 	// known is a time that was found to be one.
 	known string
 }
@@ -64,13 +62,13 @@ func (w *writer) block(m *item) {
 	}
 	if m.scored && m.relativity != 0 && w.rerank {
 		w.tell(begin, " | score ", "")
-		w.buf = twoDigits(w.buf, m.relativity)
+		w.buf = sdk.AppendHundredths(w.buf, m.relativity)
 	}
 	if m.id != "" {
 		w.tell(begin, " | id ", m.id)
 	}
 	memory := strings.TrimRight(m.memory, "\n")
-	if plain(memory) && plain(w.from(begin)) {
+	if words.Plain(memory) && words.Plain(w.from(begin)) {
 		w.put("] ")
 		w.put(memory)
 		w.put("\n")
@@ -90,47 +88,11 @@ func (w *writer) tell(begin int, what, value string) {
 	w.put(value)
 }
 
-// twoDigits appends a number with two digits behind its point, as strconv.AppendFloat(buf, x, 'f', 2, 64) does: rounded by its exact value, half to even. Between
-// 0 and some 2^53 a float is a whole number shifted down, and a hundred times that number still fits 64 bits; AppendFloat calculates with decimals instead.
-func twoDigits(buf []byte, x float64) []byte {
-	bits := math.Float64bits(x)
-	shift := 1075 - int(bits>>52) // of a number below 0 it is far below 1
-	if shift < 1 || shift > 63 {
-		return strconv.AppendFloat(buf, x, 'f', 2, 64)
-	}
-	hundredfold := (bits&(1<<52-1) | 1<<52) * 100
-	whole, rest, half := hundredfold>>shift, hundredfold&(1<<shift-1), uint64(1)<<(shift-1)
-	if rest > half || rest == half && whole&1 == 1 {
-		whole++
-	}
-	buf = strconv.AppendUint(buf, whole/100, 10)
-	return append(buf, '.', byte('0'+whole/10%10), byte('0'+whole%10))
-}
+// put writes a part of a block.
+func (w *writer) put(part string) { w.buf = sdk.Append(w.buf, part) }
 
-// text is a string in the making. TinyGo calls a function for every append, and two for every write to a strings.Builder, so what is written is put into its
-// place instead.
-type text struct{ buf []byte }
-
-func (t *text) put(s string) {
-	n := len(t.buf)
-	if n+len(s) > cap(t.buf) {
-		t.room(len(s))
-	}
-	t.buf = t.buf[:n+len(s)]
-	copy(t.buf[n:], s)
-}
-
-// room makes room for n bytes.
-//
-//go:noinline
-func (t *text) room(n int) {
-	t.buf = append(make([]byte, 0, 2*len(t.buf)+n+64), t.buf...)
-}
-
-// from is what was put from a place on. It is good until that is written over.
-func (t *text) from(begin int) string {
-	return unsafe.String(unsafe.SliceData(t.buf[begin:]), len(t.buf)-begin)
-}
+// from is what was put from a place on, good until that is written over.
+func (w *writer) from(begin int) string { return words.View(w.buf[begin:]) }
 
 // formatContext formats an earlier result.
 //

@@ -14,14 +14,12 @@ func hashed(prefix string, parts ...string) string {
 	for _, part := range parts {
 		size += len(part) + 8
 	}
-	var all text
-	all.room(size)
+	all := make([]byte, 0, size)
 	for _, part := range parts {
-		all.put(strconv.Itoa(len(part)))
-		all.put(":")
-		all.put(part)
+		all = append(strconv.AppendInt(all, int64(len(part)), 10), ':')
+		all = sdk.Append(all, part)
 	}
-	return prefix + base32(sdk.DigestBytes(all.buf))
+	return prefix + base32(sdk.DigestBytes(all))
 }
 
 // base32 turns hex into RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and a folder's name keep apart.

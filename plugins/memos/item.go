@@ -1,10 +1,10 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -73,11 +73,11 @@ func readGroups(route string, a *answer, cube string) ([]group, error) {
 func checkOwner(route string, a *answer, cube string, groups []group) error {
 	for i := range groups {
 		g := &groups[i]
-		if !same(g.cube, cube) && (g.cube != "" || len(g.items) > 0) {
+		if g.cube != cube && (g.cube != "" || len(g.items) > 0) {
 			return breach(route, a, cube, g.cube)
 		}
 		for j := range g.items {
-			if owner := g.items[j].userID; owner != "" && !same(owner, cube) {
+			if owner := g.items[j].userID; owner != "" && owner != cube {
 				return breach(route, a, cube, owner)
 			}
 		}
@@ -97,28 +97,12 @@ func parseGroups(route string, a *answer) ([]group, error) {
 	return groups, nil
 }
 
-// nameOf is a field's name without a copy: the answers that are read here stay as they are.
-func nameOf(fields *jsontext.ObjIter) string {
-	key := fields.Key()
-	return *(*string)(unsafe.Pointer(&key)) // what strings.Builder did before unsafe.String, which checks what is known here
-}
-
-// groupAt is a name's place among groupNames, or less than 0.
-func groupAt(name string) int {
-	for i := range groupNames {
-		if same(name, groupNames[i]) {
-			return i
-		}
-	}
-	return -1
-}
-
 // groupsIn decodes data, an object, into its groups in the order of groupNames.
 func groupsIn(d *jsontext.Decoder) ([]group, error) {
 	var found []group
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		at := groupAt(nameOf(&fields))
+		at := slices.Index(groupNames, fields.Name())
 		if at < 0 || d.Next() != jsontext.Array {
 			err = d.Skip()
 			continue
@@ -151,7 +135,7 @@ func groupsIn(d *jsontext.Decoder) ([]group, error) {
 func (g *group) read(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		switch key := nameOf(&fields); {
+		switch key := fields.Name(); {
 		case key == "cube_id":
 			err = readText(d, &g.cube)
 		case key == "total_nodes" && d.Next() == jsontext.Number:
@@ -203,7 +187,7 @@ func readItem(raw jsontext.Raw) (item, error) {
 func (m *item) read(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		switch key := nameOf(&fields); {
+		switch key := fields.Name(); {
 		case key == "id":
 			err = readText(d, &m.id)
 		case key == "memory":
@@ -284,7 +268,7 @@ func fieldOf(name string) field {
 	case 15<<8 | 'm':
 		which, full = ours, "manager_user_id"
 	}
-	if which == unread || !same(name, full) {
+	if which == unread || name != full {
 		return unread
 	}
 	return which
@@ -293,7 +277,7 @@ func fieldOf(name string) field {
 func (m *item) readMetadata(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		key := nameOf(&fields)
+		key := fields.Name()
 		switch fieldOf(key) {
 		case memoryType:
 			err = readText(d, &m.kind)
@@ -388,7 +372,7 @@ func (m *item) readLabel(d *jsontext.Decoder, key string) error {
 // labelled is a field that memhost sent, as it stands, or nothing. Of several of one name the last counts.
 func (m *item) labelled(key string) jsontext.Raw {
 	for i := len(m.labels) - 1; i >= 0; i-- {
-		if same(m.labels[i].key, key) {
+		if m.labels[i].key == key {
 			return m.labels[i].value
 		}
 	}
@@ -440,7 +424,7 @@ func textOf(raw jsontext.Raw) string {
 }
 
 // raw tells whether the item is a raw window that no LLM has worked on: sync/fast for good, async until its extraction is done.
-func (m *item) raw() bool { return among(m.tags, "mode:fast") }
+func (m *item) raw() bool { return slices.Contains(m.tags, "mode:fast") }
 
 // fallback tells whether the item is a raw window that stayed because the LLM failed: no tag, and the text begins as a window does, "user: [".
 func (m *item) fallback() bool { return len(m.tags) == 0 && windowText(m.memory) }
@@ -461,7 +445,7 @@ func (m *item) events() []string {
 }
 
 func withEvent(ids []string, id string) []string {
-	if id == "" || among(ids, id) {
+	if id == "" || slices.Contains(ids, id) {
 		return ids
 	}
 	return append(ids, id)
@@ -484,7 +468,7 @@ func (m *item) describe(e *abi.Evidence, g string, rank int, scored bool) (creat
 	if err == nil {
 		e.CreatedAt, e.TimeBasis = m.createdAt, abi.TimeIngest
 	}
-	if !same(m.updatedAt, m.createdAt) {
+	if m.updatedAt != m.createdAt {
 		_, err = abi.ParseTime(m.updatedAt)
 	}
 	if err == nil {

@@ -267,7 +267,7 @@ func (s *settings) readReceipt(a *answer, cube string, receipt *abi.WriteReceipt
 			}
 			return d.Skip()
 		})
-		if owner != "" && !same(owner, cube) {
+		if owner != "" && owner != cube {
 			foreign = owner
 		}
 		if id != "" {

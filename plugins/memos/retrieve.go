@@ -139,7 +139,7 @@ func listed(groups []group) []found {
 
 func holds(list []found, id string) bool {
 	for i := range list {
-		if same(list[i].id, id) {
+		if list[i].id == id {
 			return true
 		}
 	}

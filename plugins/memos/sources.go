@@ -91,23 +91,15 @@ func (s *source) read(d *jsontext.Decoder) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
 		var into *string
-		switch name := nameOf(&fields); len(name) {
-		case 4:
-			if name == "type" {
-				into = &s.kind
-			}
-		case 7:
-			if name == "content" {
-				into = &s.content
-			}
-		case 9:
-			if same(name, "chat_time") {
-				into = &s.chatTime
-			}
-		case 10:
-			if same(name, "message_id") {
-				into = &s.messageID
-			}
+		switch fields.Name() {
+		case "type":
+			into = &s.kind
+		case "chat_time":
+			into = &s.chatTime
+		case "message_id":
+			into = &s.messageID
+		case "content":
+			into = &s.content
 		}
 		if into != nil {
 			err = readText(d, into)

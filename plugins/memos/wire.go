@@ -65,7 +65,7 @@ type quick struct {
 func (q *quick) Decode(d *jsontext.Decoder, _ abi.Mode) error {
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		switch key := nameOf(&fields); {
+		switch key := fields.Name(); {
 		case key == "code":
 			q.code, err = d.Int64()
 		case key == "data" && d.Next() != jsontext.Null:
