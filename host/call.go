@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -159,6 +160,9 @@ func (p *Provider) explain(ctx context.Context, c *call, in *instance, err error
 	if said := in.said(); said != "" {
 		e.Message += "; it said: " + said
 		e.Native = &abi.NativeError{Body: said}
+		if strings.Contains(said, "out of memory") {
+			e.Hint = "one operation needed more memory than limits.memory_bytes: raise it, or ask for less at once; what the plugin can do about it stands in docs/write-a-plugin.md"
+		}
 	}
 	return e
 }

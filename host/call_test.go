@@ -62,6 +62,12 @@ func TestPanicTextIsKeptInTheError(t *testing.T) {
 	assert.Equal(t, "trap", e.Reason)
 }
 
+func TestAnOperationThatNeedsTooMuchMemoryIsToldWhatToDo(t *testing.T) {
+	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: 8 << 20}}), probeConfig(`{}`))
+	_, err := s.Retrieve(context.Background(), ask("alloc"))
+	assert.Contains(t, requireCode(t, err, abi.CodeInternal, "out of memory").Hint, "limits.memory_bytes")
+}
+
 func TestSpinningGuestLeavesOtherCallersAlone(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	var spinning sync.WaitGroup
