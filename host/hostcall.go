@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -120,6 +121,11 @@ func (m guestMemory) view(ptr, n uint64) []byte {
 
 // text is view as a string of its own.
 func (m guestMemory) text(ptr, n uint64) string { return string(m.view(ptr, n)) }
+
+// parse reads what the guest asks for. v refers to one copy of it, since the guest's bytes change.
+func (m guestMemory) parse(ptr, n uint64, v abi.Decodable) error {
+	return abi.UnmarshalStrictOwned(bytes.Clone(m.view(ptr, n)), v)
+}
 
 func hostPull(c *call, m guestMemory, stack []uint64) {
 	dst := m.view(stack[0], stack[1])

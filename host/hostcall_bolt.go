@@ -17,7 +17,7 @@ import (
 func hostBoltRun(c *call, m guestMemory, stack []uint64) {
 	stack[0] = func() uint64 {
 		var r abi.BoltRequest
-		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
+		if err := m.parse(stack[0], stack[1], &r); err != nil {
 			return c.refuse(err)
 		}
 		head, rows, err := c.query(&r)

@@ -26,7 +26,7 @@ import (
 func hostHTTPSend(c *call, m guestMemory, stack []uint64) {
 	stack[0] = func() uint64 {
 		var r abi.HTTPRequest
-		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
+		if err := m.parse(stack[0], stack[1], &r); err != nil {
 			return c.refuse(err)
 		}
 		head, body, err := c.send(&r, bytes.Clone(m.view(stack[2], stack[3])))

@@ -139,7 +139,7 @@ func hostStateList(c *call, m guestMemory, stack []uint64) {
 			return c.refuse(refusal)
 		}
 		var r abi.StateListRequest
-		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
+		if err := m.parse(stack[0], stack[1], &r); err != nil {
 			return c.refuse(err)
 		}
 		page, err := t.list(c.ctx, state.ListQuery{Prefix: r.Prefix, After: r.After,
@@ -166,7 +166,7 @@ func hostStateRead(c *call, m guestMemory, stack []uint64) {
 			return c.refuse(refusal)
 		}
 		var r abi.StateReadRequest
-		if err := abi.UnmarshalStrictOwned(bytes.Clone(m.view(stack[0], stack[1])), &r); err != nil {
+		if err := m.parse(stack[0], stack[1], &r); err != nil {
 			return c.refuse(err)
 		}
 		if r.Log == "" || len(r.Log) > stateNameBytes {
