@@ -1,7 +1,9 @@
 package meter
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/memhost/memhost/internal/wasmbin"
 )
@@ -47,8 +49,10 @@ type body struct {
 	header []byte // the declarations of locals, without their number
 	groups uint32 // that number
 	code   wasmbin.Reader
-	bulk   bool // it has instructions that work on many bytes
+	bulk   bool // it has instructions in bulk that are charged where they stand
 	weight int  // of all its instructions
+	edits  []edit
+	zero   bool // edits need a local that is zero
 	out    []byte
 }
 
@@ -63,6 +67,7 @@ func (w *rewriter) readBodies(s *wasmbin.Section) error {
 		return r.Errorf("%d bodies of %d functions", n, len(w.parsed.Functions))
 	}
 	w.graph = w.newGraph()
+	w.checks = w.newChecks()
 	w.bodies = make([]body, n)
 	for i := range w.bodies {
 		sub, err := r.Sub("body")
@@ -83,8 +88,10 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 	}
 	b.code = *r
 	node := int(w.imported) + i
+	w.checks.begin(b.locals)
 	var in wasmbin.Instruction
 	for r.Rest() > 0 {
+		start := r.Pos()
 		if err := r.Instruction(&in); err != nil {
 			return err
 		}
@@ -111,13 +118,19 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 			if err == nil {
 				w.graph.edges[node] = append(w.graph.edges[node], int32(w.graph.node(&in)))
 			}
-		case wasmbin.OpMemoryInit, wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
+		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill:
+			if !w.hasMemory() {
+				err = r.Errorf("a memory is filled, but the module has none")
+			}
+		case wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
 			b.bulk = true
 		}
 		if err != nil {
 			return err
 		}
+		w.checks.see(&in, r.Since(start), start)
 	}
+	b.edits, b.zero = w.checks.finish()
 	return nil
 }
 
@@ -147,6 +160,12 @@ func (w *rewriter) readLocals(i int, r *wasmbin.Reader) error {
 
 // codeSection writes the bodies with their sites, callees before callers.
 func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
+	if s == nil && len(w.parsed.Functions) > 0 {
+		return nil, fmt.Errorf("wasm: %d functions, but no bodies", len(w.parsed.Functions))
+	}
+	if s == nil {
+		s = &wasmbin.Section{Data: []byte{0}}
+	}
 	if err := w.readBodies(s); err != nil {
 		return nil, err
 	}
@@ -165,10 +184,15 @@ func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
 			size += len(b.out) + 5
 		}
 	}
-	out := wasmbin.AppendU32(make([]byte, 0, size+5), uint32(len(w.bodies)))
+	helpers := w.helpers()
+	out := wasmbin.AppendU32(make([]byte, 0, size+256), uint32(len(w.bodies)+len(helpers)))
 	for i := range w.bodies {
 		out = wasmbin.AppendU32(out, uint32(len(w.bodies[i].out)))
 		out = append(out, w.bodies[i].out...)
+	}
+	for _, h := range helpers {
+		out = wasmbin.AppendU32(out, uint32(len(h.body)))
+		out = append(out, h.body...)
 	}
 	return out, nil
 }
@@ -197,9 +221,11 @@ type writer struct {
 	body    *body
 	checked bool
 	out     []byte
-	labels  []label
-	due     int
-	exit    int // the most that is due when the function returns
+	// zero and length are added locals: the base of constant addresses, and what an instruction in bulk is about to do.
+	zero, length uint32
+	labels       []label
+	due          int
+	exit         int // the most that is due when the function returns
 }
 
 const dead = -1
@@ -217,21 +243,23 @@ type label struct {
 
 func (m *writer) write() error {
 	b := m.body
-	groups := b.groups
-	if b.bulk {
-		groups++
+	var added []byte // locals behind the original's
+	if b.zero {
+		m.zero = b.locals
+		added = append(added, 1, byte(wasmbin.I32))
 	}
-	m.out = wasmbin.AppendU32(make([]byte, 0, len(b.header)+b.code.Rest()*3/2), groups)
-	m.out = append(m.out, b.header...)
 	if b.bulk {
-		m.out = append(m.out, 1, byte(wasmbin.I32))
+		m.length = b.locals + uint32(len(added)/2)
+		added = append(added, 1, byte(wasmbin.I32))
 	}
+	m.out = wasmbin.AppendU32(make([]byte, 0, len(b.header)+b.code.Rest()*3/2), b.groups+uint32(len(added)/2))
+	m.out = append(append(m.out, b.header...), added...)
 	m.labels = append(m.labels, label{op: wasmbin.OpReturn, due: dead})
 	if m.checked {
 		m.due = beforeCall
 		m.site()
 	}
-	r := b.code // a copy: it starts anew
+	r, edits := b.code, b.edits // a copy: it starts anew
 	var in wasmbin.Instruction
 	for r.Rest() > 0 {
 		if len(m.labels) == 0 {
@@ -241,7 +269,12 @@ func (m *writer) write() error {
 		if err := r.Instruction(&in); err != nil {
 			return err
 		}
-		if err := m.instruction(&r, &in, r.Since(start)); err != nil {
+		raw := r.Since(start)
+		for len(edits) > 0 && edits[0].place == start {
+			raw = m.edit(&edits[0], raw)
+			edits = edits[1:]
+		}
+		if err := m.instruction(&r, &in, raw); err != nil {
 			return err
 		}
 	}
@@ -249,6 +282,26 @@ func (m *writer) write() error {
 		return r.Errorf("a body that does not end")
 	}
 	return nil
+}
+
+// edit writes what belongs before an instruction, and gives what to write in its stead.
+func (m *writer) edit(e *edit, raw []byte) []byte {
+	local := e.local
+	if e.zero {
+		local = m.zero
+	}
+	if e.look {
+		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), local)
+		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpI32Load8U), 0), e.last)
+		m.out = append(m.out, byte(wasmbin.OpDrop))
+	}
+	if e.raw == nil {
+		return raw
+	}
+	if e.raw[0] == byte(wasmbin.OpLocalGet) {
+		return wasmbin.AppendU32(slices.Clone(e.raw), local)
+	}
+	return e.raw
 }
 
 // instruction writes one instruction, raw as the original has it, with the sites that belong before and behind it.
@@ -284,8 +337,14 @@ func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []b
 	case wasmbin.OpRefFunc:
 		m.out = wasmbin.AppendU32(append(m.out, byte(in.Op)), m.shift(in.Index))
 		return nil
-	case wasmbin.OpMemoryInit, wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill:
-		m.bulk(3) // 8 bytes are a unit
+	case wasmbin.OpMemoryCopy:
+		m.callHelper(helperCopy)
+		return nil
+	case wasmbin.OpMemoryFill:
+		m.callHelper(helperFill)
+		return nil
+	case wasmbin.OpMemoryInit:
+		m.bulk(bytesPerUnit)
 	case wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
 		m.bulk(0)
 	case wasmbin.OpMemoryGrow, wasmbin.OpTableGrow:
@@ -391,7 +450,18 @@ func putCharge(b []byte, units int) {
 }
 
 func (m *writer) global(op wasmbin.Opcode) {
-	m.out = wasmbin.AppendU32(append(m.out, byte(op)), m.globals)
+	m.out = m.appendLeft(m.out, op)
+}
+
+// callHelper writes an instruction in bulk as a call of the function that does it, which charges for beforeCall units too.
+func (m *writer) callHelper(i int) {
+	if m.due != dead && m.due > beforeCall {
+		m.site()
+	}
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.helper(i))
+	if m.due != dead {
+		m.due = 0
+	}
 }
 
 // site charges what is due, and returns where in out the charge stands.
@@ -414,12 +484,7 @@ func (m *writer) charge() int {
 
 // ask stores the units left that are on the stack and asks the host for more when they have run out.
 func (m *writer) ask() {
-	m.global(wasmbin.OpGlobalSet)
-	m.global(wasmbin.OpGlobalGet)
-	m.out = append(m.out, byte(wasmbin.OpI64Const), 0, byte(wasmbin.OpI64LtS), byte(wasmbin.OpIf), wasmbin.EmptyBlock)
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.imported)
-	m.global(wasmbin.OpGlobalSet)
-	m.out = append(m.out, byte(wasmbin.OpEnd))
+	m.out = m.appendAsk(m.out)
 }
 
 // askSoon makes the next site look at the clock.
@@ -433,11 +498,11 @@ func (m *writer) bulk(shift byte) {
 	if m.due == dead {
 		return
 	}
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.body.locals)
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.length)
 	m.global(wasmbin.OpGlobalGet)
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.body.locals)
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
 	m.out = append(m.out, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
 	m.charge()
 	m.ask()
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.body.locals)
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
 }

@@ -14,7 +14,7 @@ const (
 )
 
 // Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules keeps it beside them.
-const Version = 1
+const Version = 2
 
 // rewriter holds what all parts of one rewriting need to know.
 type rewriter struct {
@@ -32,6 +32,7 @@ type rewriter struct {
 	referenced map[uint32]bool
 	bodies     []body
 	graph      graph
+	checks     *checks
 }
 
 // Rewrite returns the metered module. It is deterministic. The input is not changed.
@@ -141,14 +142,16 @@ func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 	s := w.sections[id]
 	switch id {
 	case wasmbin.SectionType:
-		return grow(s, []byte{0x60, 0, 1, byte(wasmbin.I64)})
+		return grow(s, addedTypes...)
 	case wasmbin.SectionImport:
 		entry := appendName(appendName(nil, Module), Function)
 		return grow(s, wasmbin.AppendU32(append(entry, byte(wasmbin.KindFunc)), uint32(len(w.parsed.Types))))
+	case wasmbin.SectionFunction:
+		return grow(s, w.helperTypes()...)
 	case wasmbin.SectionGlobal:
 		return w.globalSection(s)
 	}
-	if s == nil {
+	if s == nil && id != wasmbin.SectionCode {
 		return nil, nil
 	}
 	switch id {
@@ -169,17 +172,18 @@ func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 	}
 }
 
-// grow adds one item at the end of a section that is a vector, or makes the section.
-func grow(s *wasmbin.Section, item []byte) ([]byte, error) {
+// grow adds items at the end of a section that is a vector, or makes the section.
+func grow(s *wasmbin.Section, items ...[]byte) ([]byte, error) {
+	added := slices.Concat(items...)
 	if s == nil {
-		return append([]byte{1}, item...), nil
+		return append(wasmbin.AppendU32(nil, uint32(len(items))), added...), nil
 	}
 	r := s.Reader()
 	n, err := r.U32("number of items")
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(wasmbin.AppendU32(nil, n+1), s.Data[r.Pos():], item), nil
+	return slices.Concat(wasmbin.AppendU32(nil, n+uint32(len(items))), s.Data[r.Pos():], added), nil
 }
 
 func appendName(b []byte, name string) []byte {
@@ -432,7 +436,8 @@ func (w *rewriter) functionNames(r *wasmbin.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := wasmbin.AppendU32(nil, uint32(n))
+	helpers := w.helpers()
+	out := wasmbin.AppendU32(nil, uint32(n+len(helpers)))
 	for range n {
 		index, err := r.U32("function")
 		if err != nil {
@@ -443,6 +448,9 @@ func (w *rewriter) functionNames(r *wasmbin.Reader) ([]byte, error) {
 			return nil, err
 		}
 		out = appendName(wasmbin.AppendU32(out, w.shift(index)), name)
+	}
+	for i, h := range helpers {
+		out = appendName(wasmbin.AppendU32(out, w.helper(i)), Module+"."+h.name)
 	}
 	return out, r.End()
 }

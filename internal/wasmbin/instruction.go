@@ -21,6 +21,7 @@ const (
 	OpCall         Opcode = 0x10
 	OpCallIndirect Opcode = 0x11
 	OpDrop         Opcode = 0x1a
+	OpSelect       Opcode = 0x1b
 	OpSelectTyped  Opcode = 0x1c
 	OpLocalGet     Opcode = 0x20
 	OpLocalSet     Opcode = 0x21
@@ -29,6 +30,7 @@ const (
 	OpGlobalSet    Opcode = 0x24
 	OpTableGet     Opcode = 0x25
 	OpTableSet     Opcode = 0x26
+	OpI32Load8U    Opcode = 0x2d
 	OpMemorySize   Opcode = 0x3f
 	OpMemoryGrow   Opcode = 0x40
 	OpI32Const     Opcode = 0x41
