@@ -5,9 +5,9 @@
 //
 //	global.get $left   i64.const <units>   i64.sub   global.set $left
 //	global.get $left   i64.const 0   i64.lt_s
-//	if   call $more   global.set $left   end
+//	if   call $refill   end
 //
-// The host's function looks at the clock, hands out units for the next stretch, or panics and with that ends the guest. Being a Go function it is also where
+// where $refill, another addition, calls the import and stores what it gives. The host's function looks at the clock, hands out units for the next stretch, or panics and with that ends the guest. Being a Go function it is also where
 // Go's scheduler and collector get their turn; compiled guest code has no such place.
 //
 // # What holds
@@ -27,6 +27,9 @@
 // An import must not call back into the module, nor put functions of others into its tables; a module that imports a table or a global of functions could do
 // so, and each of its call_indirect counts as a call of an import.
 //
-// What the guest computes stays the same. It can reach neither global nor import: every index in it is checked against what the original has, and the original
+// memory.copy and fill are calls of added functions, and accesses to memory are checked together where that changes nothing that can be seen: see added.go and checks.go.
+//
+// What the guest computes stays the same, but that a guest whose access to memory fails may not have done what stands before it in a straight line. It can reach neither
+// global nor import nor added function: every index in it is checked against what the original has, and the original
 // must not import from Module itself. The result is valid if and only if the original is, which the engine decides.
 package meter
