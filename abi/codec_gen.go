@@ -18,10 +18,10 @@ func (x *batchError) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = batchError{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "event_id":
+		switch o.field("event_id error") {
+		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case "error":
+		case 1: // error
 			o.err = readPtr(&x.Error, d, m, (*Error).Decode)
 		default:
 			o.unknown(d, m, "event_id error")
@@ -54,26 +54,26 @@ func (x *Error) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Error{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "code":
+		switch o.field("code reason message hint retryable retry_after_ms operation route native nothing_stored") {
+		case 0: // code
 			o.err = readString((*string)(&x.Code), d, m)
-		case "reason":
+		case 1: // reason
 			o.err = readString(&x.Reason, d, m)
-		case "message":
+		case 2: // message
 			o.err = readString(&x.Message, d, m)
-		case "hint":
+		case 3: // hint
 			o.err = readString(&x.Hint, d, m)
-		case "retryable":
+		case 4: // retryable
 			o.err = readBool(&x.Retryable, d, m)
-		case "retry_after_ms":
+		case 5: // retry_after_ms
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case "operation":
+		case 6: // operation
 			o.err = readString(&x.Operation, d, m)
-		case "route":
+		case 7: // route
 			o.err = readString(&x.Route, d, m)
-		case "native":
+		case 8: // native
 			o.err = readPtr(&x.Native, d, m, (*NativeError).Decode)
-		case "nothing_stored":
+		case 9: // nothing_stored
 			o.err = readBool(&x.NothingStored, d, m)
 		default:
 			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native nothing_stored")
@@ -95,10 +95,10 @@ func (x *NativeError) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeError{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status body") {
+		case 0: // status
 			o.err = readPtr(&x.Status, d, m, readInt)
-		case "body":
+		case 1: // body
 			o.err = readString(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "status body")
@@ -132,22 +132,22 @@ func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Envelope{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "op":
+		switch o.field("op scope generation mode deadline_ms now resume body") {
+		case 0: // op
 			o.err = readString(&x.Op, d, m)
-		case "scope":
+		case 1: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "generation":
+		case 2: // generation
 			o.err = readInt(&x.Generation, d, m)
-		case "mode":
+		case 3: // mode
 			o.err = x.Mode.Decode(d, m)
-		case "deadline_ms":
+		case 4: // deadline_ms
 			o.err = readInt(&x.DeadlineMS, d, m)
-		case "now":
+		case 5: // now
 			o.err = readString(&x.Now, d, m)
-		case "resume":
+		case 6: // resume
 			o.err = readPtr(&x.Resume, d, m, (*Resume).Decode)
-		case "body":
+		case 7: // body
 			o.err = readDocument(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "op scope generation mode deadline_ms now resume body")
@@ -184,8 +184,8 @@ func (x *EnvelopeMode) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EnvelopeMode{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "read_only":
+		switch o.field("read_only") {
+		case 0: // read_only
 			o.err = readBool(&x.ReadOnly, d, m)
 		default:
 			o.unknown(d, m, "read_only")
@@ -209,10 +209,10 @@ func (x *Resume) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Resume{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "missing":
+		switch o.field("missing markers") {
+		case 0: // missing
 			o.err = readSlice(&x.Missing, d, m, readString)
-		case "markers":
+		case 1: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "missing markers")
@@ -240,18 +240,18 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = GuestConfig{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "provider":
+		switch o.field("provider kind namespace tokenizer config secrets") {
+		case 0: // provider
 			o.err = readString(&x.Provider, d, m)
-		case "kind":
+		case 1: // kind
 			o.err = readString((*string)(&x.Kind), d, m)
-		case "namespace":
+		case 2: // namespace
 			o.err = readString(&x.Namespace, d, m)
-		case "tokenizer":
+		case 3: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case "config":
+		case 4: // config
 			o.err = readRaw(&x.Config, d, m)
-		case "secrets":
+		case 5: // secrets
 			o.err = readSlice(&x.Secrets, d, m, readString)
 		default:
 			o.unknown(d, m, "provider kind namespace tokenizer config secrets")
@@ -264,12 +264,18 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	writeSomeMap("params", x.Params, e, writeString)
+	if len(x.Params) > 0 {
+		e.FieldStart("params")
+		x.Params.Encode(e)
+	}
 	if len(x.Query) > 0 {
 		e.FieldStart("query")
 		writeStructs(x.Query, e, (*QueryParam).Encode)
 	}
-	writeSomeMap("headers", x.Headers, e, writeString)
+	if len(x.Headers) > 0 {
+		e.FieldStart("headers")
+		x.Headers.Encode(e)
+	}
 	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
 	e.ObjEnd()
 }
@@ -279,16 +285,16 @@ func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = HTTPRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route params query headers timeout_ms") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "params":
-			o.err = readMap(&x.Params, d, m, readString)
-		case "query":
+		case 1: // params
+			o.err = x.Params.Decode(d, m)
+		case 2: // query
 			o.err = readSlice(&x.Query, d, m, (*QueryParam).Decode)
-		case "headers":
-			o.err = readMap(&x.Headers, d, m, readString)
-		case "timeout_ms":
+		case 3: // headers
+			o.err = x.Headers.Decode(d, m)
+		case 4: // timeout_ms
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
 			o.unknown(d, m, "route params query headers timeout_ms")
@@ -310,10 +316,10 @@ func (x *QueryParam) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = QueryParam{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "key":
+		switch o.field("key value") {
+		case 0: // key
 			o.err = readString(&x.Key, d, m)
-		case "value":
+		case 1: // value
 			o.err = readString(&x.Value, d, m)
 		default:
 			o.unknown(d, m, "key value")
@@ -327,7 +333,7 @@ func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
-	writeMap(x.Headers, e, writeString)
+	x.Headers.Encode(e)
 	writeSome("empty", x.Empty, e, writeBool)
 	e.ObjEnd()
 }
@@ -337,12 +343,12 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = HTTPResponse{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status headers empty") {
+		case 0: // status
 			o.err = readInt(&x.Status, d, m)
-		case "headers":
-			o.err = readMap(&x.Headers, d, m, readString)
-		case "empty":
+		case 1: // headers
+			o.err = x.Headers.Decode(d, m)
+		case 2: // empty
 			o.err = readBool(&x.Empty, d, m)
 		default:
 			o.unknown(d, m, "status headers empty")
@@ -364,10 +370,10 @@ func (x *BoltRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BoltRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route params") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "params":
+		case 1: // params
 			o.err = readRaw(&x.Params, d, m)
 		default:
 			o.unknown(d, m, "route params")
@@ -394,16 +400,16 @@ func (x *BoltResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BoltResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "columns":
+		switch o.field("columns rows more counters server") {
+		case 0: // columns
 			o.err = readSlice(&x.Columns, d, m, readString)
-		case "rows":
+		case 1: // rows
 			o.err = readInt(&x.Rows, d, m)
-		case "more":
+		case 2: // more
 			o.err = readBool(&x.More, d, m)
-		case "counters":
+		case 3: // counters
 			o.err = readMap(&x.Counters, d, m, readInt)
-		case "server":
+		case 4: // server
 			o.err = readString(&x.Server, d, m)
 		default:
 			o.unknown(d, m, "columns rows more counters server")
@@ -424,8 +430,8 @@ func (x *StateVersion) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateVersion{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "version":
+		switch o.field("version") {
+		case 0: // version
 			o.err = readInt(&x.Version, d, m)
 		default:
 			o.unknown(d, m, "version")
@@ -446,8 +452,8 @@ func (x *StateSeq) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateSeq{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "seq":
+		switch o.field("seq") {
+		case 0: // seq
 			o.err = readInt(&x.Seq, d, m)
 		default:
 			o.unknown(d, m, "seq")
@@ -468,8 +474,8 @@ func (x *StateDeleted) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateDeleted{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "deleted":
+		switch o.field("deleted") {
+		case 0: // deleted
 			o.err = readInt(&x.Deleted, d, m)
 		default:
 			o.unknown(d, m, "deleted")
@@ -493,14 +499,14 @@ func (x *StateListRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateListRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "prefix":
+		switch o.field("prefix after limit values") {
+		case 0: // prefix
 			o.err = readString(&x.Prefix, d, m)
-		case "after":
+		case 1: // after
 			o.err = readString(&x.After, d, m)
-		case "limit":
+		case 2: // limit
 			o.err = readInt(&x.Limit, d, m)
-		case "values":
+		case 3: // values
 			o.err = readBool(&x.Values, d, m)
 		default:
 			o.unknown(d, m, "prefix after limit values")
@@ -523,10 +529,10 @@ func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateList{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "keys":
+		switch o.field("keys more") {
+		case 0: // keys
 			o.err = readSlice(&x.Keys, d, m, (*StateKey).Decode)
-		case "more":
+		case 1: // more
 			o.err = readBool(&x.More, d, m)
 		default:
 			o.unknown(d, m, "keys more")
@@ -549,12 +555,12 @@ func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateKey{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "key":
+		switch o.field("key version size") {
+		case 0: // key
 			o.err = readString(&x.Key, d, m)
-		case "version":
+		case 1: // version
 			o.err = readInt(&x.Version, d, m)
-		case "size":
+		case 2: // size
 			o.err = readInt(&x.Size, d, m)
 		default:
 			o.unknown(d, m, "key version size")
@@ -578,14 +584,14 @@ func (x *StateReadRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateReadRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "log":
+		switch o.field("log from limit reverse") {
+		case 0: // log
 			o.err = readString(&x.Log, d, m)
-		case "from":
+		case 1: // from
 			o.err = readInt(&x.From, d, m)
-		case "limit":
+		case 2: // limit
 			o.err = readInt(&x.Limit, d, m)
-		case "reverse":
+		case 3: // reverse
 			o.err = readBool(&x.Reverse, d, m)
 		default:
 			o.unknown(d, m, "log from limit reverse")
@@ -609,12 +615,12 @@ func (x *StateEntries) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateEntries{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "entries":
+		switch o.field("entries last more") {
+		case 0: // entries
 			o.err = readSlice(&x.Entries, d, m, (*StateEntry).Decode)
-		case "last":
+		case 1: // last
 			o.err = readInt(&x.Last, d, m)
-		case "more":
+		case 2: // more
 			o.err = readBool(&x.More, d, m)
 		default:
 			o.unknown(d, m, "entries last more")
@@ -636,10 +642,10 @@ func (x *StateEntry) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = StateEntry{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "seq":
+		switch o.field("seq size") {
+		case 0: // seq
 			o.err = readInt(&x.Seq, d, m)
-		case "size":
+		case 1: // size
 			o.err = readInt(&x.Size, d, m)
 		default:
 			o.unknown(d, m, "seq size")
@@ -704,44 +710,44 @@ func (x *ModuleManifest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ModuleManifest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "manifest":
+		switch o.field("manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance") {
+		case 0: // manifest
 			o.err = readInt(&x.Manifest, d, m)
-		case "name":
+		case 1: // name
 			o.err = readString(&x.Name, d, m)
-		case "version":
+		case 2: // version
 			o.err = readString(&x.Version, d, m)
-		case "abi":
+		case 3: // abi
 			o.err = readString(&x.ABI, d, m)
-		case "description":
+		case 4: // description
 			o.err = readString(&x.Description, d, m)
-		case "homepage":
+		case 5: // homepage
 			o.err = readString(&x.Homepage, d, m)
-		case "providers":
+		case 6: // providers
 			o.err = readSlice(&x.Providers, d, m, (*ProviderDecl).Decode)
-		case "config_schema":
+		case 7: // config_schema
 			o.err = readRaw(&x.ConfigSchema, d, m)
-		case "origins":
+		case 8: // origins
 			o.err = readSlice(&x.Origins, d, m, (*OriginDecl).Decode)
-		case "secrets":
+		case 9: // secrets
 			o.err = readSlice(&x.Secrets, d, m, (*SecretDecl).Decode)
-		case "empty":
+		case 10: // empty
 			o.err = readSlice(&x.Empty, d, m, (*EmptyDecl).Decode)
-		case "limits":
+		case 11: // limits
 			o.err = readSlice(&x.Limits, d, m, (*NativeLimit).Decode)
-		case "routes":
+		case 12: // routes
 			o.err = readSlice(&x.Routes, d, m, (*RouteDecl).Decode)
-		case "deadlines_ms":
+		case 13: // deadlines_ms
 			o.err = readMap(&x.DeadlinesMS, d, m, readInt)
-		case "settle_ms":
+		case 14: // settle_ms
 			o.err = readInt(&x.SettleMS, d, m)
-		case "background":
+		case 15: // background
 			o.err = readSlice(&x.Background, d, m, (*BackgroundDecl).Decode)
-		case "yields_scope":
+		case 16: // yields_scope
 			o.err = readSlice(&x.YieldsScope, d, m, readString)
-		case "requires":
+		case 17: // requires
 			o.err = readSlice(&x.Requires, d, m, (*RequireDecl).Decode)
-		case "conformance":
+		case 18: // conformance
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
 			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance")
@@ -769,16 +775,16 @@ func (x *ProviderDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProviderDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name kind note preset kind_when") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "kind":
+		case 1: // kind
 			o.err = readString((*string)(&x.Kind), d, m)
-		case "note":
+		case 2: // note
 			o.err = readString(&x.Note, d, m)
-		case "preset":
+		case 3: // preset
 			o.err = readRaw(&x.Preset, d, m)
-		case "kind_when":
+		case 4: // kind_when
 			o.err = readSlice(&x.KindWhen, d, m, (*KindRule).Decode)
 		default:
 			o.unknown(d, m, "name kind note preset kind_when")
@@ -803,14 +809,14 @@ func (x *KindRule) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = KindRule{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "pointer":
+		switch o.field("pointer equals kind note") {
+		case 0: // pointer
 			o.err = readString(&x.Pointer, d, m)
-		case "equals":
+		case 1: // equals
 			o.err = readRaw(&x.Equals, d, m)
-		case "kind":
+		case 2: // kind
 			o.err = readString((*string)(&x.Kind), d, m)
-		case "note":
+		case 3: // note
 			o.err = readString(&x.Note, d, m)
 		default:
 			o.unknown(d, m, "pointer equals kind note")
@@ -834,14 +840,14 @@ func (x *OriginDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = OriginDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name from protocol database_from") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "from":
+		case 1: // from
 			o.err = readString(&x.From, d, m)
-		case "protocol":
+		case 2: // protocol
 			o.err = readString(&x.Protocol, d, m)
-		case "database_from":
+		case 3: // database_from
 			o.err = readString(&x.DatabaseFrom, d, m)
 		default:
 			o.unknown(d, m, "name from protocol database_from")
@@ -866,16 +872,16 @@ func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SecretDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name from headers origin user_from") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "from":
+		case 1: // from
 			o.err = readString(&x.From, d, m)
-		case "headers":
+		case 2: // headers
 			o.err = readSlice(&x.Headers, d, m, readString)
-		case "origin":
+		case 3: // origin
 			o.err = readString(&x.Origin, d, m)
-		case "user_from":
+		case 4: // user_from
 			o.err = readString(&x.UserFrom, d, m)
 		default:
 			o.unknown(d, m, "name from headers origin user_from")
@@ -898,12 +904,12 @@ func (x *EmptyDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EmptyDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route status body") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "status":
+		case 1: // status
 			o.err = readInt(&x.Status, d, m)
-		case "body":
+		case 2: // body
 			o.err = readString(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "route status body")
@@ -927,14 +933,14 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeLimit{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route field native because") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "field":
+		case 1: // field
 			o.err = readString(&x.Field, d, m)
-		case "native":
+		case 2: // native
 			o.err = readInt(&x.Native, d, m)
-		case "because":
+		case 3: // because
 			o.err = readString(&x.Because, d, m)
 		default:
 			o.unknown(d, m, "route field native because")
@@ -962,22 +968,22 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RouteDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name origin method path statement match class side_effects") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "origin":
+		case 1: // origin
 			o.err = readString(&x.Origin, d, m)
-		case "method":
+		case 2: // method
 			o.err = readString(&x.Method, d, m)
-		case "path":
+		case 3: // path
 			o.err = readString(&x.Path, d, m)
-		case "statement":
+		case 4: // statement
 			o.err = readString(&x.Statement, d, m)
-		case "match":
+		case 5: // match
 			o.err = readMap(&x.Match, d, m, readRaw)
-		case "class":
+		case 6: // class
 			o.err = readString((*string)(&x.Class), d, m)
-		case "side_effects":
+		case 7: // side_effects
 			o.err = readString(&x.SideEffects, d, m)
 		default:
 			o.unknown(d, m, "name origin method path statement match class side_effects")
@@ -1000,12 +1006,12 @@ func (x *BackgroundDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackgroundDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "export":
+		switch o.field("export interval_ms class") {
+		case 0: // export
 			o.err = readString(&x.Export, d, m)
-		case "interval_ms":
+		case 1: // interval_ms
 			o.err = readInt(&x.IntervalMS, d, m)
-		case "class":
+		case 2: // class
 			o.err = readString((*string)(&x.Class), d, m)
 		default:
 			o.unknown(d, m, "export interval_ms class")
@@ -1029,14 +1035,14 @@ func (x *RequireDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RequireDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "export":
+		switch o.field("export pointer equals because") {
+		case 0: // export
 			o.err = readString(&x.Export, d, m)
-		case "pointer":
+		case 1: // pointer
 			o.err = readString(&x.Pointer, d, m)
-		case "equals":
+		case 2: // equals
 			o.err = readRaw(&x.Equals, d, m)
-		case "because":
+		case 3: // because
 			o.err = readString(&x.Because, d, m)
 		default:
 			o.unknown(d, m, "export pointer equals because")
@@ -1061,10 +1067,10 @@ func (x *ConformanceDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ConformanceDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "not_applicable":
+		switch o.field("not_applicable notes") {
+		case 0: // not_applicable
 			o.err = readSlice(&x.NotApplicable, d, m, (*NotApplicable).Decode)
-		case "notes":
+		case 1: // notes
 			o.err = readSlice(&x.Notes, d, m, readString)
 		default:
 			o.unknown(d, m, "not_applicable notes")
@@ -1090,18 +1096,18 @@ func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NotApplicable{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "clause":
+		switch o.field("clause part because unless pointer equals") {
+		case 0: // clause
 			o.err = readInt(&x.Clause, d, m)
-		case "part":
+		case 1: // part
 			o.err = readString(&x.Part, d, m)
-		case "because":
+		case 2: // because
 			o.err = readString(&x.Because, d, m)
-		case "unless":
+		case 3: // unless
 			o.err = readString(&x.Unless, d, m)
-		case "pointer":
+		case 4: // pointer
 			o.err = readString(&x.Pointer, d, m)
-		case "equals":
+		case 5: // equals
 			o.err = readRaw(&x.Equals, d, m)
 		default:
 			o.unknown(d, m, "clause part because unless pointer equals")
@@ -1159,68 +1165,68 @@ func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunManifest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "manifest":
+		switch o.field("manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out") {
+		case 0: // manifest
 			o.err = readInt(&x.Manifest, d, m)
-		case "provider":
+		case 1: // provider
 			o.err = readString(&x.Provider, d, m)
-		case "backend":
+		case 2: // backend
 			o.err = readString(&x.Backend, d, m)
-		case "condition":
+		case 3: // condition
 			o.err = readString(&x.Condition, d, m)
-		case "condition_kind":
+		case 4: // condition_kind
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case "note":
+		case 5: // note
 			o.err = readString(&x.Note, d, m)
-		case "module":
+		case 6: // module
 			o.err = x.Module.Decode(d, m)
-		case "abi":
+		case 7: // abi
 			o.err = readString(&x.ABI, d, m)
-		case "engine":
+		case 8: // engine
 			o.err = readString(&x.Engine, d, m)
-		case "config_hash":
+		case 9: // config_hash
 			o.err = readString(&x.ConfigHash, d, m)
-		case "config":
+		case 10: // config
 			o.err = readRaw(&x.Config, d, m)
-		case "namespace":
+		case 11: // namespace
 			o.err = readString(&x.Namespace, d, m)
-		case "agent_scoped":
+		case 12: // agent_scoped
 			o.err = readBool(&x.AgentScoped, d, m)
-		case "tokenizer":
+		case 13: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case "durability":
+		case 14: // durability
 			o.err = readString(&x.Durability, d, m)
-		case "clock":
+		case 15: // clock
 			o.err = readString(&x.Clock, d, m)
-		case "feedback_enabled":
+		case 16: // feedback_enabled
 			o.err = readBool(&x.FeedbackEnabled, d, m)
-		case "seed":
+		case 17: // seed
 			o.err = readString(&x.Seed, d, m)
-		case "replicate":
+		case 18: // replicate
 			o.err = readString(&x.Replicate, d, m)
-		case "labels":
+		case 19: // labels
 			o.err = readMap(&x.Labels, d, m, readString)
-		case "capabilities":
+		case 20: // capabilities
 			o.err = x.Capabilities.Decode(d, m)
-		case "load_generation":
+		case 21: // load_generation
 			o.err = readInt(&x.LoadGeneration, d, m)
-		case "serving_since":
+		case 22: // serving_since
 			o.err = readString(&x.ServingSince, d, m)
-		case "health":
+		case 23: // health
 			o.err = x.Health.Decode(d, m)
-		case "host_version":
+		case 24: // host_version
 			o.err = readString(&x.HostVersion, d, m)
-		case "host_commit":
+		case 25: // host_commit
 			o.err = readString(&x.HostCommit, d, m)
-		case "steps":
+		case 26: // steps
 			o.err = readSlice(&x.Steps, d, m, (*RunStep).Decode)
-		case "smoke":
+		case 27: // smoke
 			o.err = readString(&x.Smoke, d, m)
-		case "smokes":
+		case 28: // smokes
 			o.err = readSlice(&x.Smokes, d, m, (*SmokeVerdict).Decode)
-		case "scopes":
+		case 29: // scopes
 			o.err = readSlice(&x.Scopes, d, m, (*ScopeMapping).Decode)
-		case "scopes_left_out":
+		case 30: // scopes_left_out
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
 			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
@@ -1246,14 +1252,14 @@ func (x *ScopeMapping) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ScopeMapping{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope generation native_scope since") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "generation":
+		case 1: // generation
 			o.err = readInt(&x.Generation, d, m)
-		case "native_scope":
+		case 2: // native_scope
 			o.err = readMap(&x.NativeScope, d, m, readString)
-		case "since":
+		case 3: // since
 			o.err = readString(&x.Since, d, m)
 		default:
 			o.unknown(d, m, "scope generation native_scope since")
@@ -1277,14 +1283,14 @@ func (x *SmokeVerdict) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SmokeVerdict{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name verdict detail ms") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "verdict":
+		case 1: // verdict
 			o.err = readString(&x.Verdict, d, m)
-		case "detail":
+		case 2: // detail
 			o.err = readString(&x.Detail, d, m)
-		case "ms":
+		case 3: // ms
 			o.err = readFloat(&x.MS, d, m)
 		default:
 			o.unknown(d, m, "name verdict detail ms")
@@ -1309,16 +1315,16 @@ func (x *RunModule) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunModule{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name version sha256 bytes source") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "version":
+		case 1: // version
 			o.err = readString(&x.Version, d, m)
-		case "sha256":
+		case 2: // sha256
 			o.err = readString(&x.SHA256, d, m)
-		case "bytes":
+		case 3: // bytes
 			o.err = readInt(&x.Bytes, d, m)
-		case "source":
+		case 4: // source
 			o.err = readString(&x.Source, d, m)
 		default:
 			o.unknown(d, m, "name version sha256 bytes source")
@@ -1342,14 +1348,14 @@ func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunStep{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name verdict ms detail") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "verdict":
+		case 1: // verdict
 			o.err = readString(&x.Verdict, d, m)
-		case "ms":
+		case 2: // ms
 			o.err = readFloat(&x.MS, d, m)
-		case "detail":
+		case 3: // detail
 			o.err = readString(&x.Detail, d, m)
 		default:
 			o.unknown(d, m, "name verdict ms detail")
@@ -1409,74 +1415,74 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Trace{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "operation":
+		switch o.field("operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency result_state token_count tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms") {
+		case 0: // operation
 			o.err = readString(&x.Operation, d, m)
-		case "backend_name":
+		case 1: // backend_name
 			o.err = readString(&x.BackendName, d, m)
-		case "condition_kind":
+		case 2: // condition_kind
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case "scope":
+		case 3: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "generation":
+		case 4: // generation
 			o.err = readInt(&x.Generation, d, m)
-		case "native_operation":
+		case 5: // native_operation
 			o.err = readString(&x.NativeOperation, d, m)
-		case "native_ids":
+		case 6: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "latency_ms":
+		case 7: // latency_ms
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case "consistency":
+		case 8: // consistency
 			o.err = readString(&x.Consistency, d, m)
-		case "result_state":
+		case 9: // result_state
 			o.err = readString((*string)(&x.ResultState), d, m)
-		case "token_count":
+		case 10: // token_count
 			o.err = readPtr(&x.TokenCount, d, m, readInt)
-		case "tokenizer":
+		case 11: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case "retrieved_count":
+		case 12: // retrieved_count
 			o.err = readPtr(&x.RetrievedCount, d, m, readInt)
-		case "top_score":
+		case 13: // top_score
 			o.err = readPtr(&x.TopScore, d, m, readFloat)
-		case "oldest_retrieved_at":
+		case 14: // oldest_retrieved_at
 			o.err = readString(&x.OldestRetrievedAt, d, m)
-		case "newest_retrieved_at":
+		case 15: // newest_retrieved_at
 			o.err = readString(&x.NewestRetrievedAt, d, m)
-		case "time_basis":
+		case 16: // time_basis
 			o.err = readString((*string)(&x.TimeBasis), d, m)
-		case "representation_version":
+		case 17: // representation_version
 			o.err = readString(&x.RepresentationVersion, d, m)
-		case "last_derived_at":
+		case 18: // last_derived_at
 			o.err = readString(&x.LastDerivedAt, d, m)
-		case "filter_mode":
+		case 19: // filter_mode
 			o.err = readString((*string)(&x.FilterMode), d, m)
-		case "filters_applied":
+		case 20: // filters_applied
 			o.err = readMap(&x.FiltersApplied, d, m, readString)
-		case "labels_verified":
+		case 21: // labels_verified
 			o.err = readPtr(&x.LabelsVerified, d, m, readBool)
-		case "budget_applied":
+		case 22: // budget_applied
 			o.err = readMap(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
-		case "budget_shortfall":
+		case 23: // budget_shortfall
 			o.err = readPtr(&x.BudgetShortfall, d, m, readInt)
-		case "truncated":
+		case 24: // truncated
 			o.err = readPtr(&x.Truncated, d, m, readBool)
-		case "effective":
+		case 25: // effective
 			o.err = readMap(&x.Effective, d, m, readRaw)
-		case "as_of_mode":
+		case 26: // as_of_mode
 			o.err = readString(&x.AsOfMode, d, m)
-		case "read_side_effects":
+		case 27: // read_side_effects
 			o.err = readSlice(&x.ReadSideEffects, d, m, readString)
-		case "warnings":
+		case 28: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "details":
+		case 29: // details
 			o.err = readMap(&x.Details, d, m, readRaw)
-		case "io":
+		case 30: // io
 			o.err = readSlice(&x.IO, d, m, (*IO).Decode)
-		case "backend_ms":
+		case 31: // backend_ms
 			o.err = readFloat(&x.BackendMS, d, m)
-		case "plugin_ms":
+		case 32: // plugin_ms
 			o.err = readFloat(&x.PluginMS, d, m)
-		case "host_ms":
+		case 33: // host_ms
 			o.err = readFloat(&x.HostMS, d, m)
 		default:
 			o.unknown(d, m, "operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency result_state token_count tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
@@ -1498,10 +1504,10 @@ func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BudgetUse{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "how":
+		switch o.field("how sent") {
+		case 0: // how
 			o.err = readString(&x.How, d, m)
-		case "sent":
+		case 1: // sent
 			o.err = readPtr(&x.Sent, d, m, readInt)
 		default:
 			o.unknown(d, m, "how sent")
@@ -1528,20 +1534,20 @@ func (x *IO) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = IO{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route class status ms bytes_out bytes_in retries") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "class":
+		case 1: // class
 			o.err = readString(&x.Class, d, m)
-		case "status":
+		case 2: // status
 			o.err = readInt(&x.Status, d, m)
-		case "ms":
+		case 3: // ms
 			o.err = readFloat(&x.MS, d, m)
-		case "bytes_out":
+		case 4: // bytes_out
 			o.err = readInt(&x.BytesOut, d, m)
-		case "bytes_in":
+		case 5: // bytes_in
 			o.err = readInt(&x.BytesIn, d, m)
-		case "retries":
+		case 6: // retries
 			o.err = readInt(&x.Retries, d, m)
 		default:
 			o.unknown(d, m, "route class status ms bytes_out bytes_in retries")
@@ -1565,14 +1571,14 @@ func (x *MemoryScope) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryScope{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "run_id":
+		switch o.field("run_id persona_id backend_namespace agent_id") {
+		case 0: // run_id
 			o.err = readString(&x.RunID, d, m)
-		case "persona_id":
+		case 1: // persona_id
 			o.err = readString(&x.PersonaID, d, m)
-		case "backend_namespace":
+		case 2: // backend_namespace
 			o.err = readString(&x.BackendNamespace, d, m)
-		case "agent_id":
+		case 3: // agent_id
 			o.err = readString(&x.AgentID, d, m)
 		default:
 			o.unknown(d, m, "run_id persona_id backend_namespace agent_id")
@@ -1601,16 +1607,16 @@ func (x *Message) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Message{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "role":
+		switch o.field("role content name tool_call_id tool_calls") {
+		case 0: // role
 			o.err = readString((*string)(&x.Role), d, m)
-		case "content":
+		case 1: // content
 			o.err = readPtr(&x.Content, d, m, readString)
-		case "name":
+		case 2: // name
 			o.err = readString(&x.Name, d, m)
-		case "tool_call_id":
+		case 3: // tool_call_id
 			o.err = readString(&x.ToolCallID, d, m)
-		case "tool_calls":
+		case 4: // tool_calls
 			o.err = readSlice(&x.ToolCalls, d, m, (*ToolCall).Decode)
 		default:
 			o.unknown(d, m, "role content name tool_call_id tool_calls")
@@ -1633,12 +1639,12 @@ func (x *ToolCall) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ToolCall{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "id":
+		switch o.field("id name arguments") {
+		case 0: // id
 			o.err = readString(&x.ID, d, m)
-		case "name":
+		case 1: // name
 			o.err = readString(&x.Name, d, m)
-		case "arguments":
+		case 2: // arguments
 			o.err = readString(&x.Arguments, d, m)
 		default:
 			o.unknown(d, m, "id name arguments")
@@ -1671,30 +1677,30 @@ func (x *MemoryEvent) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryEvent{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "event_id":
+		switch o.field("event_id run_id user_id agent_id session_id turn_id timestamp messages scenario context attribute metadata") {
+		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case "run_id":
+		case 1: // run_id
 			o.err = readString(&x.RunID, d, m)
-		case "user_id":
+		case 2: // user_id
 			o.err = readString(&x.UserID, d, m)
-		case "agent_id":
+		case 3: // agent_id
 			o.err = readString(&x.AgentID, d, m)
-		case "session_id":
+		case 4: // session_id
 			o.err = readString(&x.SessionID, d, m)
-		case "turn_id":
+		case 5: // turn_id
 			o.err = readString(&x.TurnID, d, m)
-		case "timestamp":
+		case 6: // timestamp
 			o.err = readString(&x.Timestamp, d, m)
-		case "messages":
+		case 7: // messages
 			o.err = readSlice(&x.Messages, d, m, (*Message).Decode)
-		case "scenario":
+		case 8: // scenario
 			o.err = readString(&x.Scenario, d, m)
-		case "context":
+		case 9: // context
 			o.err = readString(&x.Context, d, m)
-		case "attribute":
+		case 10: // attribute
 			o.err = readString(&x.Attribute, d, m)
-		case "metadata":
+		case 11: // metadata
 			o.err = readMap(&x.Metadata, d, m, readRaw)
 		default:
 			o.unknown(d, m, "event_id run_id user_id agent_id session_id turn_id timestamp messages scenario context attribute metadata")
@@ -1717,12 +1723,12 @@ func (x *ContextBudget) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ContextBudget{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "min_tokens":
+		switch o.field("min_tokens max_tokens max_items") {
+		case 0: // min_tokens
 			o.err = readPtr(&x.MinTokens, d, m, readInt)
-		case "max_tokens":
+		case 1: // max_tokens
 			o.err = readPtr(&x.MaxTokens, d, m, readInt)
-		case "max_items":
+		case 2: // max_items
 			o.err = readPtr(&x.MaxItems, d, m, readInt)
 		default:
 			o.unknown(d, m, "min_tokens max_tokens max_items")
@@ -1755,24 +1761,24 @@ func (x *RetrieveRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RetrieveRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "query":
+		switch o.field("query scope session_id budget scenario context attribute filters as_of") {
+		case 0: // query
 			o.err = readString(&x.Query, d, m)
-		case "scope":
+		case 1: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "session_id":
+		case 2: // session_id
 			o.err = readString(&x.SessionID, d, m)
-		case "budget":
+		case 3: // budget
 			o.err = x.Budget.Decode(d, m)
-		case "scenario":
+		case 4: // scenario
 			o.err = readString(&x.Scenario, d, m)
-		case "context":
+		case 5: // context
 			o.err = readString(&x.Context, d, m)
-		case "attribute":
+		case 6: // attribute
 			o.err = readString(&x.Attribute, d, m)
-		case "filters":
+		case 7: // filters
 			o.err = readMap(&x.Filters, d, m, readRaw)
-		case "as_of":
+		case 8: // as_of
 			o.err = readString(&x.AsOf, d, m)
 		default:
 			o.unknown(d, m, "query scope session_id budget scenario context attribute filters as_of")
@@ -1801,14 +1807,14 @@ func (x *RetrieveResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RetrieveResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "raw":
+		switch o.field("raw formatted_context evidence trace") {
+		case 0: // raw
 			o.err = x.Raw.Decode(d, m)
-		case "formatted_context":
+		case 1: // formatted_context
 			o.err = readString(&x.FormattedContext, d, m)
-		case "evidence":
+		case 2: // evidence
 			o.err = readSlice(&x.Evidence, d, m, (*Evidence).Decode)
-		case "trace":
+		case 3: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "raw formatted_context evidence trace")
@@ -1831,10 +1837,10 @@ func (x *RawResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RawResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "calls":
+		switch o.field("calls notes") {
+		case 0: // calls
 			o.err = readSlice(&x.Calls, d, m, (*RawCall).Decode)
-		case "notes":
+		case 1: // notes
 			o.err = readMap(&x.Notes, d, m, readRaw)
 		default:
 			o.unknown(d, m, "calls notes")
@@ -1857,10 +1863,10 @@ func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RawCall{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "route":
+		switch o.field("route body") {
+		case 0: // route
 			o.err = readString(&x.Route, d, m)
-		case "body":
+		case 1: // body
 			o.err = readRaw(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "route body")
@@ -1899,38 +1905,38 @@ func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Evidence{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "pointer":
+		switch o.field("pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids") {
+		case 0: // pointer
 			o.err = readString(&x.Pointer, d, m)
-		case "rank":
+		case 1: // rank
 			o.err = readInt(&x.Rank, d, m)
-		case "group":
+		case 2: // group
 			o.err = readString(&x.Group, d, m)
-		case "span":
+		case 3: // span
 			o.err = readPtr(&x.Span, d, m, (*Span).Decode)
-		case "native_id":
+		case 4: // native_id
 			o.err = readString(&x.NativeID, d, m)
-		case "native_type":
+		case 5: // native_type
 			o.err = readString(&x.NativeType, d, m)
-		case "text":
+		case 6: // text
 			o.err = readString(&x.Text, d, m)
-		case "score":
+		case 7: // score
 			o.err = readPtr(&x.Score, d, m, readFloat)
-		case "created_at":
+		case 8: // created_at
 			o.err = readString(&x.CreatedAt, d, m)
-		case "updated_at":
+		case 9: // updated_at
 			o.err = readString(&x.UpdatedAt, d, m)
-		case "valid_at":
+		case 10: // valid_at
 			o.err = readString(&x.ValidAt, d, m)
-		case "invalid_at":
+		case 11: // invalid_at
 			o.err = readString(&x.InvalidAt, d, m)
-		case "expired_at":
+		case 12: // expired_at
 			o.err = readString(&x.ExpiredAt, d, m)
-		case "superseded":
+		case 13: // superseded
 			o.err = readPtr(&x.Superseded, d, m, readBool)
-		case "time_basis":
+		case 14: // time_basis
 			o.err = readString((*string)(&x.TimeBasis), d, m)
-		case "source_event_ids":
+		case 15: // source_event_ids
 			o.err = readSlice(&x.SourceEventIDs, d, m, readString)
 		default:
 			o.unknown(d, m, "pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids")
@@ -1952,10 +1958,10 @@ func (x *Span) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Span{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "start":
+		switch o.field("start end") {
+		case 0: // start
 			o.err = readInt(&x.Start, d, m)
-		case "end":
+		case 1: // end
 			o.err = readInt(&x.End, d, m)
 		default:
 			o.unknown(d, m, "start end")
@@ -1983,12 +1989,12 @@ func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FormatRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "result":
+		switch o.field("result budget scope") {
+		case 0: // result
 			o.err = x.Result.Decode(d, m)
-		case "budget":
+		case 1: // budget
 			o.err = x.Budget.Decode(d, m)
-		case "scope":
+		case 2: // scope
 			o.err = x.Scope.Decode(d, m)
 		default:
 			o.unknown(d, m, "result budget scope")
@@ -2011,12 +2017,12 @@ func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FormatResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "formatted_context":
+		switch o.field("formatted_context token_count truncated") {
+		case 0: // formatted_context
 			o.err = readString(&x.FormattedContext, d, m)
-		case "token_count":
+		case 1: // token_count
 			o.err = readInt(&x.TokenCount, d, m)
-		case "truncated":
+		case 2: // truncated
 			o.err = readBool(&x.Truncated, d, m)
 		default:
 			o.unknown(d, m, "formatted_context token_count truncated")
@@ -2042,12 +2048,12 @@ func (x *AdapterMode) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = AdapterMode{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "read_only":
+		switch o.field("read_only reason scope") {
+		case 0: // read_only
 			o.err = readBool(&x.ReadOnly, d, m)
-		case "reason":
+		case 1: // reason
 			o.err = readString(&x.Reason, d, m)
-		case "scope":
+		case 2: // scope
 			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
 		default:
 			o.unknown(d, m, "read_only reason scope")
@@ -2077,18 +2083,18 @@ func (x *ModeReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ModeReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "read_only":
+		switch o.field("read_only scope since enforced_by in_flight not_ready") {
+		case 0: // read_only
 			o.err = readBool(&x.ReadOnly, d, m)
-		case "scope":
+		case 1: // scope
 			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
-		case "since":
+		case 2: // since
 			o.err = readString(&x.Since, d, m)
-		case "enforced_by":
+		case 3: // enforced_by
 			o.err = readString(&x.EnforcedBy, d, m)
-		case "in_flight":
+		case 4: // in_flight
 			o.err = readInt(&x.InFlight, d, m)
-		case "not_ready":
+		case 5: // not_ready
 			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
 		default:
 			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready")
@@ -2124,26 +2130,26 @@ func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = WriteReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "event_id":
+		switch o.field("event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms trace") {
+		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case "status":
+		case 1: // status
 			o.err = readString((*string)(&x.Status), d, m)
-		case "native_ids":
+		case 2: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "native_ids_kind":
+		case 3: // native_ids_kind
 			o.err = readString((*string)(&x.NativeIDsKind), d, m)
-		case "stored_count":
+		case 4: // stored_count
 			o.err = readPtr(&x.StoredCount, d, m, readInt)
-		case "markers":
+		case 5: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
-		case "duplicate":
+		case 6: // duplicate
 			o.err = readBool(&x.Duplicate, d, m)
-		case "warnings":
+		case 7: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "latency_ms":
+		case 8: // latency_ms
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case "trace":
+		case 9: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms trace")
@@ -2165,8 +2171,8 @@ func (x *EventBatch) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = EventBatch{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "events":
+		switch o.field("events") {
+		case 0: // events
 			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
 		default:
 			o.unknown(d, m, "events")
@@ -2188,8 +2194,8 @@ func (x *BatchReceipts) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BatchReceipts{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "receipts":
+		switch o.field("receipts") {
+		case 0: // receipts
 			o.err = readSlice(&x.Receipts, d, m, (*ReceiptOrError).Decode)
 		default:
 			o.unknown(d, m, "receipts")
@@ -2219,16 +2225,16 @@ func (x *SetupReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = SetupReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "ready":
+		switch o.field("ready existed native_scope warnings trace") {
+		case 0: // ready
 			o.err = readBool(&x.Ready, d, m)
-		case "existed":
+		case 1: // existed
 			o.err = readPtr(&x.Existed, d, m, readBool)
-		case "native_scope":
+		case 2: // native_scope
 			o.err = readMap(&x.NativeScope, d, m, readString)
-		case "warnings":
+		case 3: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
+		case 4: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "ready existed native_scope warnings trace")
@@ -2261,20 +2267,20 @@ func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ResetReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status removed remains old_generation new_generation warnings trace") {
+		case 0: // status
 			o.err = readString((*string)(&x.Status), d, m)
-		case "removed":
+		case 1: // removed
 			o.err = readMap(&x.Removed, d, m, readIntPtr)
-		case "remains":
+		case 2: // remains
 			o.err = readSlice(&x.Remains, d, m, readString)
-		case "old_generation":
+		case 3: // old_generation
 			o.err = readInt(&x.OldGeneration, d, m)
-		case "new_generation":
+		case 4: // new_generation
 			o.err = readInt(&x.NewGeneration, d, m)
-		case "warnings":
+		case 5: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
+		case 6: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
@@ -2306,28 +2312,28 @@ func (x *BackendHealth) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackendHealth{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings") {
+		case 0: // status
 			o.err = readString((*string)(&x.Status), d, m)
-		case "backend_name":
+		case 1: // backend_name
 			o.err = readString(&x.BackendName, d, m)
-		case "backend_version":
+		case 2: // backend_version
 			o.err = readString(&x.BackendVersion, d, m)
-		case "latency_ms":
+		case 3: // latency_ms
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case "consistency_model":
+		case 4: // consistency_model
 			o.err = readString(&x.ConsistencyModel, d, m)
-		case "native_memory_types":
+		case 5: // native_memory_types
 			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case "native_ingest_modes":
+		case 6: // native_ingest_modes
 			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case "native_query_modes":
+		case 7: // native_query_modes
 			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
-		case "isolation":
+		case 8: // isolation
 			o.err = readString(&x.Isolation, d, m)
-		case "pet_observability":
+		case 9: // pet_observability
 			o.err = readString(&x.PetObservability, d, m)
-		case "warnings":
+		case 10: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
 			o.unknown(d, m, "status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings")
@@ -2350,10 +2356,10 @@ func (x *ReadinessRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope timeout_ms") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "timeout_ms":
+		case 1: // timeout_ms
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
 			o.unknown(d, m, "scope timeout_ms")
@@ -2375,8 +2381,8 @@ func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessMarkers{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "markers":
+		switch o.field("markers") {
+		case 0: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "markers")
@@ -2398,10 +2404,10 @@ func (x *WaitRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = WaitRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "deadline_ms":
+		switch o.field("deadline_ms background") {
+		case 0: // deadline_ms
 			o.err = readInt(&x.DeadlineMS, d, m)
-		case "background":
+		case 1: // background
 			o.err = readBool(&x.Background, d, m)
 		default:
 			o.unknown(d, m, "deadline_ms background")
@@ -2429,18 +2435,18 @@ func (x *BackendReadiness) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BackendReadiness{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status event_ids method oldest_pending_at stalled_since warnings") {
+		case 0: // status
 			o.err = readString((*string)(&x.Status), d, m)
-		case "event_ids":
+		case 1: // event_ids
 			o.err = x.EventIDs.Decode(d, m)
-		case "method":
+		case 2: // method
 			o.err = readString(&x.Method, d, m)
-		case "oldest_pending_at":
+		case 3: // oldest_pending_at
 			o.err = readString(&x.OldestPendingAt, d, m)
-		case "stalled_since":
+		case 4: // stalled_since
 			o.err = readString(&x.StalledSince, d, m)
-		case "warnings":
+		case 5: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
 			o.unknown(d, m, "status event_ids method oldest_pending_at stalled_since warnings")
@@ -2470,16 +2476,16 @@ func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ReadinessEventIDs{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "pending":
+		switch o.field("pending lost failed empty unknown") {
+		case 0: // pending
 			o.err = readSlice(&x.Pending, d, m, readString)
-		case "lost":
+		case 1: // lost
 			o.err = readSlice(&x.Lost, d, m, readString)
-		case "failed":
+		case 2: // failed
 			o.err = readSlice(&x.Failed, d, m, readString)
-		case "empty":
+		case 3: // empty
 			o.err = readSlice(&x.Empty, d, m, readString)
-		case "unknown":
+		case 4: // unknown
 			o.err = readSlice(&x.Unknown, d, m, readString)
 		default:
 			o.unknown(d, m, "pending lost failed empty unknown")
@@ -2503,12 +2509,12 @@ func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FindEventRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "event_id":
+		switch o.field("event_id markers sent_at") {
+		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case "markers":
+		case 1: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
-		case "sent_at":
+		case 2: // sent_at
 			o.err = readString(&x.SentAt, d, m)
 		default:
 			o.unknown(d, m, "event_id markers sent_at")
@@ -2535,16 +2541,16 @@ func (x *FindEventAnswer) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FindEventAnswer{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "found":
+		switch o.field("found native_ids missing retry_after_ms markers") {
+		case 0: // found
 			o.err = readString(&x.Found, d, m)
-		case "native_ids":
+		case 1: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "missing":
+		case 2: // missing
 			o.err = readSlice(&x.Missing, d, m, readString)
-		case "retry_after_ms":
+		case 3: // retry_after_ms
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case "markers":
+		case 4: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
@@ -2576,22 +2582,22 @@ func (x *MemoryFeedback) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MemoryFeedback{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "feedback_id":
+		switch o.field("feedback_id scope session_id timestamp text history native_ids event_id") {
+		case 0: // feedback_id
 			o.err = readString(&x.FeedbackID, d, m)
-		case "scope":
+		case 1: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "session_id":
+		case 2: // session_id
 			o.err = readString(&x.SessionID, d, m)
-		case "timestamp":
+		case 3: // timestamp
 			o.err = readString(&x.Timestamp, d, m)
-		case "text":
+		case 4: // text
 			o.err = readString(&x.Text, d, m)
-		case "history":
+		case 5: // history
 			o.err = readSlice(&x.History, d, m, (*Message).Decode)
-		case "native_ids":
+		case 6: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "event_id":
+		case 7: // event_id
 			o.err = readString(&x.EventID, d, m)
 		default:
 			o.unknown(d, m, "feedback_id scope session_id timestamp text history native_ids event_id")
@@ -2621,16 +2627,16 @@ func (x *FeedbackReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FeedbackReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "feedback_id":
+		switch o.field("feedback_id status native_ids warnings trace") {
+		case 0: // feedback_id
 			o.err = readString(&x.FeedbackID, d, m)
-		case "status":
+		case 1: // status
 			o.err = readString(&x.Status, d, m)
-		case "native_ids":
+		case 2: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "warnings":
+		case 3: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
+		case 4: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "feedback_id status native_ids warnings trace")
@@ -2658,20 +2664,20 @@ func (x *ProvenanceRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProvenanceRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope native_id event_id from to limit cursor") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "native_id":
+		case 1: // native_id
 			o.err = readString(&x.NativeID, d, m)
-		case "event_id":
+		case 2: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case "from":
+		case 3: // from
 			o.err = readString(&x.From, d, m)
-		case "to":
+		case 4: // to
 			o.err = readString(&x.To, d, m)
-		case "limit":
+		case 5: // limit
 			o.err = readInt(&x.Limit, d, m)
-		case "cursor":
+		case 6: // cursor
 			o.err = readString(&x.Cursor, d, m)
 		default:
 			o.unknown(d, m, "scope native_id event_id from to limit cursor")
@@ -2698,12 +2704,12 @@ func (x *Provenance) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Provenance{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "items":
+		switch o.field("items next_cursor trace") {
+		case 0: // items
 			o.err = readSlice(&x.Items, d, m, (*ProvenanceItem).Decode)
-		case "next_cursor":
+		case 1: // next_cursor
 			o.err = readString(&x.NextCursor, d, m)
-		case "trace":
+		case 2: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "items next_cursor trace")
@@ -2727,10 +2733,10 @@ func (x *ProvenanceItem) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = ProvenanceItem{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "evidence":
+		switch o.field("evidence native") {
+		case 0: // evidence
 			o.err = x.Evidence.Decode(d, m)
-		case "native":
+		case 1: // native
 			o.err = readRaw(&x.Native, d, m)
 		default:
 			o.unknown(d, m, "evidence native")
@@ -2754,12 +2760,12 @@ func (x *NativeQuery) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeQuery{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope name params") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "name":
+		case 1: // name
 			o.err = readString(&x.Name, d, m)
-		case "params":
+		case 2: // params
 			o.err = readMap(&x.Params, d, m, readRaw)
 		default:
 			o.unknown(d, m, "scope name params")
@@ -2786,12 +2792,12 @@ func (x *NativeQueryResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeQueryResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "name":
+		switch o.field("name result trace") {
+		case 0: // name
 			o.err = readString(&x.Name, d, m)
-		case "result":
+		case 1: // result
 			o.err = readRaw(&x.Result, d, m)
-		case "trace":
+		case 2: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "name result trace")
@@ -2816,14 +2822,14 @@ func (x *NativeMutation) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeMutation{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope name params reason") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
-		case "name":
+		case 1: // name
 			o.err = readString(&x.Name, d, m)
-		case "params":
+		case 2: // params
 			o.err = readMap(&x.Params, d, m, readRaw)
-		case "reason":
+		case 3: // reason
 			o.err = readString(&x.Reason, d, m)
 		default:
 			o.unknown(d, m, "scope name params reason")
@@ -2850,12 +2856,12 @@ func (x *MutationReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = MutationReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "status":
+		switch o.field("status native_ids trace") {
+		case 0: // status
 			o.err = readString(&x.Status, d, m)
-		case "native_ids":
+		case 1: // native_ids
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "trace":
+		case 2: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status native_ids trace")
@@ -2877,8 +2883,8 @@ func (x *InventoryRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = InventoryRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "scope":
+		switch o.field("scope") {
+		case 0: // scope
 			o.err = x.Scope.Decode(d, m)
 		default:
 			o.unknown(d, m, "scope")
@@ -2906,14 +2912,14 @@ func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Inventory{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "kinds":
+		switch o.field("kinds complete quiescent trace") {
+		case 0: // kinds
 			o.err = readSlice(&x.Kinds, d, m, (*InventoryKind).Decode)
-		case "complete":
+		case 1: // complete
 			o.err = readBool(&x.Complete, d, m)
-		case "quiescent":
+		case 2: // quiescent
 			o.err = readBool(&x.Quiescent, d, m)
-		case "trace":
+		case 3: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "kinds complete quiescent trace")
@@ -2936,12 +2942,12 @@ func (x *InventoryKind) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = InventoryKind{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "kind":
+		switch o.field("kind count digest") {
+		case 0: // kind
 			o.err = readString(&x.Kind, d, m)
-		case "count":
+		case 1: // count
 			o.err = readInt(&x.Count, d, m)
-		case "digest":
+		case 2: // digest
 			o.err = readString(&x.Digest, d, m)
 		default:
 			o.unknown(d, m, "kind count digest")
@@ -2973,20 +2979,20 @@ func (x *Capabilities) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Capabilities{}
 	o := openObject(d)
 	for o.next() {
-		switch o.key {
-		case "provider":
+		switch o.field("provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes") {
+		case 0: // provider
 			o.err = readString(&x.Provider, d, m)
-		case "condition_kind":
+		case 1: // condition_kind
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case "operations":
+		case 2: // operations
 			o.err = readSlice(&x.Operations, d, m, readString)
-		case "capabilities":
+		case 3: // capabilities
 			o.err = readSlice(&x.Capabilities, d, m, readString)
-		case "native_memory_types":
+		case 4: // native_memory_types
 			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case "native_ingest_modes":
+		case 5: // native_ingest_modes
 			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case "native_query_modes":
+		case 6: // native_query_modes
 			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
 		default:
 			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes")

@@ -267,7 +267,7 @@ func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
 	var r HTTPRequest
 	require.NoError(t, UnmarshalStrict(text, &r))
 	clear(text)
-	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}}, r)
+	require.Equal(t, HTTPRequest{Route: "r", Params: Pairs{{Name: "id", Value: "a"}}, Headers: Pairs{{Name: "x-a", Value: "b"}}}, r)
 	var strict HTTPRequest
 	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))
 	require.Error(t, UnmarshalStrictOwned([]byte("{\"route\":\"\xff\"}"), &strict))

@@ -131,28 +131,52 @@ func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Enc
 }
 
 func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
-	var few [16]string
+	var few [fewMembers]member[T]
 	e.ObjStart()
-	for _, key := range sortedKeys(few[:0], v) {
-		e.FieldStart(key)
-		elem(v[key], e)
+	for _, m := range sortedMembers(few[:0], v) {
+		e.FieldStart(m.key)
+		elem(m.value, e)
 	}
 	e.ObjEnd()
 }
 
 func writeStructMap[T any](v map[string]T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
-	var few [16]string
-	var t T
+	var few [fewMembers]member[T]
 	e.ObjStart()
-	for _, key := range sortedKeys(few[:0], v) {
-		e.FieldStart(key)
-		t = v[key]
-		elem(&t, e)
+	for _, m := range sortedMembers(few[:0], v) {
+		e.FieldStart(m.key)
+		elem(&m.value, e)
 	}
 	e.ObjEnd()
 }
 
-func sortedKeys[T any](keys []string, m map[string]T) []string {
+// fewMembers are put in order one by one, without a look into the map for each: most maps of the contract have no more.
+const fewMembers = 8
+
+type member[T any] struct {
+	key   string
+	value T
+}
+
+func sortedMembers[T any](members []member[T], m map[string]T) []member[T] {
+	if len(m) > fewMembers {
+		for _, key := range sortedKeys(m) {
+			members = append(members, member[T]{key, m[key]})
+		}
+		return members
+	}
+	for key, value := range m {
+		at := len(members)
+		for members = members[:at+1]; at > 0 && members[at-1].key > key; at-- {
+			members[at] = members[at-1]
+		}
+		members[at] = member[T]{key, value}
+	}
+	return members
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
 	for key := range m {
 		keys = append(keys, key)
 	}

@@ -155,6 +155,9 @@ func foldedFields() map[string]string {
 	names := map[string]string{}
 	for _, x := range types() {
 		typ := reflect.TypeOf(x).Elem()
+		if typ.Kind() != reflect.Struct {
+			continue
+		}
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			names[strings.ToLower(strings.ToUpper(name))] = name

@@ -23,7 +23,7 @@ func types() []codable {
 		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest), new(MutationReceipt),
-		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(RequireDecl),
+		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(Pairs), new(RequireDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall), new(RawResult),
 		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt), new(Resume),
 		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(ScopeMapping), new(SecretDecl),

@@ -83,10 +83,11 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	}
 	c.didSend(route.decl.Class, landingOf(answer.Status))
 	clean := c.provider.redactor
-	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: map[string]string{}, Empty: route.isEmpty(answer.Status, answer.Body)}
+	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(abi.Pairs, 0, len(answer.Header)), Empty: route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
-		head.Headers[strings.ToLower(name)] = clean.text(strings.Join(values, ", "))
+		head.Headers = append(head.Headers, abi.Pair{Name: strings.ToLower(name), Value: clean.text(strings.Join(values, ", "))})
 	}
+	slices.SortFunc(head.Headers, func(a, b abi.Pair) int { return strings.Compare(a.Name, b.Name) })
 	return head, clean.bytes(answer.Body), nil
 }
 
@@ -134,8 +135,8 @@ func (r *route) request(in *abi.HTTPRequest, body []byte) (*http.Request, error)
 		request.ContentLength = int64(len(body))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	for name, value := range in.Headers {
-		lower := strings.ToLower(name)
+	for _, h := range in.Headers {
+		name, value, lower := h.Name, h.Value, strings.ToLower(h.Name)
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("headers.%q: not a header that can be sent", short(name)))
 		}
@@ -167,7 +168,7 @@ func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
 		}
 		end := open + strings.IndexByte(rest[open:], '}')
 		name := rest[open+1 : end]
-		value, ok := in.Params[name]
+		value, ok := in.Params.Find(name)
 		switch {
 		case !ok:
 			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params.%s: missing, route %s has the path %s", name, r.decl.Name, r.decl.Path))
@@ -190,7 +191,11 @@ func (r *route) url(in *abi.HTTPRequest) (*url.URL, error) {
 		query = append(append(query, url.QueryEscape(q.Key)...), '=')
 		query = append(query, url.QueryEscape(q.Value)...)
 	}
-	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: string(plain), RawPath: string(escaped), RawQuery: string(query)}, nil
+	u := &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: string(plain), RawQuery: string(query)}
+	if u.Path != string(escaped) { // else it would be undone and compared with each use
+		u.RawPath = string(escaped)
+	}
+	return u, nil
 }
 
 // withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere such a text stays text.

@@ -29,23 +29,33 @@ func ContextOf(config *abi.GuestConfig, scope abi.MemoryScope) Context {
 }
 
 // Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string, not an empty element.
-func (x Context) Wrap(body string) string {
-	if body == "" {
+func (x Context) Wrap(body string) string { return x.wrap([]string{body}) }
+
+// wrap is Wrap of a body in parts.
+func (x Context) wrap(parts []string) string {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if size == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.Grow(len(body) + 160)
-	b.WriteString(`<` + abi.ContextTag + ` backend="` + EscapeAttr(x.Backend) + `" scope="` + EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"`)
+	backend, scope, control := EscapeAttr(x.Backend), EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID), ""
 	if x.Kind == abi.KindControl {
-		b.WriteString(` condition_kind="control"`)
+		control = ` condition_kind="control"`
 	}
-	b.WriteString(">\n")
-	b.WriteString(body)
-	if !strings.HasSuffix(body, "\n") {
-		b.WriteByte('\n')
+	const around = 64 + 2*len(abi.ContextTag) // more than what stands around the attributes and the body
+	b := make([]byte, 0, size+len(backend)+len(scope)+len(control)+around)
+	for _, p := range [...]string{"<" + abi.ContextTag + ` backend="`, backend, `" scope="`, scope, `"`, control, ">\n"} {
+		b = Append(b, p)
 	}
-	b.WriteString("</" + abi.ContextTag + ">")
-	return b.String()
+	for _, p := range parts {
+		b = Append(b, p)
+	}
+	if b[len(b)-1] != '\n' {
+		b = append(b, '\n')
+	}
+	return words.View(Append(b, "</"+abi.ContextTag+">"))
 }
 
 // EscapeText makes text unable to open or close the element: a "<" that begins such a tag, in any case and with blanks inside, gets a backslash
@@ -181,7 +191,7 @@ func (f fitting) try(n int) Fitted {
 
 func (f fitting) text(n int) string {
 	first, end := f.kept(n)
-	return f.Wrap(strings.Join(f.blocks[first:end], ""))
+	return f.wrap(f.blocks[first:end])
 }
 
 func (f fitting) fitted(n int, text string, tokens int64) Fitted {

@@ -1,9 +1,8 @@
 package sdk
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -30,7 +29,9 @@ func Labels(r *abi.RetrieveRequest) []string {
 }
 
 // CrossContext tells whether a request asks deliberately not to be filtered by its context.
-func CrossContext(r *abi.RetrieveRequest) bool { return string(r.Filters["cross_context"]) == "true" }
+func CrossContext(r *abi.RetrieveRequest) bool {
+	return len(r.Filters) > 0 && string(r.Filters["cross_context"]) == "true"
+}
 
 // Filters is a trace's filters_applied where all labels are applied in one way.
 func Filters(labels []string, how abi.FilterMode) map[string]string {
@@ -67,4 +68,7 @@ func Text(s string) abi.Raw {
 }
 
 // Number is a JSON number, for the free fields of a trace.
-func Number(n int64) abi.Raw { return strconv.AppendInt(nil, n, 10) }
+func Number(n int64) abi.Raw { return jsontext.AppendInt(make([]byte, 0, 24), n) }
+
+// Itoa is Itoa(n) in a tenth of the code.
+func Itoa[T int | int64](n T) string { return words.View(Number(int64(n))) }

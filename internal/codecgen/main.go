@@ -58,8 +58,8 @@ type goPackage struct {
 	structs []goStruct
 	// words are the named string types.
 	words map[string]bool
-	// coded are the structs that have codecs, generated or written by hand.
-	coded map[string]bool
+	// coded are the types that have codecs, generated or written by hand; lists those of them that are slices.
+	coded, lists map[string]bool
 }
 
 type goStruct struct {
@@ -81,7 +81,7 @@ func load(dir, out string) (*goPackage, error) {
 		return nil, err
 	}
 	sort.Strings(names)
-	pkg := &goPackage{words: map[string]bool{}, coded: map[string]bool{}}
+	pkg := &goPackage{words: map[string]bool{}, coded: map[string]bool{}, lists: map[string]bool{}}
 	fset := token.NewFileSet()
 	for _, name := range names {
 		if filepath.Base(name) == filepath.Base(out) || strings.HasSuffix(name, "_test.go") {
@@ -115,6 +115,9 @@ func (pkg *goPackage) add(decl ast.Decl) error {
 			}
 			if ident(t.Type) == "string" {
 				pkg.words[t.Name.Name] = true
+			}
+			if _, ok := t.Type.(*ast.ArrayType); ok {
+				pkg.lists[t.Name.Name] = true
 			}
 			if st, ok := t.Type.(*ast.StructType); ok {
 				if err := pkg.addStruct(t.Name.Name, st); err != nil {

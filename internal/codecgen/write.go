@@ -48,17 +48,20 @@ func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
 		fmt.Fprint(b, "o.unknown(d, m, \"\")\n}\nreturn o.err\n}\n")
 		return nil
 	}
-	fmt.Fprintln(b, "switch o.key {")
 	var known []string
 	for _, f := range s.fields {
+		known = append(known, f.key)
+	}
+	names := strings.Join(known, " ")
+	fmt.Fprintf(b, "switch o.field(%q) {\n", names)
+	for i, f := range s.fields {
 		code, err := pkg.codeOf(s, f)
 		if err != nil {
 			return err
 		}
-		known = append(known, f.key)
-		fmt.Fprintf(b, "case %q:\no.err = %s\n", f.key, strings.ReplaceAll(code.read, "$", "x."+f.name))
+		fmt.Fprintf(b, "case %d: // %s\no.err = %s\n", i, f.key, strings.ReplaceAll(code.read, "$", "x."+f.name))
 	}
-	fmt.Fprintf(b, "default:\no.unknown(d, m, %q)\n}\n}\nreturn o.err\n}\n", strings.Join(known, " "))
+	fmt.Fprintf(b, "default:\no.unknown(d, m, %q)\n}\n}\nreturn o.err\n}\n", names)
 	return nil
 }
 
@@ -116,7 +119,11 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 				field: "writeStringField(%q, (*string)(&$), e)\n", some: "writeSomeString(%q, (*string)(&$), e)\n"}, true
 		}
 		if pkg.coded[t.Name] {
-			return code{write: "$.Encode(e)", read: "$.Decode(d, m)", present: "$ != (" + t.Name + "{})"}, true
+			c := code{write: "$.Encode(e)", read: "$.Decode(d, m)", present: "$ != (" + t.Name + "{})"}
+			if pkg.lists[t.Name] {
+				c.present = "len($) > 0"
+			}
+			return c, true
 		}
 	case *ast.StarExpr:
 		name := ident(t)

@@ -51,6 +51,7 @@ func typeComments() map[string]string {
 		"NativeQueryResult": "NativeQueryResult is the backend's answer, verbatim.",
 		"NotApplicable":     "NotApplicable is one clause, or a part of it, that a provider cannot meet.",
 		"OriginDecl":        "OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.",
+		"Pair":              "Pair is one name and its value.",
 		"Problem":           "Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.",
 		"Provenance":        "Provenance answers a ProvenanceRequest.",
 		"ProvenanceItem":    "ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.",

@@ -35,7 +35,7 @@ type settings struct {
 	// library is what only the surface core has.
 	library library
 	// headers go with every request.
-	headers map[string]string
+	headers abi.Pairs
 	// effective is what traces say of every search of Graphiti's own servers.
 	effective map[string]abi.Raw
 
@@ -47,7 +47,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 // parseSettings reads the block. The schema's defaults are repeated for hosts that lay none under it.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, stallMS: 120_000, labelsInQuery: true, annotate: true, source: "message",
-		library: library{recipe: recipeOfServers}, headers: map[string]string{"content-type": "application/json"}}
+		library: library{recipe: recipeOfServers}, headers: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
 	url, surface, bearer := "", "", false
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		if d.Next() == jsontext.Null {
@@ -83,7 +83,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		case "headers":
 			err = d.Obj(func(d *jsontext.Decoder, name string) error {
 				value, err := d.Str()
-				s.headers[lower(name)] = value
+				s.headers.Set(lower(name), value)
 				return err
 			})
 		case "api_key":
@@ -98,10 +98,10 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())
 	}
 	if bearer {
-		s.headers["authorization"] = "Bearer {{secret:api_key}}"
+		s.headers.Set("authorization", "Bearer {{secret:api_key}}")
 	}
 	if s.mcp = surface == surfaceMCP; s.mcp {
-		s.headers["accept"] = "application/json, text/event-stream" // both, or the server answers 406
+		s.headers.Set("accept", "application/json, text/event-stream") // both, or the server answers 406
 	}
 	if s.core = surface == surfaceCore; s.core {
 		s.library.settle()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -30,11 +29,12 @@ func (s *settings) gateway(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte,
 }
 
 // inPath are the parameters of a path: the group, and an object of it.
-func inPath(gid, name, value string) map[string]string {
-	if name == "" {
-		return map[string]string{"group": gid}
+func inPath(gid, name, value string) abi.Pairs {
+	params := abi.Pairs{{Name: "group", Value: gid}}
+	if name != "" {
+		params.Set(name, value)
 	}
-	return map[string]string{"group": gid, name: value}
+	return params
 }
 
 // failure is the error of the gateway, or of a job: {"code", "message", "details": {"stored", ...}}.
@@ -369,6 +369,6 @@ func (s *settings) coreRemove(c *sdk.Call, gid string, receipt *abi.ResetReceipt
 		receipt.Status = abi.ResetDone
 		return nil
 	}
-	receipt.Warnings = append(receipt.Warnings, "draining: the group has "+strconv.FormatInt(left.total(), 10)+" nodes and facts and "+strconv.FormatInt(left.busy, 10)+" jobs still")
+	receipt.Warnings = append(receipt.Warnings, "draining: the group has "+sdk.Itoa(left.total())+" nodes and facts and "+sdk.Itoa(left.busy)+" jobs still")
 	return nil
 }

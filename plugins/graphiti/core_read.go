@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -183,7 +181,7 @@ func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.Native
 		} else {
 			var n int64
 			n, err = d.Int64()
-			value = strconv.FormatInt(n, 10)
+			value = sdk.Itoa(n)
 		}
 		request.Query = append(request.Query, abi.QueryParam{Key: string([]byte(key)), Value: value})
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -58,22 +57,22 @@ func (s *settings) coreReady(c *sdk.Call, gid string, queued []marker, answer *a
 		}
 	}
 	if copies > 0 {
-		answer.Warnings = append(answer.Warnings, "stored_twice: "+strconv.Itoa(copies)+" events have more than one episode")
+		answer.Warnings = append(answer.Warnings, "stored_twice: "+sdk.Itoa(copies)+" events have more than one episode")
 	}
 	if len(ids.Unknown) > 0 {
 		answer.Status = abi.ReadinessUnknown
-		answer.Warnings = append(answer.Warnings, "marker_unread: "+strconv.Itoa(len(ids.Unknown))+" events were queued on another surface, whose queue the gateway does not know")
+		answer.Warnings = append(answer.Warnings, "marker_unread: "+sdk.Itoa(len(ids.Unknown))+" events were queued on another surface, whose queue the gateway does not know")
 	}
 	if len(ids.Pending) > 0 {
 		answer.Status, answer.OldestPendingAt = abi.ReadinessPending, stampMS(oldest)
 	}
 	if len(ids.Failed) > 0 {
 		answer.Status = abi.ReadinessFailed
-		answer.Warnings = append(answer.Warnings, "job_failed: "+strconv.Itoa(len(ids.Failed))+" events failed; the first: "+firstFailure+". Record them again")
+		answer.Warnings = append(answer.Warnings, "job_failed: "+sdk.Itoa(len(ids.Failed))+" events failed; the first: "+firstFailure+". Record them again")
 	}
 	if len(ids.Lost) > 0 {
 		answer.Status = abi.ReadinessFailed
-		answer.Warnings = append(answer.Warnings, "event_lost: "+strconv.Itoa(len(ids.Lost))+" events are neither in the gateway's queue nor in the graph. Record them again")
+		answer.Warnings = append(answer.Warnings, "event_lost: "+sdk.Itoa(len(ids.Lost))+" events are neither in the gateway's queue nor in the graph. Record them again")
 	}
 	return nil
 }
@@ -88,7 +87,7 @@ func (s *settings) coreJobs(c *sdk.Call, gid string) (jobs map[string]*job, more
 			continue
 		}
 		body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""),
-			Query: []abi.QueryParam{{Key: "state", Value: state}, {Key: "limit", Value: strconv.Itoa(lookupAtOnce)}}}, nil)
+			Query: []abi.QueryParam{{Key: "state", Value: state}, {Key: "limit", Value: sdk.Itoa(lookupAtOnce)}}}, nil)
 		if err != nil {
 			return nil, false, err
 		}
@@ -257,7 +256,7 @@ func (s *settings) coreInventory(c *sdk.Call, gid string, answer *abi.Inventory)
 		k := abi.InventoryKind{Kind: kind.name}
 		var digest sdk.Digest
 		for cursor, more := "", true; more; {
-			request := abi.HTTPRequest{Route: kind.route, Params: inPath(gid, "", ""), Query: []abi.QueryParam{{Key: "limit", Value: strconv.Itoa(kind.page)}}}
+			request := abi.HTTPRequest{Route: kind.route, Params: inPath(gid, "", ""), Query: []abi.QueryParam{{Key: "limit", Value: sdk.Itoa(kind.page)}}}
 			if cursor != "" {
 				request.Query = append(request.Query, abi.QueryParam{Key: "cursor", Value: cursor})
 			}

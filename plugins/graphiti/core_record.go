@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -98,7 +97,7 @@ func (s *settings) episode(e *jsontext.Encoder, t *turn, body, uuid string) {
 func jobOf(kind string, turns []turn, known map[string]string) string {
 	var d sdk.Digest
 	for i := range turns {
-		d.Add(strconv.Itoa(len(turns[i].name)) + ":" + turns[i].name + known[turns[i].name])
+		d.Add(sdk.Itoa(len(turns[i].name)) + ":" + turns[i].name + known[turns[i].name])
 	}
 	return kind + "-" + d.Hex()
 }
@@ -183,7 +182,7 @@ func (s *settings) coreBatch(c *sdk.Call, gid string, events []*abi.MemoryEvent,
 		return nil, err
 	}
 	if len(w.episodes) != len(turns) {
-		return nil, unusable(route, "one with "+strconv.Itoa(len(w.episodes))+" episodes for "+strconv.Itoa(len(turns)), body)
+		return nil, unusable(route, "one with "+sdk.Itoa(len(w.episodes))+" episodes for "+sdk.Itoa(len(turns)), body)
 	}
 	for i := range turns {
 		receipts[i] = s.committed(gid, "add_episode_bulk", events[i], w, i)

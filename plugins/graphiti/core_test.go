@@ -84,7 +84,7 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"text","source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
 		"reference_time":"2025-03-01T09:30:00Z","previous_episode_uuids":[],"entity_types":["Person"],"edge_types":["PREFERS"],
 		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
-	assert.Equal(t, pageGroup, r.sent().Params["group"])
+	assert.Equal(t, pageGroup, r.sent().Params.Get("group"))
 
 	plain := core(t, "")
 	plain.say(1, "ev-1", "I prefer aisle seats.")
@@ -567,7 +567,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		r.reset()
 		for _, q := range r.Sent {
 			if q.Route != "core_info" {
-				assert.Equal(t, pageGroup, q.Params["group"], q.Route)
+				assert.Equal(t, pageGroup, q.Params.Get("group"), q.Route)
 			}
 			assert.NotContains(t, q.Body, "group_id")
 		}

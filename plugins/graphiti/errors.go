@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // refused is the error in an HTTP answer, nil for 2xx.
@@ -43,9 +44,9 @@ func refused(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	case 301, 302, 303, 307, 308:
 		hint = "memhost follows no redirects: write the URL that answers itself"
 	}
-	e := abi.NewError(code, route+": the backend answered "+strconv.FormatInt(head.Status, 10)).WithHint(hint)
+	e := abi.NewError(code, route+": the backend answered "+sdk.Itoa(head.Status)).WithHint(hint)
 	e.Retryable = e.Retryable || head.Status == 500
-	if seconds, err := strconv.ParseInt(head.Headers["retry-after"], 10, 64); err == nil && seconds >= 0 && seconds < 1<<31 {
+	if seconds, err := strconv.ParseInt(head.Headers.Get("retry-after"), 10, 64); err == nil && seconds >= 0 && seconds < 1<<31 {
 		ms := seconds * 1000
 		e.RetryAfterMS = &ms
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
@@ -62,7 +60,7 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	}
 	id := words.View(out[:n-1])
 	if generation > 1 {
-		id += "_g" + strconv.FormatInt(generation, 10)
+		id += "_g" + sdk.Itoa(generation)
 	}
 	if len(id) <= groupMax {
 		return id
@@ -76,9 +74,9 @@ func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest
 	for _, part := range parts {
-		d.Add(strconv.Itoa(len(part)) + ":" + part)
+		d.Add(sdk.Itoa(len(part)) + ":" + part)
 	}
-	d.Add(strconv.FormatInt(generation, 10))
+	d.Add(sdk.Itoa(generation))
 	return hashedPrefix + d.Hex()
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -100,7 +99,7 @@ func listed(c *sdk.Call, route, kind, gid string) (abi.InventoryKind, error) {
 			return k, unusable(route, err.Error(), rows)
 		}
 		if head.More {
-			return k, abi.NewError(abi.CodeTooLarge, route+": the host cut a page of "+strconv.Itoa(listPage)+" rows").WithHint("raise the limit of rows")
+			return k, abi.NewError(abi.CodeTooLarge, route+": the host cut a page of "+sdk.Itoa(listPage)+" rows").WithHint("raise the limit of rows")
 		}
 		if head.Rows < listPage {
 			k.Digest = digest.Hex()

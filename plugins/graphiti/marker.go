@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/memhost/memhost/abi/jsontext"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func (m marker) String() string {
 	}
 	text := append(make([]byte, 0, 64+len(name)), version)
 	for _, n := range [...]int64{m.seq, m.sentMS, m.eventMS} {
-		text = strconv.AppendInt(append(text, ' '), n, 10)
+		text = jsontext.AppendInt(append(text, ' '), n)
 	}
 	return words.View(sdk.Append(append(text, ' '), name))
 }

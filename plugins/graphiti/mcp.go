@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -21,7 +20,7 @@ type session struct {
 	// sent numbers the requests: an id must not recur within a session.
 	sent int64
 	// headers go with every request of the session.
-	headers map[string]string
+	headers abi.Pairs
 }
 
 // mcp sends a JSON-RPC message and answers what came, whatever its status.
@@ -65,7 +64,7 @@ func (s *settings) open(c *sdk.Call) error {
 	if err != nil {
 		return err
 	}
-	opened := session{id: head.Headers["mcp-session-id"], protocol: protocolVersion, sent: id}
+	opened := session{id: head.Headers.Get("mcp-session-id"), protocol: protocolVersion, sent: id}
 	err = fields(route, result, func(d *jsontext.Decoder, key string) (err error) {
 		if key != "protocolVersion" {
 			return d.Skip()
@@ -79,11 +78,9 @@ func (s *settings) open(c *sdk.Call) error {
 	if opened.id == "" {
 		return unusable(route, "one without a session", body)
 	}
-	opened.headers = make(map[string]string, len(s.headers)+2)
-	for name, value := range s.headers {
-		opened.headers[name] = value
-	}
-	opened.headers["mcp-session-id"], opened.headers["mcp-protocol-version"] = opened.id, opened.protocol
+	opened.headers = append(make(abi.Pairs, 0, len(s.headers)+2), s.headers...)
+	opened.headers.Set("mcp-session-id", opened.id)
+	opened.headers.Set("mcp-protocol-version", opened.protocol)
 	s.session = opened
 	const ready = "mcp_initialized"
 	head, body, err = s.mcpPost(c, ready, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
@@ -250,7 +247,7 @@ func toolError(route string, content []byte) error {
 
 // rpcMessages are those of an answer.
 func rpcMessages(head *abi.HTTPResponse, body []byte) [][]byte {
-	kind := head.Headers["content-type"]
+	kind := head.Headers.Get("content-type")
 	if strings.HasPrefix(kind, "text/event-stream") || !strings.HasPrefix(lower(kind), "application/json") {
 		return events(body)
 	}
@@ -288,7 +285,7 @@ func readRPC(route string, message []byte, id int64) (result []byte, failure str
 		case "id":
 			var raw jsontext.Raw
 			raw, err = d.Raw()
-			ours = string(raw) == strconv.FormatInt(id, 10)
+			ours = string(raw) == sdk.Itoa(id)
 		case "result":
 			var raw jsontext.Raw
 			raw, err = d.Raw() // a part of the message

@@ -407,8 +407,8 @@ func TestConfiguration(t *testing.T) {
 	}
 	s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"rest","api_key":{"secret":"X"},"headers":{"X-Team":"a"}}`)})
 	require.NoError(t, err)
-	assert.Equal(t, "Bearer {{secret:api_key}}", s.headers["authorization"])
-	assert.Equal(t, "a", s.headers["x-team"])
+	assert.Equal(t, "Bearer {{secret:api_key}}", s.headers.Get("authorization"))
+	assert.Equal(t, "a", s.headers.Get("x-team"))
 }
 
 // TestNativeCallsPerOperation counts what each operation costs in native calls, a session that is open already taken for granted.

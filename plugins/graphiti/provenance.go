@@ -91,7 +91,7 @@ func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
 	a.Items = p.items[begin:end]
 	if end < int64(len(p.items)) {
 		before, _ := strconv.ParseInt(cursor, 10, 64)
-		a.NextCursor = strconv.FormatInt(before+end-begin, 10)
+		a.NextCursor = sdk.Itoa(before + end - begin)
 	}
 	for i := range a.Items {
 		a.Items[i].Evidence.Rank = int64(i + 1)

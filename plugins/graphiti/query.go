@@ -241,7 +241,7 @@ func (p *menuParam) check(value abi.Raw) error {
 			return wrong("a whole number")
 		}
 		if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > limitMost) {
-			return wrong("1 to " + strconv.Itoa(limitMost))
+			return wrong("1 to " + sdk.Itoa(limitMost))
 		}
 	}
 	return nil

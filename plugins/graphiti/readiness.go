@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -29,7 +27,7 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 	queued, unread := readMarkers(r.Markers)
 	if unread > 0 {
 		answer.Status = abi.ReadinessUnknown
-		answer.Warnings = append(answer.Warnings, "marker_unread: "+strconv.Itoa(unread)+" markers are not of this module; what they stand for is not known")
+		answer.Warnings = append(answer.Warnings, "marker_unread: "+sdk.Itoa(unread)+" markers are not of this module; what they stand for is not known")
 	}
 	if len(queued) == 0 {
 		return answer, nil
@@ -186,7 +184,7 @@ func (s *settings) judge(c *sdk.Call, queued []marker, seen sight, answer *abi.B
 		answer.Warnings = append(answer.Warnings, "future_event: Graphiti's REST service does not list episodes whose time lies in its future; with bolt they are seen")
 	}
 	if copies > 0 {
-		answer.Warnings = append(answer.Warnings, "stored_twice: "+strconv.Itoa(copies)+" events have more than one episode")
+		answer.Warnings = append(answer.Warnings, "stored_twice: "+sdk.Itoa(copies)+" events have more than one episode")
 	}
 	if len(ids.Pending) > 0 {
 		answer.Status = abi.ReadinessPending
@@ -195,7 +193,7 @@ func (s *settings) judge(c *sdk.Call, queued []marker, seen sight, answer *abi.B
 	}
 	if len(ids.Lost) > 0 {
 		answer.Status = abi.ReadinessFailed
-		answer.Warnings = append(answer.Warnings, "event_lost: "+strconv.Itoa(len(ids.Lost))+
+		answer.Warnings = append(answer.Warnings, "event_lost: "+sdk.Itoa(len(ids.Lost))+
 			" events were queued and will not come: later ones of the scope are there. Record them again")
 	}
 }
@@ -208,13 +206,13 @@ func (s *settings) stall(now, since int64, global bool, answer *abi.BackendReadi
 	answer.StalledSince = stampMS(since)
 	if global {
 		answer.Status = abi.ReadinessDegraded
-		answer.Warnings = append(answer.Warnings, "ingest_stalled: nothing was ingested for "+strconv.FormatInt((now-since)/1000, 10)+
+		answer.Warnings = append(answer.Warnings, "ingest_stalled: nothing was ingested for "+sdk.Itoa((now-since)/1000)+
 			" s: the ingest worker is presumed dead, or its LLM provider failing. See the server's log; a REST service must be restarted, which loses its queue")
 		return
 	}
 	answer.Status = abi.ReadinessUnknown
 	answer.EventIDs.Unknown, answer.EventIDs.Pending = append(answer.EventIDs.Unknown, answer.EventIDs.Pending...), nil
-	answer.Warnings = append(answer.Warnings, "ingest_unseen: nothing of this scope was ingested for "+strconv.FormatInt((now-since)/1000, 10)+
+	answer.Warnings = append(answer.Warnings, "ingest_unseen: nothing of this scope was ingested for "+sdk.Itoa((now-since)/1000)+
 		" s; without bolt nobody can tell a dead worker from one that is busy with other scopes")
 }
 

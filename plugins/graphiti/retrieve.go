@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -379,7 +378,7 @@ func (f *found) bodyOf(key string) string {
 	if len(f.raw.Calls) == 0 {
 		return "/calls/0/body/" + key + "/"
 	}
-	return "/calls/" + strconv.Itoa(len(f.raw.Calls)) + "/body/" + key + "/"
+	return "/calls/" + sdk.Itoa(len(f.raw.Calls)) + "/body/" + key + "/"
 }
 
 // evidence points at the items in the backend's order, as many as the budget takes.
@@ -411,7 +410,7 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 				x.evidence(e, l.kind)
 			}
 			begin := len(pointers.buf)
-			pointers.add(l.at, strconv.Itoa(j))
+			pointers.add(l.at, sdk.Itoa(j))
 			n++
 			e.Pointer, e.Rank, e.Group, e.Score = pointers.since(begin), int64(n), l.group, x.score
 		}
@@ -433,7 +432,7 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 	} else if r.Budget.MaxItems != nil {
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)}
 		if *r.Budget.MaxItems > s.maxFacts {
-			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+strconv.FormatInt(s.maxFacts, 10)+
+			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(s.maxFacts)+
 				" facts, always; raise max_facts for more")
 		}
 	}

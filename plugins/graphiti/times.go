@@ -1,13 +1,13 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // utc is a time as both servers take it: UTC, with Z, in microseconds. A time without zone would be stored as LOCAL DATETIME and drop out of the episode list.
@@ -132,7 +132,7 @@ func stampMS(ms int64) string { return format(time.UnixMilli(ms).UTC(), 3) }
 func format(t time.Time, digits int) string {
 	out := make([]byte, 0, 32)
 	number := func(n, width int) {
-		s := strconv.Itoa(n)
+		s := sdk.Itoa(n)
 		for i := len(s); i < width; i++ {
 			out = append(out, '0')
 		}

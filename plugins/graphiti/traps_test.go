@@ -318,7 +318,7 @@ func TestTrap16MCPSessions(t *testing.T) {
 	r.ask("seats")
 	assert.Equal(t, 1, r.fake.Sessions())
 	for _, q := range r.Sent {
-		assert.Equal(t, "application/json, text/event-stream", q.Headers["accept"])
+		assert.Equal(t, "application/json, text/event-stream", q.Headers.Get("accept"))
 	}
 	r.fake.Restart()
 	r.Sent = nil
@@ -421,7 +421,7 @@ func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	r.ask("q")
 	for _, q := range r.Sent {
-		assert.NotEqual(t, "not-to-be-adopted", q.Headers["mcp-session-id"])
+		assert.NotEqual(t, "not-to-be-adopted", q.Headers.Get("mcp-session-id"))
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -47,7 +46,7 @@ func (s *settings) countMessages(c *sdk.Call, n *native, v *abi.Inventory) (comp
 	complete, err = s.sessionsOf(c, n, func(session string) (bool, error) {
 		newest, head, err := s.listIDs(c, request{route: "messages_list", workspace: n.workspace, session: session}, 1, 1, true)
 		messages += head.total
-		sessions = append(sessions, session+" "+strconv.FormatInt(head.total, 10)+" "+first(newest))
+		sessions = append(sessions, session+" "+sdk.Itoa(head.total)+" "+first(newest))
 		return false, err
 	})
 	v.Kinds = append(v.Kinds, abi.InventoryKind{Kind: "session", Count: int64(len(sessions))},
@@ -122,7 +121,7 @@ func digest(texts []string) string {
 	slices.Sort(texts)
 	var d sdk.Digest
 	for _, text := range texts {
-		d.Add(strconv.Itoa(len(text)) + ":" + text)
+		d.Add(sdk.Itoa(len(text)) + ":" + text)
 	}
 	return d.Hex()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -88,7 +87,7 @@ func readItems(raw *abi.RawResult, messages []message) (*found, error) {
 	all := new(found)
 	for i := range raw.Calls {
 		call := &raw.Calls[i]
-		at := "/calls/" + strconv.Itoa(i) + "/body"
+		at := "/calls/" + sdk.Itoa(i) + "/body"
 		var some found
 		var err error
 		switch call.Route {
@@ -192,7 +191,7 @@ func (f *found) readCard(d *jsontext.Decoder, at string) error {
 		err := readText(d, &text)
 		evidence, lines := f.more(1)
 		e := &evidence[0]
-		e.Pointer, e.Group, e.NativeType, e.Text = at+"/"+strconv.Itoa(n), "card", "peer_card", text
+		e.Pointer, e.Group, e.NativeType, e.Text = at+"/"+sdk.Itoa(n), "card", "peer_card", text
 		lines[0] = line{heading: heading{of: overCard}, text: "- " + oneParagraph(text) + "\n"}
 		n++
 		return err
@@ -231,7 +230,7 @@ func (f *found) readConclusions(body abi.Raw, at string) error {
 	evidence, lines := f.more(len(list))
 	for i := range list {
 		x := &list[i]
-		evidence[i].Pointer = at + "/" + strconv.Itoa(i)
+		evidence[i].Pointer = at + "/" + sdk.Itoa(i)
 		x.describe(&evidence[i])
 		lines[i] = line{heading: heading{of: overConclusions}, text: "[" + bracket(x.createdAt, x.level, x.id) + "] " + oneParagraph(x.content) + "\n"}
 	}
@@ -256,7 +255,7 @@ func (f *found) putMessages(list []message, at string, under int) {
 		if under == overMessages {
 			to = len(list) - 1 - i
 		}
-		evidence[to].Pointer = at + "/" + strconv.Itoa(i)
+		evidence[to].Pointer = at + "/" + sdk.Itoa(i)
 		m.describe(&evidence[to])
 		lines[to] = line{heading: heading{of: under}, text: "[" + bracket(m.createdAt, m.peer, m.id) + "] " + oneParagraph(m.content) + "\n"}
 	}

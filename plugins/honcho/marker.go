@@ -21,7 +21,7 @@ type marker struct {
 const markerVersion = "1"
 
 func (m marker) String() string {
-	return strings.Join([]string{markerVersion, m.sentAt, strconv.FormatInt(m.rows, 10), strconv.FormatInt(m.tokens, 10), m.session, m.event}, " ")
+	return strings.Join([]string{markerVersion, m.sentAt, sdk.Itoa(m.rows), sdk.Itoa(m.tokens), m.session, m.event}, " ")
 }
 
 // parseMarker reads a marker; false for one that this version did not write.
@@ -71,7 +71,7 @@ func readPosted(c *sdk.Call) (p posted, err error) {
 }
 
 func (p posted) write(c *sdk.Call) error {
-	return c.Put(postedKey, []byte(strconv.FormatInt(p.rows, 10)+" "+p.lastAt), sdk.AnyVersion)
+	return c.Put(postedKey, []byte(sdk.Itoa(p.rows)+" "+p.lastAt), sdk.AnyVersion)
 }
 
 func sortedNames[T any](m map[string]T) []string {

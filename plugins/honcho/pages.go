@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -16,7 +14,7 @@ const pageSize = 100
 //
 //go:noinline
 func (s *settings) list(c *sdk.Call, r request, number, size int64, newestFirst bool) ([]jsontext.Raw, page, error) {
-	r.query = []abi.QueryParam{{Key: "page", Value: strconv.FormatInt(number, 10)}, {Key: "size", Value: strconv.FormatInt(size, 10)}}
+	r.query = []abi.QueryParam{{Key: "page", Value: sdk.Itoa(number)}, {Key: "size", Value: sdk.Itoa(size)}}
 	if newestFirst {
 		r.query = append(r.query, abi.QueryParam{Key: "reverse", Value: "true"})
 	}

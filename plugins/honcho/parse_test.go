@@ -80,7 +80,7 @@ func TestTheLaterOfTwoTimes(t *testing.T) {
 		{"soon", "2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"},
 		{"", "2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"},
 	} {
-		assert.Equal(t, tt.later, instantOf(tt.a).later(instantOf(tt.b)).text, "%s, %s", tt.a, tt.b)
+		assert.Equal(t, tt.later, instant{text: tt.a}.later(instant{text: tt.b}).text, "%s, %s", tt.a, tt.b)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // The keys of a message's metadata. None is named like an operator of Honcho's filters (in, ne, gt, ...): those cannot be filtered by.
@@ -83,7 +84,7 @@ func (s *settings) pieces(n *native, e *abi.MemoryEvent) (pieces []piece, warnin
 			field(&x, l[0], l[1])
 		}
 		if p.last > 0 {
-			field(&x, keyPart, strconv.Itoa(p.index+1)+"/"+strconv.Itoa(p.last+1))
+			field(&x, keyPart, sdk.Itoa(p.index+1)+"/"+sdk.Itoa(p.last+1))
 		}
 		if p.changed {
 			flag(&x, keyClean, true)
@@ -255,7 +256,7 @@ func civil(days int64) (year, month, day int64) {
 
 // digits appends a number with zeros before it.
 func digits(text []byte, n int64, width int) []byte {
-	number := strconv.FormatInt(n, 10)
+	number := sdk.Itoa(n)
 	for i := len(number); i < width; i++ {
 		text = append(text, '0')
 	}
@@ -295,9 +296,9 @@ func rangesOf(missing []int) []string {
 		for j+1 < len(missing) && missing[j+1] == missing[j]+1 {
 			j++
 		}
-		text := strconv.Itoa(missing[i])
+		text := sdk.Itoa(missing[i])
 		if j > i {
-			text += "-" + strconv.Itoa(missing[j])
+			text += "-" + sdk.Itoa(missing[j])
 		}
 		ranges = append(ranges, text)
 		i = j + 1

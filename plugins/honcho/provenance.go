@@ -110,11 +110,11 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 			continue // the one that was asked for
 		}
 		x.describe(added(into, x.raw))
-		into.Trace.LastDerivedAt = instantOf(into.Trace.LastDerivedAt).later(instantOf(x.createdAt)).text
+		into.Trace.LastDerivedAt = instant{text: into.Trace.LastDerivedAt}.later(instant{text: x.createdAt}).text
 	}
 	into.NextCursor = ""
 	if number < head.pages {
-		into.NextCursor = strconv.FormatInt(number+1, 10)
+		into.NextCursor = sdk.Itoa(number + 1)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -125,7 +124,7 @@ func (q *query) add(name, value string) {
 //go:noinline
 func (q *query) number(name string) {
 	if n := q.params.whole(name); n != 0 {
-		q.add(name, strconv.FormatInt(n, 10))
+		q.add(name, sdk.Itoa(n))
 	}
 }
 

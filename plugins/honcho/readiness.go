@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -90,8 +89,8 @@ func (l *look) run() error {
 			l.answer.Status = abi.ReadinessPending
 			l.events(&l.answer.EventIDs.Pending)
 			l.answer.OldestPendingAt = l.oldest()
-			l.warn("rows_expected", "the last write is recent, and Honcho counts "+strconv.FormatInt(counted, 10)+" of "+
-				strconv.FormatInt(expected, 10)+" queue rows: they appear after the response")
+			l.warn("rows_expected", "the last write is recent, and Honcho counts "+sdk.Itoa(counted)+" of "+
+				sdk.Itoa(expected)+" queue rows: they appear after the response")
 			return nil
 		}
 	}
@@ -154,16 +153,16 @@ func (l *look) pending(q queue) {
 	}
 	facts := l.settings.server
 	if tokens := l.tokens(); facts.batchTokens > 0 && (facts.flush == nil || !*facts.flush) && tokens < facts.batchTokens {
-		text := "a deriver without DERIVER_FLUSH_ENABLED=true takes up a session only at " + strconv.FormatInt(facts.batchTokens, 10) +
+		text := "a deriver without DERIVER_FLUSH_ENABLED=true takes up a session only at " + sdk.Itoa(facts.batchTokens) +
 			" tokens of one author, or after 1800 s"
 		if len(l.markers) > 0 {
-			text = strconv.FormatInt(tokens, 10) + " tokens are waiting; " + text
+			text = sdk.Itoa(tokens) + " tokens are waiting; " + text
 		}
 		l.warn("batch_threshold", text+": set it on the deriver process, there is no flush by request")
 	}
 	if waited >= stalledAfter {
 		a.StalledSince = at
-		l.warn("deriver_stalled", "rows have waited for "+strconv.FormatInt(int64(waited/time.Second), 10)+
+		l.warn("deriver_stalled", "rows have waited for "+sdk.Itoa(int64(waited/time.Second))+
 			" s with none in progress: the server's batch threshold holds them (DERIVER_FLUSH_ENABLED), or no deriver is running, which Honcho's health does not show")
 	}
 }
@@ -195,7 +194,7 @@ func (l *look) drained() error {
 		if counted < l.rows() {
 			a.Status = abi.ReadinessDegraded
 			l.events(&a.EventIDs.Unknown)
-			l.warn("rows_missing", "Honcho counts "+strconv.FormatInt(counted, 10)+" queue rows where "+strconv.FormatInt(l.rows(), 10)+
+			l.warn("rows_missing", "Honcho counts "+sdk.Itoa(counted)+" queue rows where "+sdk.Itoa(l.rows())+
 				" were expected: messages are stored, but some will never be derived")
 			return nil
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -113,7 +111,7 @@ func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, err
 	}
 	wanted, ok := inRanges(resume.Missing, len(pieces))
 	if !ok {
-		return nil, abi.NewError(abi.CodeInternal, "resume.missing: no ranges of the event's "+strconv.Itoa(len(pieces))+" pieces")
+		return nil, abi.NewError(abi.CodeInternal, "resume.missing: no ranges of the event's "+sdk.Itoa(len(pieces))+" pieces")
 	}
 	d.pieces = nil
 	for i, p := range pieces {
@@ -174,7 +172,7 @@ func (w *writer) deliverOne(d *delivery) {
 				d.err = err
 				return
 			}
-			d.warnings = append(d.warnings, "partial_write: "+strconv.Itoa(len(d.stored))+" of "+strconv.Itoa(len(d.pieces))+" messages were stored, then: "+err.Message)
+			d.warnings = append(d.warnings, "partial_write: "+sdk.Itoa(len(d.stored))+" of "+sdk.Itoa(len(d.pieces))+" messages were stored, then: "+err.Message)
 			break
 		}
 		d.stored, rest = append(d.stored, stored...), rest[n:]

@@ -85,9 +85,9 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 		switch {
 		case e.CreatedAt == "":
 		case e.TimeBasis == abi.TimeDerived:
-			derived = derived.later(instantOf(e.CreatedAt))
+			derived = derived.later(instant{text: e.CreatedAt})
 		case e.CreatedAt != last.text: // items of a batch all have the same
-			last = instantOf(e.CreatedAt)
+			last = instant{text: e.CreatedAt}
 			newest, oldest = newest.later(last), oldest.earlier(last)
 		}
 	}
@@ -96,22 +96,25 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 	}
 }
 
-// instant is a time as it was given; known tells whether it can be read.
+// instant is a time as it was given, which is read when there is another to compare it with. known tells whether it could be.
 type instant struct {
-	text  string
-	at    time.Time
-	known bool
+	text        string
+	at          time.Time
+	read, known bool
 }
 
 //go:noinline
-func instantOf(text string) instant {
-	at, err := abi.ParseTime(text)
-	return instant{text, at, err == nil}
+func (m *instant) parse() bool {
+	if !m.read {
+		at, err := abi.ParseTime(m.text)
+		m.at, m.read, m.known = at, true, err == nil
+	}
+	return m.known
 }
 
 // later is the later of two times; one that cannot be read never is.
 func (m instant) later(other instant) instant {
-	if !m.known || other.known && other.at.After(m.at) {
+	if m.text == "" || !m.parse() || other.parse() && other.at.After(m.at) {
 		return other
 	}
 	return m
@@ -119,7 +122,7 @@ func (m instant) later(other instant) instant {
 
 // earlier is the earlier of two times; one that cannot be read never is.
 func (m instant) earlier(other instant) instant {
-	if !m.known || other.known && other.at.Before(m.at) {
+	if m.text == "" || !m.parse() || other.parse() && other.at.Before(m.at) {
 		return other
 	}
 	return m

@@ -70,18 +70,11 @@ func (r *reply) check(route string) error {
 //
 //go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
-	params := map[string]string{}
-	if r.workspace != "" {
-		params["workspace"] = r.workspace
-	}
-	if r.session != "" {
-		params["session"] = r.session
-	}
-	if r.peer != "" {
-		params["peer"] = r.peer
-	}
-	if r.conclusion != "" {
-		params["conclusion"] = r.conclusion
+	params := make(abi.Pairs, 0, 4)
+	for _, p := range [...]abi.Pair{{Name: "workspace", Value: r.workspace}, {Name: "session", Value: r.session}, {Name: "peer", Value: r.peer}, {Name: "conclusion", Value: r.conclusion}} {
+		if p.Value != "" {
+			params = append(params, p)
+		}
 	}
 	return c.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: s.headers}, r.body)
 }
@@ -123,13 +116,13 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	if most := limitIn(body); code == abi.CodeInvalidArgument && most != "" && strings.Contains(said, "tokens") {
 		hint = "the server takes at most " + most + " tokens: set context_tokens to that"
 	}
-	message := "Honcho answered " + route + " with status " + strconv.FormatInt(head.Status, 10)
+	message := "Honcho answered " + route + " with status " + sdk.Itoa(head.Status)
 	if said != "" {
 		message += ": " + said
 	}
 	e := abi.NewError(code, message).WithHint(hint)
 	e.Route, e.Native = route, nativeError(head.Status, body)
-	if seconds, err := strconv.ParseFloat(head.Headers["retry-after"], 64); err == nil && seconds >= 0 && seconds < 1e6 {
+	if seconds, err := strconv.ParseFloat(head.Headers.Get("retry-after"), 64); err == nil && seconds >= 0 && seconds < 1e6 {
 		e.RetryAfterMS = sdk.Ptr(int64(seconds * 1000))
 	}
 	return e

@@ -36,7 +36,7 @@ func (r *resetState) write(c *sdk.Call) error {
 	if r.deleting {
 		deleting = " 1"
 	}
-	return c.Put(resetKey, []byte(strconv.FormatInt(r.sessions, 10)+" "+strconv.FormatInt(r.conclusions, 10)+deleting), sdk.AnyVersion)
+	return c.Put(resetKey, []byte(sdk.Itoa(r.sessions)+" "+sdk.Itoa(r.conclusions)+deleting), sdk.AnyVersion)
 }
 
 // resetMS is what must be left of the call's time to go on deleting; with less the answer is in_progress.

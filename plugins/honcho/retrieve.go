@@ -123,7 +123,7 @@ func (q *retrieval) readContext() error {
 		tokens = 0
 	}
 	q.tokens = &tokens
-	params := append(make([]abi.QueryParam, 0, 8), abi.QueryParam{Key: "tokens", Value: strconv.FormatInt(tokens, 10)},
+	params := append(make([]abi.QueryParam, 0, 8), abi.QueryParam{Key: "tokens", Value: sdk.Itoa(tokens)},
 		abi.QueryParam{Key: "summary", Value: strconv.FormatBool(s.summary)}, abi.QueryParam{Key: "peer_target", Value: q.native.user})
 	params = q.selection(params)
 	if s.limitToSession {
@@ -144,9 +144,9 @@ func (q *retrieval) readContext() error {
 // query Honcho takes the newest.
 func (q *retrieval) selection(params []abi.QueryParam) []abi.QueryParam {
 	s := q.settings
-	params = append(params, abi.QueryParam{Key: "max_conclusions", Value: strconv.FormatInt(q.conclusions, 10)})
+	params = append(params, abi.QueryParam{Key: "max_conclusions", Value: sdk.Itoa(q.conclusions)})
 	if q.query != "" {
-		params = append(params, abi.QueryParam{Key: "search_query", Value: q.query}, abi.QueryParam{Key: "search_top_k", Value: strconv.FormatInt(q.topK(), 10)})
+		params = append(params, abi.QueryParam{Key: "search_query", Value: q.query}, abi.QueryParam{Key: "search_top_k", Value: sdk.Itoa(q.topK())})
 		if s.searchMaxDistance != "" {
 			params = append(params, abi.QueryParam{Key: "search_max_distance", Value: s.searchMaxDistance})
 		}

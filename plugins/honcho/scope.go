@@ -69,7 +69,7 @@ func (n *native) system() string { return "system-" + n.others }
 
 //go:noinline
 func (s *settings) native(c *sdk.Call) native {
-	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, strconv.FormatInt(c.Generation, 10)}
+	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, sdk.Itoa(c.Generation)}
 	if s.fixed != "" {
 		owner := sdk.NativeID(joined, parts...)
 		return native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}

@@ -34,7 +34,7 @@ func (b *backend) platform() bool { return b.surface.api == apiPlatform }
 // request is one native call. A body is JSON.
 type request struct {
 	route  string
-	params map[string]string
+	params abi.Pairs
 	query  []abi.QueryParam
 	body   []byte
 }
@@ -55,9 +55,9 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: b.headers(len(r.body) > 0)}, r.body)
 }
 
-// headers of a request with or without a body. They are the same for the life of a surface, and nobody changes the map.
-func (b *backend) headers(body bool) map[string]string {
-	var kept *map[string]string
+// headers of a request with or without a body. They are the same for the life of a surface, and nobody changes them.
+func (b *backend) headers(body bool) abi.Pairs {
+	var kept *abi.Pairs
 	if b.surface != nil {
 		if kept = &b.surface.headers; body {
 			kept = &b.surface.bodyHeaders
@@ -66,12 +66,12 @@ func (b *backend) headers(body bool) map[string]string {
 			return *kept
 		}
 	}
-	headers := map[string]string{"accept": "application/json"}
+	headers := abi.Pairs{{Name: "accept", Value: "application/json"}}
 	if name, value := b.authorization(); name != "" {
-		headers[name] = value
+		headers = append(headers, abi.Pair{Name: name, Value: value})
 	}
 	if body {
-		headers["content-type"] = "application/json"
+		headers = append(headers, abi.Pair{Name: "content-type", Value: "application/json"})
 	}
 	if kept != nil {
 		*kept = headers
@@ -101,7 +101,7 @@ func (b *backend) authorization() (name, value string) {
 	}
 }
 
-func memoryParam(id string) map[string]string { return map[string]string{"memory_id": id} }
+func memoryParam(id string) abi.Pairs { return abi.Pairs{{Name: "memory_id", Value: id}} }
 
 // readObject walks a JSON object that a route answered. Errors: backend, where it is none.
 func readObject(route string, body []byte, field func(d *jsontext.Decoder, key string) error) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // said is what mem0 says of a failure: the self-hosted server {"detail": text or [{msg, loc}], "code", "request_id"}, the platform {"error"}, {"detail"},
@@ -106,11 +107,11 @@ var codes = map[string]struct {
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	told := readFailure(body)
 	e := byStatus(head, told)
-	e.Message = "mem0 answered route " + route + " with " + strconv.FormatInt(head.Status, 10)
+	e.Message = "mem0 answered route " + route + " with " + sdk.Itoa(head.Status)
 	if told.message != "" {
 		e.Message += ": " + told.message
 	}
-	if id := head.Headers["x-request-id"]; id != "" {
+	if id := head.Headers.Get("x-request-id"); id != "" {
 		e.Message += " (request " + id + ")"
 	}
 	e.Route, e.Native = route, &abi.NativeError{Status: &head.Status, Body: clip(body)}
@@ -141,7 +142,7 @@ func byStatus(head *abi.HTTPResponse, told said) *abi.Error {
 		return abi.NewError(abi.CodeTooLarge, "")
 	case 429:
 		e := abi.NewError(abi.CodeRateLimited, "")
-		if s, err := strconv.ParseInt(head.Headers["retry-after"], 10, 32); err == nil && s >= 0 {
+		if s, err := strconv.ParseInt(head.Headers.Get("retry-after"), 10, 32); err == nil && s >= 0 {
 			s *= 1000
 			e.RetryAfterMS = &s
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -253,7 +252,7 @@ func utc(timestamp string) string {
 
 // digits is n with at least width digits. time.Format would cost the module 6 KB.
 func digits(n, width int) string {
-	text := strconv.Itoa(n)
+	text := sdk.Itoa(n)
 	return strings.Repeat("0", max(0, width-len(text))) + text
 }
 
@@ -308,7 +307,7 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	if b.platform() {
 		if s.backdate {
 			j.FieldStart("timestamp")
-			j.Raw(strconv.AppendInt(nil, unixSeconds(e.Timestamp), 10))
+			j.Raw(jsontext.AppendInt(nil, unixSeconds(e.Timestamp)))
 		}
 		if infer {
 			text("custom_instructions", s.instructions)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -45,7 +44,7 @@ func idsOf(config *abi.GuestConfig, scope abi.MemoryScope, generation int64) sco
 	if namespace == "" {
 		namespace = config.Namespace
 	}
-	hash := hashOf(config.Provider, namespace, scope.RunID, scope.PersonaID, scope.AgentID, strconv.FormatInt(generation, 10))
+	hash := hashOf(config.Provider, namespace, scope.RunID, scope.PersonaID, scope.AgentID, sdk.Itoa(generation))
 	return scopeIDs{user: "u-" + slug(scope.PersonaID) + "-" + hash, run: "r-" + slug(scope.RunID) + "-" + hash}
 }
 
@@ -56,7 +55,7 @@ func agentID(agent string) string { return "a-" + slug(agent) + "-" + hashOf(age
 func hashOf(parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
-		d.Add(strconv.Itoa(len(part)) + ":" + part)
+		d.Add(sdk.Itoa(len(part)) + ":" + part)
 	}
 	return d.Hex()[:hashHex]
 }

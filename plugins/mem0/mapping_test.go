@@ -195,7 +195,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 	for _, c := range []struct {
 		status    int64
 		body      string
-		headers   map[string]string
+		headers   abi.Pairs
 		code      abi.Code
 		reason    string
 		says      string
@@ -211,7 +211,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		{413, `quota`, nil, abi.CodeTooLarge, "", "quota", false},
 		{422, `{"detail":[{"type":"missing","loc":["body","messages",0,"content"],"msg":"Field required","input":{}}]}`, nil, abi.CodeInvalidArgument, "", "body.messages.content. Field required", false},
 		{429, `{"error":"Rate limit exceeded: 5 per 1 minute"}`, nil, abi.CodeRateLimited, "", "5 per 1 minute", true},
-		{429, `{}`, map[string]string{"retry-after": "12"}, abi.CodeRateLimited, "", "429", true},
+		{429, `{}`, abi.Pairs{{Name: "retry-after", Value: "12"}}, abi.CodeRateLimited, "", "429", true},
 		{500, `Internal Server Error`, nil, abi.CodeBackend, "", "Internal Server Error", true},
 		{502, `{"detail":"d","code":"provider_auth_failed"}`, nil, abi.CodeUnavailable, "provider_auth_failed", "d", false},
 		{502, `{"detail":"d","code":"provider_rate_limited"}`, nil, abi.CodeRateLimited, "provider_rate_limited", "d", true},
@@ -220,10 +220,10 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		{502, `{"detail":"d","code":"provider_bad_request"}`, nil, abi.CodeBackend, "provider_bad_request", "d", false},
 		{502, `{"detail":"d","code":"datastore_unavailable"}`, nil, abi.CodeUnavailable, "datastore_unavailable", "d", true},
 		{502, `{"detail":"d","code":"vector_store_unavailable"}`, nil, abi.CodeUnavailable, "vector_store_unavailable", "d", true},
-		{502, `{"detail":"d","code":"unknown"}`, map[string]string{"x-request-id": "1a2b"}, abi.CodeBackend, "unknown", "(request 1a2b)", true},
+		{502, `{"detail":"d","code":"unknown"}`, abi.Pairs{{Name: "x-request-id", Value: "1a2b"}}, abi.CodeBackend, "unknown", "(request 1a2b)", true},
 		{502, `<html>Bad Gateway</html>`, nil, abi.CodeBackend, "", "<html>", true},
 		{503, ``, nil, abi.CodeUnavailable, "", "503", true},
-		{302, ``, map[string]string{"location": "/login"}, abi.CodeBackend, "", "302", false},
+		{302, ``, abi.Pairs{{Name: "location", Value: "/login"}}, abi.CodeBackend, "", "302", false},
 	} {
 		e := failure("search", &abi.HTTPResponse{Status: c.status, Headers: c.headers}, []byte(c.body))
 		assert.Equal(t, c.code, e.Code, "%d %s", c.status, c.body)
@@ -231,7 +231,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		assert.Contains(t, e.Message, c.says)
 		assert.Equal(t, c.retryable, e.Retryable, "%d %s", c.status, c.body)
 		assert.Equal(t, c.body, e.Native.Body)
-		if c.headers["retry-after"] != "" {
+		if c.headers.Get("retry-after") != "" {
 			assert.Equal(t, int64(12000), *e.RetryAfterMS)
 		}
 	}

@@ -112,11 +112,11 @@ func (b *backend) again(r *abi.ResetReceipt) error {
 	tries, _ := strconv.Atoi(string(kept))
 	if tries++; tries >= resetMost {
 		r.Status, r.NewGeneration = abi.ResetIncomplete, r.OldGeneration
-		r.Remains = append(r.Remains, "memories: mem0 still lists some after "+strconv.Itoa(tries)+" deletions")
+		r.Remains = append(r.Remains, "memories: mem0 still lists some after "+sdk.Itoa(tries)+" deletions")
 		return nil
 	}
 	r.Status = abi.ResetInProgress
-	return b.Put(resetTries, []byte(strconv.Itoa(tries)), sdk.AnyVersion)
+	return b.Put(resetTries, []byte(sdk.Itoa(tries)), sdk.AnyVersion)
 }
 
 // resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id stands on every record. The work is a job

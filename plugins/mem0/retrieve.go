@@ -65,7 +65,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	for i, m := range rows {
 		m.evidence(&result.Evidence[i], i+1, b.settings.backdate)
-		result.Evidence[i].Pointer = "/calls/0/body/results/" + strconv.Itoa(i)
+		result.Evidence[i].Pointer = "/calls/0/body/results/" + sdk.Itoa(i)
 	}
 	result.Trace = b.trace(r, q, rows, fitted)
 	return result, nil

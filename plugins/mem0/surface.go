@@ -30,7 +30,7 @@ type surface struct {
 	details map[string]string
 
 	// What this instance made of it, and of its configuration, and does not make again.
-	headers, bodyHeaders map[string]string
+	headers, bodyHeaders abi.Pairs
 	addEffective         map[string]abi.Raw
 	searchEffective      map[string]abi.Raw
 	searchTopK           int64 // with which searchEffective was made

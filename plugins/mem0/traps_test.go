@@ -150,12 +150,12 @@ func TestTraps(t *testing.T) {
 			"token": {"authorization", "Token {{secret:api_key}}"}, "x_api_key": {"x-api-key", "{{secret:api_key}}"}} {
 			r := newRig(t, "mem0", `"auth":"`+auth+`","api":"oss"`, mem0.New(mem0.Options{}))
 			r.found(&abi.RetrieveRequest{Query: "milk"})
-			assert.Equal(t, want[1], r.Sent[0].Headers[want[0]], auth)
+			assert.Equal(t, want[1], r.Sent[0].Headers.Get(want[0]), auth)
 			assert.Len(t, r.Sent[0].Headers, 3, "one credential, accept and content-type")
 		}
 		r := newRig(t, "mem0", "", &mem0.Platform{Token: key})
 		r.found(&abi.RetrieveRequest{Query: "milk"})
-		assert.Equal(t, "Token {{secret:api_key}}", r.Sent[1].Headers["authorization"])
+		assert.Equal(t, "Token {{secret:api_key}}", r.Sent[1].Headers.Get("authorization"))
 	})
 	t.Run("trap 9: 200 with an empty list, null and ghost ids are not taken for what they say", func(t *testing.T) {
 		for name, f := range map[string]mem0.Faults{"no JSON from the LLM": {LLMAnswer: "not_json"}, "embedder failed behind the extraction": {EmbedderAfterExtraction: true}} {

@@ -39,7 +39,7 @@ type settings struct {
 	feedbackEnabled bool
 	feedbackMode    string
 	// headers go with every request, jsonHeaders with those that have a body.
-	headers, jsonHeaders map[string]string
+	headers, jsonHeaders abi.Pairs
 	// effective is effect of the configured limits.
 	effective map[string]abi.Raw
 	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
@@ -52,10 +52,10 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community", limits: limits{10, 6, 6, 3},
 		dedup: "mmr", rerank: true, readBack: true, isolationProbe: true, stallAfterMS: 600_000, feedbackMode: "sync",
-		jsonHeaders: map[string]string{"content-type": "application/json"}}
+		jsonHeaders: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
 	if slices.Contains(config.Secrets, "api_key") {
-		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
-		s.jsonHeaders["authorization"] = s.headers["authorization"]
+		s.headers = abi.Pairs{{Name: "authorization", Value: "Bearer {{secret:api_key}}"}}
+		s.jsonHeaders = append(s.jsonHeaders, s.headers...)
 	}
 	texts := map[string]*string{"add_mode": &s.addMode, "search_mode": &s.searchMode, "graph_store": &s.graphStore, "dedup": &s.dedup, "feedback_mode": &s.feedbackMode}
 	numbers := map[string]*int64{"top_k": &s.limits.text, "pref_top_k": &s.limits.pref, "tool_mem_top_k": &s.limits.tool, "skill_mem_top_k": &s.limits.skill,

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"strconv"
+	"github.com/memhost/memhost/abi/jsontext"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -16,7 +16,7 @@ func hashed(prefix string, parts ...string) string {
 	}
 	all := make([]byte, 0, size)
 	for _, part := range parts {
-		all = append(strconv.AppendInt(all, int64(len(part)), 10), ':')
+		all = append(jsontext.AppendInt(all, int64(len(part))), ':')
 		all = sdk.Append(all, part)
 	}
 	return prefix + base32(sdk.DigestBytes(all))
@@ -52,7 +52,7 @@ func (s *settings) cubeOf(c *sdk.Call) string {
 }
 
 func (s *settings) cube(scope abi.MemoryScope, generation int64) string {
-	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID, strconv.FormatInt(generation, 10))
+	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID, sdk.Itoa(generation))
 }
 
 // canary is one of the two cubes of the isolation probe: "a" holds one memory, "b" none, ever.
@@ -103,7 +103,7 @@ func labelScenario(scenario string) string {
 }
 
 // messageID is what a memory's sources name: the event, and which of its messages.
-func messageID(eventID string, i int) string { return eventID + "#" + strconv.Itoa(i) }
+func messageID(eventID string, i int) string { return eventID + "#" + sdk.Itoa(i) }
 
 // eventOf is the event of a message id, or nothing when it is none of ours.
 func eventOf(messageID string) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -67,7 +66,7 @@ type ofKind struct {
 
 // count adds a memory under its type. Of twins under one id the one that is not WorkingMemory counts.
 func count(kinds, of map[string]*ofKind, m *item) {
-	version := m.id + " " + strconv.FormatInt(m.version, 10) + " " + m.status + " " + m.updatedAt
+	version := m.id + " " + sdk.Itoa(m.version) + " " + m.status + " " + m.updatedAt
 	if before, twin := of[m.id]; twin {
 		if m.kind == "WorkingMemory" || before.name != "WorkingMemory" {
 			return

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ type label struct {
 }
 
 // pointerOf is where an item of the group stands in the answer, from /data on.
-func (g *group) pointerOf(m *item) string { return g.list + strconv.Itoa(m.at) }
+func (g *group) pointerOf(m *item) string { return g.list + sdk.Itoa(m.at) }
 
 // readGroups decodes the groups of search or get_memory and refuses an item of another cube.
 //
@@ -110,7 +109,7 @@ func groupsIn(d *jsontext.Decoder) ([]group, error) {
 		var lists jsontext.ArrIter
 		lists, err = d.ArrIter()
 		for n := 0; err == nil && lists.Next(); n++ {
-			g := group{rank: at, name: groupNames[at], list: "/data/" + groupNames[at] + "/" + strconv.Itoa(n) + "/memories/", total: -1}
+			g := group{rank: at, name: groupNames[at], list: "/data/" + groupNames[at] + "/" + sdk.Itoa(n) + "/memories/", total: -1}
 			err = g.read(d)
 			found = append(found, g)
 		}

@@ -159,7 +159,7 @@ func (s *settings) deleteMemories(c *sdk.Call, raw jsontext.Raw) (*abi.MutationR
 		}
 	}
 	if len(out.NativeIDs) < len(ids) {
-		return nil, failure(abi.CodeBackend, "delete_memory", 200, "MemOS still has "+strconv.Itoa(len(ids)-len(out.NativeIDs))+" of the memories that were to be deleted", a.body).
+		return nil, failure(abi.CodeBackend, "delete_memory", 200, "MemOS still has "+sdk.Itoa(len(ids)-len(out.NativeIDs))+" of the memories that were to be deleted", a.body).
 			WithReason("not_deleted")
 	}
 	return out, nil

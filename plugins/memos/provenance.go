@@ -59,7 +59,7 @@ func natives(a *answer) map[string]jsontext.Raw {
 		}
 		at := 0
 		return d.Arr(func(d *jsontext.Decoder) error {
-			pointer, i := "/data/"+name+"/"+strconv.Itoa(at)+"/memories/", 0
+			pointer, i := "/data/"+name+"/"+sdk.Itoa(at)+"/memories/", 0
 			at++
 			return d.Obj(func(d *jsontext.Decoder, key string) error {
 				if key != "memories" || d.Next() != jsontext.Array {
@@ -67,7 +67,7 @@ func natives(a *answer) map[string]jsontext.Raw {
 				}
 				return d.Arr(func(d *jsontext.Decoder) error {
 					raw, err := d.Raw()
-					found[pointer+strconv.Itoa(i)] = raw
+					found[pointer+sdk.Itoa(i)] = raw
 					i++
 					return err
 				})
@@ -136,7 +136,7 @@ func (p *origin) pageOf(c *sdk.Call, within filter, r *abi.ProvenanceRequest, ev
 	verbatim := natives(a)
 	for i := range groups {
 		if groups[i].total > number*size {
-			p.out.NextCursor = strconv.FormatInt(number+1, 10)
+			p.out.NextCursor = sdk.Itoa(number + 1)
 		}
 		for j := range groups[i].items {
 			if m := &groups[i].items[j]; event == "" || slices.Contains(m.events(), event) {
@@ -229,7 +229,7 @@ func groupOf(kind string) string {
 
 // byID is one memory of the scope.
 func (p *origin) byID(c *sdk.Call, id string) (*item, jsontext.Raw, error) {
-	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id}, Headers: p.headers}, nil)
+	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: abi.Pairs{{Name: "memory_id", Value: id}}, Headers: p.headers}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

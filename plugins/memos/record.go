@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -158,7 +157,7 @@ func speakers(e *abi.MemoryEvent) string {
 	for i := range e.Messages {
 		if e.Messages[i].Name != "" {
 			found = true
-			putText(&j, strconv.Itoa(i), e.Messages[i].Name)
+			putText(&j, sdk.Itoa(i), e.Messages[i].Name)
 		}
 	}
 	j.ObjEnd()
@@ -243,7 +242,7 @@ func utc(t time.Time) string {
 }
 
 func padded(n, width int) string {
-	digits := strconv.Itoa(n)
+	digits := sdk.Itoa(n)
 	return "000000000"[:max(0, width-len(digits))] + digits
 }
 
@@ -307,12 +306,12 @@ func (s *settings) lookAgain(c *sdk.Call, cube, eventID string, sent *answer, re
 	case s.async():
 		return nil
 	case found == 0:
-		e := failure(abi.CodeBackend, s.addRoute(), 200, "MemOS answered 200 with "+strconv.Itoa(len(receipt.NativeIDs))+" ids and stored none of them", sent.body).
+		e := failure(abi.CodeBackend, s.addRoute(), 200, "MemOS answered 200 with "+sdk.Itoa(len(receipt.NativeIDs))+" ids and stored none of them", sent.body).
 			WithReason("not_stored").WithHint("with graph backend neo4j a turn with tools loses its whole batch in sync/fine and async: use neo4j-community, or add_mode sync/fast")
 		e.NothingStored = true // the write had come to its end before the store was asked
 		return e
 	case found < int64(len(receipt.NativeIDs)):
-		receipt.Warnings = append(receipt.Warnings, "partly_stored: MemOS listed "+strconv.Itoa(len(receipt.NativeIDs))+" memories and has "+strconv.FormatInt(found, 10))
+		receipt.Warnings = append(receipt.Warnings, "partly_stored: MemOS listed "+sdk.Itoa(len(receipt.NativeIDs))+" memories and has "+sdk.Itoa(found))
 	}
 	receipt.StoredCount = &found
 	for i := range groups {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -45,7 +43,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		out.Remains = append(out.Remains, "memories of the cube: MemOS still lists some")
 	}
 	if waiting > 0 {
-		out.Remains = append(out.Remains, strconv.Itoa(waiting)+" background tasks of MemOS: they cannot be cancelled, and may write into the old cube, which no later generation reads")
+		out.Remains = append(out.Remains, sdk.Itoa(waiting)+" background tasks of MemOS: they cannot be cancelled, and may write into the old cube, which no later generation reads")
 	}
 	if s.async() {
 		out.Remains = append(out.Remains, "task status in MemOS's Redis, for 7 days")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -184,7 +183,7 @@ func (q *query) evidence(t *abi.Trace) (zeros int) {
 		if m.in != in {
 			in, pointer = m.in, "/calls/0/body"+m.in.list
 		}
-		e.Pointer = pointer + strconv.Itoa(m.at)
+		e.Pointer = pointer + sdk.Itoa(m.at)
 		if m.id != "" {
 			t.NativeIDs = append(t.NativeIDs, m.id)
 		}

@@ -333,7 +333,7 @@ func TestTraps(t *testing.T) {
 		b.Secrets = []string{"api_key"}
 		b.must(said("e-1", "My note: {{secret:api_key}}"))
 		for _, r := range b.Sent {
-			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"], "the host puts it in, there and nowhere else")
+			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers.Get("authorization"), "the host puts it in, there and nowhere else")
 		}
 	})
 }

@@ -103,7 +103,7 @@ func judge(route string, head *abi.HTTPResponse, text []byte) (*answer, error) {
 	case !ok:
 		return nil, failure(abi.CodeBackend, route, head.Status, "the answer is no JSON that MemOS gives", text).WithReason("unusable")
 	case a.code != 200:
-		return nil, failure(abi.CodeBackend, route, head.Status, "code "+strconv.FormatInt(a.code, 10)+" inside an answer of status 200: "+a.message, text)
+		return nil, failure(abi.CodeBackend, route, head.Status, "code "+sdk.Itoa(a.code)+" inside an answer of status 200: "+a.message, text)
 	}
 	return a, nil
 }
@@ -148,7 +148,7 @@ func (a *answer) Decode(d *jsontext.Decoder, _ abi.Mode) error {
 func refusal(route string, head *abi.HTTPResponse, a *answer, text []byte) error {
 	message := a.message
 	if message == "" {
-		message = "status " + strconv.FormatInt(head.Status, 10)
+		message = "status " + sdk.Itoa(head.Status)
 	}
 	code := abi.CodeBackend
 	switch status := head.Status; {
@@ -174,7 +174,7 @@ func refusal(route string, head *abi.HTTPResponse, a *answer, text []byte) error
 	e := failure(code, route, head.Status, message, text)
 	switch {
 	case code == abi.CodeRateLimited:
-		e.RetryAfterMS = retryAfter(head.Headers["retry-after"])
+		e.RetryAfterMS = retryAfter(head.Headers.Get("retry-after"))
 	case head.Status == 404 && a.message == "Not Found":
 		e.Code = abi.CodeBackend
 		e.Hint = "the server has no such route: MemOS before 2.0.20 and its former apps (start_api, product_api) used other paths; run memos.api.server_api"

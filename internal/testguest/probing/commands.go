@@ -233,22 +233,22 @@ func state(c *sdk.Call, name string, words []string) (string, error) {
 
 // call makes a native call.
 func call(c *sdk.Call, words []string) (string, error) {
-	r := abi.HTTPRequest{Route: words[0], Params: map[string]string{}, Headers: map[string]string{}}
+	r := abi.HTTPRequest{Route: words[0]}
 	body := ""
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch {
 		case key == "body":
 			body = value
-			r.Headers["content-type"] = "application/json"
+			r.Headers.Set("content-type", "application/json")
 		case key == "timeout_ms":
 			r.TimeoutMS, _ = strconv.ParseInt(value, 10, 64)
 		case strings.HasPrefix(key, "h:"):
-			r.Headers[key[2:]] = value
+			r.Headers.Set(key[2:], value)
 		case strings.HasPrefix(key, "q:"):
 			r.Query = append(r.Query, abi.QueryParam{Key: key[2:], Value: value})
 		default:
-			r.Params[key] = value
+			r.Params.Set(key, value)
 		}
 	}
 	head, answer, err := c.HTTP(r, []byte(body))

@@ -35,14 +35,14 @@ func (s *settings) native(parts ...string) string {
 
 // call sends a request about the call's scope. An answer that means nothing there is nil.
 func (s *settings) call(c *sdk.Call, route string, query []abi.QueryParam, body []byte) ([]byte, error) {
-	r := abi.HTTPRequest{Route: route, Query: query, Headers: map[string]string{}}
+	r := abi.HTTPRequest{Route: route, Query: query}
 	switch route {
 	case "health", "remove_prefix":
 	default:
-		r.Params = map[string]string{"scope": s.scopeID(c)}
+		r.Params = abi.Pairs{{Name: "scope", Value: s.scopeID(c)}}
 	}
 	if body != nil {
-		r.Headers["content-type"] = "application/json"
+		r.Headers.Set("content-type", "application/json")
 	}
 	head, answer, err := c.HTTP(r, body)
 	switch {
@@ -78,7 +78,7 @@ func (s *settings) failed(route string, head *abi.HTTPResponse, body []byte) err
 		code = abi.CodeInternal
 	}
 	e := s.explained(code, "the backend answered "+strconv.FormatInt(head.Status, 10), route, head, body)
-	if after, err := strconv.ParseInt(head.Headers["retry-after"], 10, 64); err == nil && s.fault != noRetryAfter {
+	if after, err := strconv.ParseInt(head.Headers.Get("retry-after"), 10, 64); err == nil && s.fault != noRetryAfter {
 		e.RetryAfterMS = sdk.Ptr(after * 1000)
 	}
 	return e

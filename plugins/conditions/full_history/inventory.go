@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -31,7 +29,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}
 	var digest sdk.Digest
 	if err := c.Each(abi.StateListRequest{Prefix: turnPrefix}, func(item sdk.Item) error {
-		digest.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+		digest.Add(item.Key + " " + sdk.Itoa(item.Version) + "\n")
 		return nil
 	}); err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -23,7 +21,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	result := &abi.RetrieveResult{Raw: raw(w), FormattedContext: w.fitted.Text, Trace: s.trace(r, w, budget)}
 	for i, t := range w.kept() {
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + strconv.Itoa(i), Rank: int64(i + 1), NativeID: t.key,
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), NativeID: t.key,
 			NativeType: "turn", CreatedAt: t.timestamp, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{t.eventID}})
 		result.Trace.NativeIDs = append(result.Trace.NativeIDs, t.key)
 	}

@@ -69,7 +69,7 @@ func readTally(c *sdk.Call) (tally, error) {
 func (n tally) average() int64 { return n.bytes / max(1, n.turns) }
 
 func (n tally) write(c *sdk.Call) error {
-	value := strconv.FormatInt(n.turns, 10) + " " + strconv.FormatInt(n.bytes, 10)
+	value := sdk.Itoa(n.turns) + " " + sdk.Itoa(n.bytes)
 	return c.Put(countKey, []byte(value), n.version)
 }
 

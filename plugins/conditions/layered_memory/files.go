@@ -101,7 +101,7 @@ func appendHistory(c *sdk.Call, x entry, most int) (int64, error) {
 	if _, err := c.Append(historyLog, x.encode()); err != nil {
 		return 0, err
 	}
-	return next, c.Put("cursor", []byte(strconv.FormatInt(next, 10)), version)
+	return next, c.Put("cursor", []byte(sdk.Itoa(next)), version)
 }
 
 func (x *entry) encode() []byte { return nanobot.Encode(x.fields()...) }

@@ -43,7 +43,7 @@ func writeFiles(c *sdk.Call, f *nanobot.Files) error {
 		f.Text(x.path, x.text)
 	}
 	f.Text(issuedFile, string(issued))
-	f.Text(cursorFile, strconv.FormatInt(d.Cursor, 10))
+	f.Text(cursorFile, sdk.Itoa(d.Cursor))
 	if err := f.Log(c, linesFile, historyLog, nil, 0, last, nanobot.Line); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func takeFiles(c *sdk.Call, in *nanobot.Incoming) error {
 			return err
 		}
 		if n > 0 { // the old history counts as read
-			issued = strconv.Itoa(n)
+			issued = sdk.Itoa(n)
 			dreamt = issued
 		}
 	}
@@ -176,7 +176,7 @@ func takeOldHistory(c *sdk.Call, in *nanobot.Incoming) (int, error) {
 	}
 	backup := oldHistory + ".bak"
 	for n := 2; in.Has(backup); n++ {
-		backup = oldHistory + ".bak." + strconv.Itoa(n)
+		backup = oldHistory + ".bak." + sdk.Itoa(n)
 	}
 	return len(chunks), in.Keep(backup, text)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -61,7 +60,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		notes = append(notes, "tail_included: messages of the session that are not archived yet are shown")
 	}
 	if bad > 0 {
-		notes = append(notes, "bad_line: "+strconv.FormatInt(bad, 10)+" lines of the history cannot be read and were skipped")
+		notes = append(notes, "bad_line: "+sdk.Itoa(bad)+" lines of the history cannot be read and were skipped")
 	}
 	return nanobot.Result(c, s.config, r, items, s.maxTokens, notes)
 }
@@ -104,7 +103,7 @@ func searchHistory(c *sdk.Call, query string, shown []nanobot.Item) ([]nanobot.I
 }
 
 func (x *entry) item(title string) nanobot.Item {
-	return nanobot.Item{ID: "history#" + strconv.FormatInt(x.cursor, 10), Kind: "history", Title: title, Text: x.content, Created: x.at, Events: x.events}
+	return nanobot.Item{ID: "history#" + sdk.Itoa(x.cursor), Kind: "history", Title: title, Text: x.content, Created: x.at, Events: x.events}
 }
 
 // recent is the history that Dream has not read, the newest of it, oldest first.

@@ -83,7 +83,7 @@ func (x *file) replace(a toolArguments, blank bool) string {
 	case found == 0:
 		return "Error: old_text does not occur in " + x.path
 	case found > 1 && !a.all:
-		return "Error: old_text occurs " + strconv.Itoa(found) + " times; make it longer, or set replace_all"
+		return "Error: old_text occurs " + sdk.Itoa(found) + " times; make it longer, or set replace_all"
 	default:
 		x.text = strings.ReplaceAll(x.text, a.old, a.new)
 	}

@@ -59,7 +59,7 @@ func commit(c *sdk.Call, files folder, subject string, before, after int64) (str
 		for _, f := range files {
 			old = append(old, f.before)
 		}
-		if head, err = record(c, "", "init", append(old, strconv.FormatInt(before, 10)), nil); err != nil {
+		if head, err = record(c, "", "init", append(old, sdk.Itoa(before)), nil); err != nil {
 			return "", err
 		}
 	}
@@ -70,13 +70,13 @@ func commit(c *sdk.Call, files folder, subject string, before, after int64) (str
 		now = append(now, f.text)
 		if !sameContent(f.text, f.before) {
 			text, added, removed := unified(f.path, f.before, f.text)
-			counts += f.path + " +" + strconv.Itoa(added) + " -" + strconv.Itoa(removed) + "\n"
+			counts += f.path + " +" + sdk.Itoa(added) + " -" + sdk.Itoa(removed) + "\n"
 			diff, plus, minus = diff+text, plus+added, minus+removed
 			stats = append(stats, stat{f.path, int64(added), int64(removed)})
 		}
 	}
-	message := subject + "\n\n" + counts + "total +" + strconv.Itoa(plus) + " -" + strconv.Itoa(minus) + "\n\n" + nanobot.Clip(diff, diffMost)
-	return record(c, head, message, append(now, strconv.FormatInt(after, 10)), stats)
+	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" + nanobot.Clip(diff, diffMost)
+	return record(c, head, message, append(now, sdk.Itoa(after)), stats)
 }
 
 // record writes a version of the tracked files' texts.
@@ -269,7 +269,7 @@ func restore(c *sdk.Call, prefix string) (sha string, undone []string, err error
 		if i < len(files) {
 			texts[i] = files[i].text
 		} else {
-			texts[i] = strconv.FormatInt(d.Cursor, 10)
+			texts[i] = sdk.Itoa(d.Cursor)
 		}
 		if blob == "" { // a file that the version does not have stays as it is
 			continue
@@ -326,7 +326,7 @@ func unified(path, before, after string) (text string, added, removed int) {
 		if n == 0 {
 			at = first
 		}
-		return strconv.Itoa(at) + "," + strconv.Itoa(n)
+		return sdk.Itoa(at) + "," + sdk.Itoa(n)
 	}
 	var b strings.Builder
 	b.WriteString("--- a/" + path + "\n+++ b/" + path + "\n@@ -" + hunk(len(old)) + " +" + hunk(len(now)) + " @@\n")

@@ -160,7 +160,7 @@ func (l *ledger) ancestors(head string) (map[string]*commit, error) {
 // Errors: invalid_argument for a prefix that is shorter than 4 digits or none, not_found, conflict where it fits several.
 func (l *ledger) resolve(kind, prefix string) (string, error) {
 	if len(prefix) < 4 || len(prefix) > idLength || !isHex(prefix) {
-		return "", wrong("params.id", "want 4 to "+strconv.Itoa(idLength)+" hex digits, found "+strconv.Quote(prefix))
+		return "", wrong("params.id", "want 4 to "+sdk.Itoa(idLength)+" hex digits, found "+strconv.Quote(prefix))
 	}
 	items, _, err := l.List(abi.StateListRequest{Prefix: kind + prefix, Limit: 2})
 	switch {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 )
 
@@ -61,7 +59,7 @@ func (e *entry) appendTo(b []byte) []byte {
 	}
 	number := func(name string, n int64) {
 		if n != 0 {
-			b = strconv.AppendInt(append(appendString(append(b, ','), name), ':'), n, 10)
+			b = jsontext.AppendInt(append(appendString(append(b, ','), name), ':'), n)
 		}
 	}
 	text("parent_id", e.ParentID)

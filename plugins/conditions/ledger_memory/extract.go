@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/sdk"
 )
 
 const (
@@ -55,7 +56,7 @@ func (l *ledger) extract(e *abi.MemoryEvent, u *nanobot.Usage) (k *commit, warni
 		case err != nil:
 			return nil, nil, l.overtaken(b, err)
 		case warning != "":
-			warnings = append(warnings, warning+" (item "+strconv.Itoa(n+1)+")")
+			warnings = append(warnings, warning+" (item "+sdk.Itoa(n+1)+")")
 		}
 		if made != nil && !s.has(made.ID) {
 			s.events = append(s.events, made)
@@ -67,7 +68,7 @@ func (l *ledger) extract(e *abi.MemoryEvent, u *nanobot.Usage) (k *commit, warni
 			return nil, nil, err
 		}
 	}
-	s.message = "Remember " + strconv.Itoa(len(s.events)) + " item(s)"
+	s.message = "Remember " + sdk.Itoa(len(s.events)) + " item(s)"
 	k, more, err := l.commitTo(b, v, s)
 	if err != nil {
 		return nil, nil, l.overtaken(b, err)

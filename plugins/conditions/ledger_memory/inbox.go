@@ -40,7 +40,7 @@ type letter struct {
 }
 
 func (m *letter) encode() []byte {
-	b := strconv.AppendInt([]byte(`{"attempts":`), m.attempts, 10)
+	b := jsontext.AppendInt([]byte(`{"attempts":`), m.attempts)
 	b = appendOptional(b, ',', "problem", m.problem)
 	return append(append(append(b, `,"event":`...), abi.Marshal(&m.event)...), '}')
 }
@@ -240,7 +240,7 @@ func (l *ledger) ready(markers []string) (*abi.BackendReadiness, error) {
 		}
 		if progress.RetryAt > nanobot.NowMS(l.Call) {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, progress.Reason+": "+strconv.FormatInt(progress.Failures, 10)+" failures, nothing is lost: "+progress.Said)
+			answer.Warnings = append(answer.Warnings, progress.Reason+": "+sdk.Itoa(progress.Failures)+" failures, nothing is lost: "+progress.Said)
 		}
 		waits := "llm_work_waits: events wait for the model"
 		if l.s.manual {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
@@ -170,7 +168,7 @@ func (l *ledger) meant(v *view, id, subject, predicate string) (*entry, error) {
 	case len(lineages) == 0:
 		return nil, abi.NewError(abi.CodeNotFound, "params.subject: the branch has no fact with this subject and predicate")
 	case len(lineages) > 1:
-		e := abi.NewError(abi.CodeConflict, "params.subject: "+strconv.Itoa(len(lineages))+" facts have this subject and predicate")
+		e := abi.NewError(abi.CodeConflict, "params.subject: "+sdk.Itoa(len(lineages))+" facts have this subject and predicate")
 		e.Hint = "give the id of one:"
 		for _, lineage := range lineages {
 			is, err := v.get(lineage)
@@ -255,7 +253,7 @@ func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) 
 	if len(doomed) == 0 {
 		return l.result(noChange, nil, map[string]abi.Raw{"status": sdk.Text("not_found")}), nil
 	}
-	message := "Forget " + strconv.Itoa(len(doomed)) + " item(s)"
+	message := "Forget " + sdk.Itoa(len(doomed)) + " item(s)"
 	if reason != "" {
 		message = reason
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // The event types.
@@ -96,7 +97,7 @@ func (e *event) normalise() error {
 	case e.Object == "" && e.Type != typeForget:
 		return wrong("object", "want a text, found none")
 	case e.ParentID != "" && !isID(e.ParentID):
-		return wrong("parent_id", "want an event id of "+strconv.Itoa(idLength)+" hex digits")
+		return wrong("parent_id", "want an event id of "+sdk.Itoa(idLength)+" hex digits")
 	}
 	for _, f := range []struct {
 		name, value string
@@ -104,7 +105,7 @@ func (e *event) normalise() error {
 	}{{"subject", e.Subject, 1, maxName}, {"predicate", e.Predicate, 1, maxName}, {"object", e.Object, 0, maxObject}, {"topic", e.Topic, 0, maxName},
 		{"evidence", e.Evidence, 0, maxObject}} {
 		if n := utf8.RuneCountInString(f.value); n < f.least || n > f.most {
-			return wrong(f.name, "want "+strconv.Itoa(f.least)+" to "+strconv.Itoa(f.most)+" characters, found "+strconv.Itoa(n))
+			return wrong(f.name, "want "+sdk.Itoa(f.least)+" to "+sdk.Itoa(f.most)+" characters, found "+sdk.Itoa(n))
 		}
 	}
 	e.Confidence = min(max(e.Confidence, 0), 1000)
@@ -134,7 +135,7 @@ func (e *event) encode() []byte {
 
 // appendShare writes thousandths as a number of at most three decimals.
 func appendShare(b []byte, name string, n int64) []byte {
-	b = strconv.AppendInt(append(b, name...), n/1000, 10)
+	b = jsontext.AppendInt(append(b, name...), n/1000)
 	if n %= 1000; n != 0 {
 		b = append(b, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 		for b[len(b)-1] == '0' {

@@ -6,6 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
 // params are a native operation's; each read marks its name as known, and done refuses the others. The first thing that is wrong is kept.
@@ -71,7 +72,7 @@ func (p *params) number(name string, least, most, otherwise int64) int64 {
 	}
 	n, err := jsontext.DecodeBytes(value).Int64()
 	if err != nil || n < least || n > most {
-		p.fail(name, "want "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10)+", found "+string(value))
+		p.fail(name, "want "+sdk.Itoa(least)+" to "+sdk.Itoa(most)+", found "+string(value))
 	}
 	return n
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +58,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			body = append(body, ',')
 		}
 		body = e.appendTo(body)
-		result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+strconv.Itoa(i), int64(i+1)))
+		result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+sdk.Itoa(i), int64(i+1)))
 		t.NativeIDs = append(t.NativeIDs, e.EventID)
 		if t.OldestRetrievedAt == "" || e.CreatedAt < t.OldestRetrievedAt {
 			t.OldestRetrievedAt = e.CreatedAt
@@ -201,7 +200,7 @@ func line(e *entry) string {
 	b.WriteString(date)
 	if e.observed() {
 		if e.Count > 1 {
-			b.WriteString(", seen " + strconv.FormatInt(e.Count, 10) + " times")
+			b.WriteString(", seen " + sdk.Itoa(e.Count) + " times")
 		}
 	} else if e.Confidence < 500 {
 		b.WriteString(", uncertain")

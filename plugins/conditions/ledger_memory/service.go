@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -49,7 +48,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 func (l *ledger) tally(prefix string) (n int64, digest string, err error) {
 	var sum sdk.Digest
 	err = l.Each(abi.StateListRequest{Prefix: prefix}, func(item sdk.Item) error {
-		sum.Add(item.Key + " " + strconv.FormatInt(item.Version, 10) + "\n")
+		sum.Add(item.Key + " " + sdk.Itoa(item.Version) + "\n")
 		n++
 		return nil
 	})

@@ -238,7 +238,7 @@ func inSeconds(s string) string {
 
 // decimal is n with leading zeros. Package time's Format is large in a guest.
 func decimal(n, digits int) string {
-	s := strconv.Itoa(n)
+	s := sdk.Itoa(n)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 

@@ -74,7 +74,7 @@ func (v *view) show(k *commit) error {
 }
 
 func (v *view) write() error {
-	n := func(n int64) string { return " " + strconv.FormatInt(n, 10) }
+	n := func(n int64) string { return " " + sdk.Itoa(n) }
 	return v.l.Put(v.prefix+"at", []byte(v.commit+" "+v.time+n(v.steps)+n(v.active)+n(v.gone)), sdk.AnyVersion)
 }
 

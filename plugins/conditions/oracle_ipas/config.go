@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -45,7 +44,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, entries: map[string][]*entry{}}
 	for i, e := range list {
 		if err := e.readTimes(); err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: entries["+strconv.Itoa(i)+"]."+abi.AsError(err).Message)
+			return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: entries["+sdk.Itoa(i)+"]."+abi.AsError(err).Message)
 		}
 		s.entries[e.personaID] = append(s.entries[e.personaID], e)
 	}

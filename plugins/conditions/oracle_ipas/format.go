@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -70,7 +69,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	}
 	for i, e := range entries {
 		if !e.isOf(c.Scope) {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body["+strconv.Itoa(i)+"]: the entry is of another scope")
+			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body["+sdk.Itoa(i)+"]: the entry is of another scope")
 		}
 	}
 	fitted := s.format(c, entries, r.Budget)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -101,7 +100,7 @@ func raw(entries []*entry) abi.Raw {
 }
 
 func (e *entry) evidence(i int) abi.Evidence {
-	v := abi.Evidence{Pointer: "/calls/0/body/" + strconv.Itoa(i), Rank: int64(i + 1), NativeType: "ground_truth", Text: e.value,
+	v := abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), NativeType: "ground_truth", Text: e.value,
 		ValidAt: e.validFrom, InvalidAt: e.validUntil}
 	if e.validFrom != "" || e.validUntil != "" {
 		v.TimeBasis = abi.TimeEvent

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
@@ -35,7 +33,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			return nil, err
 		}
 		if bad > 0 {
-			notes = append(notes, "bad_line: "+strconv.FormatInt(bad, 10)+" entries of the history cannot be read and were skipped")
+			notes = append(notes, "bad_line: "+sdk.Itoa(bad)+" entries of the history cannot be read and were skipped")
 		}
 		items = append(items, found...)
 	}
@@ -55,7 +53,7 @@ func searchHistory(c *sdk.Call, query string) ([]nanobot.Item, int64, error) {
 	var hits []nanobot.Hit
 	bad, err := eachEntry(c, func(seq int64, x entry) {
 		if n := nanobot.Matches(query, x.text); n > 0 {
-			hits = append(hits, nanobot.Hit{Words: n, At: seq, Item: nanobot.Item{ID: "history#" + strconv.FormatInt(seq, 10), Kind: "history",
+			hits = append(hits, nanobot.Hit{Words: n, At: seq, Item: nanobot.Item{ID: "history#" + sdk.Itoa(seq), Kind: "history",
 				Title: "From the event log (HISTORY.md)", Text: x.text, Created: x.at, Events: x.events}})
 		}
 	})

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -43,7 +41,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	for i, p := range list {
 		key := scopeKey(p.personaID, p.runID)
 		if s.profiles[key] != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "config of static_profile: profiles["+strconv.Itoa(i)+
+			return nil, abi.NewError(abi.CodeInvalidArgument, "config of static_profile: profiles["+sdk.Itoa(i)+
 				"]: an earlier entry is for the same persona_id and run_id")
 		}
 		s.profiles[key] = p

@@ -125,8 +125,7 @@ func (l LLM) ask(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, error) {
 }
 
 func (l LLM) exchange(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, error) {
-	headers := map[string]string{"content-type": "application/json", "accept": "application/json"}
-	l.Authorize(headers)
+	headers := l.authorize(abi.Pairs{{Name: "content-type", Value: "application/json"}, {Name: "accept", Value: "application/json"}})
 	head, body, err := c.HTTP(abi.HTTPRequest{Route: Route, Headers: headers, TimeoutMS: max(1, min(l.TimeoutMS, c.Remaining()-500))}, l.body(r, force))
 	if err != nil {
 		e := *abi.AsError(err)
@@ -143,11 +142,12 @@ func (l LLM) exchange(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, err
 	return parseAnswer(body, head.Status, u)
 }
 
-// Authorize adds the key's header.
-func (l LLM) Authorize(headers map[string]string) {
+// authorize adds the key's header.
+func (l LLM) authorize(headers abi.Pairs) abi.Pairs {
 	if l.Authorized {
-		headers["authorization"] = "Bearer {{secret:api_key}}"
+		headers.Set("authorization", "Bearer {{secret:api_key}}")
 	}
+	return headers
 }
 
 func (l LLM) body(r Chat, force string) []byte {
@@ -298,7 +298,7 @@ func BadOutput(message string, status int64, body []byte) *abi.Error {
 // refused is the error of a status that is no success.
 func refused(head *abi.HTTPResponse, body []byte) *abi.Error {
 	status := head.Status
-	e := abi.NewError(abi.CodeBackend, "the endpoint answered "+strconv.FormatInt(status, 10)).WithReason(ReasonUnavailable)
+	e := abi.NewError(abi.CodeBackend, "the endpoint answered "+sdk.Itoa(status)).WithReason(ReasonUnavailable)
 	switch {
 	case status == 401 || status == 403:
 		e.Code = abi.CodeUnauthenticated
@@ -313,7 +313,7 @@ func refused(head *abi.HTTPResponse, body []byte) *abi.Error {
 	}
 	e.Retryable = status == 408 || status == 425 || status == 429 || status >= 500
 	e.Route, e.Native = Route, &abi.NativeError{Status: &status, Body: clip(string(body), 4096)}
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers["retry-after"]), 10, 64); err == nil && seconds >= 0 {
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers.Get("retry-after")), 10, 64); err == nil && seconds >= 0 {
 		e.RetryAfterMS = sdk.Ptr(min(seconds, 86400) * 1000)
 	}
 	return e

@@ -94,7 +94,7 @@ func (f *Files) Log(c *sdk.Call, path, log string, head func() ([]byte, error), 
 		done += entries[len(entries)-1].Seq - from
 		from = entries[len(entries)-1].Seq
 		if len(text) >= f.left && from < to {
-			f.next = path + "//" + strconv.FormatInt(done, 10)
+			f.next = path + "//" + sdk.Itoa(done)
 			break
 		}
 	}

@@ -1,8 +1,6 @@
 package nanobot
 
 import (
-	"strconv"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
@@ -13,15 +11,14 @@ import (
 func Health(c *sdk.Call, config *abi.GuestConfig, l LLM, types []string) *abi.BackendHealth {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: config.Provider, ConsistencyModel: "async_derived", NativeMemoryTypes: types,
 		NativeIngestModes: []string{"llm"}, NativeQueryModes: []string{"whole"}, Isolation: "hard", PetObservability: "strong"}
-	headers := map[string]string{"accept": "application/json"}
-	l.Authorize(headers)
+	headers := l.authorize(abi.Pairs{{Name: "accept", Value: "application/json"}})
 	head, body, err := c.HTTP(abi.HTTPRequest{Route: ModelsRoute, Headers: headers, TimeoutMS: max(1, min(l.TimeoutMS, c.Remaining()-500))}, nil)
 	said := ""
 	switch {
 	case err != nil:
 		said = abi.AsError(err).Message
 	case head.Status < 200 || head.Status > 299:
-		said = "GET /models answered " + strconv.FormatInt(head.Status, 10)
+		said = "GET /models answered " + sdk.Itoa(head.Status)
 	case !isModels(body):
 		said = "GET /models answered what is no list of models"
 	}
@@ -48,7 +45,7 @@ func CountMessages(c *sdk.Call) (abi.InventoryKind, error) {
 	var digest sdk.Digest
 	for _, s := range sessions {
 		kind.Count += s.Messages
-		digest.Add(s.key + " " + strconv.FormatInt(s.Messages, 10) + "\n")
+		digest.Add(s.key + " " + sdk.Itoa(s.Messages) + "\n")
 	}
 	kind.Digest = digest.Hex()
 	return kind, err

@@ -2,7 +2,6 @@ package nanobot
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -105,7 +104,7 @@ func stage(c *sdk.Call, params map[string]abi.Raw) (skipped []string, err error)
 			return err
 		}
 		goesOn = false
-		return c.Put(prefix+strconv.Itoa(1000000+n), []byte(text), sdk.AnyVersion)
+		return c.Put(prefix+sdk.Itoa(1000000+n), []byte(text), sdk.AnyVersion)
 	})
 	return skipped, err
 }

@@ -1,7 +1,6 @@
 package nanobot
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -68,7 +67,7 @@ func ItemsOf(raw *abi.RawResult) ([]Item, error) {
 func Evidence(items []Item) []abi.Evidence {
 	var list []abi.Evidence
 	for i, x := range items {
-		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + strconv.Itoa(i), Rank: int64(i + 1), Group: x.Kind, NativeID: x.ID, NativeType: x.Kind,
+		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), Group: x.Kind, NativeID: x.ID, NativeType: x.Kind,
 			Text: x.Text, CreatedAt: rfc(x.Created), UpdatedAt: rfc(x.Updated), TimeBasis: basis(x.Kind), SourceEventIDs: x.Events})
 	}
 	return list
@@ -229,7 +228,7 @@ func Tail(c *sdk.Call, sessionID string, from func(*Session) int64, most int64) 
 	numbered := make([]Message, len(messages))
 	for i := range messages {
 		numbered[i] = messages[i]
-		numbered[i].TurnID = s.key[2:] + "#" + strconv.FormatInt(first+int64(i), 10) // its place, while it is shown
+		numbered[i].TurnID = s.key[2:] + "#" + sdk.Itoa(first+int64(i)) // its place, while it is shown
 	}
 	var items []Item
 	for _, m := range Replay(numbered, 0) {

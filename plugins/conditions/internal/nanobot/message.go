@@ -1,7 +1,6 @@
 package nanobot
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -279,7 +278,7 @@ func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return strconv.Itoa(n) + " " + thing + "s"
+	return sdk.Itoa(n) + " " + thing + "s"
 }
 
 // WriteList writes a list of texts.

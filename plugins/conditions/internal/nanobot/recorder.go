@@ -1,7 +1,6 @@
 package nanobot
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -136,7 +135,7 @@ func (r *Recorder) Add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 
 // nativeIDs name the messages of an event: the session, and the first of them.
 func nativeIDs(x index) []string {
-	return []string{x.session[2:] + "#" + strconv.FormatInt(x.first-1, 10)}
+	return []string{x.session[2:] + "#" + sdk.Itoa(x.first-1)}
 }
 
 // messageOf is one message of an event as it is stored. The time is the event's, in UTC where it can be said.
@@ -235,12 +234,12 @@ func Readiness(c *sdk.Call, markers []string, all bool) (*abi.BackendReadiness, 
 		}
 		if s.RetryAt > now {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+sdk.OneLine(s.ID)+", "+strconv.FormatInt(s.Failures, 10)+
+			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+sdk.OneLine(s.ID)+", "+sdk.Itoa(s.Failures)+
 				" failures, nothing is lost: "+s.Said)
 		}
 	}
 	if waiting > 0 {
-		answer.Warnings = append(answer.Warnings, "llm_work_waits: "+strconv.FormatInt(waiting, 10)+" messages wait for the model")
+		answer.Warnings = append(answer.Warnings, "llm_work_waits: "+sdk.Itoa(waiting)+" messages wait for the model")
 	}
 	for _, id := range markers {
 		var at index

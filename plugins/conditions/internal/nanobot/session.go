@@ -150,7 +150,7 @@ func Order(n int, by func(int) int64) []int {
 	keys := make([]string, n)
 	for i := range keys {
 		number := strconv.FormatInt(by(i)+1<<62, 16)
-		keys[i] = strings.Repeat("0", 16-len(number)) + number + strconv.Itoa(i+1<<30)
+		keys[i] = strings.Repeat("0", 16-len(number)) + number + sdk.Itoa(i+1<<30)
 	}
 	slices.Sort(keys)
 	at := make([]int, n)
