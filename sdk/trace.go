@@ -70,5 +70,5 @@ func Text(s string) abi.Raw {
 // Number is a JSON number, for the free fields of a trace.
 func Number(n int64) abi.Raw { return jsontext.AppendInt(make([]byte, 0, 24), n) }
 
-// Itoa is Itoa(n) in a tenth of the code.
+// Itoa is strconv.FormatInt in base 10, in a quarter of the code.
 func Itoa[T int | int64](n T) string { return words.View(Number(int64(n))) }

@@ -131,7 +131,7 @@ func (e *Encoder) Int64(v int64) {
 	e.put('0' + byte(small%10))
 }
 
-// AppendInt appends a whole number as JSON has it. It is strconv.AppendInt in a tenth of the code, for guests.
+// AppendInt appends a whole number as JSON has it: what strconv.AppendInt does, in a quarter of the code, for guests.
 //
 //go:noinline
 func AppendInt(buf []byte, v int64) []byte {
