@@ -61,8 +61,7 @@ func (w *rewriter) hasMemory() bool {
 
 // bulkBody charges for what its caller has not, and for the length, before it begins.
 func (w *rewriter) bulkBody(op wasmbin.Opcode, immediates ...byte) []byte {
-	b := w.appendLeft([]byte{0}, wasmbin.OpGlobalGet)
-	b = append(b, byte(wasmbin.OpLocalGet), 2, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), bytesPerUnit, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
+	b := w.appendLeftLess([]byte{0}, 2, bytesPerUnit)
 	b = append(b, byte(wasmbin.OpI64Const), beforeCall, byte(wasmbin.OpI64Sub))
 	b = w.appendAsk(b)
 	b = append(b, byte(wasmbin.OpLocalGet), 0, byte(wasmbin.OpLocalGet), 1, byte(wasmbin.OpLocalGet), 2)
@@ -72,6 +71,12 @@ func (w *rewriter) bulkBody(op wasmbin.Opcode, immediates ...byte) []byte {
 // appendLeft writes an access to the units left.
 func (w *rewriter) appendLeft(b []byte, op wasmbin.Opcode) []byte {
 	return wasmbin.AppendU32(append(b, byte(op)), w.globals)
+}
+
+// appendLeftLess writes the units left less those of the length in a local: 1<<shift of it are a unit.
+func (w *rewriter) appendLeftLess(b []byte, local uint32, shift byte) []byte {
+	b = wasmbin.AppendU32(append(w.appendLeft(b, wasmbin.OpGlobalGet), byte(wasmbin.OpLocalGet)), local)
+	return append(b, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
 }
 
 // appendAsk stores the units left that are on the stack and asks the host for more when they have run out.

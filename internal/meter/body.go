@@ -3,7 +3,6 @@ package meter
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/memhost/memhost/internal/wasmbin"
 )
@@ -284,26 +283,6 @@ func (m *writer) write() error {
 	return nil
 }
 
-// edit writes what belongs before an instruction, and gives what to write in its stead.
-func (m *writer) edit(e *edit, raw []byte) []byte {
-	local := e.local
-	if e.zero {
-		local = m.zero
-	}
-	if e.look {
-		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), local)
-		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpI32Load8U), 0), e.last)
-		m.out = append(m.out, byte(wasmbin.OpDrop))
-	}
-	if e.raw == nil {
-		return raw
-	}
-	if e.raw[0] == byte(wasmbin.OpLocalGet) {
-		return wasmbin.AppendU32(slices.Clone(e.raw), local)
-	}
-	return e.raw
-}
-
 // instruction writes one instruction, raw as the original has it, with the sites that belong before and behind it.
 func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
 	if w := weight(in.Op); m.due != dead && w > 0 {
@@ -499,9 +478,7 @@ func (m *writer) bulk(shift byte) {
 		return
 	}
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.length)
-	m.global(wasmbin.OpGlobalGet)
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
-	m.out = append(m.out, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
+	m.out = m.appendLeftLess(m.out, m.length, shift)
 	m.charge()
 	m.ask()
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)

@@ -258,6 +258,26 @@ func (c *checks) finish() (edits []edit, zero bool) {
 	return c.edits, zero
 }
 
+// edit writes what belongs before an instruction, and gives what to write in its stead.
+func (m *writer) edit(e *edit, raw []byte) []byte {
+	local := e.local
+	if e.zero {
+		local = m.zero
+	}
+	if e.look {
+		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), local)
+		m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpI32Load8U), 0), e.last)
+		m.out = append(m.out, byte(wasmbin.OpDrop))
+	}
+	if e.raw == nil {
+		return raw
+	}
+	if e.raw[0] == byte(wasmbin.OpLocalGet) {
+		return wasmbin.AppendU32(slices.Clone(e.raw), local)
+	}
+	return e.raw
+}
+
 // firstAccess to lastAccess are the loads and stores that are not of vectors, the stores from firstStore on.
 const (
 	firstAccess wasmbin.Opcode = 0x28

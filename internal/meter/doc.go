@@ -7,8 +7,8 @@
 //	global.get $left   i64.const 0   i64.lt_s
 //	if   call $refill   end
 //
-// where $refill, another addition, calls the import and stores what it gives. The host's function looks at the clock, hands out units for the next stretch, or panics and with that ends the guest. Being a Go function it is also where
-// Go's scheduler and collector get their turn; compiled guest code has no such place.
+// where $refill, another addition, calls the import and stores what it gives. The host's function looks at the clock, hands out units for the next stretch, or panics
+// and with that ends the guest. Being a Go function it is also where Go's scheduler and collector get their turn; compiled guest code has no such place.
 //
 // # What holds
 //
