@@ -264,18 +264,12 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	if len(x.Params) > 0 {
-		e.FieldStart("params")
-		x.Params.Encode(e)
-	}
+	writeSomeMembers("params", x.Params, e, writeString)
 	if len(x.Query) > 0 {
 		e.FieldStart("query")
 		writeStructs(x.Query, e, (*QueryParam).Encode)
 	}
-	if len(x.Headers) > 0 {
-		e.FieldStart("headers")
-		x.Headers.Encode(e)
-	}
+	writeSomeMembers("headers", x.Headers, e, writeString)
 	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
 	e.ObjEnd()
 }
@@ -289,11 +283,11 @@ func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 		case 0: // route
 			o.err = readString(&x.Route, d, m)
 		case 1: // params
-			o.err = x.Params.Decode(d, m)
+			o.err = readMembers(&x.Params, d, m, readString)
 		case 2: // query
 			o.err = readSlice(&x.Query, d, m, (*QueryParam).Decode)
 		case 3: // headers
-			o.err = x.Headers.Decode(d, m)
+			o.err = readMembers(&x.Headers, d, m, readString)
 		case 4: // timeout_ms
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
@@ -333,7 +327,7 @@ func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
-	x.Headers.Encode(e)
+	writeMembers(x.Headers, e, writeString)
 	writeSome("empty", x.Empty, e, writeBool)
 	e.ObjEnd()
 }
@@ -347,7 +341,7 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 		case 0: // status
 			o.err = readInt(&x.Status, d, m)
 		case 1: // headers
-			o.err = x.Headers.Decode(d, m)
+			o.err = readMembers(&x.Headers, d, m, readString)
 		case 2: // empty
 			o.err = readBool(&x.Empty, d, m)
 		default:
@@ -1388,20 +1382,20 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	writeSomeString("representation_version", &x.RepresentationVersion, e)
 	writeSomeString("last_derived_at", &x.LastDerivedAt, e)
 	writeSomeString("filter_mode", (*string)(&x.FilterMode), e)
-	writeSomeMap("filters_applied", x.FiltersApplied, e, writeString)
+	writeSomeMembers("filters_applied", x.FiltersApplied, e, writeString)
 	writeSomePtr("labels_verified", x.LabelsVerified, e, writeBool)
 	if len(x.BudgetApplied) > 0 {
 		e.FieldStart("budget_applied")
-		writeStructMap(x.BudgetApplied, e, (*BudgetUse).Encode)
+		writeStructMembers(x.BudgetApplied, e, (*BudgetUse).Encode)
 	}
 	writeSomePtr("budget_shortfall", x.BudgetShortfall, e, writeInt)
 	writeSomePtr("truncated", x.Truncated, e, writeBool)
-	writeSomeMap("effective", x.Effective, e, writeRaw)
+	writeSomeMembers("effective", x.Effective, e, writeRaw)
 	writeSomeString("as_of_mode", &x.AsOfMode, e)
 	writeSomeSlice("read_side_effects", x.ReadSideEffects, e, writeString)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
-	writeSomeMap("details", x.Details, e, writeRaw)
+	writeSomeMembers("details", x.Details, e, writeRaw)
 	e.FieldStart("io")
 	writeStructs(x.IO, e, (*IO).Encode)
 	writeFloatField("backend_ms", x.BackendMS, e)
@@ -1457,17 +1451,17 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 		case 19: // filter_mode
 			o.err = readString((*string)(&x.FilterMode), d, m)
 		case 20: // filters_applied
-			o.err = readMap(&x.FiltersApplied, d, m, readString)
+			o.err = readMembers(&x.FiltersApplied, d, m, readString)
 		case 21: // labels_verified
 			o.err = readPtr(&x.LabelsVerified, d, m, readBool)
 		case 22: // budget_applied
-			o.err = readMap(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
+			o.err = readMembers(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
 		case 23: // budget_shortfall
 			o.err = readPtr(&x.BudgetShortfall, d, m, readInt)
 		case 24: // truncated
 			o.err = readPtr(&x.Truncated, d, m, readBool)
 		case 25: // effective
-			o.err = readMap(&x.Effective, d, m, readRaw)
+			o.err = readMembers(&x.Effective, d, m, readRaw)
 		case 26: // as_of_mode
 			o.err = readString(&x.AsOfMode, d, m)
 		case 27: // read_side_effects
@@ -1475,7 +1469,7 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 		case 28: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		case 29: // details
-			o.err = readMap(&x.Details, d, m, readRaw)
+			o.err = readMembers(&x.Details, d, m, readRaw)
 		case 30: // io
 			o.err = readSlice(&x.IO, d, m, (*IO).Decode)
 		case 31: // backend_ms

@@ -138,7 +138,7 @@ func TestNestingIsLimited(t *testing.T) {
 func TestWhatIsAcceptedFitsIntoWhatIsSentOn(t *testing.T) {
 	deepest := Raw(nested(MaxValueDepth))
 	var result RetrieveResult
-	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}}, Trace: &Trace{Details: map[string]Raw{"a": deepest}}}), &result))
+	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}}, Trace: &Trace{Details: Members[Raw]{{Name: "a", Value: deepest}}}}), &result))
 	var format FormatRequest
 	require.NoError(t, UnmarshalStrict(Marshal(&FormatRequest{Result: result}), &format))
 	var events EventBatch
@@ -267,7 +267,7 @@ func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
 	var r HTTPRequest
 	require.NoError(t, UnmarshalStrict(text, &r))
 	clear(text)
-	require.Equal(t, HTTPRequest{Route: "r", Params: Pairs{{Name: "id", Value: "a"}}, Headers: Pairs{{Name: "x-a", Value: "b"}}}, r)
+	require.Equal(t, HTTPRequest{Route: "r", Params: Members[string]{{Name: "id", Value: "a"}}, Headers: Members[string]{{Name: "x-a", Value: "b"}}}, r)
 	var strict HTTPRequest
 	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))
 	require.Error(t, UnmarshalStrictOwned([]byte("{\"route\":\"\xff\"}"), &strict))

@@ -2,6 +2,7 @@ package abi
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func types() []codable {
 		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest), new(MutationReceipt),
-		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(Pairs), new(RequireDecl),
+		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(RequireDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall), new(RawResult),
 		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt), new(Resume),
 		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(ScopeMapping), new(SecretDecl),
@@ -110,6 +111,10 @@ func fillValue(t *rapid.T, v reflect.Value, tag string) {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				fillValue(t, v.Index(i), "")
+				if strings.HasPrefix(v.Type().Name(), "Members[") { // an object has a name once
+					name := v.Index(i).Field(0)
+					name.SetString(name.String() + strconv.Itoa(i))
+				}
 			}
 		}
 	case reflect.Map:

@@ -44,35 +44,35 @@ type Trace struct {
 	NativeIDs       []string      `json:"native_ids,omitempty"`
 	LatencyMS       float64       `json:"latency_ms"`
 	// Consistency is committed, queued or pending.
-	Consistency           string            `json:"consistency,omitempty"`
-	ResultState           ResultState       `json:"result_state,omitempty"`
-	TokenCount            *int64            `json:"token_count,omitempty"`
-	Tokenizer             string            `json:"tokenizer"`
-	RetrievedCount        *int64            `json:"retrieved_count,omitempty"`
-	TopScore              *float64          `json:"top_score,omitempty"`
-	OldestRetrievedAt     string            `json:"oldest_retrieved_at,omitempty"`
-	NewestRetrievedAt     string            `json:"newest_retrieved_at,omitempty"`
-	TimeBasis             TimeBasis         `json:"time_basis,omitempty"`
-	RepresentationVersion string            `json:"representation_version,omitempty"`
-	LastDerivedAt         string            `json:"last_derived_at,omitempty"`
-	FilterMode            FilterMode        `json:"filter_mode,omitempty"`
-	FiltersApplied        map[string]string `json:"filters_applied,omitempty"`
-	LabelsVerified        *bool             `json:"labels_verified,omitempty"`
+	Consistency           string          `json:"consistency,omitempty"`
+	ResultState           ResultState     `json:"result_state,omitempty"`
+	TokenCount            *int64          `json:"token_count,omitempty"`
+	Tokenizer             string          `json:"tokenizer"`
+	RetrievedCount        *int64          `json:"retrieved_count,omitempty"`
+	TopScore              *float64        `json:"top_score,omitempty"`
+	OldestRetrievedAt     string          `json:"oldest_retrieved_at,omitempty"`
+	NewestRetrievedAt     string          `json:"newest_retrieved_at,omitempty"`
+	TimeBasis             TimeBasis       `json:"time_basis,omitempty"`
+	RepresentationVersion string          `json:"representation_version,omitempty"`
+	LastDerivedAt         string          `json:"last_derived_at,omitempty"`
+	FilterMode            FilterMode      `json:"filter_mode,omitempty"`
+	FiltersApplied        Members[string] `json:"filters_applied,omitempty"`
+	LabelsVerified        *bool           `json:"labels_verified,omitempty"`
 	// BudgetApplied tells for each budget field how it took effect.
-	BudgetApplied   map[string]BudgetUse `json:"budget_applied,omitempty"`
-	BudgetShortfall *int64               `json:"budget_shortfall,omitempty"`
-	Truncated       *bool                `json:"truncated,omitempty"`
+	BudgetApplied   Members[BudgetUse] `json:"budget_applied,omitempty"`
+	BudgetShortfall *int64             `json:"budget_shortfall,omitempty"`
+	Truncated       *bool              `json:"truncated,omitempty"`
 	// Effective names search mode and limits as used.
-	Effective map[string]Raw `json:"effective,omitempty"`
+	Effective Members[Raw] `json:"effective,omitempty"`
 	// AsOfMode is native or ignored.
-	AsOfMode        string         `json:"as_of_mode,omitempty"`
-	ReadSideEffects []string       `json:"read_side_effects,omitempty"`
-	Warnings        []string       `json:"warnings"`
-	Details         map[string]Raw `json:"details,omitempty"`
-	IO              []IO           `json:"io"`
-	BackendMS       float64        `json:"backend_ms"`
-	PluginMS        float64        `json:"plugin_ms"`
-	HostMS          float64        `json:"host_ms"`
+	AsOfMode        string       `json:"as_of_mode,omitempty"`
+	ReadSideEffects []string     `json:"read_side_effects,omitempty"`
+	Warnings        []string     `json:"warnings"`
+	Details         Members[Raw] `json:"details,omitempty"`
+	IO              []IO         `json:"io"`
+	BackendMS       float64      `json:"backend_ms"`
+	PluginMS        float64      `json:"plugin_ms"`
+	HostMS          float64      `json:"host_ms"`
 }
 
 // BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.

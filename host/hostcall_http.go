@@ -83,11 +83,11 @@ func (c *call) send(r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	}
 	c.didSend(route.decl.Class, landingOf(answer.Status))
 	clean := c.provider.redactor
-	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(abi.Pairs, 0, len(answer.Header)), Empty: route.isEmpty(answer.Status, answer.Body)}
+	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(abi.Members[string], 0, len(answer.Header)), Empty: route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
-		head.Headers = append(head.Headers, abi.Pair{Name: strings.ToLower(name), Value: clean.text(strings.Join(values, ", "))})
+		head.Headers = append(head.Headers, abi.Member[string]{Name: strings.ToLower(name), Value: clean.text(strings.Join(values, ", "))})
 	}
-	slices.SortFunc(head.Headers, func(a, b abi.Pair) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(head.Headers, func(a, b abi.Member[string]) int { return strings.Compare(a.Name, b.Name) })
 	return head, clean.bytes(answer.Body), nil
 }
 

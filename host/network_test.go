@@ -53,7 +53,7 @@ func TestParameterIsOnePathSegmentWhateverIsInIt(t *testing.T) {
 	r := &route{decl: abi.RouteDecl{Name: "item", Path: "/v1/items/{id}/notes"}, origin: testOrigin(t, "http://h:1/p")}
 	rapid.Check(t, func(rt *rapid.T) {
 		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[./%\\?#;:@&=+ ]{1,6}`), rapid.StringMatching(`(\.\./)+x`)).Draw(rt, "id")
-		u, err := r.url(&abi.HTTPRequest{Params: abi.Pairs{{Name: "id", Value: id}}})
+		u, err := r.url(&abi.HTTPRequest{Params: abi.Members[string]{{Name: "id", Value: id}}})
 		if id == "" || id == "." || id == ".." {
 			require.Error(rt, err)
 			return
@@ -81,7 +81,7 @@ func TestParametersMustBeThoseOfTheRoute(t *testing.T) {
 	r := &route{decl: abi.RouteDecl{Name: "item", Path: "/items/{id}"}, origin: testOrigin(t, "http://h")}
 	_, err := r.url(&abi.HTTPRequest{})
 	assert.ErrorContains(t, err, "params.id: missing")
-	_, err = r.url(&abi.HTTPRequest{Params: abi.Pairs{{Name: "id", Value: "1"}, {Name: "other", Value: "2"}}})
+	_, err = r.url(&abi.HTTPRequest{Params: abi.Members[string]{{Name: "id", Value: "1"}, {Name: "other", Value: "2"}}})
 	assert.ErrorContains(t, err, "2 given, route item takes 1")
 }
 
@@ -120,9 +120,9 @@ func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 	o.secrets["x-api-key"] = map[string]string{"api_key": "s3cr3t-value"}
 	r := &route{decl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}"}, origin: o}
 	placeholder := "{{secret:api_key}}"
-	request, err := r.request(&abi.HTTPRequest{Params: abi.Pairs{{Name: "id", Value: placeholder}},
+	request, err := r.request(&abi.HTTPRequest{Params: abi.Members[string]{{Name: "id", Value: placeholder}},
 		Query:   []abi.QueryParam{{Key: "q", Value: placeholder}},
-		Headers: abi.Pairs{{Name: "X-Api-Key", Value: "Key " + placeholder}, {Name: "X-Other", Value: placeholder}}}, []byte(placeholder))
+		Headers: abi.Members[string]{{Name: "X-Api-Key", Value: "Key " + placeholder}, {Name: "X-Other", Value: placeholder}}}, []byte(placeholder))
 	require.NoError(t, err)
 	assert.Equal(t, "Key s3cr3t-value", request.Header.Get("X-Api-Key"))
 	assert.Equal(t, placeholder, request.Header.Get("X-Other"), "elsewhere it stays text")
@@ -132,10 +132,10 @@ func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 func TestHeadersThatAreTheHostsAlone(t *testing.T) {
 	r := &route{decl: abi.RouteDecl{Method: http.MethodGet, Path: "/"}, origin: testOrigin(t, "http://h")}
 	for _, name := range []string{"Host", "Content-Length", "transfer-encoding", "Connection", "Proxy-Authorization", "Upgrade"} {
-		_, err := r.request(&abi.HTTPRequest{Headers: abi.Pairs{{Name: name, Value: "x"}}}, nil)
+		_, err := r.request(&abi.HTTPRequest{Headers: abi.Members[string]{{Name: name, Value: "x"}}}, nil)
 		assert.Equal(t, abi.CodeDenied, abi.CodeOf(err), name)
 	}
-	_, err := r.request(&abi.HTTPRequest{Headers: abi.Pairs{{Name: "X-A", Value: "a\r\nX-B: b"}}}, nil)
+	_, err := r.request(&abi.HTTPRequest{Headers: abi.Members[string]{{Name: "X-A", Value: "a\r\nX-B: b"}}}, nil)
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Labels lists which of the labels scenario, context and attribute a request names, and every filter. With filters.cross_context true the
+// Labels lists which of the labels scenario, context and attribute a request names, and every filter in byte order. With filters.cross_context true the
 // context is not to be used, and not among them.
 func Labels(r *abi.RetrieveRequest) []string {
 	var names []string
@@ -20,11 +20,13 @@ func Labels(r *abi.RetrieveRequest) []string {
 	if r.Attribute != "" {
 		names = append(names, "attribute")
 	}
+	first := len(names)
 	for name := range r.Filters {
 		if name != "cross_context" {
 			names = append(names, name)
 		}
 	}
+	abi.SortTexts(names[first:])
 	return names
 }
 
@@ -34,10 +36,10 @@ func CrossContext(r *abi.RetrieveRequest) bool {
 }
 
 // Filters is a trace's filters_applied where all labels are applied in one way.
-func Filters(labels []string, how abi.FilterMode) map[string]string {
-	filters := make(map[string]string, len(labels))
+func Filters(labels []string, how abi.FilterMode) abi.Members[string] {
+	filters := make(abi.Members[string], 0, len(labels))
 	for _, name := range labels {
-		filters[name] = string(how)
+		filters.Set(name, string(how))
 	}
 	return filters
 }
@@ -45,15 +47,15 @@ func Filters(labels []string, how abi.FilterMode) map[string]string {
 // Report puts into a trace what fitting came to: token_count, truncated, budget_shortfall, and budget_applied for what the formatter applies.
 func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 	t.TokenCount, t.Truncated = Ptr(f.Tokens), Ptr(f.Truncated)
-	t.BudgetApplied = map[string]abi.BudgetUse{}
+	t.BudgetApplied = abi.Members[abi.BudgetUse]{}
 	if budget.MaxTokens != nil {
-		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "formatter"}
+		t.BudgetApplied.Set("max_tokens", abi.BudgetUse{How: "formatter"})
 	}
 	if budget.MaxItems != nil {
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "formatter"}
+		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "formatter"})
 	}
 	if budget.MinTokens != nil {
-		t.BudgetApplied["min_tokens"] = abi.BudgetUse{How: "advisory"}
+		t.BudgetApplied.Set("min_tokens", abi.BudgetUse{How: "advisory"})
 		if short := *budget.MinTokens - f.Tokens; short > 0 {
 			t.BudgetShortfall = &short
 		}

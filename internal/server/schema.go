@@ -13,10 +13,13 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// newRegistry makes schemas from the Go types. Two types look on the wire other than reflection would have them.
+// newRegistry makes schemas from the Go types. Some look on the wire other than reflection would have them.
 func newRegistry() huma.Registry {
 	r := huma.NewMapRegistry(schemaPrefix, schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[abi.Raw](), reflect.TypeFor[anyJSON]())
+	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[string]](), reflect.TypeFor[map[string]string]())
+	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[abi.Raw]](), reflect.TypeFor[map[string]abi.Raw]())
+	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[abi.BudgetUse]](), reflect.TypeFor[map[string]abi.BudgetUse]())
 	r.RegisterTypeAlias(reflect.TypeFor[abi.ReceiptOrError](), reflect.TypeFor[receiptOrError]())
 	return r
 }

@@ -35,9 +35,9 @@ type settings struct {
 	// library is what only the surface core has.
 	library library
 	// headers go with every request.
-	headers abi.Pairs
+	headers abi.Members[string]
 	// effective is what traces say of every search of Graphiti's own servers.
-	effective map[string]abi.Raw
+	effective abi.Members[abi.Raw]
 
 	session session
 }
@@ -47,7 +47,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 // parseSettings reads the block. The schema's defaults are repeated for hosts that lay none under it.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, stallMS: 120_000, labelsInQuery: true, annotate: true, source: "message",
-		library: library{recipe: recipeOfServers}, headers: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
+		library: library{recipe: recipeOfServers}, headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
 	url, surface, bearer := "", "", false
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
 		if d.Next() == jsontext.Null {
@@ -106,7 +106,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if s.core = surface == surfaceCore; s.core {
 		s.library.settle()
 	}
-	s.effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"), "max_facts": sdk.Number(s.maxFacts)}
+	s.effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text("edge_hybrid_rrf")}, {Name: "max_facts", Value: sdk.Number(s.maxFacts)}}
 	return s, s.check(url, surface)
 }
 

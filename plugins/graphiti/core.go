@@ -29,8 +29,8 @@ func (s *settings) gateway(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte,
 }
 
 // inPath are the parameters of a path: the group, and an object of it.
-func inPath(gid, name, value string) abi.Pairs {
-	params := abi.Pairs{{Name: "group", Value: gid}}
+func inPath(gid, name, value string) abi.Members[string] {
+	params := abi.Members[string]{{Name: "group", Value: gid}}
 	if name != "" {
 		params.Set(name, value)
 	}

@@ -266,12 +266,13 @@ func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, ro
 
 // mutated is the receipt of a mutation, with a part of the answer in its trace.
 func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: map[string]abi.Raw{}}
-	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: abi.Members[abi.Raw]{}}
+	err := fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != detail {
 			return d.Skip()
 		}
-		t.Details[detail], err = verbatim(d)
+		value, err := verbatim(d)
+		t.Details.Set(detail, value)
 		return err
 	})
 	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: t}, err

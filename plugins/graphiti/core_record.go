@@ -262,11 +262,14 @@ func (s *settings) committed(gid, call string, event *abi.MemoryEvent, w *writte
 	ids = append(append(ids, nodes...), created...)
 	t := s.writeTrace(gid, call)
 	t.Consistency, t.NativeIDs = "committed", ids
-	t.Details["episode"], t.Details["facts_created"], t.Details["facts_reasserted"] = sdk.Text(episode), textList(created), textList(reasserted)
+	t.Details.Set("episode", sdk.Text(episode))
+	t.Details.Set("facts_created", textList(created))
+	t.Details.Set("facts_reasserted", textList(reasserted))
 	if single {
-		t.Details["entities"], t.Details["facts_invalidated"] = textList(nodes), textList(w.invalidated)
+		t.Details.Set("entities", textList(nodes))
+		t.Details.Set("facts_invalidated", textList(w.invalidated))
 	} else { // the answer does not say which of a batch's episodes closed a fact
-		t.Details["facts_invalidated_by_batch"] = textList(w.invalidated)
+		t.Details.Set("facts_invalidated_by_batch", textList(w.invalidated))
 	}
 	r := &abi.WriteReceipt{EventID: event.EventID, Status: abi.StatusCommitted, NativeIDs: ids, NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(len(created))), Trace: t}
 	if single && len(nodes) == 0 && len(created)+len(reasserted) == 0 {
@@ -277,13 +280,13 @@ func (s *settings) committed(gid, call string, event *abi.MemoryEvent, w *writte
 
 func (s *settings) writeTrace(gid, call string) *abi.Trace {
 	return &abi.Trace{BackendName: s.config.Provider, NativeOperation: call,
-		Details: map[string]abi.Raw{"group_id": sdk.Text(gid), "surface": sdk.Text(s.surface()), "ingest_mode": sdk.Text(s.source)}}
+		Details: abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(gid)}, {Name: "surface", Value: sdk.Text(s.surface())}, {Name: "ingest_mode", Value: sdk.Text(s.source)}}}
 }
 
 // coreQueued is the receipt of an event that stands in the queue; stored is the episode where the job turned out to be done long ago.
 func (s *settings) coreQueued(c *sdk.Call, gid string, event *abi.MemoryEvent, t *turn, job string, seq int64, stored []string) *abi.WriteReceipt {
 	r := &abi.WriteReceipt{EventID: event.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone, Trace: s.writeTrace(gid, "add_episode, queued")}
-	r.Trace.Details["job_id"] = sdk.Text(job)
+	r.Trace.Details.Set("job_id", sdk.Text(job))
 	r.Trace.Consistency = "queued"
 	if len(stored) > 0 {
 		r.Status, r.NativeIDs, r.NativeIDsKind, r.Trace.Consistency = abi.StatusCommitted, stored, abi.NativeIDsFinal, "committed"

@@ -39,11 +39,13 @@ func (s *settings) coreFilter(r *abi.RetrieveRequest, t *abi.Trace) (*search, er
 	}
 	partial := false
 	apply := func(name string, reaches bool) {
+		how := "unverified"
 		if reaches {
-			t.FiltersApplied[name], t.FilterMode = string(abi.FilterHard), abi.FilterHard
+			how, t.FilterMode = string(abi.FilterHard), abi.FilterHard
 		} else {
-			t.FiltersApplied[name], partial = "unverified", true
+			partial = true
 		}
+		t.FiltersApplied.Set(name, how)
 	}
 	k := s.library.kinds
 	for _, name := range coreFilters {

@@ -20,7 +20,7 @@ type session struct {
 	// sent numbers the requests: an id must not recur within a session.
 	sent int64
 	// headers go with every request of the session.
-	headers abi.Pairs
+	headers abi.Members[string]
 }
 
 // mcp sends a JSON-RPC message and answers what came, whatever its status.
@@ -78,7 +78,7 @@ func (s *settings) open(c *sdk.Call) error {
 	if opened.id == "" {
 		return unusable(route, "one without a session", body)
 	}
-	opened.headers = append(make(abi.Pairs, 0, len(s.headers)+2), s.headers...)
+	opened.headers = append(make(abi.Members[string], 0, len(s.headers)+2), s.headers...)
 	opened.headers.Set("mcp-session-id", opened.id)
 	opened.headers.Set("mcp-protocol-version", opened.protocol)
 	s.session = opened

@@ -83,7 +83,7 @@ func TestRPCResponses(t *testing.T) {
 		{"too deep", sse, stream(`{"id":7,"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`), "", abi.CodeBackend},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := rpcResult("r", &abi.HTTPResponse{Status: 200, Headers: abi.Pairs{{Name: "content-type", Value: c.kind}}}, []byte(c.body), 7)
+			got, err := rpcResult("r", &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: c.kind}}}, []byte(c.body), 7)
 			assert.Equal(t, c.code, abi.CodeOf(err))
 			assert.Equal(t, c.want, string(got))
 		})
@@ -113,11 +113,11 @@ var rpcTexts = []struct {
 
 func TestAnAnswerIsReadOnce(t *testing.T) {
 	for _, c := range rpcTexts {
-		content := plainText(&abi.HTTPResponse{Status: 200, Headers: abi.Pairs{{Name: "content-type", Value: "application/json"}}}, []byte(c.body), 7)
+		content := plainText(&abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}, []byte(c.body), 7)
 		assert.Equal(t, c.once, content != nil, c.body)
 	}
 	deep := `{"id":7,"result":{"content":[{"text":"a"}],"x":` + strings.Repeat("[", abi.MaxDepth-2) + strings.Repeat("]", abi.MaxDepth-2) + `}}`
-	head := &abi.HTTPResponse{Status: 200, Headers: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
+	head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
 	assert.NotNil(t, plainText(head, []byte(deep), 7))
 	assert.Nil(t, plainText(head, []byte(strings.Replace(deep, "[]", "[[]]", 1)), 7), "one level more than is read")
 }
@@ -142,7 +142,7 @@ func FuzzRPC(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
-			head := &abi.HTTPResponse{Status: 200, Headers: abi.Pairs{{Name: "content-type", Value: kind}}}
+			head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: kind}}}
 			plain := plainText(head, body, 7)
 			result, err := rpcResult("r", head, body, 7)
 			if err != nil {

@@ -56,7 +56,7 @@ func (s *settings) deleteByID(c *sdk.Call, gid string, r *abi.NativeMutation, ow
 	if s.mcp {
 		_, err = s.tool(c, mcpRoute, tool, append(append([]byte(`{"uuid":`), sdk.Text(uuid)...), '}'))
 	} else {
-		err = s.restDone(c, abi.HTTPRequest{Route: restRoute, Params: abi.Pairs{{Name: "uuid", Value: uuid}}}, nil)
+		err = s.restDone(c, abi.HTTPRequest{Route: restRoute, Params: abi.Members[string]{{Name: "uuid", Value: uuid}}}, nil)
 		trace.NativeOperation = "DELETE"
 		if r.Name == "delete_episode" {
 			trace.Warnings = append(trace.Warnings, "facts_remain: the REST service removes the episode alone; its facts stay, with a source that is gone")

@@ -73,12 +73,12 @@ func TestLabels(t *testing.T) {
 		Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["PREFERS"]`), "colour": abi.Raw(`"red"`)}, AsOf: "2025-01-01T00:00:00Z"}
 	each(t, func(t *testing.T, r *rig, u setUp) {
 		trace := r.askFor(ask).Trace
-		assert.Equal(t, `"seats travel work seat"`, string(trace.Details["query"]))
+		assert.Equal(t, `"seats travel work seat"`, string(trace.Details.Get("query")))
 		native := "none"
 		if u.surface == surfaceMCP {
 			native = "hard"
 		}
-		assert.Equal(t, map[string]string{"scenario": "semantic", "context": "semantic", "attribute": "semantic", "edge_types": native, "colour": "none"}, trace.FiltersApplied)
+		assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "semantic"}, {Name: "context", Value: "semantic"}, {Name: "attribute", Value: "semantic"}, {Name: "colour", Value: "none"}, {Name: "edge_types", Value: native}}, trace.FiltersApplied)
 		assert.Equal(t, "ignored", trace.AsOfMode)
 		warnings := strings.Join(trace.Warnings, "\n")
 		assert.Contains(t, warnings, "as_of_ignored: ")
@@ -88,7 +88,7 @@ func TestLabels(t *testing.T) {
 	r := plug(t, setUp{surfaceREST, false}, `,"labels_in_query":false,"label_sentence":true`)
 	trace := r.askFor(ask).Trace
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, `"seats"`, string(trace.Details["query"]))
+	assert.Equal(t, `"seats"`, string(trace.Details.Get("query")))
 	e := turnOn(1, "e", "I prefer aisle seats.")
 	e.Context = "work"
 	r.tell(e)
@@ -106,7 +106,7 @@ func TestTheBudgetCutsByRank(t *testing.T) {
 		assert.Equal(t, 3, strings.Count(three.FormattedContext, "\n- "))
 		assert.Equal(t, int64(15), *three.Trace.RetrievedCount)
 		assert.True(t, *three.Trace.Truncated)
-		assert.Equal(t, abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(int64(20))}, three.Trace.BudgetApplied["max_items"])
+		assert.Equal(t, abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(int64(20))}, three.Trace.BudgetApplied.Get("max_items"))
 		few := r.askFor(&abi.RetrieveRequest{Query: "sport", Scope: scope, SessionID: "n", Budget: abi.ContextBudget{MaxTokens: sdk.Ptr(int64(90))}})
 		assert.LessOrEqual(t, *few.Trace.TokenCount, int64(90))
 		assert.NotEmpty(t, few.FormattedContext)

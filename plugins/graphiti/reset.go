@@ -20,7 +20,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		return nil, err
 	}
 	receipt := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"group_id": gid},
-		Trace: &abi.Trace{BackendName: s.config.Provider, Details: map[string]abi.Raw{"surface": sdk.Text(s.surface())}}}
+		Trace: &abi.Trace{BackendName: s.config.Provider, Details: abi.Members[abi.Raw]{{Name: "surface", Value: sdk.Text(s.surface())}}}}
 	switch {
 	case s.core:
 		err = s.coreSetup(c, gid, receipt)
@@ -61,7 +61,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		return nil, err
 	}
 	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, Removed: map[string]*int64{}, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
-		Trace: &abi.Trace{BackendName: s.config.Provider, Details: map[string]abi.Raw{"group_id": sdk.Text(gid)}}}
+		Trace: &abi.Trace{BackendName: s.config.Provider, Details: abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(gid)}}}}
 	if s.core { // the gateway works in order: it takes what is queued away, and waits for what runs
 		return receipt, s.coreRemove(c, gid, receipt)
 	}

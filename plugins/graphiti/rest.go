@@ -84,7 +84,7 @@ func (s *settings) restSearch(c *sdk.Call, gid string, query abi.Raw) ([]byte, e
 // restEpisodes lists the newest episodes by event time, those of the server's future excepted: GET /episodes/{group_id}.
 func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, error) {
 	const route = "rest_episodes"
-	body, err := s.rest(c, abi.HTTPRequest{Route: route, Params: abi.Pairs{{Name: "group", Value: gid}},
+	body, err := s.rest(c, abi.HTTPRequest{Route: route, Params: abi.Members[string]{{Name: "group", Value: gid}},
 		Query: []abi.QueryParam{{Key: "last_n", Value: sdk.Itoa(most)}}}, nil)
 	if err != nil {
 		return nil, err
@@ -101,5 +101,5 @@ func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, er
 
 // restDeleteGroup removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE /group/{group_id}.
 func (s *settings) restDeleteGroup(c *sdk.Call, gid string) error {
-	return s.restDone(c, abi.HTTPRequest{Route: "rest_delete_group", Params: abi.Pairs{{Name: "group", Value: gid}}}, nil)
+	return s.restDone(c, abi.HTTPRequest{Route: "rest_delete_group", Params: abi.Members[string]{{Name: "group", Value: gid}}}, nil)
 }

@@ -24,8 +24,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", AsOfMode: "", Details: map[string]abi.Raw{"group_id": sdk.Text(gid),
-		"surface": sdk.Text(s.surface())}}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "POST /search", AsOfMode: "", Details: abi.Members[abi.Raw]{
+		{Name: "group_id", Value: sdk.Text(gid)}, {Name: "surface", Value: sdk.Text(s.surface())}}}
 	query, quotedQuery := s.query(r, t)
 	applied := s.filters(r, t)
 	var found *found
@@ -71,7 +71,7 @@ func (s *settings) query(r *abi.RetrieveRequest, t *abi.Trace) (query string, qu
 		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
 	}
 	quoted = sdk.Text(query)
-	t.Details["query"] = quoted
+	t.Details.Set("query", quoted)
 	return query, quoted
 }
 
@@ -155,22 +155,22 @@ func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace)
 	if s.labelsInQuery {
 		how = abi.FilterSemantic
 	}
-	t.FiltersApplied = map[string]string{}
+	t.FiltersApplied = abi.Members[string]{}
 	var applied []field
 	for _, name := range labels {
 		_, isFilter := r.Filters[name]
 		switch {
 		case !isFilter:
-			t.FiltersApplied[name] = string(how)
+			t.FiltersApplied.Set(name, string(how))
 			if how == abi.FilterSemantic && t.FilterMode == abi.FilterNone {
 				t.FilterMode = abi.FilterSemantic
 			}
 		case s.core && isCoreFilter(name): // coreFilter says how
 		case s.mcp && isNativeFilter(name):
-			t.FiltersApplied[name] = string(abi.FilterHard)
+			t.FiltersApplied.Set(name, string(abi.FilterHard))
 			t.FilterMode = abi.FilterHard
 		default:
-			t.FiltersApplied[name] = string(abi.FilterNone)
+			t.FiltersApplied.Set(name, string(abi.FilterNone))
 		}
 	}
 	if s.mcp {
@@ -181,7 +181,7 @@ func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace)
 		}
 	}
 	for _, name := range sortedKeys(r.Filters) {
-		if t.FiltersApplied[name] == string(abi.FilterNone) {
+		if t.FiltersApplied.Get(name) == string(abi.FilterNone) {
 			t.Warnings = append(t.Warnings, "filter_ignored: the "+s.surface()+" surface of Graphiti has no filter "+name)
 		}
 	}
@@ -425,19 +425,19 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 	t.Effective = s.effective
 	if s.core {
 		limit := s.limit(r.Budget)
-		t.Effective = map[string]abi.Raw{"search": sdk.Text(s.library.recipe), "limit": sdk.Number(limit)}
+		t.Effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text(s.library.recipe)}, {Name: "limit", Value: sdk.Number(limit)}}
 		if r.Budget.MaxItems != nil {
-			t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(limit)}
+			t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(limit)})
 		}
 	} else if r.Budget.MaxItems != nil {
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)}
+		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(s.maxFacts)})
 		if *r.Budget.MaxItems > s.maxFacts {
 			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(s.maxFacts)+
 				" facts, always; raise max_facts for more")
 		}
 	}
 	t.RetrievedCount = sdk.Ptr(int64(count))
-	t.Details["items_shown"] = sdk.Number(int64(fitted.End - fitted.First))
+	t.Details.Set("items_shown", sdk.Number(int64(fitted.End-fitted.First)))
 	if t.ResultState == "" {
 		t.ResultState = abi.ResultResults
 	}
@@ -478,8 +478,8 @@ func (s *settings) explain(r *abi.RetrieveRequest, f *found, fitted sdk.Fitted, 
 		if undated == int64(len(facts)) {
 			t.TimeBasis = abi.TimeIngest
 		}
-		t.Details["superseded"] = sdk.Number(superseded)
-		t.Details["times_from_created_at"] = sdk.Number(undated)
+		t.Details.Set("superseded", sdk.Number(superseded))
+		t.Details.Set("times_from_created_at", sdk.Number(undated))
 	}
 	if fitted.Cut {
 		t.Warnings = append(t.Warnings, "fact_cut: the first fact alone is larger than max_tokens; only its beginning is shown")

@@ -237,8 +237,8 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 			assert.Equal(t, []string{"ev-1"}, old.SourceEventIDs)
 			assert.Contains(t, result.FormattedContext, "from events ev-1; fact "+old.NativeID)
 		}
-		assert.Equal(t, "1", string(result.Trace.Details["superseded"]))
-		assert.Equal(t, "1", string(result.Trace.Details["times_from_created_at"]))
+		assert.Equal(t, "1", string(result.Trace.Details.Get("superseded")))
+		assert.Equal(t, "1", string(result.Trace.Details.Get("times_from_created_at")))
 	})
 }
 

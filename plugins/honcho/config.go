@@ -32,7 +32,7 @@ type settings struct {
 	server                 serverFacts
 
 	// headers are of every request.
-	headers abi.Pairs
+	headers abi.Members[string]
 	// version is what the server said of itself; a cache of this instance.
 	version string
 }
@@ -49,7 +49,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, context: true, contextTokens: 8000, maxConclusions: 25, summary: true, messages: true, queryChars: 2000,
-		maxMessageChars: 25_000, server: serverFacts{batchTokens: 512}, headers: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
+		maxMessageChars: 25_000, server: serverFacts{batchTokens: 512}, headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
 	for _, name := range config.Secrets {
 		if name == "api_key" {
 			s.headers.Set("authorization", "Bearer {{secret:api_key}}")

@@ -199,7 +199,7 @@ func (w *writer) finish(d *delivery) {
 	}
 	r.Markers = []string{m.String()}
 	r.Trace.NativeOperation, r.Trace.NativeIDs, r.Trace.TokenCount = "messages", r.NativeIDs, &tokens
-	r.Trace.Details = map[string]abi.Raw{"session": sdk.Text(d.session), "rows": sdk.Number(m.rows)}
+	r.Trace.Details = abi.Members[abi.Raw]{{Name: "session", Value: sdk.Text(d.session)}, {Name: "rows", Value: sdk.Number(m.rows)}}
 	w.posted.rows += m.rows
 	w.posted.lastAt = w.call.Now
 	d.receipt = r

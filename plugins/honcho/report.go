@@ -22,10 +22,10 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	}
 	fitted.Report(t, r.Budget)
 	if r.Budget.MaxTokens != nil && q.tokens != nil {
-		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "advisory", Sent: q.tokens}
+		t.BudgetApplied.Set("max_tokens", abi.BudgetUse{How: "advisory", Sent: q.tokens})
 	}
 	if r.Budget.MaxItems != nil {
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: &q.conclusions}
+		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: &q.conclusions})
 	}
 	switch {
 	case fitted.Cut:
@@ -39,20 +39,22 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	}
 	q.reportFilters(t)
 	q.reportTimes(t)
-	t.Effective = map[string]abi.Raw{"read": sdk.Text(calls[0].Route)}
+	t.Effective = abi.Members[abi.Raw]{{Name: "read", Value: sdk.Text(calls[0].Route)}}
 	if q.tokens != nil {
-		t.Effective["tokens"], t.Effective["max_conclusions"], t.Effective["search_top_k"] = sdk.Number(*q.tokens), sdk.Number(q.conclusions), sdk.Number(q.topK())
+		t.Effective.Set("tokens", sdk.Number(*q.tokens))
+		t.Effective.Set("max_conclusions", sdk.Number(q.conclusions))
+		t.Effective.Set("search_top_k", sdk.Number(q.topK()))
 	} else {
-		t.Effective["limit"] = sdk.Number(q.conclusions)
+		t.Effective.Set("limit", sdk.Number(q.conclusions))
 	}
 	for i := range q.result.Evidence {
 		if id := q.result.Evidence[i].NativeID; id != "" {
 			t.NativeIDs = append(t.NativeIDs, id)
 		}
 	}
-	t.Details = map[string]abi.Raw{"workspace": sdk.Text(q.native.workspace), "session": sdk.Text(q.session)}
+	t.Details = abi.Members[abi.Raw]{{Name: "workspace", Value: sdk.Text(q.native.workspace)}, {Name: "session", Value: sdk.Text(q.session)}}
 	if s.fixed != "" {
-		t.Details["fixed_workspace"] = abi.Raw("true")
+		t.Details.Set("fixed_workspace", abi.Raw("true"))
 	}
 }
 
@@ -62,14 +64,16 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 	if !q.settings.context {
 		how = abi.FilterHard
 	}
-	t.FilterMode, t.FiltersApplied = abi.FilterNone, map[string]string{}
+	t.FilterMode, t.FiltersApplied = abi.FilterNone, abi.Members[string]{}
 	unused := false
 	for _, name := range sdk.Labels(q.request) {
 		switch name {
 		case "scenario", "context", "attribute":
-			t.FiltersApplied[name], t.FilterMode = string(how), how
+			t.FilterMode = how
+			t.FiltersApplied.Set(name, string(how))
 		default:
-			t.FiltersApplied[name], unused = string(abi.FilterNone), true
+			unused = true
+			t.FiltersApplied.Set(name, string(abi.FilterNone))
 		}
 	}
 	if unused {

@@ -70,8 +70,8 @@ func (r *reply) check(route string) error {
 //
 //go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
-	params := make(abi.Pairs, 0, 4)
-	for _, p := range [...]abi.Pair{{Name: "workspace", Value: r.workspace}, {Name: "session", Value: r.session}, {Name: "peer", Value: r.peer}, {Name: "conclusion", Value: r.conclusion}} {
+	params := make(abi.Members[string], 0, 4)
+	for _, p := range [...]abi.Member[string]{{Name: "workspace", Value: r.workspace}, {Name: "session", Value: r.session}, {Name: "peer", Value: r.peer}, {Name: "conclusion", Value: r.conclusion}} {
 		if p.Value != "" {
 			params = append(params, p)
 		}

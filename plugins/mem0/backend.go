@@ -34,7 +34,7 @@ func (b *backend) platform() bool { return b.surface.api == apiPlatform }
 // request is one native call. A body is JSON.
 type request struct {
 	route  string
-	params abi.Pairs
+	params abi.Members[string]
 	query  []abi.QueryParam
 	body   []byte
 }
@@ -56,8 +56,8 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 }
 
 // headers of a request with or without a body. They are the same for the life of a surface, and nobody changes them.
-func (b *backend) headers(body bool) abi.Pairs {
-	var kept *abi.Pairs
+func (b *backend) headers(body bool) abi.Members[string] {
+	var kept *abi.Members[string]
 	if b.surface != nil {
 		if kept = &b.surface.headers; body {
 			kept = &b.surface.bodyHeaders
@@ -66,12 +66,12 @@ func (b *backend) headers(body bool) abi.Pairs {
 			return *kept
 		}
 	}
-	headers := abi.Pairs{{Name: "accept", Value: "application/json"}}
+	headers := abi.Members[string]{{Name: "accept", Value: "application/json"}}
 	if name, value := b.authorization(); name != "" {
-		headers = append(headers, abi.Pair{Name: name, Value: value})
+		headers = append(headers, abi.Member[string]{Name: name, Value: value})
 	}
 	if body {
-		headers = append(headers, abi.Pair{Name: "content-type", Value: "application/json"})
+		headers = append(headers, abi.Member[string]{Name: "content-type", Value: "application/json"})
 	}
 	if kept != nil {
 		*kept = headers
@@ -101,7 +101,9 @@ func (b *backend) authorization() (name, value string) {
 	}
 }
 
-func memoryParam(id string) abi.Pairs { return abi.Pairs{{Name: "memory_id", Value: id}} }
+func memoryParam(id string) abi.Members[string] {
+	return abi.Members[string]{{Name: "memory_id", Value: id}}
+}
 
 // readObject walks a JSON object that a route answered. Errors: backend, where it is none.
 func readObject(route string, body []byte, field func(d *jsontext.Decoder, key string) error) error {

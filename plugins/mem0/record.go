@@ -258,10 +258,11 @@ func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *ab
 	return r
 }
 
-func (b *backend) effectiveAdd() map[string]abi.Raw {
+func (b *backend) effectiveAdd() abi.Members[abi.Raw] {
 	f := b.surface
 	if f.addEffective == nil {
-		f.addEffective = map[string]abi.Raw{"api": sdk.Text(f.api), "infer": boolean(b.settings.infer), "procedural": boolean(b.settings.procedural), "gateway": boolean(f.gateway)}
+		f.addEffective = abi.Members[abi.Raw]{{Name: "api", Value: sdk.Text(f.api)}, {Name: "infer", Value: boolean(b.settings.infer)},
+			{Name: "procedural", Value: boolean(b.settings.procedural)}, {Name: "gateway", Value: boolean(f.gateway)}}
 	}
 	return f.addEffective
 }

@@ -226,7 +226,7 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 	}
 	fitted.Report(t, r.Budget)
 	if r.Budget.MaxItems != nil {
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: &q.topK}
+		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: &q.topK})
 	}
 	b.traceFilters(t, q, rows)
 	b.traceRows(t, rows)
@@ -238,7 +238,7 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 		}
 	}
 	if len(q.rerank) > 0 {
-		t.Details["rerank"] = q.rerank
+		t.Details.Set("rerank", q.rerank)
 	}
 	if len(rows) > 0 && fitted.End == 0 {
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first memory fits the budget")
@@ -247,16 +247,16 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 }
 
 // effectiveSearch is what a search goes by. It is made once for a top_k.
-func (b *backend) effectiveSearch(q *question) map[string]abi.Raw {
+func (b *backend) effectiveSearch(q *question) abi.Members[abi.Raw] {
 	s, f := b.settings, b.surface
 	pooled := len(q.rerank) > 0
 	if f.searchEffective != nil && f.searchTopK == q.topK && !pooled {
 		return f.searchEffective
 	}
-	effective := map[string]abi.Raw{"api": sdk.Text(f.api), "infer": boolean(s.infer), "top_k": sdk.Number(q.topK),
-		"threshold": strconv.AppendFloat(nil, s.threshold, 'g', -1, 64), "rerank": boolean(q.reranks)}
+	effective := abi.Members[abi.Raw]{{Name: "api", Value: sdk.Text(f.api)}, {Name: "infer", Value: boolean(s.infer)}, {Name: "top_k", Value: sdk.Number(q.topK)},
+		{Name: "threshold", Value: strconv.AppendFloat(nil, s.threshold, 'g', -1, 64)}, {Name: "rerank", Value: boolean(q.reranks)}}
 	if pooled {
-		effective["rerank_pool"] = sdk.Number(s.rerankPool)
+		effective.Set("rerank_pool", sdk.Number(s.rerankPool))
 	} else {
 		f.searchEffective, f.searchTopK = effective, q.topK
 	}
@@ -269,9 +269,9 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 	if len(q.ignored)+len(q.filters) == 0 {
 		return
 	}
-	t.FiltersApplied = map[string]string{}
+	t.FiltersApplied = abi.Members[string]{}
 	for _, name := range q.ignored {
-		t.FiltersApplied[name] = string(abi.FilterNone)
+		t.FiltersApplied.Set(name, string(abi.FilterNone))
 		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is stored nested")
 	}
 	if len(q.filters) == 0 {
@@ -292,7 +292,7 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 		t.Warnings = append(t.Warnings, "labels_ignored: mem0 returned memories with other labels than asked for: its vector store does not filter by them")
 	}
 	for _, f := range q.filters {
-		t.FiltersApplied[strings.TrimPrefix(f.key, prefix)] = how
+		t.FiltersApplied.Set(strings.TrimPrefix(f.key, prefix), how)
 	}
 	if how == string(abi.FilterHard) {
 		t.FilterMode = abi.FilterHard
@@ -324,12 +324,12 @@ func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
 			newest = m
 		}
 	}
-	t.Details = map[string]abi.Raw{}
+	t.Details = abi.Members[abi.Raw]{}
 	if semantic != "" {
-		t.Details["top_semantic_score"] = strconv.AppendFloat(nil, numeralValue(semantic), 'g', -1, 64)
+		t.Details.Set("top_semantic_score", strconv.AppendFloat(nil, numeralValue(semantic), 'g', -1, 64))
 	}
 	if reranked != nil {
-		t.Details["top_rerank_score"] = strconv.AppendFloat(nil, *reranked, 'g', -1, 64)
+		t.Details.Set("top_rerank_score", strconv.AppendFloat(nil, *reranked, 'g', -1, 64))
 	}
 	if len(rows) > 0 {
 		t.ResultState = abi.ResultResults

@@ -21,7 +21,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		return nil, err
 	}
 	r := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"user_id": b.ids.user, "run_id": b.ids.run},
-		Trace: &abi.Trace{BackendName: s.config.Provider, Details: map[string]abi.Raw{"api": sdk.Text(b.surface.api)}}}
+		Trace: &abi.Trace{BackendName: s.config.Provider, Details: abi.Members[abi.Raw]{{Name: "api", Value: sdk.Text(b.surface.api)}}}}
 	if b.platform() {
 		err = b.setupPlatform(r)
 	} else {
@@ -30,8 +30,8 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range b.surface.details {
-		r.Trace.Details[name] = sdk.Text(value)
+	for _, detail := range b.surface.details {
+		r.Trace.Details.Set(detail.Name, sdk.Text(detail.Value))
 	}
 	if c.ReadOnly {
 		return r, nil

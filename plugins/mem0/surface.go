@@ -27,12 +27,12 @@ type surface struct {
 	store string
 	exact bool
 	// details are names for the trace of a set-up: collection, LLM, embedder.
-	details map[string]string
+	details abi.Members[string]
 
 	// What this instance made of it, and of its configuration, and does not make again.
-	headers, bodyHeaders abi.Pairs
-	addEffective         map[string]abi.Raw
-	searchEffective      map[string]abi.Raw
+	headers, bodyHeaders abi.Members[string]
+	addEffective         abi.Members[abi.Raw]
+	searchEffective      abi.Members[abi.Raw]
 	searchTopK           int64 // with which searchEffective was made
 }
 
@@ -272,13 +272,13 @@ func (b *backend) lookAtStore() error {
 		return err
 	}
 	f := b.surface
-	f.details = map[string]string{}
+	f.details = nil
 	hnsw, embedded := true, false
 	err = readObject("configuration", body, func(d *jsontext.Decoder, section string) error {
 		return eachIn(d, func(d *jsontext.Decoder, key string) error {
 			if key == "provider" {
 				name, err := readText(d)
-				f.details[section] = name
+				f.details.Set(section, name)
 				return err
 			}
 			if key != "config" {
@@ -292,7 +292,9 @@ func (b *backend) lookAtStore() error {
 					embedded = true
 					err = d.Skip()
 				case key == "collection_name" || key == "model":
-					f.details[section+"."+key], err = readText(d)
+					var text string
+					text, err = readText(d)
+					f.details.Set(section+"."+key, text)
 				default:
 					err = d.Skip()
 				}
@@ -300,7 +302,7 @@ func (b *backend) lookAtStore() error {
 			})
 		})
 	})
-	f.store = f.details["vector_store"]
+	f.store = f.details.Get("vector_store")
 	f.exact = f.store == "pgvector" && !hnsw || f.store == "qdrant" && embedded
 	return err
 }

@@ -39,9 +39,9 @@ type settings struct {
 	feedbackEnabled bool
 	feedbackMode    string
 	// headers go with every request, jsonHeaders with those that have a body.
-	headers, jsonHeaders abi.Pairs
+	headers, jsonHeaders abi.Members[string]
 	// effective is effect of the configured limits.
-	effective map[string]abi.Raw
+	effective abi.Members[abi.Raw]
 	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
 	verified *verdict
 }
@@ -52,9 +52,9 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community", limits: limits{10, 6, 6, 3},
 		dedup: "mmr", rerank: true, readBack: true, isolationProbe: true, stallAfterMS: 600_000, feedbackMode: "sync",
-		jsonHeaders: abi.Pairs{{Name: "content-type", Value: "application/json"}}}
+		jsonHeaders: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
 	if slices.Contains(config.Secrets, "api_key") {
-		s.headers = abi.Pairs{{Name: "authorization", Value: "Bearer {{secret:api_key}}"}}
+		s.headers = abi.Members[string]{{Name: "authorization", Value: "Bearer {{secret:api_key}}"}}
 		s.jsonHeaders = append(s.jsonHeaders, s.headers...)
 	}
 	texts := map[string]*string{"add_mode": &s.addMode, "search_mode": &s.searchMode, "graph_store": &s.graphStore, "dedup": &s.dedup, "feedback_mode": &s.feedbackMode}
@@ -87,9 +87,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 }
 
 // effect is a trace's effective: what a search with limits was made with. Whoever gets it does not change it.
-func (s *settings) effect(l limits) map[string]abi.Raw {
-	return map[string]abi.Raw{"search_mode": sdk.Text(s.searchMode), "dedup": sdk.Text(s.dedup), "session_id": sdk.Text("soft"),
-		"top_k": sdk.Number(l.text), "pref_top_k": sdk.Number(l.pref), "tool_mem_top_k": sdk.Number(l.tool), "skill_mem_top_k": sdk.Number(l.skill)}
+func (s *settings) effect(l limits) abi.Members[abi.Raw] {
+	return abi.Members[abi.Raw]{{Name: "search_mode", Value: sdk.Text(s.searchMode)}, {Name: "dedup", Value: sdk.Text(s.dedup)}, {Name: "session_id", Value: sdk.Text("soft")},
+		{Name: "top_k", Value: sdk.Number(l.text)}, {Name: "pref_top_k", Value: sdk.Number(l.pref)}, {Name: "tool_mem_top_k", Value: sdk.Number(l.tool)}, {Name: "skill_mem_top_k", Value: sdk.Number(l.skill)}}
 }
 
 // async tells whether an LLM works on a write after it was answered.

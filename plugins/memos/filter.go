@@ -84,15 +84,15 @@ func sameScalar(a, b jsontext.Raw) bool {
 type asked struct {
 	filter
 	// applied says for each label and filter of the request how it takes effect.
-	applied  map[string]string
+	applied  abi.Members[string]
 	warnings []string
 }
 
 // mode is the weakest of the ways in which the labels take effect; none where there are none.
 func (a *asked) mode() abi.FilterMode {
 	mode := abi.FilterNone
-	for _, how := range a.applied {
-		switch how {
+	for i := range a.applied {
+		switch a.applied[i].Value {
 		case "none", "unverified":
 			return abi.FilterNone
 		case "semantic":
@@ -108,7 +108,7 @@ func (a *asked) mode() abi.FilterMode {
 
 // add puts a condition and says how it takes effect.
 func (a *asked) add(name, how string, c cond) {
-	a.applied[name] = how
+	a.applied.Set(name, how)
 	if how != string(abi.FilterNone) {
 		a.conds = append(a.conds, c)
 	}
@@ -121,7 +121,7 @@ func (a *asked) add(name, how string, c cond) {
 //
 // Errors: invalid_argument for a filter of another shape than name to text, number or truth value.
 func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
-	a := &asked{applied: map[string]string{}}
+	a := &asked{applied: abi.Members[string]{}}
 	if r.Scenario == "" && r.Context == "" && r.Attribute == "" && len(r.Filters) == 0 {
 		return a, nil
 	}
@@ -156,7 +156,8 @@ func (s *settings) askFor(a *asked, r *abi.RetrieveRequest) error {
 		}
 	case exact:
 		a.add("scenario", hard, is("project_id", labelTriple(r.Scenario, context, r.Attribute)))
-		a.applied["context"], a.applied["attribute"] = hard, hard
+		a.applied.Set("context", hard)
+		a.applied.Set("attribute", hard)
 	default:
 		for _, l := range labels {
 			if l.value == "" {
@@ -165,15 +166,15 @@ func (s *settings) askFor(a *asked, r *abi.RetrieveRequest) error {
 			if l.name == "scenario" {
 				a.add(l.name, hard, is("manager_user_id", labelScenario(l.value)))
 			} else {
-				a.applied[l.name] = string(abi.FilterNone)
+				a.applied.Set(l.name, string(abi.FilterNone))
 			}
 		}
 	}
 	if err := s.askFilters(a, r.Filters, hard); err != nil {
 		return err
 	}
-	for _, how := range a.applied {
-		if how == string(abi.FilterNone) {
+	for i := range a.applied {
+		if a.applied[i].Value == string(abi.FilterNone) {
 			a.warnings = append(a.warnings, "label_not_filtered: MemOS cannot filter by all that was asked with add_mode "+s.addMode+" on "+s.graphStore+
 				"; trace.filters_applied says by what it does")
 			break

@@ -63,6 +63,6 @@ func (l limits) report(t *abi.Trace, s *settings, budget abi.ContextBudget) {
 	t.Effective = s.effective
 	if budget.MaxItems != nil {
 		t.Effective = s.effect(l)
-		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)}
+		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)})
 	}
 }

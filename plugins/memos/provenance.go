@@ -229,7 +229,7 @@ func groupOf(kind string) string {
 
 // byID is one memory of the scope.
 func (p *origin) byID(c *sdk.Call, id string) (*item, jsontext.Raw, error) {
-	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: abi.Pairs{{Name: "memory_id", Value: id}}, Headers: p.headers}, nil)
+	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: abi.Members[string]{{Name: "memory_id", Value: id}}, Headers: p.headers}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

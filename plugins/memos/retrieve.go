@@ -153,7 +153,7 @@ func (q *query) finish(c *sdk.Call) {
 	q.result.FormattedContext = fitted.Text
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
 	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
-	t.Details = map[string]abi.Raw{"cube_id": sdk.Text(q.cube)}
+	t.Details = abi.Members[abi.Raw]{{Name: "cube_id", Value: sdk.Text(q.cube)}}
 	fitted.Report(t, q.request.Budget)
 	q.limits.report(t, q.settings, q.request.Budget)
 	q.warn(fitted)
@@ -273,12 +273,12 @@ func (q *query) verify() {
 	if wrong == 0 {
 		return
 	}
-	for name, how := range q.asked.applied {
-		if how != string(abi.FilterNone) {
-			q.asked.applied[name] = "unverified"
+	for i := range q.asked.applied {
+		if how := &q.asked.applied[i].Value; *how != string(abi.FilterNone) {
+			*how = "unverified"
 		}
 	}
 	q.result.Trace.FilterMode = abi.FilterNone
-	q.result.Trace.Details["label_mismatches"] = sdk.Number(int64(wrong))
+	q.result.Trace.Details.Set("label_mismatches", sdk.Number(int64(wrong)))
 	q.warnings = append(q.warnings, "labels_unverified: MemOS was asked to filter and returned items without those labels")
 }

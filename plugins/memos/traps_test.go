@@ -67,7 +67,7 @@ func TestTraps(t *testing.T) {
 		result := b.find(r)
 		assert.Len(t, result.Evidence, 1, "no item is left out here")
 		assert.Equal(t, abi.FilterNone, result.Trace.FilterMode)
-		assert.Equal(t, map[string]string{"scenario": "unverified"}, result.Trace.FiltersApplied)
+		assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "unverified"}}, result.Trace.FiltersApplied)
 		assert.False(t, *result.Trace.LabelsVerified)
 		assert.Contains(t, codes(result.Trace.Warnings), "labels_unverified")
 	})

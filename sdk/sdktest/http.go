@@ -26,10 +26,10 @@ type Reply struct {
 	Err *abi.Error
 }
 
-func (r *Reply) pairs() abi.Pairs {
-	pairs := abi.Pairs{}
+func (r *Reply) pairs() abi.Members[string] {
+	pairs := abi.Members[string]{}
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		pairs = append(pairs, abi.Pair{Name: name, Value: r.Headers[name]})
+		pairs = append(pairs, abi.Member[string]{Name: name, Value: r.Headers[name]})
 	}
 	return pairs
 }

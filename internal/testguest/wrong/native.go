@@ -39,7 +39,7 @@ func (s *settings) call(c *sdk.Call, route string, query []abi.QueryParam, body 
 	switch route {
 	case "health", "remove_prefix":
 	default:
-		r.Params = abi.Pairs{{Name: "scope", Value: s.scopeID(c)}}
+		r.Params = abi.Members[string]{{Name: "scope", Value: s.scopeID(c)}}
 	}
 	if body != nil {
 		r.Headers.Set("content-type", "application/json")

@@ -107,7 +107,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	if err != nil {
 		return nil, err
 	}
-	receipt := &abi.MutationReceipt{Status: "no_change", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, Details: map[string]abi.Raw{}}}
+	receipt := &abi.MutationReceipt{Status: "no_change", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, Details: abi.Members[abi.Raw]{}}}
 	switch r.Name {
 	case "archive":
 		session, err := nanobot.FindSession(c, nanobot.Param(r.Params, "session_id"))
@@ -119,7 +119,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 			return nil, err
 		}
 		receipt.Status, receipt.NativeIDs = "applied", []string{session.Key()[2:]}
-		receipt.Trace.Details["llm"] = u.JSON()
+		receipt.Trace.Details.Set("llm", u.JSON())
 		if err := u.Add(c); err != nil {
 			return nil, err
 		}
@@ -139,8 +139,9 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 		if run.version != "" {
 			receipt.NativeIDs = []string{run.version}
 		}
-		receipt.Trace.Details["reason"], receipt.Trace.Details["llm"] = sdk.Text(run.reason), run.usage.JSON()
-		receipt.Trace.Details["changed"] = sdk.Text(strings.Join(run.changed, " "))
+		receipt.Trace.Details.Set("reason", sdk.Text(run.reason))
+		receipt.Trace.Details.Set("llm", run.usage.JSON())
+		receipt.Trace.Details.Set("changed", sdk.Text(strings.Join(run.changed, " ")))
 		return receipt, nil
 	case "dream_restore":
 		sha, undone, err := restore(c, nanobot.Param(r.Params, "sha"))
@@ -148,7 +149,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 			return nil, err
 		}
 		receipt.Status, receipt.NativeIDs = "applied", []string{sha}
-		receipt.Trace.Details["undone"] = sdk.Text(strings.Join(undone, " "))
+		receipt.Trace.Details.Set("undone", sdk.Text(strings.Join(undone, " ")))
 		return receipt, nil
 	case "import_files":
 		return receipt, nanobot.ImportFiles(c, r, s.policy, receipt, func() (bool, error) { return empty(c) }, func(in *nanobot.Incoming) error { return takeFiles(c, in) })

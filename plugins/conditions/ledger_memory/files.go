@@ -158,7 +158,7 @@ func (l *ledger) importFiles(p *params) (*abi.MutationReceipt, error) {
 	if count > 0 || done {
 		status = applied
 	}
-	return l.result(status, nil, map[string]abi.Raw{"files": sdk.Number(count), "skipped": appendTexts(nil, skipped)}), nil
+	return l.result(status, nil, abi.Members[abi.Raw]{{Name: "files", Value: sdk.Number(count)}, {Name: "skipped", Value: appendTexts(nil, skipped)}}), nil
 }
 
 func (l *ledger) importOne(path, text string) (bool, error) {

@@ -76,7 +76,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 }
 
 // result is a mutation's answer; details are pairs of a name and a JSON value.
-func (l *ledger) result(status string, ids []string, details map[string]abi.Raw) *abi.MutationReceipt {
+func (l *ledger) result(status string, ids []string, details abi.Members[abi.Raw]) *abi.MutationReceipt {
 	t := l.s.trace("")
 	t.Details, t.NativeIDs = details, ids
 	return &abi.MutationReceipt{Status: status, NativeIDs: ids, Trace: t}
@@ -106,7 +106,7 @@ func (l *ledger) add(p *params) (*abi.MutationReceipt, error) {
 		return nil, err
 	}
 	if is != nil && is.ForgottenAt == "" && is.EventID == e.ID {
-		return l.result(noChange, []string{e.ID}, map[string]abi.Raw{"status": sdk.Text("duplicate"), "id": sdk.Text(e.ID), "commit_id": sdk.Text(is.CommitID)}), nil
+		return l.result(noChange, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("duplicate")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "commit_id", Value: sdk.Text(is.CommitID)}}), nil
 	}
 	rivals, err := l.rivals(v, e)
 	if err != nil {
@@ -116,8 +116,8 @@ func (l *ledger) add(p *params) (*abi.MutationReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := l.result(applied, []string{e.ID}, map[string]abi.Raw{"status": sdk.Text("added"), "id": sdk.Text(e.ID), "commit_id": sdk.Text(k.ID),
-		"possible_conflicts": appendTexts(nil, rivals)})
+	r := l.result(applied, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("added")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "commit_id", Value: sdk.Text(k.ID)},
+		{Name: "possible_conflicts", Value: appendTexts(nil, rivals)}})
 	if len(rivals) > 0 {
 		r.Trace.Warnings = append(r.Trace.Warnings, possibleConflict)
 	}
@@ -203,7 +203,7 @@ func (l *ledger) update(p *params, reason string) (*abi.MutationReceipt, error) 
 		return nil, err
 	}
 	if e.Object == is.Object {
-		return l.result(noChange, []string{is.EventID}, map[string]abi.Raw{"status": sdk.Text("unchanged"), "id": sdk.Text(is.EventID)}), nil
+		return l.result(noChange, []string{is.EventID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("unchanged")}, {Name: "id", Value: sdk.Text(is.EventID)}}), nil
 	}
 	message := e.message("Update")
 	if reason != "" {
@@ -214,8 +214,8 @@ func (l *ledger) update(p *params, reason string) (*abi.MutationReceipt, error) 
 	if err != nil {
 		return nil, err
 	}
-	return l.result(applied, []string{e.ID}, map[string]abi.Raw{"status": sdk.Text("updated"), "id": sdk.Text(e.ID), "previous_id": sdk.Text(previous),
-		"commit_id": sdk.Text(k.ID)}), nil
+	return l.result(applied, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("updated")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "previous_id", Value: sdk.Text(previous)},
+		{Name: "commit_id", Value: sdk.Text(k.ID)}}), nil
 }
 
 func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) {
@@ -251,7 +251,7 @@ func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) 
 		}
 	}
 	if len(doomed) == 0 {
-		return l.result(noChange, nil, map[string]abi.Raw{"status": sdk.Text("not_found")}), nil
+		return l.result(noChange, nil, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("not_found")}}), nil
 	}
 	message := "Forget " + sdk.Itoa(len(doomed)) + " item(s)"
 	if reason != "" {
@@ -261,7 +261,7 @@ func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) 
 	if err != nil {
 		return nil, err
 	}
-	return l.result(applied, ids, map[string]abi.Raw{"status": sdk.Text("forgotten"), "ids": appendTexts(nil, ids), "commit_id": sdk.Text(k.ID)}), nil
+	return l.result(applied, ids, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("forgotten")}, {Name: "ids", Value: appendTexts(nil, ids)}, {Name: "commit_id", Value: sdk.Text(k.ID)}}), nil
 }
 
 // forgetAll makes one commit that forgets entries, each by its present event.
@@ -293,7 +293,7 @@ func (l *ledger) mutateBranch(p *params) (*abi.MutationReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.result(applied, nil, map[string]abi.Raw{"branch": b.encode()}), nil
+	return l.result(applied, nil, abi.Members[abi.Raw]{{Name: "branch", Value: b.encode()}}), nil
 }
 
 func (l *ledger) checkout(p *params) (*abi.MutationReceipt, error) {
@@ -310,7 +310,7 @@ func (l *ledger) checkout(p *params) (*abi.MutationReceipt, error) {
 	if moved {
 		status = applied
 	}
-	return l.result(status, nil, map[string]abi.Raw{"current": sdk.Text(name)}), nil
+	return l.result(status, nil, abi.Members[abi.Raw]{{Name: "current", Value: sdk.Text(name)}}), nil
 }
 
 func (l *ledger) mutateMerge(p *params) (*abi.MutationReceipt, error) {
@@ -333,7 +333,7 @@ func (l *ledger) mutateMerge(p *params) (*abi.MutationReceipt, error) {
 	}
 	r := l.mergeResult(m)
 	if m.upToDate {
-		r.Trace.Details["up_to_date"] = abi.Raw("true")
+		r.Trace.Details.Set("up_to_date", abi.Raw("true"))
 	}
 	return r, nil
 }
@@ -356,10 +356,11 @@ func (l *ledger) mutateCherryPick(p *params) (*abi.MutationReceipt, error) {
 
 // mergeResult is {commit_id, applied, skipped, conflicts} in trace.details.
 func (l *ledger) mergeResult(m *merged) *abi.MutationReceipt {
-	details := map[string]abi.Raw{"commit_id": abi.Raw("null"), "applied": appendTexts(nil, m.applied), "skipped": appendTexts(nil, m.skipped)}
+	details := abi.Members[abi.Raw]{{Name: "commit_id", Value: abi.Raw("null")}, {Name: "applied", Value: appendTexts(nil, m.applied)}, {Name: "skipped", Value: appendTexts(nil, m.skipped)}}
 	status := noChange
 	if m.commit != nil {
-		details["commit_id"], status = sdk.Text(m.commit.ID), applied
+		status = applied
+		details.Set("commit_id", sdk.Text(m.commit.ID))
 	}
 	list := []byte{'['}
 	for i, c := range m.conflicts {
@@ -385,7 +386,7 @@ func (l *ledger) mergeResult(m *merged) *abi.MutationReceipt {
 		list = appendOptional(list, ',', "settled", c.settled)
 		list = append(appendTexts(append(list, `,"event_ids":`...), c.events), '}')
 	}
-	details["conflicts"] = append(list, ']')
+	details.Set("conflicts", append(list, ']'))
 	r := l.result(status, m.applied, details)
 	r.Trace.Warnings = m.warnings
 	return r
@@ -410,7 +411,7 @@ func (l *ledger) mutateRebuild(p *params) (*abi.MutationReceipt, error) {
 			return nil, err
 		}
 	}
-	return l.result(applied, nil, map[string]abi.Raw{"branch": sdk.Text(b.Name), "active": sdk.Number(v.active), "forgotten": sdk.Number(v.gone)}), nil
+	return l.result(applied, nil, abi.Members[abi.Raw]{{Name: "branch", Value: sdk.Text(b.Name)}, {Name: "active", Value: sdk.Number(v.active)}, {Name: "forgotten", Value: sdk.Number(v.gone)}}), nil
 }
 
 // message is a commit's, for one fact. A log is shown freely: what is delicate is not spelt out in it.

@@ -54,7 +54,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 	}
 	t := l.s.trace(r.Name)
 	if l.next != "" {
-		t.Details = map[string]abi.Raw{"next": sdk.Text(l.next)}
+		t.Details = abi.Members[abi.Raw]{{Name: "next", Value: sdk.Text(l.next)}}
 	}
 	return &abi.NativeQueryResult{Name: r.Name, Result: result, Trace: t}, nil
 }

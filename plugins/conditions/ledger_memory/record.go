@@ -103,7 +103,7 @@ func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, commitID st
 	if commitID != "" {
 		r.NativeIDs, r.NativeIDsKind = events, abi.NativeIDsFinal
 		trace.NativeIDs = events
-		trace.Details = map[string]abi.Raw{"commit_id": sdk.Text(commitID)}
+		trace.Details = abi.Members[abi.Raw]{{Name: "commit_id", Value: sdk.Text(commitID)}}
 	}
 	return r
 }

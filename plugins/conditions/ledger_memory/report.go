@@ -80,7 +80,7 @@ func idsOf(entries []*entry) []string {
 	return ids
 }
 
-func (r *report) details() map[string]abi.Raw {
+func (r *report) details() abi.Members[abi.Raw] {
 	var rivals [][]byte
 	for _, ids := range sortedBy(r.rivals) {
 		rivals = append(rivals, appendTexts(nil, ids))
@@ -92,9 +92,9 @@ func (r *report) details() map[string]abi.Raw {
 		}
 		list = append(list, each...)
 	}
-	return map[string]abi.Raw{"duplicates": appendTexts(nil, idsOf(r.duplicates)), "expired": appendTexts(nil, idsOf(r.expired)),
-		"low_confidence": appendTexts(nil, idsOf(r.uncertain)), "repeated_observations": appendTexts(nil, idsOf(r.repeated)),
-		"several_objects": append(list, ']'), "dead_letters": sdk.Number(r.dead)}
+	return abi.Members[abi.Raw]{{Name: "duplicates", Value: appendTexts(nil, idsOf(r.duplicates))}, {Name: "several_objects", Value: append(list, ']')},
+		{Name: "expired", Value: appendTexts(nil, idsOf(r.expired))}, {Name: "low_confidence", Value: appendTexts(nil, idsOf(r.uncertain))},
+		{Name: "repeated_observations", Value: appendTexts(nil, idsOf(r.repeated))}, {Name: "dead_letters", Value: sdk.Number(r.dead)}}
 }
 
 func (l *ledger) queryReport(p *params) ([]byte, error) {
@@ -109,13 +109,12 @@ func (l *ledger) queryReport(p *params) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	details := r.details()
 	out := []byte{'{'}
-	for i, name := range []string{"duplicates", "several_objects", "expired", "low_confidence", "repeated_observations", "dead_letters"} {
+	for i, detail := range r.details() {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, name), ':'), details[name]...)
+		out = append(append(appendString(out, detail.Name), ':'), detail.Value...)
 	}
 	return append(out, '}'), nil
 }

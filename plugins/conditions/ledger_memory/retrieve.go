@@ -71,11 +71,11 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		t.ResultState, t.TimeBasis = abi.ResultResults, abi.TimeEvent
 	}
 	t.FilterMode, t.FiltersApplied = abi.FilterNone, sdk.Filters(sdk.Labels(r), abi.FilterNone)
-	t.Effective = map[string]abi.Raw{"order": sdk.Text("newest_first"), "branch": sdk.Text(b.Name)}
+	t.Effective = abi.Members[abi.Raw]{{Name: "order", Value: sdk.Text("newest_first")}, {Name: "branch", Value: sdk.Text(b.Name)}}
 	if budget.MaxTokens != nil {
-		t.Effective["max_tokens"] = sdk.Number(*budget.MaxTokens)
+		t.Effective.Set("max_tokens", sdk.Number(*budget.MaxTokens))
 	}
-	t.Details = map[string]abi.Raw{"entries_active": sdk.Number(v.active), "entries_hidden": sdk.Number(found.hidden)}
+	t.Details = abi.Members[abi.Raw]{{Name: "entries_active", Value: sdk.Number(v.active)}, {Name: "entries_hidden", Value: sdk.Number(found.hidden)}}
 	t.RepresentationVersion = v.commit
 	if v.time != "" {
 		t.LastDerivedAt = v.time

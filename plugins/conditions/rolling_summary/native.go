@@ -108,7 +108,7 @@ func (s *settings) consolidateNow(c *sdk.Call, r *abi.NativeMutation, receipt *a
 		return nil
 	}
 	receipt.NativeIDs = []string{session.Key()[2:]}
-	receipt.Trace.Details = map[string]abi.Raw{"llm": u.JSON()}
+	receipt.Trace.Details = abi.Members[abi.Raw]{{Name: "llm", Value: u.JSON()}}
 	if err := u.Add(c); err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (l LLM) ask(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, error) {
 }
 
 func (l LLM) exchange(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, error) {
-	headers := l.authorize(abi.Pairs{{Name: "content-type", Value: "application/json"}, {Name: "accept", Value: "application/json"}})
+	headers := l.authorize(abi.Members[string]{{Name: "content-type", Value: "application/json"}, {Name: "accept", Value: "application/json"}})
 	head, body, err := c.HTTP(abi.HTTPRequest{Route: Route, Headers: headers, TimeoutMS: max(1, min(l.TimeoutMS, c.Remaining()-500))}, l.body(r, force))
 	if err != nil {
 		e := *abi.AsError(err)
@@ -143,7 +143,7 @@ func (l LLM) exchange(c *sdk.Call, r Chat, force string, u *Usage) (*Answer, err
 }
 
 // authorize adds the key's header.
-func (l LLM) authorize(headers abi.Pairs) abi.Pairs {
+func (l LLM) authorize(headers abi.Members[string]) abi.Members[string] {
 	if l.Authorized {
 		headers.Set("authorization", "Bearer {{secret:api_key}}")
 	}

@@ -154,6 +154,6 @@ func (f *Files) Answer(to *abi.NativeQueryResult) {
 	page, next := f.End()
 	to.Result = page
 	if next != "" {
-		to.Trace.Details = map[string]abi.Raw{"next": sdk.Text(next)}
+		to.Trace.Details = abi.Members[abi.Raw]{{Name: "next", Value: sdk.Text(next)}}
 	}
 }

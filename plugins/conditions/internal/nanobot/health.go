@@ -11,7 +11,7 @@ import (
 func Health(c *sdk.Call, config *abi.GuestConfig, l LLM, types []string) *abi.BackendHealth {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: config.Provider, ConsistencyModel: "async_derived", NativeMemoryTypes: types,
 		NativeIngestModes: []string{"llm"}, NativeQueryModes: []string{"whole"}, Isolation: "hard", PetObservability: "strong"}
-	headers := l.authorize(abi.Pairs{{Name: "accept", Value: "application/json"}})
+	headers := l.authorize(abi.Members[string]{{Name: "accept", Value: "application/json"}})
 	head, body, err := c.HTTP(abi.HTTPRequest{Route: ModelsRoute, Headers: headers, TimeoutMS: max(1, min(l.TimeoutMS, c.Remaining()-500))}, nil)
 	said := ""
 	switch {

@@ -56,7 +56,7 @@ func ImportFiles(c *sdk.Call, r *abi.NativeMutation, policy string, receipt *abi
 		return err
 	}
 	receipt.Status = "applied"
-	receipt.Trace.Details = map[string]abi.Raw{}
+	receipt.Trace.Details = abi.Members[abi.Raw]{}
 	if string(r.Params["done"]) == "true" {
 		in, err := incoming(c, policy)
 		if err != nil {
@@ -71,11 +71,11 @@ func ImportFiles(c *sdk.Call, r *abi.NativeMutation, policy string, receipt *abi
 		if _, err := c.Delete(begunKey); err != nil { // all that begins so: the staged files, too
 			return err
 		}
-		receipt.Trace.Details["files"] = sdk.Number(in.Taken)
+		receipt.Trace.Details.Set("files", sdk.Number(in.Taken))
 	}
 	var e jsontext.Encoder
 	WriteList(&e, skipped)
-	receipt.Trace.Details["skipped"] = e.Bytes()
+	receipt.Trace.Details.Set("skipped", e.Bytes())
 	return nil
 }
 

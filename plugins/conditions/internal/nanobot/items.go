@@ -180,7 +180,7 @@ func Result(c *sdk.Call, config *abi.GuestConfig, r *abi.RetrieveRequest, items 
 	}
 	t := &abi.Trace{BackendName: config.Provider, NativeOperation: "state_get", Consistency: "committed", ResultState: abi.ResultEmpty,
 		RetrievedCount: sdk.Ptr(int64(len(items))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone),
-		Effective: map[string]abi.Raw{"max_tokens": sdk.Number(*budget.MaxTokens)}, Details: map[string]abi.Raw{"llm": u.JSON()}, Warnings: notes}
+		Effective: abi.Members[abi.Raw]{{Name: "max_tokens", Value: sdk.Number(*budget.MaxTokens)}}, Details: abi.Members[abi.Raw]{{Name: "llm", Value: u.JSON()}}, Warnings: notes}
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {
 		t.AsOfMode = "ignored"
