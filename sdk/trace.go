@@ -20,13 +20,23 @@ func Labels(r *abi.RetrieveRequest) []string {
 	if r.Attribute != "" {
 		names = append(names, "attribute")
 	}
-	first := len(names)
-	for name := range r.Filters {
+	if len(r.Filters) > 0 {
+		names = append(names, filterNames(r.Filters)...)
+	}
+	return names
+}
+
+// filterNames stands by itself because most requests have no filters.
+//
+//go:noinline
+func filterNames(filters map[string]abi.Raw) []string {
+	names := make([]string, 0, len(filters))
+	for name := range filters {
 		if name != "cross_context" {
 			names = append(names, name)
 		}
 	}
-	abi.SortTexts(names[first:])
+	abi.SortTexts(names)
 	return names
 }
 

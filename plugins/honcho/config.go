@@ -33,6 +33,8 @@ type settings struct {
 
 	// headers are of every request.
 	headers abi.Members[string]
+	// addressed is how the scope of the last call is addressed.
+	addressed *native
 	// version is what the server said of itself; a cache of this instance.
 	version string
 }

@@ -83,7 +83,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	n := s.native(c)
 	var found []message
 	look := func(session string) (done bool, err error) {
-		found, err = s.messagesOf(c, &n, session, r.EventID)
+		found, err = s.messagesOf(c, n, session, r.EventID)
 		return len(found) > 0, err
 	}
 	for _, m := range parseMarkers(r.Markers) {
@@ -91,14 +91,14 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 			if _, err := look(m.session); err != nil {
 				return nil, err
 			}
-			return s.answerFound(&n, r, found), nil
+			return s.answerFound(n, r, found), nil
 		}
 	}
-	complete, err := s.sessionsOf(c, &n, look)
+	complete, err := s.sessionsOf(c, n, look)
 	if err != nil {
 		return nil, err
 	}
-	answer := s.answerFound(&n, r, found)
+	answer := s.answerFound(n, r, found)
 	if answer.Found == "absent" && !complete {
 		answer.Found = "unknown"
 	}

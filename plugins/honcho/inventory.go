@@ -21,21 +21,21 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}
 	n := s.native(c)
 	v := &abi.Inventory{Trace: s.trace()}
-	complete, err := s.countMessages(c, &n, v)
+	complete, err := s.countMessages(c, n, v)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := s.listConclusions(c, &n, v)
+	listed, err := s.listConclusions(c, n, v)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.countPeers(c, &n, v); err != nil {
+	if err := s.countPeers(c, n, v); err != nil {
 		return nil, err
 	}
-	if err := s.countCard(c, &n, v); err != nil {
+	if err := s.countCard(c, n, v); err != nil {
 		return nil, err
 	}
-	q, err := s.queueOf(c, &n)
+	q, err := s.queueOf(c, n)
 	v.Complete, v.Quiescent = complete && listed, q.outstanding() == 0
 	return v, err
 }

@@ -54,7 +54,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 type mutation struct {
 	settings *settings
 	call     *sdk.Call
-	native   native
+	native   *native
 	params   params
 	receipt  *abi.MutationReceipt
 }

@@ -74,7 +74,7 @@ func (w *writer) lookUp(session string, pieces []piece) (stored []message, asked
 	for i, p := range pieces {
 		if i == 0 || pieces[i-1].event != p.event {
 			var err error
-			if found, err = w.settings.messagesOf(w.call, &w.native, session, p.event); err != nil {
+			if found, err = w.settings.messagesOf(w.call, w.native, session, p.event); err != nil {
 				return nil, false
 			}
 		}

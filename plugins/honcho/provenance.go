@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -35,11 +36,11 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	switch {
 	case r.EventID != "":
 		answer.Trace.NativeOperation = "messages_list"
-		return answer, s.ofEvent(c, &n, r.EventID, answer)
+		return answer, s.ofEvent(c, n, r.EventID, answer)
 	case r.NativeID != "":
-		return answer, s.ofConclusion(c, &n, r.NativeID, number, size, answer)
+		return answer, s.ofConclusion(c, n, r.NativeID, number, size, answer)
 	}
-	return answer, s.conclusionsInto(c, &n, answer, number, size, func(e *jsontext.Encoder) {
+	return answer, s.conclusionsInto(c, n, answer, number, size, func(e *jsontext.Encoder) {
 		within(e, "created_at")
 		if r.From != "" {
 			field(e, "gte", r.From)
@@ -101,6 +102,7 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 	if err != nil {
 		return unusable(r.route, 200, nil, "is no list of conclusions: "+err.Error())
 	}
+	derived := instant{text: into.Trace.LastDerivedAt}
 	for i := range found {
 		x := &found[i]
 		if x.observer != n.user || x.observed != n.user {
@@ -110,9 +112,9 @@ func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance,
 			continue // the one that was asked for
 		}
 		x.describe(added(into, x.raw))
-		into.Trace.LastDerivedAt = instant{text: into.Trace.LastDerivedAt}.later(instant{text: x.createdAt}).text
+		derived.replace(x.createdAt, time.Time.After)
 	}
-	into.NextCursor = ""
+	into.Trace.LastDerivedAt, into.NextCursor = derived.text, ""
 	if number < head.pages {
 		into.NextCursor = sdk.Itoa(number + 1)
 	}

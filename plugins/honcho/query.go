@@ -112,7 +112,7 @@ var bodiless = []string{"peer_context", "card", "summaries", "queue_status"}
 // query is one native query while it is built.
 type query struct {
 	settings *settings
-	native   native
+	native   *native
 	params   params
 	request  request
 }

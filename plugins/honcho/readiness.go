@@ -40,7 +40,7 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 		return nil, err
 	}
 	n := s.native(c)
-	look := &look{settings: s, call: c, native: &n, posted: p, markers: parseMarkers(r.Markers), answer: &abi.BackendReadiness{Method: methodQueue}}
+	look := &look{settings: s, call: c, native: n, posted: p, markers: parseMarkers(r.Markers), answer: &abi.BackendReadiness{Method: methodQueue}}
 	if look.now, err = abi.ParseTime(c.Now); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ type delivery struct {
 type writer struct {
 	call     *sdk.Call
 	settings *settings
-	native   native
+	native   *native
 	posted   posted
 	// broken is set once the outcome of a write is not known.
 	broken *abi.Error
@@ -101,7 +101,7 @@ func (w *writer) close() error { return w.posted.write(w.call) }
 
 // prepare makes an event's pieces; of a write that was partial, those that are missing.
 func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
-	pieces, warnings, err := w.settings.pieces(&w.native, e)
+	pieces, warnings, err := w.settings.pieces(w.native, e)
 	if err != nil {
 		return nil, err
 	}

@@ -83,16 +83,18 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 
 // reportTimes gives the range of the items' event times, and when the newest of them was derived.
 func (q *retrieval) reportTimes(t *abi.Trace) {
-	var newest, oldest, derived, last instant
+	var newest, oldest, derived instant
+	last := ""
 	for i := range q.result.Evidence {
 		e := &q.result.Evidence[i]
 		switch {
 		case e.CreatedAt == "":
 		case e.TimeBasis == abi.TimeDerived:
-			derived = derived.later(instant{text: e.CreatedAt})
-		case e.CreatedAt != last.text: // items of a batch all have the same
-			last = instant{text: e.CreatedAt}
-			newest, oldest = newest.later(last), oldest.earlier(last)
+			derived.replace(e.CreatedAt, time.Time.After)
+		case e.CreatedAt != last: // items of a batch all have the same
+			last = e.CreatedAt
+			newest.replace(last, time.Time.After)
+			oldest.replace(last, time.Time.Before)
 		}
 	}
 	if t.LastDerivedAt, t.NewestRetrievedAt, t.OldestRetrievedAt = derived.text, newest.text, oldest.text; newest.text != "" {
@@ -116,18 +118,16 @@ func (m *instant) parse() bool {
 	return m.known
 }
 
-// later is the later of two times; one that cannot be read never is.
-func (m instant) later(other instant) instant {
-	if m.text == "" || !m.parse() || other.parse() && other.at.After(m.at) {
-		return other
+// replace puts another time in this one's place if the other is beyond it; a time that cannot be read never is.
+//
+//go:noinline
+func (m *instant) replace(text string, beyond func(time.Time, time.Time) bool) {
+	if m.text == "" {
+		m.text = text
+		return
 	}
-	return m
-}
-
-// earlier is the earlier of two times; one that cannot be read never is.
-func (m instant) earlier(other instant) instant {
-	if m.text == "" || !m.parse() || other.parse() && other.at.Before(m.at) {
-		return other
+	other := instant{text: text}
+	if !m.parse() || other.parse() && beyond(other.at, m.at) {
+		*m = other
 	}
-	return m
 }

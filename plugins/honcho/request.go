@@ -71,12 +71,18 @@ func (r *reply) check(route string) error {
 //go:noinline
 func (s *settings) exchange(c *sdk.Call, r request) (*abi.HTTPResponse, []byte, error) {
 	params := make(abi.Members[string], 0, 4)
-	for _, p := range [...]abi.Member[string]{{Name: "workspace", Value: r.workspace}, {Name: "session", Value: r.session}, {Name: "peer", Value: r.peer}, {Name: "conclusion", Value: r.conclusion}} {
-		if p.Value != "" {
-			params = append(params, p)
-		}
-	}
+	inPath(&params, "workspace", r.workspace)
+	inPath(&params, "session", r.session)
+	inPath(&params, "peer", r.peer)
+	inPath(&params, "conclusion", r.conclusion)
 	return c.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: s.headers}, r.body)
+}
+
+//go:noinline
+func inPath(params *abi.Members[string], name, value string) {
+	if value != "" {
+		*params = append(*params, abi.Member[string]{Name: name, Value: value})
+	}
 }
 
 // failure is the typed error of an answer that is no success. The body is kept as it came.

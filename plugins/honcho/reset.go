@@ -57,9 +57,9 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	at := readReset(c)
 	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: s.trace()}
 	if s.fixed != "" {
-		err = s.resetFixed(c, &n, &at, receipt)
+		err = s.resetFixed(c, n, &at, receipt)
 	} else {
-		err = s.resetWorkspace(c, &n, &at, receipt)
+		err = s.resetWorkspace(c, n, &at, receipt)
 	}
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 type retrieval struct {
 	settings *settings
 	call     *sdk.Call
-	native   native
+	native   *native
 	session  string
 	request  *abi.RetrieveRequest
 	result   *abi.RetrieveResult
@@ -271,7 +271,7 @@ func (q *retrieval) labels() (labels [][2]string) {
 
 // supplement adds one native call. words is the whole query: a body has no limit of length but Honcho's own.
 func (q *retrieval) supplement(name, words string) error {
-	s, n := q.settings, &q.native
+	s, n := q.settings, q.native
 	words, _ = sanitize(words)
 	r := request{route: name, workspace: n.workspace, peer: n.user}
 	var e jsontext.Encoder

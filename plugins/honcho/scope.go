@@ -61,30 +61,56 @@ type native struct {
 	// others is what the ids of the other peers end in.
 	others string
 	parts  []string // of a fixed workspace: the whole scope, with which the ids of sessions begin
+
+	scope      abi.MemoryScope
+	generation int64
+	// sessionID is the session that was asked for last, and nativeSession its native id.
+	sessionID, nativeSession string
 }
 
 func (n *native) agent() string  { return "agent-" + n.others }
 func (n *native) tool() string   { return "tool-" + n.others }
 func (n *native) system() string { return "system-" + n.others }
 
+// native is how this call's scope is addressed. Most calls are of the scope of the call before: that one's is kept.
+//
 //go:noinline
-func (s *settings) native(c *sdk.Call) native {
+func (s *settings) native(c *sdk.Call) *native {
+	if k := s.addressed; k != nil && k.generation == c.Generation && k.scope == c.Scope {
+		return k
+	}
+	n := s.address(c)
+	n.scope, n.generation = c.Scope, c.Generation
+	s.addressed = n
+	return n
+}
+
+//go:noinline
+func (s *settings) address(c *sdk.Call) *native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, sdk.Itoa(c.Generation)}
 	if s.fixed != "" {
 		owner := sdk.NativeID(joined, parts...)
-		return native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}
+		return &native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}
 	}
 	others := "default"
 	if c.Scope.AgentID != "" {
 		others = sdk.NativeID(single, c.Scope.AgentID)
 	}
-	return native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID), others: others}
+	return &native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID), others: others}
 }
 
 // session is the native id of a session.
 //
 //go:noinline
 func (n *native) session(id string) string {
+	if n.nativeSession == "" || n.sessionID != id {
+		n.sessionID, n.nativeSession = id, n.addressSession(id)
+	}
+	return n.nativeSession
+}
+
+//go:noinline
+func (n *native) addressSession(id string) string {
 	if n.parts != nil {
 		return "s-" + sdk.NativeID(joined, append(append([]string(nil), n.parts...), id)...)
 	}

@@ -18,7 +18,7 @@ func hostileID() *rapid.Generator[string] {
 		strings.Repeat("会", 170), "omni", "card_refresh"}), rapid.StringMatching(`[^\x00]{1,20}`))
 }
 
-func nativeOf(t sdktest.TB, block string, s abi.MemoryScope) native {
+func nativeOf(t sdktest.TB, block string, s abi.MemoryScope) *native {
 	h := sdktest.New(t, sdktest.Options{Provider: "honcho", Config: block})
 	c := h.Call(abi.OpRetrieve, s)
 	settings, err := settingsOf(c)
@@ -47,6 +47,23 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 				require.Equal(t, same && session1 == session2, n1.workspace == n2.workspace && n1.session(session1) == n2.session(session2))
 				require.Equal(t, same, n1.workspace == n2.workspace && n1.user == n2.user)
 			})
+		})
+	}
+}
+
+func TestNativeIDsAreThoseOfTheCallWhateverTheCallBeforeWas(t *testing.T) {
+	for _, block := range []string{`{}`, `{"fixed_workspace":"lab"}`} {
+		h := sdktest.New(t, sdktest.Options{Provider: "honcho", Config: block})
+		s, err := settingsOf(h.Call(abi.OpRetrieve, scope))
+		require.NoError(t, err)
+		rapid.Check(t, func(t *rapid.T) {
+			id := rapid.SampledFrom([]string{"", "a", "b"})
+			c := h.Call(abi.OpRetrieve, abi.MemoryScope{RunID: id.Draw(t, "run"), PersonaID: id.Draw(t, "persona"), AgentID: id.Draw(t, "agent")})
+			c.Generation = rapid.Int64Range(1, 2).Draw(t, "generation")
+			session := id.Draw(t, "session")
+			fresh := s.address(c)
+			require.Equal(t, fresh.named(), s.native(c).named())
+			require.Equal(t, fresh.addressSession(session), s.native(c).session(session))
 		})
 	}
 }

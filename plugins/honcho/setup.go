@@ -23,16 +23,16 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		receipt.Warnings = append(receipt.Warnings, "fixed_workspace: scopes share a workspace and are kept apart by the ids of peers and sessions only; a reset leaves the peers")
 	}
 	if c.ReadOnly {
-		peers, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: s.peerFilter(&n)})
+		peers, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: s.peerFilter(n)})
 		receipt.Existed = sdk.Ptr(peers > 0)
 		return receipt, err
 	}
-	existed, err := s.makeWorkspace(c, &n, receipt)
+	existed, err := s.makeWorkspace(c, n, receipt)
 	if err != nil {
 		return nil, err
 	}
 	for i, peer := range n.peers() {
-		answer, err := s.send(c, request{route: "peer", workspace: n.workspace, body: s.peerBody(c, &n, peer)})
+		answer, err := s.send(c, request{route: "peer", workspace: n.workspace, body: s.peerBody(c, n, peer)})
 		if err != nil {
 			return nil, err
 		}
