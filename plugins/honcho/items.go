@@ -81,30 +81,20 @@ func (f *found) add(other *found) {
 	}
 }
 
-// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. messages are those of the first call where they
+// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. first are those of the first call where they
 // have been read already, else nil.
-func readItems(raw *abi.RawResult, messages []message) (*found, error) {
+func readItems(raw *abi.RawResult, first *found) (*found, error) {
 	all := new(found)
 	for i := range raw.Calls {
-		call := &raw.Calls[i]
-		at := "/calls/" + sdk.Itoa(i) + "/body"
-		var some found
-		var err error
-		switch call.Route {
-		case "context", "representation", "peer_context":
-			err = some.readProse(call.Body, at, messages)
-			messages = nil
-		case "conclusions_query":
-			err = some.readConclusions(call.Body, at)
-		case "search", "peer_search":
-			err = some.readMessages(call.Body, at, overSearch)
-		default:
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
+		some, err := first, error(nil)
+		if some == nil {
+			some, err = readCall(&raw.Calls[i], bodyOf(i))
 		}
 		if err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw"+at+": "+err.Error())
+			return nil, err
 		}
-		all.add(&some)
+		first = nil
+		all.add(some)
 	}
 	for i := range all.evidence {
 		all.evidence[i].Rank = int64(i + 1)
@@ -112,51 +102,102 @@ func readItems(raw *abi.RawResult, messages []message) (*found, error) {
 	return all, nil
 }
 
-// prose is what session context, peer context and representation bring. at is where they stand in raw, known their messages where these have been read.
+// bodyOf is where the answer to a call stands in raw.
+func bodyOf(call int) string { return "/calls/" + sdk.Itoa(call) + "/body" }
+
+//go:noinline
+func readCall(call *abi.RawCall, at string) (*found, error) {
+	some, err := new(found), error(nil)
+	switch call.Route {
+	case "context", "representation", "peer_context":
+		p := prose{at: at}
+		err = eachField(jsontext.DecodeBytes(call.Body), p.readField)
+		some = p.all()
+	case "conclusions_query":
+		err = some.readConclusions(call.Body, at)
+	case "search", "peer_search":
+		err = some.readMessages(call.Body, at, overSearch)
+	default:
+		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
+	}
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw"+at+": "+err.Error())
+	}
+	return some, nil
+}
+
+// prose is what session context, peer context and representation bring. at is where they stand in raw.
 type prose struct {
 	at                             string
-	known                          []message
 	facts, card, summary, messages found
+
+	of   *retrieval // to whose scope a session context is held; nil for what was held to it already
+	held int        // how many fields were
 }
 
-// readProse reads them: what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
-func (f *found) readProse(body abi.Raw, at string, messages []message) error {
-	p := &prose{at: at, known: messages}
-	err := eachField(jsontext.DecodeBytes(body), p.readField)
-	f.add(&p.facts)
-	f.add(&p.card)
-	f.add(&p.summary)
-	f.add(&p.messages)
-	return err
+// all is what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
+func (p *prose) all() *found {
+	all := &p.facts
+	all.add(&p.card)
+	all.add(&p.summary)
+	all.add(&p.messages)
+	return all
 }
 
+// readField reads one of its fields. Of a name that occurs twice the last one counts.
+//
+// Errors: isolation_breach for another session, and for a message that is not of the scope.
 func (p *prose) readField(d *jsontext.Decoder, key string) error {
 	switch key {
 	case "peer_representation", "representation":
 		var text string
 		err := readText(d, &text)
-		if err == nil {
+		if p.facts = (found{}); err == nil {
 			p.facts.readFacts(text, p.at+"/"+key)
 		}
 		return err
 	case "peer_card":
+		p.card = found{}
 		return p.card.readCard(d, p.at+"/peer_card")
 	case "summary":
 		p.summary = found{}
 		return p.summary.readSummary(d, p.at+"/summary")
 	case "messages":
+		p.held++
+		return p.readMessages(d)
+	case "id":
+		if p.of == nil {
+			break
+		}
+		p.held++
+		id := ""
+		err := readText(d, &id)
+		if err == nil && id != p.of.session {
+			err = breach("context", "another session", p.of.result.Raw.Calls[0].Body)
+		}
+		return err
+	}
+	return d.Skip()
+}
+
+//go:noinline
+func (p *prose) readMessages(d *jsontext.Decoder) error {
+	var list []message
+	err := eachItem(d, func(d *jsontext.Decoder) error {
 		raw, err := d.Raw()
 		if err != nil {
 			return err
 		}
-		p.messages = found{}
-		if p.known != nil {
-			p.messages.putMessages(p.known, p.at+"/messages", overMessages)
-			return nil
+		list = append(list, message{})
+		m := &list[len(list)-1]
+		if err = m.read(raw); err == nil && p.of != nil && (m.workspace != p.of.native.workspace || m.session != p.of.session) {
+			err = breach("context", "a message of another workspace or session", m.raw)
 		}
-		return p.messages.readMessages(abi.Raw(raw), p.at+"/messages", overMessages)
-	}
-	return d.Skip()
+		return err
+	})
+	p.messages = found{}
+	p.messages.putMessages(list, p.at+"/messages", overMessages)
+	return err
 }
 
 func (f *found) readFacts(text, at string) {

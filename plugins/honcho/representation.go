@@ -73,7 +73,13 @@ func lineEnd(text string, i int) (end int, plain bool) {
 // sectionName is the level of "Explicit Observations" and the like: the first word, in small letters.
 func sectionName(heading string) string {
 	heading = sdk.TrimSpace(heading)
-	return strings.ToLower(heading[:words.First(heading, 0, ' ', ' ', ' ')])
+	name := []byte(heading[:words.First(heading, 0, ' ', ' ', ' ')])
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			name[i] = c + 'a' - 'A'
+		}
+	}
+	return words.View(name)
 }
 
 // stamp reads "[2026-03-01 09:00:00]" at the beginning of a line, and when that is as RFC 3339; both are empty where there is none.

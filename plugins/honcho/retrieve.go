@@ -40,8 +40,8 @@ type retrieval struct {
 	request  *abi.RetrieveRequest
 	result   *abi.RetrieveResult
 
-	messages    []message // of the context; nil where it was not asked for
-	conclusions int64     // as sent
+	context     *found // what the context holds; nil where it was not asked for
+	conclusions int64  // as sent
 	tokens      *int64
 	query       string
 }
@@ -68,7 +68,7 @@ func (q *retrieval) run() error {
 			return err
 		}
 	}
-	items, err := readItems(&q.result.Raw, q.messages)
+	items, err := readItems(&q.result.Raw, q.context)
 	if err != nil {
 		last := q.result.Raw.Calls[len(q.result.Raw.Calls)-1]
 		return unusable(last.Route, 200, last.Body, "cannot be read: "+abi.AsError(err).Message)
@@ -137,7 +137,7 @@ func (q *retrieval) readContext() error {
 	if answer.empty {
 		return answer.check("context")
 	}
-	return q.checkContext(answer)
+	return q.readProse(answer)
 }
 
 // selection adds to a URL's query what chooses conclusions. As many by the query as there are at all makes the representation purely query-driven; without a
@@ -161,43 +161,11 @@ func (q *retrieval) topK() int64 {
 	return q.conclusions
 }
 
-// checkContext holds the answer to the scope: its messages must be of the workspace and the session.
-func (q *retrieval) checkContext(answer *reply) error {
-	wrong := func(err error) error {
-		return unusable("context", answer.status, answer.body, "is no session context: "+err.Error())
-	}
-	fields := 0
+// readProse reads the answer and holds it to the scope: its messages must be of the workspace and the session.
+func (q *retrieval) readProse(answer *reply) error {
+	p := prose{at: bodyOf(0), of: q}
 	d := jsontext.DecodeBytes(answer.body).Limit(abi.MaxDepth)
-	err := eachField(d, func(d *jsontext.Decoder, key string) error {
-		fields++
-		switch key {
-		case "id":
-			var id string
-			if err := readText(d, &id); err != nil {
-				return err
-			}
-			if id != q.session {
-				return breach("context", "another session", answer.body)
-			}
-			return nil
-		case "messages":
-			q.messages = []message{}
-			return eachItem(d, func(d *jsontext.Decoder) error {
-				raw, err := d.Raw()
-				if err != nil {
-					return err
-				}
-				q.messages = append(q.messages, message{})
-				m := &q.messages[len(q.messages)-1]
-				if err = m.read(raw); err == nil && (m.workspace != q.native.workspace || m.session != q.session) {
-					return breach("context", "a message of another workspace or session", m.raw)
-				}
-				return err
-			})
-		}
-		fields--
-		return d.Skip()
-	})
+	err := eachField(d, p.readField)
 	if err != nil || !d.AtEnd() {
 		if invalid := answer.check("context"); invalid != nil {
 			return invalid
@@ -206,11 +174,13 @@ func (q *retrieval) checkContext(answer *reply) error {
 	switch {
 	case abi.CodeOf(err) == abi.CodeIsolationBreach:
 		return abi.AsError(err)
+	case err == nil && p.held < 2:
+		err = abi.NewError(abi.CodeBackend, "neither id nor messages")
+		fallthrough
 	case err != nil:
-		return wrong(err)
-	case fields < 2:
-		return wrong(abi.NewError(abi.CodeBackend, "neither id nor messages"))
+		return unusable("context", answer.status, answer.body, "is no session context: "+err.Error())
 	}
+	q.context = p.all()
 	return nil
 }
 

@@ -76,7 +76,8 @@ func (n *native) system() string { return "system-" + n.others }
 //
 //go:noinline
 func (s *settings) native(c *sdk.Call) *native {
-	if k := s.addressed; k != nil && k.generation == c.Generation && k.scope == c.Scope {
+	if k := s.addressed; k != nil && k.generation == c.Generation && same(k.scope.PersonaID, c.Scope.PersonaID) && same(k.scope.RunID, c.Scope.RunID) &&
+		same(k.scope.AgentID, c.Scope.AgentID) {
 		return k
 	}
 	n := s.address(c)
@@ -84,6 +85,9 @@ func (s *settings) native(c *sdk.Call) *native {
 	s.addressed = n
 	return n
 }
+
+//go:noinline
+func same(a, b string) bool { return a == b }
 
 //go:noinline
 func (s *settings) address(c *sdk.Call) *native {
@@ -103,7 +107,7 @@ func (s *settings) address(c *sdk.Call) *native {
 //
 //go:noinline
 func (n *native) session(id string) string {
-	if n.nativeSession == "" || n.sessionID != id {
+	if n.nativeSession == "" || !same(n.sessionID, id) {
 		n.sessionID, n.nativeSession = id, n.addressSession(id)
 	}
 	return n.nativeSession
