@@ -15,7 +15,7 @@ const (
 	Lenient Mode = iota
 	// Strict refuses them: requests, manifests and configuration.
 	Strict
-	// viewing is Lenient, with the body of an Envelope left in the input.
+	// viewing is Lenient, with the body of an Envelope left in the input, unread.
 	viewing
 )
 
@@ -109,8 +109,8 @@ func unmarshalStrict[V Decodable](d *jsontext.Decoder, data []byte, v V) error {
 	return unmarshal(d, data, v, Strict)
 }
 
-// OpenEnvelope is Unmarshal for an envelope whose Body is not copied: it is a part of data, good until data is written
-// again. Everything else is a copy.
+// OpenEnvelope is Unmarshal for an envelope whose Body is neither copied nor looked at: it is what is left of data where the
+// body begins, good until data is written again. Everything else is a copy. What is wrong in the body, Unmarshal finds there.
 func OpenEnvelope(data []byte) (*Envelope, error) {
 	x := new(Envelope)
 	if err := unmarshal(bounded(data).Copying(), data, x, viewing); err != nil {

@@ -133,6 +133,9 @@ func readValue(d *jsontext.Decoder, t jsontext.Type, what string) (jsontext.Raw,
 	case jsontext.Null:
 		return nil, d.Null()
 	case t:
+		if t == jsontext.Number {
+			return d.Num()
+		}
 		return d.Raw()
 	default:
 		return nil, mismatch(d, what)
@@ -227,11 +230,14 @@ func readDocument(v *Raw, d *jsontext.Decoder, m Mode) error {
 	if d.Next() == jsontext.Null {
 		return d.Null()
 	}
-	raw, err := d.Raw()
-	*v = Raw(raw[:len(raw):len(raw)])
-	if m != viewing {
-		*v = append(Raw(nil), raw...)
+	if m == viewing {
+		if rest := d.Last(); rest != nil {
+			*v = Raw(rest)
+			return nil
+		}
 	}
+	raw, err := d.Raw()
+	*v = append(Raw(nil), raw...)
 	return err
 }
 

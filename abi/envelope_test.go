@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/memhost/memhost/abi/jsontext"
@@ -31,22 +32,38 @@ func TestOpenEnvelopeReadsAsUnmarshalDoes(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"new":1,"body":null}`:              ``,
 		`{"body": ` + deepest + ` }`:         ``,
-		`{"body":[` + deepest + `]}`:         `invalid_argument: nested too deep at byte 75, want at most 64 levels, in a free value 56`,
+		`{"op":"retrieve"}`:                  ``,
+		`{"body":{"query":"q"}} `:            ``,
 		`{"scope":{"run_id":1},"body":null}`: `invalid_argument: scope.run_id: want a string, got a number`,
-		`{"body":{"a"}}`:                     `invalid_argument: not JSON: unexpected '}' at byte 12`,
 		`{"body":`:                           `invalid_argument: not JSON: unexpected end of input at byte 8`,
+		`{"body":}`:                          `invalid_argument: not JSON: unexpected '}' at byte 8`,
+		`{"op":{"body":{}`:                   `invalid_argument: not JSON: unexpected end of input at byte 16`,
 	} {
 		var copied Envelope
 		err := Unmarshal([]byte(in), &copied)
 		opened, viewErr := OpenEnvelope([]byte(in))
-		require.Equal(t, err, viewErr)
+		require.Equal(t, err, viewErr, in)
 		if want != "" {
 			require.EqualError(t, err, want)
 			require.Nil(t, opened)
 			continue
 		}
 		require.NoError(t, err)
+		opened.Body = bytes.TrimSpace(opened.Body)
 		require.Equal(t, &copied, opened)
+	}
+}
+
+func TestWhatIsWrongInABodyIsFoundWhenItIsRead(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"body":{"a"}}`:                      `invalid_argument: not JSON: unexpected '}' at byte 4`,
+		`{"body":{}}}`:                        `invalid_argument: not JSON: more after the end of the value at byte 2`,
+		`{"body":{},"op":"retrieve"}`:         `invalid_argument: not JSON: more after the end of the value at byte 2`,
+		`{"body":` + nested(MaxDepth+1) + `}`: `invalid_argument: nested too deep at byte 64, want at most 64 levels, in a free value 56`,
+	} {
+		opened, err := OpenEnvelope([]byte(in))
+		require.NoError(t, err, in)
+		require.EqualError(t, Unmarshal(opened.Body, new(Empty)), want, in)
 	}
 }
 

@@ -302,7 +302,7 @@ func (d *Decoder) literal(want string) error {
 
 // Int64 reads a whole number, written without point and exponent.
 func (d *Decoder) Int64() (int64, error) {
-	raw, err := d.number()
+	raw, err := d.Num()
 	if err != nil {
 		return 0, err
 	}
@@ -324,7 +324,7 @@ func (d *Decoder) Int() (int, error) {
 
 // Float64 reads a number; one that is too large for the type is an error.
 func (d *Decoder) Float64() (float64, error) {
-	raw, err := d.number()
+	raw, err := d.Num()
 	if err != nil {
 		return 0, err
 	}
@@ -335,12 +335,14 @@ func (d *Decoder) Float64() (float64, error) {
 	return x, nil
 }
 
-// number reads a number as it stands.
-func (d *Decoder) number() ([]byte, error) {
+// Num reads a number and returns it as it stands. The bytes are the text's.
+func (d *Decoder) Num() (Raw, error) {
 	d.peek()
 	begin := d.at
-	err := d.skipNumber()
-	return d.text[begin:d.at], err
+	if err := d.skipNumber(); err != nil {
+		return nil, err
+	}
+	return Raw(d.text[begin:d.at]), nil
 }
 
 func (d *Decoder) skipNumber() error {
@@ -403,6 +405,19 @@ func (d *Decoder) RawLevels() (raw Raw, levels int, err error) {
 		return nil, 0, err
 	}
 	return Raw(d.text[begin:d.at]), levels, nil
+}
+
+// Last returns what is left of the text up to its closing brace, for the value of the last field of the outermost object. It does not look at it: whoever decodes that finds
+// what is wrong with it. Where this cannot be such a value it returns nil, and has read nothing.
+func (d *Decoder) Last() Raw {
+	d.peek()
+	end := len(d.text) - 1
+	if d.depth != 1 || end <= d.at || d.text[end] != '}' {
+		return nil
+	}
+	rest := d.text[d.at:end:end]
+	d.at = end
+	return Raw(rest)
 }
 
 // RawAppend is Raw, appended to dst.

@@ -326,3 +326,29 @@ func TestAFieldHasOneName(t *testing.T) {
 	require.False(t, o.Next())
 	require.NoError(t, o.Err())
 }
+
+func TestTheRestOfAnObjectIsItsLastValueUnread(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":{"b":1}}`: `{"b":1}`, `{"a": [}`: `[`, `{"a":1,"b":2}`: `1,"b":2`, // whoever reads it finds that
+		`{"a":}`: "", `{"a":1} `: "", `{"a":1`: "", `{"a":`: "",
+	} {
+		d := DecodeStr(text)
+		fields, err := d.ObjIter()
+		require.NoError(t, err)
+		require.True(t, fields.Next(), text)
+		rest := d.Last()
+		require.Equal(t, want, string(rest), text)
+		if want != "" {
+			require.False(t, fields.Next(), text)
+			require.NoError(t, fields.Err(), text)
+			require.True(t, d.AtEnd(), text)
+		}
+	}
+	inner := DecodeStr(`{"a":{"b":1}}`)
+	require.NoError(t, inner.Obj(func(d *Decoder, _ string) error {
+		return d.Obj(func(d *Decoder, _ string) error {
+			require.Nil(t, d.Last(), "not of the outermost object")
+			return d.Skip()
+		})
+	}))
+}
