@@ -173,26 +173,43 @@ func readInt(v *int64, d *jsontext.Decoder, _ Mode) error {
 	if raw == nil {
 		return err
 	}
-	digits := raw
-	if raw[0] == '-' {
-		digits = raw[1:]
-	}
-	n := int64(0)
-	for _, c := range digits {
-		if !isDigit(c) { // a point or an exponent
-			return &fieldError{what: "want a whole number, got " + shorten(raw)}
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if len(digits) > 18 { // too many to be sure that nothing overflowed
+	n, ok := fewDigits(raw)
+	if !ok {
 		if n, err = strconv.ParseInt(words.View(raw), 10, 64); err != nil {
-			return &fieldError{what: "want a whole number of 64 bits, got " + shorten(raw)}
+			what := "want a whole number of 64 bits, got "
+			if !allDigits(raw) { // a point or an exponent
+				what = "want a whole number, got "
+			}
+			return &fieldError{what: what + shorten(raw)}
 		}
-	} else if raw[0] == '-' {
-		n = -n
 	}
 	*v = n
 	return nil
+}
+
+// fewDigits reads a whole number of 15 digits at most, which any type of number holds. Most are: then none of strconv's code runs.
+//
+//go:noinline
+func fewDigits(number []byte) (n int64, ok bool) {
+	if len(number) > 15 {
+		return 0, false
+	}
+	for _, c := range number {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func allDigits(number []byte) bool {
+	for i, c := range number {
+		if !isDigit(c) && (i > 0 || c != '-') {
+			return false
+		}
+	}
+	return true
 }
 
 func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
@@ -200,6 +217,10 @@ func readFloat(v *float64, d *jsontext.Decoder, _ Mode) error {
 	raw, err := readValue(d, jsontext.Number, "a number")
 	if raw == nil {
 		return err
+	}
+	if n, ok := fewDigits(raw); ok {
+		*v = float64(n)
+		return nil
 	}
 	if *v, err = strconv.ParseFloat(words.View(raw), 64); err != nil {
 		*v = 0
@@ -252,6 +273,12 @@ func readPtr[T any](v **T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.
 
 func readIntPtr(v **int64, d *jsontext.Decoder, m Mode) error { return readPtr(v, d, m, readInt) }
 
+// A list's memory holds fewElements at first, and is made as many times larger until it holds manyElements.
+const (
+	fewElements  = 4
+	manyElements = 64
+)
+
 func readSlice[T any](v *[]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.Decoder, Mode) error) error {
 	*v = nil
 	a := openArray(d)
@@ -260,6 +287,9 @@ func readSlice[T any](v *[]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsonte
 	}
 	s := []T{}
 	for a.next() {
+		if len(s) == cap(s) && cap(s) < manyElements { // by append alone ten elements are five times more memory that nobody has used lately
+			s = append(make([]T, 0, max(fewElements, fewElements*cap(s))), s...)
+		}
 		var zero T
 		s = append(s, zero)
 		a.err = elem(&s[len(s)-1], d, m)

@@ -338,11 +338,13 @@ func (d *Decoder) Float64() (float64, error) {
 // Num reads a number and returns it as it stands. The bytes are the text's.
 func (d *Decoder) Num() (Raw, error) {
 	d.peek()
-	begin := d.at
-	if err := d.skipNumber(); err != nil {
+	text, begin := d.text, d.at
+	if end := afterDigits(text, begin); end < len(text) && (text[end] == ',' || text[end] == '}') && (end == begin+1 || end > begin && text[begin] != '0') { // what most are
+		d.at = end
+	} else if err := d.skipNumber(); err != nil {
 		return nil, err
 	}
-	return Raw(d.text[begin:d.at]), nil
+	return Raw(text[begin:d.at]), nil
 }
 
 func (d *Decoder) skipNumber() error {
