@@ -140,16 +140,6 @@ func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext
 	e.ObjEnd()
 }
 
-func writeStructMap[T any](v map[string]T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
-	var few [fewMembers]member[T]
-	e.ObjStart()
-	for _, m := range sortedMembers(few[:0], v) {
-		e.FieldStart(m.key)
-		elem(&m.value, e)
-	}
-	e.ObjEnd()
-}
-
 // fewMembers are put in order one by one, without a look into the map for each: most maps of the contract have no more.
 const fewMembers = 8
 

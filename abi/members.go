@@ -49,13 +49,13 @@ func (m Members[T]) at(name string) int {
 	return -1
 }
 
-// few is how many members are looked through one by one.
-const few = 16
+// searched is how many members are looked through one by one.
+const searched = 16
 
 // once leaves of the members of a name, which hostile JSON may repeat, one with the last value.
 func (m Members[T]) once() Members[T] {
 	seen, known := map[string]int(nil), m[:0]
-	if len(m) > few {
+	if len(m) > searched {
 		seen = make(map[string]int, len(m))
 	}
 	for _, x := range m {

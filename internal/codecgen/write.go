@@ -139,7 +139,7 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 	case *ast.IndexExpr:
 		return pkg.containerCode(t.Index, "Members", "StructMembers", ident(t.X) == "Members")
 	case *ast.MapType:
-		return pkg.containerCode(t.Value, "Map", "StructMap", ident(t.Key) == "string")
+		return pkg.containerCode(t.Value, "Map", "", ident(t.Key) == "string")
 	}
 	return code{}, false
 }
@@ -157,7 +157,7 @@ func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok b
 	case scalar:
 		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0",
 			some: "writeSome" + plain + "(%q, $, e, write" + suffix + ")\n"}, true
-	case pkg.coded[name] && !pointer:
+	case pkg.coded[name] && !pointer && ofStructs != "":
 		method := "(*" + name + ")"
 		return code{write: "write" + ofStructs + "($, e, " + method + ".Encode)",
 			read: "read" + plain + "(&$, d, m, " + method + ".Decode)", present: "len($) > 0"}, true

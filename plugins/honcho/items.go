@@ -114,7 +114,8 @@ func bodyOf(call int) string {
 
 //go:noinline
 func readCall(call *abi.RawCall, at string) (*found, error) {
-	some, err := new(found), error(nil)
+	var err error
+	some := new(found)
 	switch call.Route {
 	case "context", "representation", "peer_context":
 		p := prose{at: at}
