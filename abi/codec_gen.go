@@ -1361,19 +1361,31 @@ func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
 // Encode writes x as one JSON object.
 func (x *Trace) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
-	writeStringField("operation", &x.Operation, e)
+	if !inGuest {
+		writeStringField("operation", &x.Operation, e)
+	}
 	writeStringField("backend_name", &x.BackendName, e)
-	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeIntField("generation", x.Generation, e)
+	if !inGuest {
+		writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	}
+	if !inGuest {
+		e.FieldStart("scope")
+		x.Scope.Encode(e)
+	}
+	if !inGuest {
+		writeIntField("generation", x.Generation, e)
+	}
 	writeSomeString("native_operation", &x.NativeOperation, e)
 	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
-	writeFloatField("latency_ms", x.LatencyMS, e)
+	if !inGuest {
+		writeFloatField("latency_ms", x.LatencyMS, e)
+	}
 	writeSomeString("consistency", &x.Consistency, e)
 	writeSomeString("result_state", (*string)(&x.ResultState), e)
 	writeSomePtr("token_count", x.TokenCount, e, writeInt)
-	writeStringField("tokenizer", &x.Tokenizer, e)
+	if !inGuest {
+		writeStringField("tokenizer", &x.Tokenizer, e)
+	}
 	writeSomePtr("retrieved_count", x.RetrievedCount, e, writeInt)
 	writeSomePtr("top_score", x.TopScore, e, writeFloat)
 	writeSomeString("oldest_retrieved_at", &x.OldestRetrievedAt, e)
@@ -1396,11 +1408,19 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
 	writeSomeMembers("details", x.Details, e, writeRaw)
-	e.FieldStart("io")
-	writeStructs(x.IO, e, (*IO).Encode)
-	writeFloatField("backend_ms", x.BackendMS, e)
-	writeFloatField("plugin_ms", x.PluginMS, e)
-	writeFloatField("host_ms", x.HostMS, e)
+	if !inGuest {
+		e.FieldStart("io")
+		writeStructs(x.IO, e, (*IO).Encode)
+	}
+	if !inGuest {
+		writeFloatField("backend_ms", x.BackendMS, e)
+	}
+	if !inGuest {
+		writeFloatField("plugin_ms", x.PluginMS, e)
+	}
+	if !inGuest {
+		writeFloatField("host_ms", x.HostMS, e)
+	}
 	e.ObjEnd()
 }
 

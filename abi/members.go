@@ -52,7 +52,7 @@ func (m Members[T]) at(name string) int {
 // searched is how many members are looked through one by one.
 const searched = 16
 
-// once leaves of the members of a name, which hostile JSON may repeat, one with the last value.
+// once leaves of the members of a name, which a hostile guest may repeat, one with the last value.
 func (m Members[T]) once() Members[T] {
 	seen, known := map[string]int(nil), m[:0]
 	if len(m) > searched {
@@ -109,14 +109,12 @@ func readMembers[T any](v *Members[T], d *jsontext.Decoder, m Mode, elem func(*T
 	if o.none {
 		return o.err
 	}
-	members, ascending := Members[T]{}, true
+	members := Members[T]{}
 	for o.next() {
-		name := words.View(d.Keep(o.fields.Key()))
-		ascending = ascending && (len(members) == 0 || members[len(members)-1].Name < name)
-		members = append(members, Member[T]{Name: name})
+		members = append(members, Member[T]{Name: words.View(d.Keep(o.fields.Key()))})
 		o.err = elem(&members[len(members)-1].Value, d, m)
 	}
-	if *v = members; !ascending { // a name may be there twice
+	if *v = members; !inGuest { // the host writes a name once
 		*v = members.once()
 	}
 	return o.err

@@ -33,21 +33,21 @@ const (
 // Trace tells how an answer came about. It never goes into a prompt.
 //
 // The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and
-// tokenizer; what a plugin says there is overwritten.
+// tokenizer; what a plugin says there is overwritten, and a guest does not write it.
 type Trace struct {
-	Operation       string        `json:"operation"`
+	Operation       string        `json:"operation" codec:"host"`
 	BackendName     string        `json:"backend_name"`
-	ConditionKind   ConditionKind `json:"condition_kind"`
-	Scope           MemoryScope   `json:"scope"`
-	Generation      int64         `json:"generation"`
+	ConditionKind   ConditionKind `json:"condition_kind" codec:"host"`
+	Scope           MemoryScope   `json:"scope" codec:"host"`
+	Generation      int64         `json:"generation" codec:"host"`
 	NativeOperation string        `json:"native_operation,omitempty"`
 	NativeIDs       []string      `json:"native_ids,omitempty"`
-	LatencyMS       float64       `json:"latency_ms"`
+	LatencyMS       float64       `json:"latency_ms" codec:"host"`
 	// Consistency is committed, queued or pending.
 	Consistency           string          `json:"consistency,omitempty"`
 	ResultState           ResultState     `json:"result_state,omitempty"`
 	TokenCount            *int64          `json:"token_count,omitempty"`
-	Tokenizer             string          `json:"tokenizer"`
+	Tokenizer             string          `json:"tokenizer" codec:"host"`
 	RetrievedCount        *int64          `json:"retrieved_count,omitempty"`
 	TopScore              *float64        `json:"top_score,omitempty"`
 	OldestRetrievedAt     string          `json:"oldest_retrieved_at,omitempty"`
@@ -69,10 +69,10 @@ type Trace struct {
 	ReadSideEffects []string     `json:"read_side_effects,omitempty"`
 	Warnings        []string     `json:"warnings"`
 	Details         Members[Raw] `json:"details,omitempty"`
-	IO              []IO         `json:"io"`
-	BackendMS       float64      `json:"backend_ms"`
-	PluginMS        float64      `json:"plugin_ms"`
-	HostMS          float64      `json:"host_ms"`
+	IO              []IO         `json:"io" codec:"host"`
+	BackendMS       float64      `json:"backend_ms" codec:"host"`
+	PluginMS        float64      `json:"plugin_ms" codec:"host"`
+	HostMS          float64      `json:"host_ms" codec:"host"`
 }
 
 // BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.

@@ -72,6 +72,8 @@ type field struct {
 	omitEmpty bool
 	// document is a Raw tagged codec:"document", which may be as deep as the document around it.
 	document bool
+	// host is tagged codec:"host": the host fills it, and a guest does not write it.
+	host bool
 	typ      ast.Expr
 }
 
@@ -174,10 +176,10 @@ func tag(f *ast.Field) (field, error) {
 		return read, fmt.Errorf("no codec for the tag's option %s", options)
 	}
 	form := tags.Get("codec")
-	if form != "" && (form != "document" || ident(f.Type) != "Raw") {
+	if form != "" && form != "host" && (form != "document" || ident(f.Type) != "Raw") {
 		return read, fmt.Errorf("no codec of the form %s for its type", form)
 	}
-	read.key, read.omitEmpty, read.document = key, options == "omitempty", form == "document"
+	read.key, read.omitEmpty, read.document, read.host = key, options == "omitempty", form == "document", form == "host"
 	return read, nil
 }
 

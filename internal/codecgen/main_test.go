@@ -35,7 +35,7 @@ func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
 
 func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
 	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n"+
-		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n\tG Members[Raw] `json:\"g,omitempty\"`\n\tH Members[U] `json:\"h\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
+		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n\tG Members[Raw] `json:\"g,omitempty\"`\n\tH Members[U] `json:\"h\"`\n\tI string `json:\"i\" codec:\"host\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
 	require.NoError(t, err)
 	for _, line := range []string{
 		"\te.FieldStart(\"a\")\n\twriteRaw(x.A, e)\n",
@@ -46,10 +46,11 @@ func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
 		"\te.FieldStart(\"f\")\n\twriteSlice(x.F, e, writeBool)\n",
 		"\twriteSomeMembers(\"g\", x.G, e, writeRaw)\n",
 		"\te.FieldStart(\"h\")\n\twriteStructMembers(x.H, e, (*U).Encode)\n",
+		"\tif !inGuest {\n\t\twriteStringField(\"i\", &x.I, e)\n\t}\n",
 		"\t\t\to.err = readMembers(&x.H, d, m, (*U).Decode)\n",
-		"\t\tswitch o.field(\"a b c d e f g h\") {\n\t\tcase 0: // a\n\t\t\to.err = readDocument(&x.A, d, m)\n",
+		"\t\tswitch o.field(\"a b c d e f g h i\") {\n\t\tcase 0: // a\n\t\t\to.err = readDocument(&x.A, d, m)\n",
 		"\t\tcase 1: // b\n\t\t\to.err = readMap(&x.B, d, m, readBool)\n",
-		"\t\t\to.unknown(d, m, \"a b c d e f g h\")\n",
+		"\t\t\to.unknown(d, m, \"a b c d e f g h i\")\n",
 	} {
 		require.Contains(t, out, line)
 	}

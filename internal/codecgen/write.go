@@ -30,6 +30,9 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 		case code.field != "":
 			write = fmt.Sprintf(code.field, f.key)
 		}
+		if f.host {
+			write = "if !inGuest {\n" + write + "}\n"
+		}
 		b.WriteString(strings.ReplaceAll(write, "$", "x."+f.name))
 	}
 	fmt.Fprint(b, "e.ObjEnd()\n}\n")

@@ -90,7 +90,7 @@ func typeComments() map[string]string {
 		"StateVersion":      "StateVersion is the head of state_get (the value follows) and state_put. Version 0 means that the key is absent.",
 		"SwapRequest":       "SwapRequest asks a running slot to exchange its provider.",
 		"ToolCall":          "ToolCall is one call that an assistant message makes.",
-		"Trace":             "Trace tells how an answer came about. It never goes into a prompt. The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and tokenizer; what a plugin says there is overwritten.",
+		"Trace":             "Trace tells how an answer came about. It never goes into a prompt. The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and tokenizer; what a plugin says there is overwritten, and a guest does not write it.",
 		"WaitRequest":       "WaitRequest is the body of a guest's wait_until_ready operation.",
 		"WriteReceipt":      "WriteReceipt answers a recorded event.",
 	}
