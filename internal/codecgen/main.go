@@ -74,7 +74,7 @@ type field struct {
 	document bool
 	// host is tagged codec:"host": the host fills it, and a guest does not write it.
 	host bool
-	typ      ast.Expr
+	typ  ast.Expr
 }
 
 func load(dir, out string) (*goPackage, error) {
