@@ -287,7 +287,7 @@ func readSlice[T any](v *[]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsonte
 	}
 	s := []T{}
 	for a.next() {
-		if len(s) == cap(s) && cap(s) < manyElements { // by append alone ten elements are five times more memory that nobody has used lately
+		if len(s) == cap(s) && cap(s) < manyElements { // append alone makes five lists on the way to ten elements, each in memory that has not been used lately
 			s = append(make([]T, 0, max(fewElements, fewElements*cap(s))), s...)
 		}
 		var zero T

@@ -123,6 +123,7 @@ func readMembers[T any](v *Members[T], d *jsontext.Decoder, m Mode, elem func(*T
 // MarshalJSON writes the object for encoding/json.
 func (m Members[T]) MarshalJSON() ([]byte, error) {
 	var e jsontext.Encoder
+	var err error
 	writeStructMembers(m, &e, func(v *T, e *jsontext.Encoder) {
 		switch v := any(v).(type) {
 		case *string:
@@ -132,10 +133,10 @@ func (m Members[T]) MarshalJSON() ([]byte, error) {
 		case Encodable:
 			v.Encode(e)
 		default:
-			e.Null()
+			err = errNoCodec
 		}
 	})
-	return e.Bytes(), nil
+	return e.Bytes(), err
 }
 
 // UnmarshalJSON reads the object for encoding/json.
@@ -150,6 +151,9 @@ func (m *Members[T]) UnmarshalJSON(text []byte) error {
 		case Decodable:
 			return v.Decode(d, mode)
 		}
-		return d.Skip()
+		return errNoCodec
 	}))
 }
+
+// errNoCodec is of values that no struct of this package has as members.
+var errNoCodec = NewError(CodeInternal, "members have values of a type that has no codec")

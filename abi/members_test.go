@@ -90,3 +90,10 @@ func TestFieldsAreFoundInAnyOrder(t *testing.T) {
 		assert.Equal(t, c.want, o.field(known), "%q", c.key)
 	}
 }
+
+func TestMembersOfATypeWithoutACodecAreAnError(t *testing.T) {
+	_, err := json.Marshal(Members[int]{{"a", 1}})
+	require.ErrorContains(t, err, "no codec")
+	var m Members[int]
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"a":1}`), &m), "no codec")
+}

@@ -140,7 +140,7 @@ type prose struct {
 	facts, card, summary, messages found
 
 	of   *retrieval // to whose scope a session context is held; nil for what was held to it already
-	held int        // how many fields were
+	held int        // how many of its fields were held to that
 }
 
 // all is what was derived first, then card and summary, then messages, the newest first, since a budget that is short keeps what stands first.
