@@ -150,7 +150,7 @@ type member[T any] struct {
 
 func sortedMembers[T any](members []member[T], m map[string]T) []member[T] {
 	if len(m) > fewMembers {
-		for _, key := range sortedKeys(m) {
+		for _, key := range SortedKeys(m) {
 			members = append(members, member[T]{key, m[key]})
 		}
 		return members
@@ -165,7 +165,11 @@ func sortedMembers[T any](members []member[T], m map[string]T) []member[T] {
 	return members
 }
 
-func sortedKeys[T any](m map[string]T) []string {
+// SortedKeys lists a map's keys in byte order, nil where it has none.
+func SortedKeys[T any](m map[string]T) []string {
+	if len(m) == 0 {
+		return nil
+	}
 	keys := make([]string, 0, len(m))
 	for key := range m {
 		keys = append(keys, key)

@@ -388,7 +388,7 @@ func checkRaws(path string, m map[string]Raw) *Error {
 	if !bad {
 		return nil
 	}
-	for _, key := range sortedKeys(m) { // again, so that the answer does not depend on the order of a map
+	for _, key := range SortedKeys(m) { // again, so that the answer does not depend on the order of a map
 		where := joinPath(path, keyPath(key))
 		if e := checkText(where, key); e != nil {
 			return e

@@ -237,7 +237,7 @@ func (r *RouteDecl) checkHTTP() *Error {
 	if e := checkPath("path", r.Path); e != nil {
 		return e
 	}
-	for _, pointer := range sortedKeys(r.Match) {
+	for _, pointer := range SortedKeys(r.Match) {
 		at := joinPath("match", keyPath(pointer))
 		if e := checkPointer(at, pointer); e != nil {
 			return e
@@ -263,7 +263,7 @@ func (r *RouteDecl) checkBolt() *Error {
 
 func (x *ModuleManifest) checkTimes() *Error {
 	operations := append(RequiredOperations(), OptionalOperations()...)
-	for _, op := range sortedKeys(x.DeadlinesMS) {
+	for _, op := range SortedKeys(x.DeadlinesMS) {
 		at := joinPath("deadlines_ms", keyPath(op))
 		if e := checkOperation(at, op, operations); e != nil {
 			return e

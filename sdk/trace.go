@@ -20,23 +20,11 @@ func Labels(r *abi.RetrieveRequest) []string {
 	if r.Attribute != "" {
 		names = append(names, "attribute")
 	}
-	if len(r.Filters) > 0 {
-		names = append(names, filterNames(r.Filters)...)
-	}
-	return names
-}
-
-// filterNames stands by itself because most requests have no filters.
-//
-//go:noinline
-func filterNames(filters map[string]abi.Raw) []string {
-	names := make([]string, 0, len(filters))
-	for name := range filters {
+	for _, name := range abi.SortedKeys(r.Filters) {
 		if name != "cross_context" {
 			names = append(names, name)
 		}
 	}
-	abi.SortTexts(names)
 	return names
 }
 

@@ -266,7 +266,7 @@ func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, ro
 
 // mutated is the receipt of a mutation, with a part of the answer in its trace.
 func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids, Details: abi.Members[abi.Raw]{}}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids}
 	err := fields(route, body, func(d *jsontext.Decoder, key string) error {
 		if key != detail {
 			return d.Skip()

@@ -190,7 +190,7 @@ func (s *settings) result(q *menuItem, body []byte) *abi.NativeQueryResult {
 
 // write checks the caller's parameters and writes those that the item has.
 func (m *menuItem) write(e *jsontext.Encoder, given map[string]abi.Raw) error {
-	for _, name := range sortedKeys(given) {
+	for _, name := range abi.SortedKeys(given) {
 		known := false
 		for i := range m.params {
 			known = known || m.params[i].name == name

@@ -155,7 +155,6 @@ func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace)
 	if s.labelsInQuery {
 		how = abi.FilterSemantic
 	}
-	t.FiltersApplied = abi.Members[string]{}
 	var applied []field
 	for _, name := range labels {
 		_, isFilter := r.Filters[name]
@@ -180,7 +179,7 @@ func (s *settings) sorted(labels []string, r *abi.RetrieveRequest, t *abi.Trace)
 			}
 		}
 	}
-	for _, name := range sortedKeys(r.Filters) {
+	for _, name := range abi.SortedKeys(r.Filters) {
 		if t.FiltersApplied.Get(name) == string(abi.FilterNone) {
 			t.Warnings = append(t.Warnings, "filter_ignored: the "+s.surface()+" surface of Graphiti has no filter "+name)
 		}

@@ -123,7 +123,7 @@ func about(e *abi.MemoryEvent) string {
 	if len(e.Metadata) > 0 {
 		j.FieldStart("mh_metadata")
 		j.ObjStart()
-		for _, name := range sortedKeys(e.Metadata) {
+		for _, name := range abi.SortedKeys(e.Metadata) {
 			j.FieldStart(name)
 			if value := e.Metadata[name]; len(value) > 0 {
 				j.Raw(jsontext.Raw(value))
@@ -169,17 +169,4 @@ func cutText(s string, n int) string {
 		n--
 	}
 	return s[:n]
-}
-
-func sortedKeys(m map[string]abi.Raw) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		i := len(keys)
-		keys = append(keys, k)
-		for ; i > 0 && keys[i-1] > k; i-- {
-			keys[i] = keys[i-1]
-		}
-		keys[i] = k
-	}
-	return keys
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -72,13 +71,4 @@ func readPosted(c *sdk.Call) (p posted, err error) {
 
 func (p posted) write(c *sdk.Call) error {
 	return c.Put(postedKey, []byte(sdk.Itoa(p.rows)+" "+p.lastAt), sdk.AnyVersion)
-}
-
-func sortedNames[T any](m map[string]T) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

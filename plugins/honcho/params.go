@@ -17,7 +17,7 @@ type params struct {
 
 // only refuses parameters that are not known: Honcho itself ignores them in silence.
 func (p *params) only(known ...string) {
-	for _, name := range sortedNames(p.given) {
+	for _, name := range abi.SortedKeys(p.given) {
 		if !slices.Contains(known, name) {
 			p.wrong(name, "not a parameter of this call, which takes "+strings.Join(known, ", "))
 		}

@@ -161,7 +161,7 @@ func writeOnce(x *jsontext.Encoder, e *abi.MemoryEvent, at string) {
 	}
 	var meta jsontext.Encoder
 	meta.ObjStart()
-	for _, name := range sortedNames(e.Metadata) {
+	for _, name := range abi.SortedKeys(e.Metadata) {
 		meta.FieldStart(name)
 		meta.Raw(e.Metadata[name])
 	}

@@ -64,7 +64,7 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 	if !q.settings.context {
 		how = abi.FilterHard
 	}
-	t.FilterMode, t.FiltersApplied = abi.FilterNone, abi.Members[string]{}
+	t.FilterMode = abi.FilterNone
 	unused := false
 	for _, name := range sdk.Labels(q.request) {
 		switch name {

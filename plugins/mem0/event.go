@@ -197,7 +197,7 @@ func (b *backend) writeMetadata(j *jsontext.Encoder, o *outgoing, backdate bool)
 	if len(e.Metadata) > 0 {
 		nested := jsontext.Encoder{}
 		nested.ObjStart()
-		for _, key := range sortedKeys(e.Metadata) {
+		for _, key := range abi.SortedKeys(e.Metadata) {
 			nested.FieldStart(key)
 			nested.Raw(jsontext.Raw(e.Metadata[key]))
 		}
@@ -359,16 +359,4 @@ func (s *settings) prompt(day string) string {
 		lines += "Observation Date for these messages is " + day + "; resolve relative dates against it."
 	}
 	return lines
-}
-
-func sortedKeys(m map[string]abi.Raw) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	abi.SortTexts(keys)
-	return keys
 }

@@ -24,7 +24,7 @@ var idKeys = []string{"user_id", "agent_id", "run_id", "app_id", "actor_id", "se
 //
 // Errors: invalid_argument for a filter that names a native id, at any depth, or combines conditions.
 func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err error) {
-	for _, name := range sortedKeys(r.Filters) {
+	for _, name := range abi.SortedKeys(r.Filters) {
 		value := r.Filters[name]
 		if err := checkFilter("filters."+name, name, value); err != nil {
 			return nil, nil, err

@@ -79,7 +79,7 @@ func readParams(r *abi.NativeMutation) (*params, error) {
 	p := new(params)
 	single := change{}
 	var err error
-	for _, key := range sortedKeys(r.Params) {
+	for _, key := range abi.SortedKeys(r.Params) {
 		d := jsontext.DecodeBytes(r.Params[key])
 		switch {
 		case key == "memories" && r.Name == "update_batch":

@@ -269,7 +269,6 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 	if len(q.ignored)+len(q.filters) == 0 {
 		return
 	}
-	t.FiltersApplied = abi.Members[string]{}
 	for _, name := range q.ignored {
 		t.FiltersApplied.Set(name, string(abi.FilterNone))
 		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is stored nested")
@@ -324,7 +323,6 @@ func (b *backend) traceRows(t *abi.Trace, rows []*memory) {
 			newest = m
 		}
 	}
-	t.Details = abi.Members[abi.Raw]{}
 	if semantic != "" {
 		t.Details.Set("top_semantic_score", strconv.AppendFloat(nil, numeralValue(semantic), 'g', -1, 64))
 	}

@@ -121,7 +121,7 @@ func (a *asked) add(name, how string, c cond) {
 //
 // Errors: invalid_argument for a filter of another shape than name to text, number or truth value.
 func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
-	a := &asked{applied: abi.Members[string]{}}
+	a := new(asked)
 	if r.Scenario == "" && r.Context == "" && r.Attribute == "" && len(r.Filters) == 0 {
 		return a, nil
 	}
@@ -185,12 +185,7 @@ func (s *settings) askFor(a *asked, r *abi.RetrieveRequest) error {
 
 // askFilters adds the request's filters: session_id, agent_id, and metadata by its name.
 func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string) error {
-	names := make([]string, 0, len(filters))
-	for name := range filters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range abi.SortedKeys(filters) {
 		value := filters[name]
 		if name == "cross_context" {
 			continue

@@ -107,7 +107,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	if err != nil {
 		return nil, err
 	}
-	receipt := &abi.MutationReceipt{Status: "no_change", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, Details: abi.Members[abi.Raw]{}}}
+	receipt := &abi.MutationReceipt{Status: "no_change", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}
 	switch r.Name {
 	case "archive":
 		session, err := nanobot.FindSession(c, nanobot.Param(r.Params, "session_id"))

@@ -56,7 +56,6 @@ func ImportFiles(c *sdk.Call, r *abi.NativeMutation, policy string, receipt *abi
 		return err
 	}
 	receipt.Status = "applied"
-	receipt.Trace.Details = abi.Members[abi.Raw]{}
 	if string(r.Params["done"]) == "true" {
 		in, err := incoming(c, policy)
 		if err != nil {
