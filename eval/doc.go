@@ -1,0 +1,13 @@
+// Package eval compares memory providers so that a sceptic can recompute every figure.
+//
+// An evaluation goes through five rooms, each of which reads only what the one before it wrote to disk:
+//
+//	pack     a timeline of events and probes, neutral to data sets; builders make one from a data set's own files
+//	lab      what to run: pack, providers, budgets, insertion points, replicates, the sealed primary comparison
+//	run      one cell for each provider and replicate: a host, a data folder and a slot of its own, and a hash-chained journal
+//	score    metrics from journal and pack alone; statistics over clusters
+//	report   one HTML file, Markdown, CSV and JSON from the metrics
+//
+// The runner uses the slot only through package host, never the HTTP door: every cell owns its host, so that exactly one provider is active in it, a
+// run needs no free port, a kill of the process ends all of it, and a cassette can record it. Nothing of this folder is used by package host.
+package eval

@@ -1,0 +1,152 @@
+// Package pack is the timeline that an evaluation runs on: what was said, in order, and what is asked after which session.
+//
+// A pack is a folder, or the same files in a .tar.zst:
+//
+//	pack.json        Manifest: where the data came from, how it was built, counts, the content's hash
+//	events.jsonl     one Event a line; the events of a persona are contiguous, their sessions in order, time never runs backwards within a persona
+//	probes.jsonl     one Probe a line; the probes of a persona are contiguous, ordered by after_session
+//	conditions.json  optional: for controls that are configured with knowledge (static_profile, oracle_ipas), their blocks by provider
+//
+// Nothing in a pack names a provider under test, and no id in it reveals an answer.
+package pack
+
+import "github.com/memhost/memhost/abi"
+
+// Version is the pack format that this program writes and reads.
+const Version = 1
+
+// The files of a pack.
+const (
+	ManifestFile   = "pack.json"
+	EventsFile     = "events.jsonl"
+	ProbesFile     = "probes.jsonl"
+	ConditionsFile = "conditions.json"
+)
+
+// Manifest is pack.json.
+type Manifest struct {
+	Pack int    `json:"pack"` // Version
+	Name string `json:"name"`
+	// Source is where the data came from; absent for a synthetic pack.
+	Source  *Source `json:"source,omitempty"`
+	Builder Builder `json:"builder"`
+	// Timestamps is "source" when event times are the data set's own, "synthetic" when the builder made them.
+	Timestamps string `json:"timestamps"`
+	// Labels lists every label of a probe, sorted.
+	Labels []string `json:"labels"`
+	Counts Counts   `json:"counts"`
+	// Personas are in the order of events.jsonl.
+	Personas []Persona `json:"personas"`
+	// Repairs counts what the builder had to mend or leave out, by kind; the first few of each are examples.
+	Repairs []Repair `json:"repairs,omitempty"`
+	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order, each preceded by its name, a
+	// zero byte, its length in bytes as decimal text and another zero byte; in hexadecimal.
+	ContentSHA256 string `json:"content_sha256"`
+}
+
+// Source names the file that a pack was built from. The file itself is never part of a pack.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	// Licence is an SPDX identifier, or "unknown", about which lint warns.
+	Licence string `json:"licence"`
+}
+
+// Builder is the program part that built the pack, with every option that changes what it builds.
+type Builder struct {
+	Name    string            `json:"name"` // locomo, longmemeval, personamem, chats, synth
+	Options map[string]string `json:"options"`
+}
+
+// Counts are the sizes of a pack.
+type Counts struct {
+	Personas int `json:"personas"`
+	Clusters int `json:"clusters"`
+	Sessions int `json:"sessions"`
+	Events   int `json:"events"`
+	Probes   int `json:"probes"`
+}
+
+// Persona is one person whose memory is built and asked. Personas share nothing.
+type Persona struct {
+	PersonaID string `json:"persona_id"`
+	// Cluster is the conversation, base question or person that the persona comes from: the unit that statistics resample.
+	Cluster  string `json:"cluster"`
+	Sessions int    `json:"sessions"`
+	Events   int    `json:"events"`
+	Probes   int    `json:"probes"`
+}
+
+// Repair counts one kind of fault in the source.
+type Repair struct {
+	Kind  string `json:"kind"` // such as evidence_split, evidence_unknown, date_without_session
+	Count int    `json:"count"`
+	// Examples are places in the source, at most 20.
+	Examples []string `json:"examples"`
+}
+
+// Event is one line of events.jsonl: a turn of conversation as the contract has it, without the run, which the runner chooses. Its user_id is the persona.
+type Event struct {
+	PersonaID string `json:"persona_id"`
+	// SessionIndex counts a persona's sessions from 1.
+	SessionIndex int                `json:"session_index"`
+	EventID      string             `json:"event_id"`
+	AgentID      string             `json:"agent_id,omitempty"`
+	SessionID    string             `json:"session_id"`
+	TurnID       string             `json:"turn_id"`
+	Timestamp    string             `json:"timestamp"` // RFC 3339 with a zone
+	Messages     []abi.Message      `json:"messages"`
+	Scenario     string             `json:"scenario,omitempty"`
+	Context      string             `json:"context,omitempty"`
+	Attribute    string             `json:"attribute,omitempty"`
+	Metadata     map[string]abi.Raw `json:"metadata,omitempty"`
+}
+
+// MemoryEvent is the event as a run records it.
+func (e *Event) MemoryEvent(runID string) *abi.MemoryEvent {
+	return &abi.MemoryEvent{EventID: e.EventID, RunID: runID, UserID: e.PersonaID, AgentID: e.AgentID, SessionID: e.SessionID, TurnID: e.TurnID,
+		Timestamp: e.Timestamp, Messages: e.Messages, Scenario: e.Scenario, Context: e.Context, Attribute: e.Attribute, Metadata: e.Metadata}
+}
+
+// Probe is one line of probes.jsonl: a question that is asked in the test session after a session.
+type Probe struct {
+	ProbeID   string `json:"probe_id"`
+	PersonaID string `json:"persona_id"`
+	// AfterSession is the session after which it is asked: all probes of a persona with the same number are one test session.
+	AfterSession int    `json:"after_session"`
+	Kind         string `json:"kind"` // open vocabulary: question, preference, canary, ...
+	Label        string `json:"label"`
+	Query        string `json:"query"`
+	// AsOf is RFC 3339, absent where the question does not refer to a time.
+	AsOf      string             `json:"as_of,omitempty"`
+	Scenario  string             `json:"scenario,omitempty"`
+	Context   string             `json:"context,omitempty"`
+	Attribute string             `json:"attribute,omitempty"`
+	Filters   map[string]abi.Raw `json:"filters,omitempty"`
+	Gold      Gold               `json:"gold"`
+}
+
+// Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves: [[A, B], [C]] is (A or B) and C.
+type Gold struct {
+	// Answerable is false for a question whose answer nobody said: it is outside every denominator of recall.
+	Answerable bool       `json:"answerable"`
+	Answers    [][]string `json:"answers,omitempty"`
+	// Evidence groups hold event ids of the same persona, recorded at or before after_session.
+	Evidence  [][]string       `json:"evidence,omitempty"`
+	Stale     []StaleValue     `json:"stale,omitempty"`
+	Forbidden []ForbiddenValue `json:"forbidden,omitempty"`
+}
+
+// StaleValue was true once.
+type StaleValue struct {
+	Value   string `json:"value"`
+	EventID string `json:"event_id"` // where it was said
+	// SupersededAt is RFC 3339: when another value took its place.
+	SupersededAt string `json:"superseded_at"`
+}
+
+// ForbiddenValue may not appear in what the probe shows: another scope's canary, a value of another context.
+type ForbiddenValue struct {
+	Text string `json:"text"`
+	Why  string `json:"why"`
+}
