@@ -8,6 +8,7 @@
 //	score    metrics from journal and pack alone; statistics over clusters
 //	report   one HTML file, Markdown, CSV and JSON from the metrics
 //
-// The runner uses the slot only through package host, never the HTTP door: every cell owns its host, so that exactly one provider is active in it, a
-// run needs no free port, a kill of the process ends all of it, and a cassette can record it. Nothing of this folder is used by package host.
+// The runner uses the slot only through package host, never the HTTP door: every cell owns its host, so that exactly
+// one provider is active in it, a run needs no free port, a kill of the process ends all of it, and a cassette can
+// record it. Nothing of this folder is used by package host.
 package eval

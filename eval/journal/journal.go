@@ -1,8 +1,10 @@
-// Package journal is what a cell of an evaluation wrote down, line by line, while it ran: trace.jsonl in the cell's folder.
+// Package journal is what a cell of an evaluation wrote down, line by line, while it ran: trace.jsonl in the cell's
+// folder.
 //
-// It is the only input of scoring besides the pack. Each line names the hash of the line before it, so that a line that is changed, dropped or moved later is
-// found by Verify; the head (the hash of the last line) is sealed in run.json. A chain proves order and completeness against its head, not who made it:
-// somebody who rewrites every line and the head makes a valid chain.
+// It is the only input of scoring besides the pack. Each line names the hash of the line before it, so that a line
+// that is changed, dropped or moved later is found by Verify; the head (the hash of the last line) is sealed in
+// run.json. A chain proves order and completeness against its head, not who made it: somebody who rewrites every line
+// and the head makes a valid chain.
 package journal
 
 import "github.com/memhost/memhost/abi"
@@ -11,7 +13,8 @@ import "github.com/memhost/memhost/abi"
 type Line struct {
 	// N counts from 1.
 	N int64 `json:"n"`
-	// Prev is the SHA-256 of the line before it, without its newline, in hexadecimal; of the first line, the SHA-256 of the empty text.
+	// Prev is the SHA-256 of the line before it, without its newline, in hexadecimal; of the first line, the SHA-256 of
+	// the empty text.
 	Prev string `json:"prev"`
 	// At is RFC 3339, by the clock of the machine that ran the cell.
 	At   string `json:"at"`
@@ -37,7 +40,8 @@ type Line struct {
 // Kind is what a line tells of.
 type Kind string
 
-// The kinds of lines, in the order in which a cell writes them. A test session is opened by the line wall with up true, and ends with the line closed.
+// The kinds of lines, in the order in which a cell writes them. A test session is opened by the line wall with up
+// true, and ends with the line closed.
 const (
 	KindBegin       Kind = "begin"        // the cell's manifest is sealed
 	KindDropped     Kind = "dropped"      // a resumed run found an unterminated last line and cut it off
@@ -58,7 +62,8 @@ type Begin struct {
 	RunID     string `json:"run_id"` // the scope's run_id of every persona in this cell
 	Label     string `json:"label"`  // the provider's label in the lab file
 	Replicate int    `json:"replicate"`
-	// PackSHA256 is the pack's content hash, LabSHA256 that of the lab file as it was resolved, ManifestSHA256 that of the cell's manifest.json.
+	// PackSHA256 is the pack's content hash, LabSHA256 that of the lab file as it was resolved, ManifestSHA256 that of
+	// the cell's manifest.json.
 	PackSHA256     string `json:"pack_sha256"`
 	LabSHA256      string `json:"lab_sha256"`
 	ManifestSHA256 string `json:"manifest_sha256"`

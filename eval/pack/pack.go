@@ -1,11 +1,12 @@
-// Package pack is the timeline that an evaluation runs on: what was said, in order, and what is asked after which session.
+// Package pack is the timeline that an evaluation runs on: what was said, in order, and what is asked after which
+// session.
 //
 // A pack is a folder, or the same files in a .tar.zst:
 //
 //	pack.json        Manifest: where the data came from, how it was built, counts, the content's hash
-//	events.jsonl     one Event a line; the events of a persona are contiguous, their sessions in order, time never runs backwards within a persona
+//	events.jsonl     one Event a line; a persona's events are contiguous, its sessions in order, its time never backwards
 //	probes.jsonl     one Probe a line; the probes of a persona are contiguous, ordered by after_session
-//	conditions.json  optional: for controls that are configured with knowledge (static_profile, oracle_ipas), their blocks by provider
+//	conditions.json  optional: by provider, the blocks of controls that are given knowledge (static_profile, oracle_ipas)
 //
 // Nothing in a pack names a provider under test, and no id in it reveals an answer.
 package pack
@@ -39,8 +40,8 @@ type Manifest struct {
 	Personas []Persona `json:"personas"`
 	// Repairs counts what the builder had to mend or leave out, by kind; the first few of each are examples.
 	Repairs []Repair `json:"repairs,omitempty"`
-	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order, each preceded by its name, a
-	// zero byte, its length in bytes as decimal text and another zero byte; in hexadecimal.
+	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order,
+	// each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in hexadecimal.
 	ContentSHA256 string `json:"content_sha256"`
 }
 
@@ -70,7 +71,8 @@ type Counts struct {
 // Persona is one person whose memory is built and asked. Personas share nothing.
 type Persona struct {
 	PersonaID string `json:"persona_id"`
-	// Cluster is the conversation, base question or person that the persona comes from: the unit that statistics resample.
+	// Cluster is the conversation, base question or person that the persona comes from: the unit that statistics
+	// resample.
 	Cluster  string `json:"cluster"`
 	Sessions int    `json:"sessions"`
 	Events   int    `json:"events"`
@@ -85,7 +87,8 @@ type Repair struct {
 	Examples []string `json:"examples"`
 }
 
-// Event is one line of events.jsonl: a turn of conversation as the contract has it, without the run, which the runner chooses. Its user_id is the persona.
+// Event is one line of events.jsonl: a turn of conversation as the contract has it, without the run, which the runner
+// chooses. Its user_id is the persona.
 type Event struct {
 	PersonaID string `json:"persona_id"`
 	// SessionIndex counts a persona's sessions from 1.
@@ -104,15 +107,20 @@ type Event struct {
 
 // MemoryEvent is the event as a run records it.
 func (e *Event) MemoryEvent(runID string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: e.EventID, RunID: runID, UserID: e.PersonaID, AgentID: e.AgentID, SessionID: e.SessionID, TurnID: e.TurnID,
-		Timestamp: e.Timestamp, Messages: e.Messages, Scenario: e.Scenario, Context: e.Context, Attribute: e.Attribute, Metadata: e.Metadata}
+	return &abi.MemoryEvent{
+		EventID: e.EventID, RunID: runID, UserID: e.PersonaID, AgentID: e.AgentID,
+		SessionID: e.SessionID, TurnID: e.TurnID, Timestamp: e.Timestamp, Messages: e.Messages,
+		Scenario: e.Scenario, Context: e.Context, Attribute: e.Attribute, Metadata: e.Metadata,
+	}
+}
 }
 
 // Probe is one line of probes.jsonl: a question that is asked in the test session after a session.
 type Probe struct {
 	ProbeID   string `json:"probe_id"`
 	PersonaID string `json:"persona_id"`
-	// AfterSession is the session after which it is asked: all probes of a persona with the same number are one test session.
+	// AfterSession is the session after which it is asked: all probes of a persona with the same number are one test
+	// session.
 	AfterSession int    `json:"after_session"`
 	Kind         string `json:"kind"` // open vocabulary: question, preference, canary, ...
 	Label        string `json:"label"`
@@ -126,7 +134,8 @@ type Probe struct {
 	Gold      Gold               `json:"gold"`
 }
 
-// Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves: [[A, B], [C]] is (A or B) and C.
+// Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves:
+// [[A, B], [C]] is (A or B) and C.
 type Gold struct {
 	// Answerable is false for a question whose answer nobody said: it is outside every denominator of recall.
 	Answerable bool       `json:"answerable"`

@@ -1,0 +1,268 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Level is the level of every verdict.
+const Level = 0.05
+
+// minClusters is the fewest clusters with which a verdict is given at all.
+const minClusters = 6
+
+// Up to exactClusters every pattern of signs is counted, 2^16 at most; above that, as many are drawn.
+const (
+	exactClusters = 16
+	draws         = 20_000
+)
+
+// Pair is one probe under two providers. A value is nil where the provider gave none: an error, a time-out, a cell
+// that broke off.
+type Pair struct {
+	Cluster string
+	A, B    *float64
+}
+
+// Comparison is A against B on one metric whose values lie in [0, 1].
+type Comparison struct {
+	// Difference is A - B over the probes that both answered.
+	Difference Interval `json:"difference"`
+	// P is two-sided, by flipping the signs of whole clusters; Exact where every pattern was counted.
+	P     float64 `json:"p"`
+	Exact bool    `json:"exact"`
+	// Adjusted is P after Holm over the comparisons that were sealed together.
+	Adjusted float64 `json:"p_adjusted"`
+	// SmallestP is the smallest adjusted p that this many clusters can give.
+	SmallestP float64 `json:"smallest_p_adjusted"`
+	// MissingA and MissingB count probes without a value. Worst and Best are the differences with every missing value set
+	// against A, and for A.
+	MissingA int     `json:"missing_a"`
+	MissingB int     `json:"missing_b"`
+	Worst    float64 `json:"worst"`
+	Best     float64 `json:"best"`
+	// Detectable is the smallest difference that these probes could have shown with power 0.8; not known (nil) with fewer
+	// than two clusters.
+	Detectable *float64 `json:"detectable,omitempty"`
+	Verdict    Verdict  `json:"verdict"`
+
+	worst, best verdictOf
+}
+
+// Verdict is the one sentence that a comparison allows.
+type Verdict string
+
+// The verdicts.
+const (
+	// Better and Worse: the difference is detected, and missing probes cannot turn it.
+	Better Verdict = "better"
+	Worse  Verdict = "worse"
+	// NoDifference: none was detected. It does not say that there is none; Comparison.Detectable says how small it could
+	// have been.
+	NoDifference Verdict = "no detectable difference"
+	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
+	CannotDecide Verdict = "cannot decide"
+	// MissingDecides: the verdict depends on what the missing probes would have been.
+	MissingDecides Verdict = "depends on missing probes"
+)
+
+// verdictOf is the sign and p of one way to fill what is missing.
+type verdictOf struct{ difference, p float64 }
+
+// Compare compares every pair list of one sealed family against its reference. The order of the results is that of the
+// pairs.
+func Compare(family [][]Pair, random *rand.Rand) []Comparison {
+	list := make([]Comparison, len(family))
+	for i, pairs := range family {
+		list[i] = compare(pairs, random)
+	}
+	adjust := func(of func(*Comparison) float64) []float64 {
+		p := make([]float64, len(list))
+		for i := range list {
+			p[i] = of(&list[i])
+		}
+		return Holm(p)
+	}
+	adjusted := adjust(func(c *Comparison) float64 { return c.P })
+	worst := adjust(func(c *Comparison) float64 { return c.worst.p })
+	best := adjust(func(c *Comparison) float64 { return c.best.p })
+	for i := range list {
+		c := &list[i]
+		c.Adjusted = adjusted[i]
+		c.SmallestP = smallest(c.Difference.Clusters, len(list))
+		if d := Detectable(differences(family[i], both), Level/float64(len(list))); !math.IsInf(d, 1) {
+			c.Detectable = &d
+		}
+		c.Verdict = c.decide(worst[i], best[i])
+	}
+	return list
+}
+
+// decide is the verdict from the adjusted p of the three ways to treat missing probes.
+func (c *Comparison) decide(worst, best float64) Verdict {
+	if c.Difference.Clusters < minClusters || c.SmallestP > Level {
+		return CannotDecide
+	}
+	verdict := judged(c.Difference.Mean, c.Adjusted)
+	if c.MissingA+c.MissingB == 0 {
+		return verdict
+	}
+	if judged(c.worst.difference, worst) != verdict || judged(c.best.difference, best) != verdict {
+		return MissingDecides
+	}
+	return verdict
+}
+
+func judged(difference, p float64) Verdict {
+	switch {
+	case p > Level:
+		return NoDifference
+	case difference > 0:
+		return Better
+	}
+	return Worse
+}
+
+// fill gives a pair's difference, or says that the pair is left out.
+type fill func(Pair) (difference float64, counts bool)
+
+// both leaves out what one of the two did not answer.
+func both(p Pair) (float64, bool) {
+	if p.A == nil || p.B == nil {
+		return 0, false
+	}
+	return *p.A - *p.B, true
+}
+
+// filled sets missing values of A and B. A pair that misses both differs by nothing that anybody knows: it is set like
+// the others.
+func filled(a, b float64) fill {
+	return func(p Pair) (float64, bool) { return or(p.A, a) - or(p.B, b), true }
+}
+
+func or(value *float64, other float64) float64 {
+	if value != nil {
+		return *value
+	}
+	return other
+}
+
+func differences(pairs []Pair, of fill) []Sample {
+	var samples []Sample
+	for _, p := range pairs {
+		if d, counts := of(p); counts {
+			samples = append(samples, Sample{p.Cluster, d})
+		}
+	}
+	return samples
+}
+
+func compare(pairs []Pair, random *rand.Rand) Comparison {
+	answered := differences(pairs, both)
+	c := Comparison{Difference: MeanInterval(answered, random)}
+	c.P, c.Exact = SignFlip(answered, random)
+	for _, p := range pairs {
+		if p.A == nil {
+			c.MissingA++
+		}
+		if p.B == nil {
+			c.MissingB++
+		}
+	}
+	c.worst = c.bound(pairs, filled(0, 1), random)
+	c.best = c.bound(pairs, filled(1, 0), random)
+	c.Worst, c.Best = c.worst.difference, c.best.difference
+	return c
+}
+
+// bound is the comparison with every missing value set. Without missing values it is the comparison itself.
+func (c *Comparison) bound(pairs []Pair, of fill, random *rand.Rand) verdictOf {
+	if c.MissingA+c.MissingB == 0 {
+		return verdictOf{c.Difference.Mean, c.P}
+	}
+	samples := differences(pairs, of)
+	p, _ := SignFlip(samples, random)
+	return verdictOf{mean(clustered(samples)), p}
+}
+
+// SignFlip is the two-sided p of a mean difference of zero: the share of sign patterns, one sign for each cluster,
+// whose mean is at least as far from zero as the one observed. Up to 16 clusters all patterns are counted (exact);
+// above, 20,000 are drawn and the observed one is counted among them.
+func SignFlip(differences []Sample, random *rand.Rand) (p float64, exact bool) {
+	clusters := clustered(differences)
+	if len(clusters) == 0 {
+		return 1, true
+	}
+	sums, observed, size := make([]float64, len(clusters)), 0.0, 0.0
+	for i, c := range clusters {
+		sums[i] = c.sum
+		observed += c.sum
+		size += math.Abs(c.sum)
+	}
+	// Patterns that are equal in exact arithmetic may differ in the last bits.
+	reach := math.Abs(observed) - 1e-12*size
+	if len(clusters) <= exactClusters {
+		extreme, patterns := 0, 1<<len(clusters)
+		for pattern := range patterns {
+			total := 0.0
+			for i, s := range sums {
+				if pattern>>i&1 == 1 {
+					s = -s
+				}
+				total += s
+			}
+			if math.Abs(total) >= reach {
+				extreme++
+			}
+		}
+		return float64(extreme) / float64(patterns), true
+	}
+	extreme := 1
+	for range draws {
+		total := 0.0
+		for _, s := range sums {
+			if random.Uint64()&1 == 1 {
+				s = -s
+			}
+			total += s
+		}
+		if math.Abs(total) >= reach {
+			extreme++
+		}
+	}
+	return float64(extreme) / (draws + 1), false
+}
+
+// smallest is the smallest adjusted p of one comparison among several: two of 2^clusters patterns (all signs alike,
+// and all turned), times what Holm asks of the smallest p.
+func smallest(clusters, comparisons int) float64 {
+	p := math.Pow(2, 1-float64(clusters))
+	if clusters > exactClusters {
+		p = 1.0 / (draws + 1)
+	}
+	return min(1, p*float64(comparisons))
+}
+
+// Holm adjusts p values of one family, step down. The order is kept.
+func Holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case p[a] < p[b]:
+			return -1
+		case p[a] > p[b]:
+			return 1
+		}
+		return 0
+	})
+	adjusted, most := make([]float64, len(p)), 0.0
+	for rank, i := range order {
+		most = max(most, min(1, p[i]*float64(len(p)-rank)))
+		adjusted[i] = most
+	}
+	return adjusted
+}
