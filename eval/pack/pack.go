@@ -113,7 +113,6 @@ func (e *Event) MemoryEvent(runID string) *abi.MemoryEvent {
 		Scenario: e.Scenario, Context: e.Context, Attribute: e.Attribute, Metadata: e.Metadata,
 	}
 }
-}
 
 // Probe is one line of probes.jsonl: a question that is asked in the test session after a session.
 type Probe struct {
