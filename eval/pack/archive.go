@@ -1,0 +1,129 @@
+package pack
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Archive is the ending of a pack in one file.
+const Archive = ".tar.zst"
+
+// maxUnpacked bounds what an archive may grow to, in bytes.
+const maxUnpacked = 16 << 30
+
+var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile}
+
+// archive writes a folder's pack into one file; equal packs make equal files.
+func archive(folder, path string) error {
+	out, err := os.CreateTemp(filepath.Dir(path), ".pack-*")
+	if err != nil {
+		return unreadable(err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return unreadable(err)
+	}
+	t := tar.NewWriter(z)
+	for _, name := range files {
+		if err := addFile(t, folder, name); err != nil {
+			return unreadable(err)
+		}
+	}
+	for _, finish := range []func() error{t.Close, z.Close, out.Close} {
+		if err := finish(); err != nil {
+			return unreadable(err)
+		}
+	}
+	if err := os.Rename(out.Name(), path); err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
+
+func addFile(t *tar.Writer, folder, name string) error {
+	f, err := os.Open(filepath.Join(folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err = io.Copy(t, f)
+	return err
+}
+
+// unpack writes an archive's pack into a temporary folder. Only the four files of a pack are taken, by their names, so that no entry can lead elsewhere.
+func unpack(path string) (folder string, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer in.Close()
+	if folder, err = os.MkdirTemp("", "memhost-pack-*"); err != nil {
+		return "", unreadable(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(folder)
+		}
+	}()
+	z, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(256<<20))
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer z.Close()
+	t, left := tar.NewReader(z), int64(maxUnpacked)
+	for {
+		entry, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return folder, nil
+		}
+		if err != nil {
+			return "", wrong("%s is not a pack: %v", path, err)
+		}
+		name := ""
+		for _, known := range files {
+			if entry.Name == known && entry.Typeflag == tar.TypeReg {
+				name = known
+			}
+		}
+		if name == "" {
+			return "", wrong("%s is not a pack: it holds %q", path, entry.Name)
+		}
+		if left -= entry.Size; left < 0 {
+			return "", wrong("%s unpacks to more than %d GiB", path, maxUnpacked>>30)
+		}
+		if err := takeFile(t, filepath.Join(folder, name)); err != nil {
+			return "", unreadable(err)
+		}
+	}
+}
+
+func takeFile(from io.Reader, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

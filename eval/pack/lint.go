@@ -1,0 +1,159 @@
+package pack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Finding is one fault of a pack.
+type Finding struct {
+	// Rule is its stable name: dangling_evidence, time_backwards, doubled_id, canary_not_unique, evidence_after_probe, unknown_licence, ...
+	Rule string `json:"rule"`
+	// Fatal findings keep an evaluation from running; the others are warnings.
+	Fatal bool   `json:"fatal"`
+	Where string `json:"where"`
+	What  string `json:"what"`
+}
+
+// CanaryKind is the kind of a probe that looks for a marker which only one persona's events hold.
+const CanaryKind = "canary"
+
+// Lint looks for what would make a comparison wrong. It reads one persona at a time.
+//
+// Errors: those of reading; a fault of the pack is a Finding.
+func Lint(p *Pack) ([]Finding, error) {
+	l := &linter{probes: map[string]bool{}, canaries: map[string]string{}}
+	if source := p.Manifest.Source; source != nil && (source.Licence == "" || source.Licence == "unknown") {
+		l.add("unknown_licence", false, ManifestFile, "the source's licence is unknown: do not pass on the pack, nor a report with text")
+	}
+	for _, persona := range p.Manifest.Personas {
+		if err := l.persona(p, persona); err != nil {
+			return nil, err
+		}
+	}
+	for _, persona := range p.Manifest.Personas {
+		if err := l.foreignCanaries(p, persona.PersonaID); err != nil {
+			return nil, err
+		}
+	}
+	return l.found, nil
+}
+
+type linter struct {
+	found    []Finding
+	probes   map[string]bool   // ids seen
+	canaries map[string]string // canary text -> persona
+}
+
+func (l *linter) add(rule string, fatal bool, where, what string, args ...any) {
+	l.found = append(l.found, Finding{rule, fatal, where, fmt.Sprintf(what, args...)})
+}
+
+func (l *linter) persona(p *Pack, persona Persona) error {
+	sessionOf := map[string]int{} // event id -> session
+	var last time.Time
+	session := 0
+	for e, err := range p.Events(persona.PersonaID) {
+		if err != nil {
+			return err
+		}
+		where := fmt.Sprintf("persona %s, event %s", persona.PersonaID, e.EventID)
+		if _, again := sessionOf[e.EventID]; again {
+			l.add("doubled_id", true, where, "the persona has another event of this id")
+		}
+		sessionOf[e.EventID] = e.SessionIndex
+		if e.SessionIndex != session && e.SessionIndex != session+1 {
+			l.add("session_order", true, where, "session %d follows session %d", e.SessionIndex, session)
+		}
+		session = e.SessionIndex
+		if err := e.MemoryEvent("lint").Validate(); err != nil {
+			l.add("event", true, where, "%s", abi.AsError(err).Message)
+			continue
+		}
+		at, err := abi.ParseTime(e.Timestamp)
+		if err == nil && at.Before(last) {
+			l.add("time_backwards", true, where, "it is at %s, the event before it at %s", e.Timestamp, last.Format(time.RFC3339))
+		}
+		last = at
+	}
+	if session != persona.Sessions {
+		l.add("counts", true, "persona "+persona.PersonaID, "%d sessions were found, %s says %d", session, ManifestFile, persona.Sessions)
+	}
+	return l.probesOf(p, persona, sessionOf)
+}
+
+func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) error {
+	before := 0
+	for probe, err := range p.Probes(persona.PersonaID) {
+		if err != nil {
+			return err
+		}
+		where := "probe " + probe.ProbeID
+		if l.probes[probe.ProbeID] {
+			l.add("doubled_id", true, where, "the pack has another probe of this id")
+		}
+		l.probes[probe.ProbeID] = true
+		if strings.TrimSpace(probe.Query) == "" {
+			l.add("empty_query", true, where, "it asks nothing")
+		}
+		if probe.AfterSession < before || probe.AfterSession < 1 || probe.AfterSession > persona.Sessions {
+			l.add("probe_order", true, where, "it is asked after session %d of %d, the probe before it after %d",
+				probe.AfterSession, persona.Sessions, before)
+		}
+		before = probe.AfterSession
+		if probe.Gold.Answerable && len(probe.Gold.Answers) == 0 && len(probe.Gold.Evidence) == 0 {
+			l.add("no_gold", false, where, "it is answerable, but has neither answers nor evidence: no metric can use it")
+		}
+		ids := slices.Concat(probe.Gold.Evidence...)
+		for _, stale := range probe.Gold.Stale {
+			ids = append(ids, stale.EventID)
+		}
+		for _, id := range ids {
+			switch session, known := sessionOf[id]; {
+			case !known:
+				l.add("dangling_evidence", true, where, "its evidence %q is no event of persona %s", id, persona.PersonaID)
+			case session > probe.AfterSession:
+				l.add("evidence_after_probe", true, where, "its evidence %q is in session %d, it is asked after session %d",
+					id, session, probe.AfterSession)
+			}
+		}
+		if probe.Kind == CanaryKind {
+			for _, text := range slices.Concat(probe.Gold.Answers...) {
+				if owner, taken := l.canaries[strings.ToLower(text)]; taken && owner != persona.PersonaID {
+					l.add("canary_not_unique", true, where, "persona %s has the canary %q, too", owner, text)
+				}
+				l.canaries[strings.ToLower(text)] = persona.PersonaID
+			}
+		}
+	}
+	return nil
+}
+
+// foreignCanaries looks for a canary in the events of another persona.
+func (l *linter) foreignCanaries(p *Pack, personaID string) error {
+	if len(l.canaries) == 0 {
+		return nil
+	}
+	for e, err := range p.Events(personaID) {
+		if err != nil {
+			return err
+		}
+		for i := range e.Messages {
+			if e.Messages[i].Content == nil {
+				continue
+			}
+			text := strings.ToLower(*e.Messages[i].Content)
+			for canary, owner := range l.canaries {
+				if owner != personaID && strings.Contains(text, canary) {
+					l.add("canary_not_unique", true, fmt.Sprintf("persona %s, event %s", personaID, e.EventID),
+						"it holds the canary %q of persona %s", canary, owner)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package pack
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Writer writes a pack, persona by persona: Persona, then its events and probes in order, then the next. Close seals it.
+type Writer struct {
+	Manifest Manifest
+
+	path     string // as asked for
+	folder   string // where the files are written
+	events   *output
+	probes   *output
+	labels   map[string]bool
+	clusters map[string]bool
+	current  *Persona
+	session  int
+}
+
+// output is one file being written.
+type output struct {
+	file   *os.File
+	buffer *bufio.Writer
+}
+
+// Create begins a pack at path: a folder, which must not exist or be empty, or a .tar.zst. Of the manifest, name, source, builder and timestamps are the
+// caller's; the rest is counted.
+func Create(path string, manifest Manifest) (*Writer, error) {
+	w := &Writer{Manifest: manifest, path: path, folder: path, labels: map[string]bool{}, clusters: map[string]bool{}}
+	w.Manifest.Pack = Version
+	var err error
+	if strings.HasSuffix(path, Archive) {
+		w.folder, err = os.MkdirTemp(filepath.Dir(path), ".pack-*")
+	} else {
+		err = emptyFolder(path)
+	}
+	if err == nil {
+		w.events, err = openOutput(w.folder, EventsFile)
+	}
+	if err == nil {
+		w.probes, err = openOutput(w.folder, ProbesFile)
+	}
+	if err != nil {
+		w.Abort()
+		return nil, unreadable(err)
+	}
+	return w, nil
+}
+
+// emptyFolder makes a folder, or takes one that has nothing in it.
+func emptyFolder(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	there, err := os.ReadDir(path)
+	if err == nil && len(there) > 0 {
+		err = wrong("%s is not empty", path).WithHint("name a new folder, or remove this one first")
+	}
+	return err
+}
+
+func openOutput(folder, name string) (*output, error) {
+	f, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &output{f, bufio.NewWriterSize(f, 256<<10)}, nil
+}
+
+// Persona begins the next persona.
+func (w *Writer) Persona(personaID, cluster string) {
+	w.Manifest.Personas = append(w.Manifest.Personas, Persona{PersonaID: personaID, Cluster: cluster})
+	w.current, w.session = &w.Manifest.Personas[len(w.Manifest.Personas)-1], 0
+	w.Manifest.Counts.Personas++
+	if !w.clusters[cluster] {
+		w.clusters[cluster] = true
+		w.Manifest.Counts.Clusters++
+	}
+}
+
+// Event writes the persona's next event.
+func (w *Writer) Event(e *Event) error {
+	e.PersonaID = w.current.PersonaID
+	if e.SessionIndex != w.session {
+		w.session = e.SessionIndex
+		w.current.Sessions++
+		w.Manifest.Counts.Sessions++
+	}
+	w.current.Events++
+	w.Manifest.Counts.Events++
+	return w.events.line(e)
+}
+
+// Probe writes the persona's next probe.
+func (w *Writer) Probe(p *Probe) error {
+	p.PersonaID = w.current.PersonaID
+	w.labels[p.Label] = true
+	w.current.Probes++
+	w.Manifest.Counts.Probes++
+	return w.probes.line(p)
+}
+
+func (o *output) line(v any) error {
+	e := json.NewEncoder(o.buffer)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
+
+// Repair counts a fault of the source, with the place where it is.
+func (w *Writer) Repair(kind, place string) {
+	i := slices.IndexFunc(w.Manifest.Repairs, func(r Repair) bool { return r.Kind == kind })
+	if i < 0 {
+		i = len(w.Manifest.Repairs)
+		w.Manifest.Repairs = append(w.Manifest.Repairs, Repair{Kind: kind})
+	}
+	r := &w.Manifest.Repairs[i]
+	r.Count++
+	if len(r.Examples) < 20 {
+		r.Examples = append(r.Examples, place)
+	}
+}
+
+// Close writes conditions (nil: none) and pack.json, and archives the folder where the path asks for that.
+func (w *Writer) Close(conditions map[string]json.RawMessage) error {
+	for _, o := range []*output{w.events, w.probes} {
+		if err := o.buffer.Flush(); err != nil {
+			return unreadable(err)
+		}
+		if err := o.file.Close(); err != nil {
+			return unreadable(err)
+		}
+	}
+	if conditions != nil {
+		text, err := json.MarshalIndent(conditions, "", "  ")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(w.folder, ConditionsFile), append(text, '\n'), 0o644)
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+	}
+	w.Manifest.Labels = []string{}
+	for label := range w.labels {
+		w.Manifest.Labels = append(w.Manifest.Labels, label)
+	}
+	slices.Sort(w.Manifest.Labels)
+	if err := w.seal(); err != nil {
+		return err
+	}
+	if w.folder == w.path {
+		return nil
+	}
+	err := archive(w.folder, w.path)
+	_ = os.RemoveAll(w.folder)
+	return err
+}
+
+// seal hashes the content and writes pack.json.
+func (w *Writer) seal() error {
+	content := sha256.New()
+	for _, name := range []string{EventsFile, ProbesFile, ConditionsFile} {
+		f, err := os.Open(filepath.Join(w.folder, name))
+		if os.IsNotExist(err) && name == ConditionsFile {
+			continue
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+		info, err := f.Stat()
+		if err == nil {
+			header(content, name, info.Size())
+			_, err = io.Copy(content, f)
+		}
+		_ = f.Close()
+		if err != nil {
+			return unreadable(err)
+		}
+	}
+	w.Manifest.ContentSHA256 = hex.EncodeToString(content.Sum(nil))
+	text, err := json.MarshalIndent(&w.Manifest, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.folder, ManifestFile), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
+
+// Abort removes what was written so far.
+func (w *Writer) Abort() {
+	for _, o := range []*output{w.events, w.probes} {
+		if o != nil {
+			_ = o.file.Close()
+			_ = os.Remove(o.file.Name())
+		}
+	}
+	if w.folder != w.path {
+		_ = os.RemoveAll(w.folder)
+	}
+}
