@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/tetratelabs/wazero/sys"
 )
 
@@ -27,7 +28,7 @@ type call struct {
 	// onFirstWrite is called before the first native call of a write leaves; noted says that it was, landed what became of what was sent.
 	onFirstWrite func() error
 	noted        bool
-	landed       landing
+	landed       egress.Effect
 
 	ctx        context.Context
 	blocks     *blocks  // of an Extism module: the memory that it shares with the host
@@ -123,7 +124,7 @@ const reasonStopped = "stopped"
 
 // failed completes an error with what the host knows. A guest's error is taken with its code, unless it is none of the contract's.
 func (c *call) failed(err error) *abi.Error {
-	e := c.provider.redactor.error(abi.AsError(err))
+	e := c.provider.network.Redactor().Error(abi.AsError(err))
 	if e.Code.HTTPStatus(false) == 500 && e.Code != abi.CodeInternal {
 		e.Message = fmt.Sprintf("(unknown code %q) %s", e.Code, e.Message)
 		e.Code = abi.CodeInternal

@@ -160,7 +160,7 @@ func (x *Exchange) Redact(text []byte) []byte { return x.clean(text) }
 // redact removes the secrets of the serving provider.
 func (s *Slot) redact(text []byte) []byte {
 	if v := s.current.Load(); v != nil {
-		return v.provider.redactor.bytes(text)
+		return v.provider.network.Redactor().Bytes(text)
 	}
 	return text
 }

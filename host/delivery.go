@@ -7,34 +7,12 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/state"
 )
 
 // Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the ledger before its first native call
 // that is not a read leaves; so whatever happens afterwards, a crash too, the ledger knows that something may have arrived.
-
-// landing is what is known of a native call's effect.
-type landing int
-
-const (
-	// landedNot: the call did not leave, or the backend refused it as a whole.
-	landedNot landing = iota
-	// landedPerhaps: no answer came, or one that tells nothing. landedYes: the backend took it.
-	landedPerhaps
-	landedYes
-)
-
-// landingOf judges an HTTP answer. A refusal of the request (4xx) stores nothing; after a time-out, a server error or a lost answer nobody knows.
-func landingOf(status int) landing {
-	switch {
-	case status >= 200 && status < 300:
-		return landedYes
-	case status == 408 || status == 0 || status >= 500:
-		return landedPerhaps
-	default:
-		return landedNot
-	}
-}
 
 // willSend is asked before a native call leaves: a write of events is noted first.
 func (c *call) willSend(class abi.Class) error {
@@ -52,9 +30,9 @@ func (c *call) willSend(class abi.Class) error {
 }
 
 // didSend notes what became of a native call that left, or could not.
-func (c *call) didSend(class abi.Class, l landing) {
+func (c *call) didSend(class abi.Class, effect egress.Effect) {
 	if class != abi.ClassRead {
-		c.landed = max(c.landed, l)
+		c.landed = max(c.landed, effect)
 	}
 }
 
@@ -92,7 +70,7 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 		return failure
 	}
 	e := *abi.AsError(failure)
-	if o.call.landed == landedNot || e.NothingStored {
+	if o.call.landed == egress.EffectNone || e.NothingStored {
 		var b state.Batch
 		for _, w := range fresh {
 			if w.resume == nil {
@@ -119,7 +97,7 @@ func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Er
 	e := o.call.failed(failure)
 	switch {
 	case !o.call.noted:
-	case o.call.landed == landedNot || e.NothingStored:
+	case o.call.landed == egress.EffectNone || e.NothingStored:
 		dropLedger(b, o.call.state.space, w.event.EventID)
 	default:
 		e.Hint = joinHints(e.Hint, hintUncertain)

@@ -168,7 +168,7 @@ func (g *extismGuest) enter(ctx callContext, request []byte) (answer []byte, isE
 	answer = b.data[out.start : out.start+out.size]
 	switch {
 	case isError && !isErrorObject(answer):
-		said := c.provider.redactor.text(string(answer[:min(len(answer), maxSaid)]))
+		said := c.provider.network.Redactor().Text(string(answer[:min(len(answer), maxSaid)]))
 		if b.asked != "" {
 			return nil, false, c.deniedPower(b.asked, said)
 		}

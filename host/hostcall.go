@@ -150,7 +150,7 @@ func (c *call) answer(head abi.Encodable, body ...[]byte) uint64 {
 func (c *call) refuse(err error) uint64 {
 	e := *abi.AsError(err)
 	e.Operation = c.op
-	return c.hold(abi.Marshal(c.provider.redactor.error(&e)), true, nil)
+	return c.hold(abi.Marshal(c.provider.network.Redactor().Error(&e)), true, nil)
 }
 
 func (c *call) hold(head []byte, isError bool, body [][]byte) uint64 {
@@ -189,7 +189,7 @@ func hostLog(c *call, m guestMemory, stack []uint64) {
 	if len(text) > hostLogLine {
 		text = text[:hostLogLine]
 	}
-	c.provider.logGuest(level, c.op, c.provider.redactor.text(string(text)))
+	c.provider.logGuest(level, c.op, c.provider.network.Redactor().Text(string(text)))
 }
 
 func hostTokensCount(c *call, m guestMemory, stack []uint64) {

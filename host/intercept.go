@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/egress"
 )
 
 // NativeCall is one call to a backend as it leaves the host: route table, mode and policy have let it through. Credentials are not in it, since the host
@@ -40,14 +41,9 @@ type NativeAnswer struct {
 	Bolt *abi.BoltResult
 }
 
-// NativeFailure is the error of a Bolt server that answered with a failure.
-type NativeFailure struct {
-	// Code is the server's, such as Neo.ClientError.Statement.SyntaxError.
-	Code, Message string
-}
-
-// Error implements error.
-func (f *NativeFailure) Error() string { return f.Code + ": " + f.Message }
+// NativeFailure is the error of a Bolt server that answered with a failure. Its field Code is the server's, such as
+// Neo.ClientError.Statement.SyntaxError, Message its text.
+type NativeFailure = egress.Failure
 
 // Interceptor sees a native call and decides what the guest gets. next makes the call; it may be called not at all, once, again, or later than the
 // interceptor returns, with a context of its own. An error means that no answer came: the guest gets timeout when ctx has ended, else unavailable. A
@@ -57,13 +53,19 @@ func (f *NativeFailure) Error() string { return f.Code + ": " + f.Message }
 // the host refuses never gets here.
 type Interceptor func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
 
-// intercepted makes a native call, past the interceptor where there is one. describe fills what belongs to the protocol, and is asked only then.
-func (c *call) intercepted(describe func() NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+// intercepted makes a native call, past the interceptor where there is one.
+func (c *call) intercepted(native *egress.Call) (egress.Answer, error) {
 	intercept := c.provider.host.options.Intercept
 	if intercept == nil {
-		return next(c.ctx)
+		return native.Send(c.ctx)
 	}
-	n := describe()
-	n.Provider, n.Operation, n.Scope, n.Generation, n.ReadOnly = c.provider.name, c.op, c.scope, c.generation, c.readOnly
-	return intercept(c.ctx, n, next)
+	route := native.Route
+	answer, err := intercept(c.ctx, NativeCall{Provider: c.provider.name, Operation: c.op, Scope: c.scope, Generation: c.generation, ReadOnly: c.readOnly,
+		Route: route.Name, Origin: route.Origin, Protocol: egress.ProtocolOf(&route.RouteDecl), Class: route.Class,
+		Method: route.Method, URL: native.URL(), Statement: route.Statement, Body: native.Body,
+	}, func(ctx context.Context) (NativeAnswer, error) {
+		answer, err := native.Send(ctx)
+		return NativeAnswer(answer), err
+	})
+	return egress.Answer(answer), err
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/schema"
 	"github.com/memhost/memhost/internal/wasmbin"
 )
@@ -187,7 +189,7 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 		return nil, nil, badModule(manifest.Name, "has a manifest that is wrong: config_schema: %v", abi.AsError(err).Message)
 	}
 	for i, e := range manifest.Empty {
-		if _, err := compileEmpty(e); err != nil {
+		if _, err := regexp.Compile(e.Body); err != nil {
 			return nil, nil, badModule(manifest.Name, "has a manifest that is wrong: empty[%d].body: %v", i, err)
 		}
 	}
@@ -326,13 +328,13 @@ func (m *Module) checkManifestHolds() error {
 func (m *Module) checkPower(power, protocol string) error {
 	sends, routes := slices.Contains(m.Powers, power), 0
 	for i := range m.Manifest.Routes {
-		r := &route{decl: m.Manifest.Routes[i]}
-		if r.protocol() != protocol {
+		r := &m.Manifest.Routes[i]
+		if egress.ProtocolOf(r) != protocol {
 			continue
 		}
 		routes++
 		if !sends {
-			return badModule(m.name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s", power, i, r.decl.Name, protocol)
+			return badModule(m.name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s", power, i, r.Name, protocol)
 		}
 	}
 	if sends && routes == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/jsonpointer"
 	"github.com/memhost/memhost/internal/schema"
 	"github.com/memhost/memhost/internal/tokens"
@@ -35,10 +36,8 @@ type Provider struct {
 	logger hclog.Logger
 	tokens tokens.Counter
 
-	origins     map[string]*origin
-	routes      map[string]*route
+	network     *egress.Network
 	originKey   string // the origins' URLs: part of every scope's key
-	redactor    redactor
 	guestConfig []byte
 	pool        *pool
 
@@ -74,14 +73,25 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.kind, p.note, err = kindOf(decl, block); err != nil {
 		return nil, err
 	}
-	secrets, err := p.openNetwork()
+	p.network, err = egress.Open(egress.Config{Provider: p.name, Manifest: module.Manifest, Block: p.block, Secrets: secretsOf(config),
+		BodyBytes: h.limits.BodyBytes, Rows: h.limits.Rows, Now: h.now})
 	if err != nil {
 		return nil, inBlock(decl.Name, err)
 	}
+	p.originKey = p.network.Key()
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
-		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: secrets})
+		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()})
 	p.pool = newPool(p)
 	return p, h.tape.load(p)
+}
+
+// secretsOf are the operator's secrets as the network policy reads them.
+func secretsOf(config ProviderConfig) map[string]egress.Secret {
+	secrets := make(map[string]egress.Secret, len(config.Secrets))
+	for name, s := range config.Secrets {
+		secrets[name] = egress.Secret(s)
+	}
+	return secrets
 }
 
 // kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
@@ -196,9 +206,7 @@ func (p *Provider) close(ctx context.Context) error {
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name, p.inFlight.Load()), context.Cause(ctx))
 	}
 	p.pool.close()
-	for _, o := range p.origins {
-		o.close(ctx)
-	}
+	p.network.Close(ctx)
 	return p.module.program.close(ctx)
 }
 

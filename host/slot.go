@@ -189,10 +189,12 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 // sideEffects adds what the manifest says of the routes that were used to what the plugin said.
 func (o *operation) sideEffects(said []string) []string {
 	for _, io := range o.call.io {
-		if r := o.provider.routes[io.Route]; r != nil && r.decl.SideEffects != "" {
-			if effect := io.Route + ": " + r.decl.SideEffects; !slices.Contains(said, effect) {
-				said = append(said, effect)
-			}
+		effect := o.provider.network.SideEffects(io.Route)
+		if effect == "" {
+			continue
+		}
+		if effect = io.Route + ": " + effect; !slices.Contains(said, effect) {
+			said = append(said, effect)
 		}
 	}
 	return said

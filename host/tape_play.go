@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/internal/egress"
 )
 
 // playing is a tape that plays a cassette.
@@ -169,7 +170,7 @@ func (e *entryTape) playCall(c *call, f *hostFunction, in [][]byte, args []int64
 	if want.Noted {
 		_ = c.willSend(abi.ClassWrite)
 	}
-	c.landed = landing(want.Landed)
+	c.landed = egress.Effect(want.Landed)
 	c.io = append(c.io, want.IO...)
 	c.backend += time.Duration(want.BackendUS) * time.Microsecond
 	switch {

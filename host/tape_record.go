@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/schema"
 )
 
@@ -26,7 +27,7 @@ type recording struct {
 	now        func() time.Time
 	timeless   bool
 	operations int64
-	redactors  []redactor
+	redactors  []egress.Redactor
 	// redacted: a secret was removed from the take under way.
 	redacted bool
 	// seen are the host's records that a replay has, or makes itself.
@@ -67,7 +68,7 @@ func (r *recording) measured(d time.Duration) time.Duration {
 func (t *tape) text(b []byte) cassette.Text {
 	clean := b
 	for _, r := range t.record.redactors {
-		clean = r.bytes(clean)
+		clean = r.Bytes(clean)
 	}
 	if !bytes.Equal(clean, b) {
 		t.record.redacted = true
@@ -99,7 +100,7 @@ func (t *tape) load(p *Provider) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.record.redactors = append(t.record.redactors, p.redactor)
+	t.record.redactors = append(t.record.redactors, p.network.Redactor())
 	l := &cassette.Load{Module: p.runModule(), ABI: p.module.Manifest.ABI, Provider: p.name, Word: p.word, ConfigHash: p.configHash(), Config: p.shownConfig(),
 		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions, Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
 		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes, Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}

@@ -1,9 +1,11 @@
 package jsonpointer_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/jsonpointer"
 )
@@ -33,5 +35,19 @@ func TestSetChangesNothingWhereItCannot(t *testing.T) {
 		object := map[string]any{"text": "x", "list": []any{"y"}}
 		assert.False(t, jsonpointer.Set(object, pointer, "new"), pointer)
 		assert.Equal(t, map[string]any{"text": "x", "list": []any{"y"}}, object, pointer)
+	}
+}
+
+func TestPointerIsRFC6901(t *testing.T) {
+	var doc any
+	require.NoError(t, json.Unmarshal([]byte(`{"foo":["bar","baz"],"":0,"a/b":1,"m~n":8,"o":{"p":null}}`), &doc))
+	for at, want := range map[string]any{"/foo/0": "bar", "/": 0.0, "/a~1b": 1.0, "/m~0n": 8.0, "/o/p": nil} {
+		got, ok := jsonpointer.Find(doc, at)
+		assert.True(t, ok, at)
+		assert.Equal(t, want, got, at)
+	}
+	for _, at := range []string{"/foo/2", "/foo/-1", "/foo/x", "/nope", "/foo/0/x"} {
+		_, ok := jsonpointer.Find(doc, at)
+		assert.False(t, ok, at)
 	}
 }

@@ -1,10 +1,8 @@
-package host
+package egress
 
 import (
 	"context"
 	"errors"
-	"net/http/httptrace"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -43,10 +41,8 @@ type database struct {
 // logOnPause is how long refused credentials are kept from the server: three failures lock a user, the right password included, and everybody who has it.
 const logOnPause = 10 * time.Second
 
-const boltDialTimeout = 10 * time.Second
-
-func newDatabase(u *url.URL, name string, now func() time.Time) *database {
-	return &database{address: u.Scheme + "://" + u.Host, name: name, now: now, gate: make(chan struct{}, 1)}
+func newDatabase(address, name string, now func() time.Time) *database {
+	return &database{address: address, name: name, now: now, gate: make(chan struct{}, 1)}
 }
 
 // logOnAs sets the credentials; an empty user is neo4j. It is called before the first statement.
@@ -76,7 +72,7 @@ var errRowTooLarge = errors.New("a row is larger than the limit")
 // run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is tried again: a connection is looked
 // at before it is used, and what breaks after that may have taken effect.
 //
-// Errors: a NativeFailure is what the database answered, an unsentError what kept the statement from leaving; rows that came nevertheless are returned
+// Errors: a Failure is what the database answered, an unsentError what kept the statement from leaving; rows that came nevertheless are returned
 // for the account.
 func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, rows []byte, err error) {
 	ctx, watch := watchDials(ctx)
@@ -175,7 +171,7 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 	driver, err := neo4j.NewDriverWithContext(d.address, auth, func(c *config.Config) {
 		c.UserAgent = "memhost"
 		c.TelemetryDisabled = true
-		c.SocketConnectTimeout = boltDialTimeout
+		c.SocketConnectTimeout = dialTimeout
 		c.ConnectionAcquisitionTimeout = -1 // none: the deadline of the call counts
 		c.ConnectionLivenessCheckTimeout = 0
 	})
@@ -198,7 +194,7 @@ func (d *database) note(err error) error {
 	var failure *neo4j.Neo4jError
 	switch {
 	case errors.As(err, &failure):
-		err = &NativeFailure{Code: failure.Code, Message: failure.Msg}
+		err = &Failure{Code: failure.Code, Message: failure.Msg}
 	case neverLeft(err):
 		return &unsentError{err}
 	default:
@@ -227,35 +223,6 @@ func (d *database) close(ctx context.Context) {
 		d.driver = nil
 	}
 	d.proved.Store(false)
-}
-
-// dialWatch looks at every address that is dialled under its context. The driver has no dialler of its own to give it, but it dials by package net, which
-// tells a trace in the context what a name resolved to, at the moment of connecting: the configured host and each one that a routing table names. A refused
-// one ends the context, and with it the connection, before a byte is sent on it.
-type dialWatch struct {
-	cancel  context.CancelFunc
-	refused atomic.Pointer[error]
-}
-
-func watchDials(ctx context.Context) (context.Context, *dialWatch) {
-	w := new(dialWatch)
-	ctx, w.cancel = context.WithCancel(ctx)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{ConnectStart: func(_, address string) {
-		if err := refuseAddress(ctx, "", address, nil); err != nil {
-			w.refused.Store(&err)
-			w.cancel()
-		}
-	}}), w
-}
-
-func (w *dialWatch) stop() { w.cancel() }
-
-// explain puts the refusal in the place of the error that it led to.
-func (w *dialWatch) explain(err error) error {
-	if refused := w.refused.Load(); refused != nil && err != nil {
-		return &unsentError{*refused}
-	}
-	return err
 }
 
 // countersOf lists what a statement changed, by the names that Bolt has for it, with _ for -.

@@ -1,6 +1,6 @@
 //go:build live
 
-package host
+package egress
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/bolt"
 )
 
 // realDatabase is a Neo4j 5.26 at NEO4J_URL, with the password NEO4J_PASSWORD. What the tests write they remove.
@@ -29,8 +30,8 @@ func realDatabase(t testing.TB) (url, password string) {
 }
 
 // failureIn is what the database answered, nil when it did not.
-func failureIn(err error) *NativeFailure {
-	var failure *NativeFailure
+func failureIn(err error) *Failure {
+	var failure *Failure
 	errors.As(err, &failure)
 	return failure
 }

@@ -1,4 +1,4 @@
-package host
+package egress
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/bolt"
 )
 
 func TestParametersBecomeCypher(t *testing.T) {

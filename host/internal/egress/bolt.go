@@ -1,0 +1,214 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+)
+
+// Failure is the error of a Bolt server that answered with a failure.
+type Failure struct {
+	// Code is the server's, such as Neo.ClientError.Statement.SyntaxError.
+	Code, Message string
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Code + ": " + f.Message }
+
+// sendBolt is Send of a Bolt call.
+func (c *Call) sendBolt(ctx context.Context) (Answer, error) {
+	head, rows, err := c.Route.origin.database.run(ctx, c.bolt)
+	return Answer{Body: rows, Bolt: head}, err
+}
+
+// BoltAnswer turns what Send returned into what the guest gets: head and rows, without secrets. ctx is the context of
+// the whole operation.
+//
+// Errors: too_large for a row beyond the limit, backend for a value that JSON cannot spell and for most failures of the
+// database, denied, unauthenticated, timeout and unavailable as the failure says, or as the connection broke.
+func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.BoltResult, []byte, error) {
+	if err != nil {
+		return nil, nil, c.boltError(ctx, err)
+	}
+	if answer.Bolt == nil {
+		answer.Bolt = &abi.BoltResult{Rows: int64(bytes.Count(answer.Body, []byte{'\n'}))}
+	}
+	return answer.Bolt, c.Route.redactor.Bytes(answer.Body), nil
+}
+
+// boltStatus gives the outcome of a statement a number as HTTP has them, for a trace: Bolt knows SUCCESS and FAILURE, and the first word of a failure's
+// code says whose fault it was. 0: there was no answer.
+func boltStatus(err error) int64 {
+	var failure *Failure
+	var unreadable *rowError
+	switch {
+	case err == nil || errors.Is(err, errRowTooLarge) || errors.As(err, &unreadable):
+		return 200
+	case !errors.As(err, &failure):
+		return 0
+	case strings.HasPrefix(failure.Code, "Neo.ClientError."):
+		return 400
+	case strings.HasPrefix(failure.Code, "Neo.TransientError."):
+		return 503
+	}
+	return 500
+}
+
+// boltEffect judges the effect of a statement that writes. A transaction that failed by the client's fault was rolled back, unless the statement has
+// transactions of its own (CALL ... IN TRANSACTIONS).
+func boltEffect(text string, err error) Effect {
+	var unsent *unsentError
+	switch {
+	case errors.As(err, &unsent):
+		return EffectNone
+	case err != nil && strings.Contains(strings.ToUpper(text), "TRANSACTIONS"):
+		return EffectUnknown
+	}
+	return EffectOfStatus(int(boltStatus(err)))
+}
+
+// boltError says why there are no rows.
+func (c *Call) boltError(ctx context.Context, err error) *abi.Error {
+	at := c.Route.origin.address()
+	var unreadable *rowError
+	var failure *Failure
+	switch {
+	case errors.Is(err, errRowTooLarge):
+		return abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("%s answered route %s with a row of more than %d bytes", at, c.Route.Name, c.Route.bodyBytes), err)
+	case errors.As(err, &unreadable):
+		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s answered route %s with a value that cannot be read: %v", at, c.Route.Name, err), err)
+	case errors.Is(err, errAddress):
+		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
+	case errors.As(err, &failure):
+		return failureError(at, &c.Route.RouteDecl, failure)
+	case timedOut(ctx):
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, c.Route.Name), err)
+	}
+	var usage *neo4j.UsageError
+	if errors.As(err, &usage) {
+		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s, route %s: %v", at, c.Route.Name, err), err).
+			WithHint("is the address that of Neo4j's Bolt connector (7687), not of its HTTP one (7474)?")
+	}
+	var unsent *unsentError
+	if errors.As(err, &unsent) {
+		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, c.Route.Name, err), err).
+			WithHint("is Neo4j running, and are address and scheme (bolt, or bolt+s for TLS) right?")
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the connection to %s broke in route %s: %v", at, c.Route.Name, err), err)
+}
+
+// failureError gives a failure of the database its code of the contract. Neo4j's own goes into reason, with its message into native.
+//
+// Source: Neo4j status codes, https://neo4j.com/docs/status-codes/5/errors/all-errors/.
+func failureError(at string, decl *abi.RouteDecl, failure *Failure) *abi.Error {
+	code, hint := abi.CodeBackend, ""
+	var retry *int64
+	name, _ := strings.CutPrefix(failure.Code, "Neo.")
+	switch {
+	case name == "ClientError.Security.AuthenticationRateLimit":
+		pause := logOnPause.Milliseconds()
+		code, retry = abi.CodeUnauthenticated, &pause
+		hint = "after three wrong passwords Neo4j locks the user for some seconds (dbms.security.auth_lock_time), and refuses the right password too"
+	case name == "ClientError.Security.Forbidden":
+		code, hint = abi.CodeDenied, "the user lacks a privilege for this statement"
+	case strings.HasPrefix(name, "ClientError.Security."):
+		code, hint = abi.CodeUnauthenticated, "are user and password of the config block right?"
+	case name == "ClientError.Transaction.TransactionTimedOut" || name == "ClientError.Transaction.TransactionTimedOutClientConfiguration":
+		code = abi.CodeTimeout
+	case name == "ClientError.Cluster.NotALeader" || name == "ClientError.General.ForbiddenOnReadOnlyDatabase":
+		code, hint = abi.CodeUnavailable, "this server of the cluster may not write now; an address of scheme neo4j finds the one that may"
+	case strings.HasPrefix(name, "TransientError."):
+		code = abi.CodeUnavailable
+	case name == "ClientError.Statement.AccessMode":
+		hint = fmt.Sprintf("route %s is of class %s, but its statement writes: a defect of the module's manifest", decl.Name, decl.Class)
+	case name == "ClientError.Database.DatabaseNotFound":
+		hint = "is the database's name in the config block right?"
+	}
+	e := abi.WrapError(code, fmt.Sprintf("%s refused route %s: %s", at, decl.Name, failure.Message), failure).WithReason(failure.Code).WithHint(hint)
+	if retry != nil {
+		e.Retryable, e.RetryAfterMS = true, retry
+	}
+	e.Native = &abi.NativeError{Body: failure.Error()}
+	return e
+}
+
+// boltParams reads the parameters of a statement.
+func boltParams(text abi.Raw) (map[string]any, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	value, err := boltValue(d, "params")
+	if err != nil {
+		return nil, err
+	}
+	params, ok := value.(map[string]any)
+	if !ok {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "params: want an object")
+	}
+	return params, nil
+}
+
+// boltValue reads one JSON value as a value of Cypher. at is its path, for messages.
+func boltValue(d *json.Decoder, at string) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, at+": not JSON: "+err.Error())
+	}
+	switch t := token.(type) {
+	case json.Number:
+		return boltNumber(t, at)
+	case json.Delim:
+		if t == '[' {
+			list := []any{}
+			for i := 0; d.More(); i++ {
+				v, err := boltValue(d, fmt.Sprintf("%s[%d]", at, i))
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, v)
+			}
+			_, err := d.Token()
+			return list, err
+		}
+		object := map[string]any{}
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, abi.NewError(abi.CodeInvalidArgument, at+": not JSON: "+err.Error())
+			}
+			name, _ := key.(string)
+			if _, twice := object[name]; twice {
+				return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: has the key %q twice", at, short(name)))
+			}
+			if object[name], err = boltValue(d, at+"."+short(name)); err != nil {
+				return nil, err
+			}
+		}
+		_, err := d.Token()
+		return object, err
+	}
+	return token, nil
+}
+
+func boltNumber(n json.Number, at string) (any, error) {
+	if !strings.ContainsAny(n.String(), ".eE") {
+		i, err := n.Int64()
+		if err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s is no whole number of 64 bits", at, short(n.String())))
+		}
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s is no number of 64 bits", at, short(n.String())))
+	}
+	return f, nil
+}

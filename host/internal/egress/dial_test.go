@@ -1,0 +1,23 @@
+package egress
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAddressesThatAreAlwaysRefused(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"169.254.169.254:80": true, "[fe80::1%eth0]:80": true, "[::ffff:169.254.169.254]:80": true, "[fd00:ec2::254]:80": true,
+		"0.0.0.0:80": true, "[::]:80": true, "224.0.0.1:80": true, "100.100.100.200:80": true,
+		"127.0.0.1:80": false, "10.1.2.3:80": false, "[::1]:80": false, "93.184.216.34:443": false,
+	} {
+		_, err := netip.ParseAddrPort(address)
+		require.NoError(t, err, address)
+		err = refuseAddress(context.Background(), "tcp", address, nil)
+		assert.Equal(t, refused, err != nil, "%s: %v", address, err)
+	}
+}

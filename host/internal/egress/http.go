@@ -1,0 +1,104 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// errBodyTooLarge is the error of an answer beyond Config.BodyBytes.
+var errBodyTooLarge = errors.New("the answer is larger than the limit")
+
+// sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
+func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	request := c.http.WithContext(ctx)
+	if request.GetBody != nil {
+		if request.Body, err = request.GetBody(); err != nil {
+			return answer, err
+		}
+	}
+	response, err := c.Route.origin.transport.RoundTrip(request)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer = Answer{Status: response.StatusCode, Header: response.Header}
+	var body bytes.Buffer
+	limit := c.Route.bodyBytes
+	if n := response.ContentLength; n > 0 {
+		// Room for all of it and the look at its end, so that the buffer never grows while it is read.
+		body.Grow(int(min(n, limit)) + bytes.MinRead)
+	}
+	_, err = body.ReadFrom(io.LimitReader(response.Body, limit+1))
+	answer.Body = body.Bytes()
+	if err == nil && int64(len(answer.Body)) > limit {
+		answer.Body, err = nil, errBodyTooLarge
+	}
+	return answer, err
+}
+
+// HTTPAnswer turns what Send returned into what the guest gets: head and body, without secrets. ctx is the context of
+// the whole operation.
+//
+// Errors: too_large for a body beyond the limit, denied (reason address) for a refused address, timeout, and unavailable
+// for everything else that kept the answer away. A status is never an error.
+func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.HTTPResponse, []byte, error) {
+	if err != nil {
+		return nil, nil, c.httpError(ctx, err)
+	}
+	clean := c.Route.redactor
+	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(abi.Members[string], 0, len(answer.Header)),
+		Empty: c.Route.isEmpty(answer.Status, answer.Body)}
+	for name, values := range answer.Header {
+		head.Headers = append(head.Headers,
+			abi.Member[string]{Name: strings.ToLower(name), Value: clean.Text(strings.Join(values, ", "))})
+	}
+	slices.SortFunc(head.Headers, func(a, b abi.Member[string]) int { return strings.Compare(a.Name, b.Name) })
+	return head, clean.Bytes(answer.Body), nil
+}
+
+// httpError says why no answer came.
+func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
+	at, route := c.Route.origin.address(), c.Route.Name
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		return abi.WrapError(abi.CodeTooLarge,
+			fmt.Sprintf("%s answered route %s with more than %d bytes", at, route, c.Route.bodyBytes), err)
+	case errors.Is(err, errAddress):
+		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, route), err)
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err), err).
+		WithHint(hintUnreached(err))
+}
+
+// hintUnreached says what an operator can do about a backend to which there is no connection.
+func hintUnreached(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &name):
+		return "this machine cannot find the backend's name: is its URL right?"
+	case errors.As(err, &certificate):
+		return "this machine does not trust the backend's certificate: add its authority to the system's, " +
+			"or name its file in SSL_CERT_FILE"
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the backend speaks no TLS there: is its URL right, http instead of https?"
+	}
+	return "is the backend running, and is its URL right?"
+}

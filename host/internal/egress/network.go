@@ -1,0 +1,217 @@
+// Package egress is the network policy in one place: what a guest may reach, with which requests, and what of the
+// operator's secrets it may see of that.
+//
+//   - [Open] reads origins, routes and secrets from the manifest and the operator's block.
+//   - [Network.Route] finds a route; the caller decides whether its class may be used now.
+//   - [Route.HTTP] and [Route.Bolt] check a request completely. Nothing has left the machine so far.
+//   - [Call.Send] sends it. Every address is checked when it is dialled; redirects are returned, never followed.
+//   - [Call.HTTPAnswer] and [Call.BoltAnswer] turn the result into what the guest gets, without secrets.
+//
+// The package knows nothing of operations, read-only mode, ledger and tape: these are the caller's, between Route and
+// Send.
+package egress
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Network is what one provider may reach. It is safe for concurrent use.
+type Network struct {
+	provider string
+	origins  map[string]*origin
+	routes   map[string]*Route
+	key      string
+	secrets  []string
+	redactor Redactor
+}
+
+// Config is what a Network is made from.
+type Config struct {
+	// Provider is the provider's name, for messages.
+	Provider string
+	Manifest *abi.ModuleManifest
+	// Block is the provider's effective configuration: a JSON object.
+	Block abi.Raw
+	// Secrets are the operator's, by name. Block refers to them as {"secret": NAME}.
+	Secrets map[string]Secret
+	// BodyBytes bounds the body of one HTTP answer, and the rows of one Bolt answer as JSON, in bytes. Rows bounds the
+	// rows of one Bolt answer.
+	BodyBytes, Rows int64
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Open resolves the manifest's origins, secrets and routes. It connects to nothing.
+//
+// Errors: invalid_argument, whose message starts with the path of the key in the block.
+func Open(c Config) (*Network, error) {
+	var block any
+	if err := json.Unmarshal(c.Block, &block); err != nil {
+		return nil, err
+	}
+	n := &Network{provider: c.Provider, origins: map[string]*origin{}, routes: map[string]*Route{}}
+	for _, decl := range c.Manifest.Origins {
+		o, err := openOrigin(decl, block, c.Now)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			n.origins[decl.Name] = o
+		}
+	}
+	n.key = keyOf(c.Manifest.Origins, n.origins)
+	var err error
+	if n.secrets, n.redactor, err = openSecrets(c, block, n.origins); err != nil {
+		return nil, err
+	}
+	for _, decl := range c.Manifest.Routes {
+		r, err := newRoute(decl, c, n)
+		if err != nil {
+			return nil, err
+		}
+		n.routes[decl.Name] = r
+	}
+	return n, nil
+}
+
+// Key names the backend by the URLs of its origins: "api=http://127.0.0.1:8000". It is part of the key of every scope.
+// A database is part of it only where it is the whole backend: beside a server it is a second door to the same memory,
+// and opening it must not make the scopes new.
+func (n *Network) Key() string { return n.key }
+
+// Secrets lists the manifest's names of the secrets that are set.
+func (n *Network) Secrets() []string { return n.secrets }
+
+// Redactor removes the secrets of this network.
+func (n *Network) Redactor() Redactor { return n.redactor }
+
+// SideEffects is what the manifest says that a read by this route changes in the backend; empty for nothing.
+func (n *Network) SideEffects(route string) string {
+	if r := n.routes[route]; r != nil {
+		return r.SideEffects
+	}
+	return ""
+}
+
+// Route finds a route of a protocol, abi.ProtocolHTTP or abi.ProtocolBolt.
+//
+// Errors: denied when there is none of that name and protocol, or when its origin is not configured.
+func (n *Network) Route(name, protocol string) (*Route, error) {
+	r, ok := n.routes[name]
+	if !ok {
+		e := abi.NewError(abi.CodeDenied, fmt.Sprintf("route %q is not in the manifest of %s", short(name), n.provider))
+		if near := abi.Nearest(name, abi.SortedKeys(n.routes)); near != "" {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, e
+	}
+	if of := ProtocolOf(&r.RouteDecl); of != protocol {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of protocol %s, not %s", name, of, protocol))
+	}
+	if r.origin == nil {
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s: its origin %s is not configured", name, r.Origin))
+	}
+	return r, nil
+}
+
+// Close closes every connection. No call may be under way.
+func (n *Network) Close(ctx context.Context) {
+	for _, o := range n.origins {
+		o.close(ctx)
+	}
+}
+
+// Call is one native call that the route table has let through. It is for one goroutine, but Send may be called by
+// another one, not at all, once, or again.
+type Call struct {
+	Route *Route
+	// Body is the body of an HTTP request, or the parameters of a Bolt statement as JSON. It must not be changed.
+	Body []byte
+
+	http    *http.Request
+	timeout time.Duration // of one HTTP exchange; 0: only the context bounds it
+	bolt    statement
+	send    func(context.Context) (Answer, error)
+}
+
+// URL is where an HTTP request goes; empty for Bolt.
+func (c *Call) URL() string {
+	if c.http == nil {
+		return ""
+	}
+	return c.http.URL.String()
+}
+
+// Send makes the call and waits for the answer, which it returns as it came, secrets included. Every Send makes it anew.
+//
+// Errors: those of the network; a *Failure is what a Bolt server answered.
+func (c *Call) Send(ctx context.Context) (Answer, error) { return c.send(ctx) }
+
+// Answer is what came back from a backend.
+type Answer struct {
+	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
+	Status int
+	Header http.Header
+	// Body is the body of an HTTP answer, or the rows of a Bolt answer: one JSON array each, followed by a newline.
+	Body []byte
+	// Bolt is the head of a Bolt answer, nil when nobody gave one.
+	Bolt *abi.BoltResult
+}
+
+// Effect is what is known of the effect of a call on the backend.
+type Effect int
+
+const (
+	// EffectNone: the call did not leave, or the backend refused it as a whole.
+	EffectNone Effect = iota
+	// EffectUnknown: no answer came, or one that leaves the question open.
+	EffectUnknown
+	// EffectDone: the backend accepted the call.
+	EffectDone
+)
+
+// EffectOfStatus judges an HTTP status. A refusal of the request (4xx) stores nothing; after a timeout (408), a server
+// error (5xx) or no answer (0) the effect is unknown.
+func EffectOfStatus(status int) Effect {
+	switch {
+	case status >= 200 && status < 300:
+		return EffectDone
+	case status == http.StatusRequestTimeout || status == 0 || status >= 500:
+		return EffectUnknown
+	}
+	return EffectNone
+}
+
+// Outcome judges a call by what Send returned. Status is the status for the trace: the backend's own for HTTP, one of
+// 200, 400, 500 and 503 for Bolt, 0 when there was no answer.
+func (c *Call) Outcome(answer Answer, err error) (status int64, effect Effect) {
+	if ProtocolOf(&c.Route.RouteDecl) == abi.ProtocolBolt {
+		return boltStatus(err), boltEffect(c.Route.Statement, err)
+	}
+	if err != nil && neverLeft(err) {
+		return 0, EffectNone
+	}
+	return int64(answer.Status), EffectOfStatus(answer.Status)
+}
+
+// timedOut tells whether a call failed because the time of ctx is over.
+func timedOut(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// short cuts a text of a guest for a message.
+func short(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

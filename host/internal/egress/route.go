@@ -1,0 +1,282 @@
+package egress
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/internal/jsonpointer"
+	"golang.org/x/net/http/httpguts"
+)
+
+// Route is one native call of the manifest, ready for use. Its fields Name, Origin and Class are the manifest's.
+type Route struct {
+	abi.RouteDecl
+
+	origin    *origin // nil: the block does not name it
+	match     []bodyMatch
+	empty     []emptyAnswer
+	bodyBytes int64
+	rows      int64
+	redactor  Redactor
+}
+
+// ProtocolOf is the protocol of a route: abi.ProtocolHTTP or abi.ProtocolBolt.
+func ProtocolOf(r *abi.RouteDecl) string {
+	if r.Statement != "" {
+		return abi.ProtocolBolt
+	}
+	return abi.ProtocolHTTP
+}
+
+func newRoute(decl abi.RouteDecl, c Config, n *Network) (*Route, error) {
+	r := &Route{RouteDecl: decl, origin: n.origins[decl.Origin], bodyBytes: c.BodyBytes, rows: c.Rows,
+		redactor: n.redactor}
+	var err error
+	if r.match, err = compileMatch(decl.Match); err != nil {
+		return nil, err
+	}
+	for _, e := range c.Manifest.Empty {
+		if e.Route != decl.Name {
+			continue
+		}
+		body, err := regexp.Compile(e.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.empty = append(r.empty, emptyAnswer{int(e.Status), body})
+	}
+	return r, nil
+}
+
+// HTTP checks a guest's request against the route and builds what is sent: the guest gives parameters, the host the URL.
+//
+// Errors: denied for what the route does not allow, invalid_argument for what cannot be sent.
+func (r *Route) HTTP(in *abi.HTTPRequest, body []byte) (*Call, error) {
+	if err := r.matches(body); err != nil {
+		return nil, err
+	}
+	target, err := r.url(in)
+	if err != nil {
+		return nil, err
+	}
+	header, err := r.header(in.Headers)
+	if err != nil {
+		return nil, err
+	}
+	if in.TimeoutMS < 0 {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "timeout_ms: want 0 or more")
+	}
+	request := &http.Request{Method: r.Method, URL: target, Host: target.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if len(body) > 0 {
+		request.ContentLength = int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	c := &Call{Route: r, Body: body, http: request}
+	c.send = c.sendHTTP
+	c.timeout = time.Duration(min(in.TimeoutMS, int64(time.Hour/time.Millisecond))) * time.Millisecond
+	return c, nil
+}
+
+// url fills the route's path and adds the query. A parameter is one path segment, whatever is in it.
+func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
+	var plain, escaped, query strings.Builder
+	plain.WriteString(r.origin.base.Path)
+	escaped.WriteString(r.origin.base.EscapedPath())
+	used := 0
+	for rest := r.Path; rest != ""; {
+		literal, behind, more := strings.Cut(rest, "{")
+		plain.WriteString(literal)
+		escaped.WriteString(literal)
+		if !more {
+			break
+		}
+		name, behind, _ := strings.Cut(behind, "}")
+		value, ok := in.Params.Find(name)
+		switch {
+		case !ok:
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("params.%s: missing, route %s has the path %s", name, r.Name, r.Path))
+		case value == "" || value == "." || value == "..":
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params.%s: %q would change the path", name, value)).
+				WithHint("map ids to the backend's alphabet before they become part of a path")
+		}
+		used++
+		plain.WriteString(value)
+		escaped.WriteString(url.PathEscape(value))
+		rest = behind
+	}
+	if used != len(in.Params) {
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("params: %d given, route %s takes %d", len(in.Params), r.Name, used))
+	}
+	for i, q := range in.Query {
+		if i > 0 {
+			query.WriteByte('&')
+		}
+		query.WriteString(url.QueryEscape(q.Key) + "=" + url.QueryEscape(q.Value))
+	}
+	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: plain.String(),
+		RawPath: escaped.String(), RawQuery: query.String()}, nil
+}
+
+// hostHeaders are not a guest's to set: they frame the message or steer connections.
+var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection",
+	"proxy-authorization", "proxy-authenticate", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
+
+// header checks the guest's headers and puts in the secrets.
+func (r *Route) header(in abi.Members[string]) (http.Header, error) {
+	header := http.Header{"User-Agent": {"memhost"}}
+	for _, h := range in {
+		name := strings.ToLower(h.Name)
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(h.Value) {
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("headers.%q: not a header that can be sent", short(h.Name)))
+		}
+		if slices.Contains(hostHeaders, name) {
+			return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: set by the host alone", name))
+		}
+		value, err := r.origin.withSecrets(name, h.Value)
+		if err != nil {
+			return nil, err
+		}
+		header.Set(name, value)
+	}
+	return header, nil
+}
+
+// Bolt checks the parameters of a route's statement. timeout bounds the transaction where the context of Send has no
+// deadline.
+//
+// Errors: invalid_argument, whose message starts with the path of the parameter.
+func (r *Route) Bolt(in *abi.BoltRequest, timeout time.Duration) (*Call, error) {
+	params, err := boltParams(in.Params)
+	if err != nil {
+		return nil, err
+	}
+	s := statement{text: r.Statement, params: params, reads: r.Class == abi.ClassRead, timeout: timeout, rows: r.rows,
+		bytes: r.bodyBytes}
+	c := &Call{Route: r, Body: in.Params, bolt: s}
+	c.send = c.sendBolt
+	return c, nil
+}
+
+// bodyMatch is a place in a JSON body with the value that it must have.
+type bodyMatch struct {
+	pointer string
+	value   any
+}
+
+func compileMatch(match map[string]abi.Raw) ([]bodyMatch, error) {
+	list := make([]bodyMatch, 0, len(match))
+	for _, at := range abi.SortedKeys(match) {
+		var value any
+		if err := json.Unmarshal(match[at], &value); err != nil {
+			return nil, fmt.Errorf("match %s: %w", at, err)
+		}
+		list = append(list, bodyMatch{at, value})
+	}
+	return list, nil
+}
+
+// matches checks the JSON body against the route's match. A body in which two readers could see two different things
+// is refused.
+func (r *Route) matches(body []byte) error {
+	if len(r.match) == 0 {
+		return nil
+	}
+	wrong := func(format string, args ...any) error {
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("body of route %s: ", r.Name)+fmt.Sprintf(format, args...))
+	}
+	value, err := unambiguous(body)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	for _, m := range r.match {
+		found, ok := jsonpointer.Find(value, m.pointer)
+		if !ok {
+			return wrong("nothing at %s, the manifest wants %v", m.pointer, m.value)
+		}
+		if !reflect.DeepEqual(found, m.value) {
+			return wrong("another value at %s than %v, which the manifest wants", m.pointer, m.value)
+		}
+	}
+	return nil
+}
+
+// emptyAnswer is an answer that the manifest declares to mean "nothing there".
+type emptyAnswer struct {
+	status int
+	body   *regexp.Regexp
+}
+
+func (r *Route) isEmpty(status int, body []byte) bool {
+	return slices.ContainsFunc(r.empty, func(e emptyAnswer) bool { return e.status == status && e.body.Match(body) })
+}
+
+// unambiguous parses JSON in which no object has two keys that are equal, or equal but for case. Numbers come back as float64.
+func unambiguous(text []byte) (any, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8") // readers differ in what they make of the bad bytes, in a key too
+	}
+	d := jsontext.DecodeBytes(text).Limit(abi.MaxDepth)
+	value, err := unambiguousValue(d)
+	var syntax *jsontext.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		if _, deep := jsontext.DepthError(syntax); deep {
+			return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
+		}
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	case err != nil:
+		return nil, err
+	case !d.AtEnd():
+		return nil, errors.New("more than one JSON value")
+	}
+	return value, nil
+}
+
+func unambiguousValue(d *jsontext.Decoder) (value any, err error) {
+	switch d.Next() {
+	case jsontext.String:
+		return d.Str()
+	case jsontext.Number:
+		return d.Float64()
+	case jsontext.Bool:
+		return d.Bool()
+	case jsontext.Array:
+		list := []any{}
+		err := d.Arr(func(d *jsontext.Decoder) error {
+			v, err := unambiguousValue(d)
+			list = append(list, v)
+			return err
+		})
+		return list, err
+	case jsontext.Object:
+		object, folded := map[string]any{}, map[string]bool{}
+		err := d.Obj(func(d *jsontext.Decoder, name string) (err error) {
+			fold := strings.ToLower(name)
+			if folded[fold] {
+				return fmt.Errorf("has the key %q twice", short(name))
+			}
+			folded[fold] = true
+			object[name], err = unambiguousValue(d)
+			return err
+		})
+		return object, err
+	}
+	return nil, d.Null()
+}

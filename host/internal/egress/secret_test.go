@@ -1,0 +1,37 @@
+package egress
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
+	o := testOrigin(t, "http://h")
+	o.secrets["x-api-key"] = map[string]string{"api_key": "s3cr3t-value"}
+	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}"}, origin: o}
+	placeholder := "{{secret:api_key}}"
+	call, err := r.HTTP(&abi.HTTPRequest{Params: abi.Members[string]{{Name: "id", Value: placeholder}},
+		Query:   []abi.QueryParam{{Key: "q", Value: placeholder}},
+		Headers: abi.Members[string]{{Name: "X-Api-Key", Value: "Key " + placeholder}, {Name: "X-Other", Value: placeholder}}}, []byte(placeholder))
+	require.NoError(t, err)
+	assert.Equal(t, "Key s3cr3t-value", call.http.Header.Get("X-Api-Key"))
+	assert.Equal(t, placeholder, call.http.Header.Get("X-Other"), "elsewhere it stays text")
+	assert.NotContains(t, call.URL(), "s3cr3t")
+}
+
+func TestRedactorRemovesSecretsWhateverTheirForm(t *testing.T) {
+	r := NewRedactor([]string{`pa"ss\word`, "tok-12345"})
+	assert.Equal(t, "a "+Redacted+" b", r.Text("a tok-12345 b"))
+	assert.NotContains(t, r.Text(`{"k":"pa\"ss\\word"}`), "ss")
+	status := int64(500)
+	e := r.Error(&abi.Error{Code: abi.CodeBackend, Message: "m tok-12345", Hint: "tok-12345",
+		Native: &abi.NativeError{Status: &status, Body: strings.Repeat("é", 3000) + "tok-12345"}})
+	assert.NotContains(t, e.Message+e.Hint+e.Native.Body, "tok-12345")
+	assert.LessOrEqual(t, len(e.Native.Body), abi.NativeBodyLimit)
+}
