@@ -130,7 +130,9 @@ type Probe struct {
 	Context   string             `json:"context,omitempty"`
 	Attribute string             `json:"attribute,omitempty"`
 	Filters   map[string]abi.Raw `json:"filters,omitempty"`
-	Gold      Gold               `json:"gold"`
+	// Options are the choices that an agent is shown. They are never part of a retrieval.
+	Options []string `json:"options,omitempty"`
+	Gold    Gold     `json:"gold"`
 }
 
 // Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves:

@@ -1,0 +1,206 @@
+package build
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// built builds a pack of sources in testdata, opens it, and wants lint to find nothing fatal.
+func built(t *testing.T, name string, options map[string]string, sources ...string) *pack.Pack {
+	t.Helper()
+	b, err := Find(name)
+	require.NoError(t, err)
+	for i := range sources {
+		sources[i] = filepath.Join("testdata", sources[i])
+	}
+	path := filepath.Join(t.TempDir(), "p"+pack.Archive)
+	_, err = b.Build(Request{Sources: sources, Options: options}, path)
+	require.NoError(t, err)
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Close() })
+	findings, err := pack.Lint(p)
+	require.NoError(t, err)
+	for _, f := range findings {
+		assert.False(t, f.Fatal, "%+v", f)
+	}
+	return p
+}
+
+// told lists a pack's events and probes, a line each.
+func told(t *testing.T, p *pack.Pack) (events, probes []string) {
+	t.Helper()
+	for _, persona := range p.Manifest.Personas {
+		for e, err := range p.Events(persona.PersonaID) {
+			require.NoError(t, err)
+			var said []string
+			for _, m := range e.Messages {
+				said = append(said, string(m.Role)+": "+*m.Content)
+			}
+			events = append(events, fmt.Sprintf("%d %s %s | %s", e.SessionIndex, e.EventID, e.Timestamp, strings.Join(said, " / ")))
+		}
+		for q, err := range p.Probes(persona.PersonaID) {
+			require.NoError(t, err)
+			probes = append(probes, fmt.Sprintf("%s after %d [%s] %v %v", q.ProbeID, q.AfterSession, q.Label, q.Gold.Evidence, q.Gold.Answers))
+		}
+	}
+	return events, probes
+}
+
+func TestLocomo(t *testing.T) {
+	p := built(t, "locomo", map[string]string{"insert": "asap"}, "locomo.json")
+	events, probes := told(t, p)
+	assert.Equal(t, []string{
+		"1 locomo-conv-1-a-1-1 2023-05-08T13:56:00Z | user: Hi Tom! I started pottery on Monday. / assistant: Lovely. I adopted a greyhound. [shares a photo of a grey dog]",
+		"1 locomo-conv-1-a-1-2 2023-05-08T13:57:00Z | user: What is its name?",
+		"2 locomo-conv-1-a-2-1 2023-05-25T09:05:00Z | assistant: She is called Juno. / user: I gave up pottery, my wrist hurts.",
+		"3 locomo-conv-1-a-3-1 2023-08-01T23:00:00Z | assistant: Juno won a race. / user: Bravo!",
+	}, events)
+	assert.Equal(t, []string{
+		"locomo-conv-1-a-q1 after 1 [temporal] [[locomo-conv-1-a-1-1]] [[8 May 2023]]",
+		"locomo-conv-1-a-q4 after 1 [adversarial] [] []",
+		"locomo-conv-1-a-q2 after 2 [multi_hop] [[locomo-conv-1-a-1-1] [locomo-conv-1-a-2-1]] [[1]]",
+		"locomo-conv-1-a-q3 after 3 [single_hop] [[locomo-conv-1-a-3-1]] [[a race]]",
+		"locomo-conv-1-a-q5 after 3 [open_domain] [] [[No]]",
+	}, probes)
+	repairs := map[string]int{}
+	for _, r := range p.Manifest.Repairs {
+		repairs[r.Kind] = r.Count
+		assert.Len(t, r.Examples, r.Count, "every repair is listed")
+	}
+	assert.Equal(t, map[string]int{"date_without_session": 1, "evidence_mended": 3, "evidence_unknown": 1, "evidence_unreadable": 1, "unknown_category": 1}, repairs)
+}
+
+func TestLocomoPerspectivesAreOneCluster(t *testing.T) {
+	p := built(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"}, "locomo.json")
+	assert.Equal(t, pack.Counts{Personas: 2, Clusters: 1, Sessions: 6, Events: 14, Probes: 10}, p.Manifest.Counts)
+	events, probes := told(t, p)
+	assert.Contains(t, events[0], "| user: Hi Tom!")
+	assert.Contains(t, events[7], "| assistant: Hi Tom!")
+	assert.Contains(t, probes[0], "after 2", "every second session")
+}
+
+func TestLongmemeval(t *testing.T) {
+	p := built(t, "longmemeval", nil, "longmemeval.json")
+	events, probes := told(t, p)
+	assert.Equal(t, []string{
+		"1 lme-0001-1-1 2023-05-20T02:21:00Z | user: I keep my bike in the hall. / assistant: I see.",
+		"2 lme-0001-2-1 2023-05-22T08:15:00Z | user: How do I boil an egg? / assistant: Seven minutes.",
+		"2 lme-0001-2-2 2023-05-22T08:16:00Z | user: Thanks / assistant: Welcome",
+		"3 lme-0001-3-1 2023-05-25T10:00:00Z | user: I moved my bike to the cellar. / assistant: Good idea.",
+		"1 lme-0002-1-1 2023-05-25T10:00:00Z | user: I keep my bike in the cellar.",
+	}, events)
+	assert.Equal(t, []string{
+		"lme-0001-q after 3 [knowledge-update] [[lme-0001-1-1] [lme-0001-3-1]] [[in the cellar]]",
+		"lme-0002-q after 1 [knowledge-update] [] []",
+	}, probes)
+	assert.Equal(t, 1, p.Manifest.Counts.Clusters, "a question and its unanswerable twin are one cluster")
+	text, err := os.ReadFile("testdata/longmemeval.json")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "answer_9_1")
+	for _, line := range append(events, probes...) {
+		assert.NotContains(t, line, "answer_9", "the source's session ids name the gold")
+	}
+}
+
+func TestPersonamem(t *testing.T) {
+	p := built(t, "personamem", nil, "contexts.jsonl", "questions.csv")
+	events, probes := told(t, p)
+	assert.Equal(t, []string{
+		"1 personamem-c1-1 2026-01-05T09:00:00Z | system: Current user persona: Ana.",
+		"1 personamem-c1-2 2026-01-05T09:01:00Z | user: User: I like jazz. / assistant: Assistant: Noted.",
+		"2 personamem-c1-3 2026-01-05T09:03:00Z | user: User: I like folk now. / assistant: Assistant: Noted, too.",
+		"1 personamem-c2-1 2026-01-05T09:00:00Z | user: User: I run. / assistant: Assistant: Fine.",
+	}, events)
+	assert.Equal(t, []string{
+		"personamem-c1-q1 after 1 [recall_user_shared_facts] [] [[(a) jazz]]",
+		"personamem-c1-q2 after 2 [track_full_preference_evolution] [] [[(b) folk]]",
+		"personamem-c2-q3 after 1 [recall_user_shared_facts] [] []",
+	}, probes)
+	assert.Equal(t, []pack.Repair{{Kind: "correct_answer_unknown", Count: 1, Examples: []string{`question q3: "(z)"`}},
+		{Kind: "question_without_context", Count: 1, Examples: []string{"shared_context_id c9: 1 questions"}}}, p.Manifest.Repairs)
+}
+
+func TestChats(t *testing.T) {
+	p := built(t, "chats", nil, "chats.jsonl", "probes.jsonl")
+	events, probes := told(t, p)
+	require.Len(t, events, 2)
+	assert.Contains(t, events[1], "| user: She likes tuna.")
+	assert.Equal(t, []string{"probe-2 after 1 [unanswerable] [] []", "probe-1 after 2 [single] [] [[Zorvex]]"}, probes)
+	assert.Equal(t, "unknown", p.Manifest.Source.Licence)
+}
+
+func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
+	one, again, other := built(t, "synth", nil), built(t, "synth", nil), built(t, "synth", map[string]string{"seed": "2"})
+	assert.Equal(t, one.Manifest, again.Manifest)
+	assert.NotEqual(t, one.Manifest.ContentSHA256, other.Manifest.ContentSHA256)
+	assert.Equal(t, pack.Counts{Personas: 6, Clusters: 6, Sessions: 216, Events: 6 * (9 + 35*6), Probes: 6 * (36*4 + 9)}, one.Manifest.Counts)
+	labels := map[string]int{}
+	for _, persona := range one.Manifest.Personas {
+		said := map[string]string{}
+		for e, err := range one.Events(persona.PersonaID) {
+			require.NoError(t, err)
+			said[e.EventID] = *e.Messages[0].Content
+		}
+		for q, err := range one.Probes(persona.PersonaID) {
+			require.NoError(t, err)
+			labels[q.Label]++
+			if q.Gold.Answerable {
+				assert.Contains(t, said[q.Gold.Evidence[0][0]], q.Gold.Answers[0][0])
+			}
+			for _, s := range q.Gold.Stale {
+				assert.Contains(t, said[s.EventID], s.Value)
+			}
+		}
+	}
+	assert.Greater(t, labels["in_context_changed"], 100)
+	assert.Greater(t, labels["general_changed"], 100)
+	assert.Equal(t, 216, labels["unanswerable"])
+	assert.Contains(t, one.Conditions, "static_profile")
+	assert.Contains(t, one.Conditions, "oracle_ipas")
+}
+
+func TestASourceOfAnotherShapeIsToldWithItsPlace(t *testing.T) {
+	for _, c := range []struct {
+		name, builder, source string
+		options               map[string]string
+		says                  []string
+	}{
+		{"an object for a list", "locomo", `{"sample_id":"x"}`, nil, []string{"want LoCoMo samples", "a JSON array", "found an object"}},
+		{"another element", "locomo", `[{"question_id":"x"}]`, nil, []string{"sample 1: want conversation"}},
+		{"a number for turns", "locomo", `[{"sample_id":"s","conversation":{"session_1":7}}]`, nil, []string{"sample s, session_1: want turns", "number"}},
+		{"a date of another form", "locomo", `[{"sample_id":"s","conversation":{"session_1":[{"text":"x"}],"session_1_date_time":"2023-05-08"}}]`, nil,
+			[]string{"session_1_date_time: want a date", `"2023-05-08"`}},
+		{"cut off", "longmemeval", `[{"question_id":"x","question":"y","question_da`, nil, []string{"element 0, near byte"}},
+		{"LoCoMo for LongMemEval", "longmemeval", `[{"sample_id":"x"}]`, nil, []string{"want LongMemEval questions"}},
+		{"an unknown option", "locomo", `[]`, map[string]string{"insret": "end"}, []string{"no option", "insert"}},
+		{"an unknown insertion", "locomo", `[]`, map[string]string{"insert": "every:0"}, []string{"asap, end, every:N"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "source.json")
+			require.NoError(t, os.WriteFile(path, []byte(c.source), 0o600))
+			b, err := Find(c.builder)
+			require.NoError(t, err)
+			out := filepath.Join(t.TempDir(), "out")
+			_, err = b.Build(Request{Sources: []string{path}, Options: c.options}, out)
+			require.Error(t, err)
+			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
+			e := abi.AsError(err)
+			for _, says := range c.says {
+				assert.Contains(t, e.Message+" "+e.Hint, says)
+			}
+			_, err = os.Stat(filepath.Join(out, pack.ManifestFile))
+			assert.ErrorIs(t, err, os.ErrNotExist, "a half pack is no pack")
+		})
+	}
+	_, err := Find("locmo")
+	assert.Contains(t, abi.AsError(err).Hint, "locomo")
+}
