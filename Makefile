@@ -1,7 +1,7 @@
 # memhost: `make run` shows the slot at work, `make test` tests it. Both need Go and nothing else.
 
 GO         ?= go
-PLUGINS    := $(GO) run ./internal/toolchain/cmd/plugins
+PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64

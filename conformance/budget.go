@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/jsonpointer"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // question is a scope where the provider has something to say: one that was written to, or the target's known one.

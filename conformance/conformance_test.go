@@ -18,10 +18,10 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/fakes/tiny"
-	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 

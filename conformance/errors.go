@@ -12,7 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/jsonpointer"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // injected is a fault between host and backend.

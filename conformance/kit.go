@@ -15,7 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/jsonpointer"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // clause is one of the contract's, with its check.

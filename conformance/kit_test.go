@@ -14,7 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/jsonpointer"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 func TestWhatAnAnswerCanBeSaidToBe(t *testing.T) {

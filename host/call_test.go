@@ -132,7 +132,7 @@ func TestInstanceBeyondTheHighWaterMarkIsThrownAway(t *testing.T) {
 	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"), "a grown one is not")
 }
 
-// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop: internal/toolchain/patch.go.
+// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop: internal/authoring/toolchain/patch.go.
 func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	for _, n := range []int{3, 17, 25, 40, 55, 70, 77, 90, 98} {

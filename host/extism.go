@@ -11,8 +11,8 @@ import (
 
 	extism "github.com/extism/go-sdk"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/meter"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/meter"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"

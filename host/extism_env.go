@@ -8,7 +8,7 @@ import (
 
 	extism "github.com/extism/go-sdk"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
 // Modules of the imports of an Extism module. What stands in extismEnv is for the module; at load it is led to extismOurs, which the host serves itself: go-sdk's own

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
 var typeExtismOperation = wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}

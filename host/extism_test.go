@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/wasmbin"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testcache"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 )

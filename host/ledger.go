@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/internal/state"
 )
 

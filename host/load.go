@@ -12,8 +12,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/egress"
-	"github.com/memhost/memhost/internal/schema"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
 // Module is a checked and compiled plugin. What it may do was read off its bytes before any of its code ran.

@@ -16,9 +16,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/egress"
-	"github.com/memhost/memhost/internal/jsonpointer"
-	"github.com/memhost/memhost/internal/schema"
-	"github.com/memhost/memhost/internal/tokens"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
+	"github.com/memhost/memhost/internal/text/tokens"
 )
 
 // Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing with another Provider's.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/memhost/memhost/internal/meter"
+	"github.com/memhost/memhost/internal/engine/meter"
 )
 
 // rewrittenModules keeps what the meter has made of modules, by the hash of what it was given: in memory, so that a swap back and forth reads nothing, and in a

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
 // CassetteOptions have a host record what its slot does, for Replay. While it records there is one instance and one operation at a time; the guest's clock

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/internal/egress"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
 // recording is a tape that records.

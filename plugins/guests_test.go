@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/plugins"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/toolchain"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/authoring/toolchain"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

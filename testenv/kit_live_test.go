@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -37,7 +37,7 @@ func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string
 		name = provider
 	}
 	module, ok := plugins.Find(name)
-	require.True(t, ok, "the module %s is not built: go run ./internal/toolchain/cmd/plugins build %s", name, name)
+	require.True(t, ok, "the module %s is not built: go run ./internal/authoring/toolchain/cmd/plugins build %s", name, name)
 	block := maps.Clone(b.Config)
 	maps.Copy(block, extra)
 	text, err := json.Marshal(block)

@@ -22,8 +22,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/chats"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/chats"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 // Native parity: what memhost returns in raw for at least 50 questions is, field by field, what the backend's own client gets for the same scope and

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/doors/client"
 )
 
 // slowBackend answers when it is let. arrived is closed when the first call has come in.

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/plainjson"
+	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
 // Version is the form that this package writes and reads.

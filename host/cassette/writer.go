@@ -12,7 +12,7 @@ import (
 	"os"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/plainjson"
+	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
 // line is what stands in a line: one of the four.

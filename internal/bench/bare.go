@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/meter"
+	"github.com/memhost/memhost/internal/engine/meter"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"

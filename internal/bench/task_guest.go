@@ -14,10 +14,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/engine/meter"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/measure"
-	"github.com/memhost/memhost/internal/meter"
 	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/wasmbin"
 	"github.com/memhost/memhost/plugins"
 )
 

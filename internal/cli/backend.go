@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/internal/fakes/tiny"
-	"github.com/memhost/memhost/internal/jsonpointer"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 const backendHelp = `Serves the tiny backend until it is interrupted: a memory over HTTP as small as one can be, for the first steps of a plugin. It keeps texts in scopes and

@@ -11,7 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/toolchain"
+	"github.com/memhost/memhost/internal/authoring/toolchain"
 )
 
 const buildHelp = `Builds the plugin in FOLDER (this one by default) and attaches its manifest.json. What comes out is looked at as a slot would look at it, and is written, to -o

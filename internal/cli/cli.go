@@ -23,7 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 // System is what the command line takes from its surroundings.

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const conformanceHelp = `Checks a provider against the thirteen clauses that every provider must pass, and shows a verdict for each:

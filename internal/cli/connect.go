@@ -14,8 +14,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/state"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/server/wire"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the

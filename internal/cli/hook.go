@@ -11,9 +11,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/outbox"
-	"github.com/memhost/memhost/internal/picoclaw"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/doors/picoclaw"
 )
 
 const picoclawHelp = `Runs as PicoClaw's process hook, on standard input and output: the memory context stands at the end of the user's message whenever the model is

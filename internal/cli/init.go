@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const initHelp = `Writes a configuration to begin with: what must be set stands there with an example, everything else as a comment with its meaning and default. On a

@@ -11,7 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/plainjson"
+	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
 // What the command line makes of a ledger's files, so that the module need not: a graph, counts, and one file of all.

@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/mcpdoor"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/mcpdoor"
 )
 
 // What --mcp takes.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 // BuiltinModule is a module that this program carries.

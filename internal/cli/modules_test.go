@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 // Every module that is built in can be loaded under its own name, and no two serve one provider.

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/newplugin"
-	"github.com/memhost/memhost/internal/toolchain"
+	"github.com/memhost/memhost/internal/authoring/newplugin"
+	"github.com/memhost/memhost/internal/authoring/toolchain"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const newHelp = `Writes a folder with a plugin that builds, has its tests, and keeps the contract in front of a tiny backend that memhost brings along. What is the tiny

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/plainjson"
+	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
 // output writes what a command has to say: results to standard output, everything about them to standard error.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/wasmbin"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
 const packHelp = `Checks a manifest and attaches it to a module as the custom section memhost.manifest, in place of the one it has. The result is looked at as a slot would

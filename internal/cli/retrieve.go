@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
 const retrieveHelp = `Asks the slot what an agent would get for QUERY, and prints that context on standard output: one memory-context element, or nothing. A line on

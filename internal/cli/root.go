@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const rootHelp = `memhost gives an agent one memory slot. Behind it sits exactly one provider, a memory backend or a control condition,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const runHelp = `Serves the slot over HTTP on loopback (server.listen, 127.0.0.1:7077) until SIGTERM or Ctrl-C. Calls under way may end then (server.shutdown_ms); a

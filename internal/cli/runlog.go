@@ -10,8 +10,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/tracelog"
+	"github.com/memhost/memhost/internal/cli/tracelog"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 // traceInto opens the log of the run, where the configuration wants one, and hands it to the host. What it returns is to be closed after the host; it may be nil.

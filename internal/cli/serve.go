@@ -14,12 +14,12 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/client"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/mcpdoor"
-	"github.com/memhost/memhost/internal/server"
+	"github.com/memhost/memhost/internal/cli/tracelog"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/mcpdoor"
+	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/tracelog"
 )
 
 // servedSlot is a slot that this process serves.

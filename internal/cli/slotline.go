@@ -7,7 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/doors/client"
 )
 
 // slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again when it is lost. How the slot is found, and

@@ -10,7 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/client"
+	"github.com/memhost/memhost/internal/doors/client"
 )
 
 // lineTo is a line whose searches find the given doors, one after the other, and then fail.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/config"
-	"github.com/memhost/memhost/internal/server"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/server"
 )
 
 // swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how it was read.

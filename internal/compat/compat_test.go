@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 // each runs a test for every set-up of every release that has a module for it.

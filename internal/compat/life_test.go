@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 // life is what a later release must still know of a data folder: it is in the archive of that folder.

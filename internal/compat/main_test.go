@@ -3,7 +3,7 @@ package compat_test
 import (
 	"testing"
 
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 func TestMain(m *testing.M) { testcache.Run(m) }

@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/memhost/memhost/internal/fakes/graphiti"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/memhost/memhost/sdk"
 )

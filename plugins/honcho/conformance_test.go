@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -20,7 +20,7 @@ import (
 func builtin(t testing.TB) []byte {
 	t.Helper()
 	m, ok := plugins.Find("honcho")
-	require.True(t, ok, "build it: go run ./internal/toolchain/cmd/plugins build honcho")
+	require.True(t, ok, "build it: go run ./internal/authoring/toolchain/cmd/plugins build honcho")
 	return m.Wasm
 }
 

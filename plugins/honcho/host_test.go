@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 // slotAt is a slot with the built module behind it, at a server.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

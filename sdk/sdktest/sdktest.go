@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/tokens"
+	"github.com/memhost/memhost/internal/text/tokens"
 	"github.com/memhost/memhost/sdk"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/memhost/memhost/internal/plainjson"
+	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
 // rule answers one kind of prompt.

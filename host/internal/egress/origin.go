@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/jsonpointer"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // origin is a place on the network that the operator's block names: the only kind of place that a guest can reach.

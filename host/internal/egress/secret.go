@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/jsonpointer"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 	"golang.org/x/net/http/httpguts"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/graphiti"
-	"github.com/memhost/memhost/internal/recorded"
+	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
 // libraryCall is one line of testdata/core.jsonl: what graphiti-core 0.29.3 answered in process on Neo4j 5.26.2, embeddings left out and lists cut ("... 9 more"). The gateway hands

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/graphiti"
-	"github.com/memhost/memhost/internal/recorded"
+	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
 // exchange is one line of testdata/recorded.jsonl: what release 0.29.3 answered on Neo4j 5.26.2, with language model and embeddings answered by rules.

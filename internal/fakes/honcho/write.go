@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/internal/fakes/embed"
-	"github.com/memhost/memhost/internal/tokens"
+	"github.com/memhost/memhost/internal/text/tokens"
 )
 
 // counter is Honcho's tokenizer.

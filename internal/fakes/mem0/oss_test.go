@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/recorded"
+	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
 // exchange is one recorded request with the real server's answer.

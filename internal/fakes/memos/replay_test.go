@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/fakes/memos"
-	"github.com/memhost/memhost/internal/recorded"
+	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
 // exchange is one recorded request with its answer.

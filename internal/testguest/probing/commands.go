@@ -154,7 +154,7 @@ func repeated(n int) numbered {
 }
 
 // nearest halves its way to limit, below most. What it found is in a local that an earlier turn of the loop wrote, with one way out that does not read it: the form
-// of which the pinned TinyGo, unpatched, frees the memory (see internal/toolchain/patch.go).
+// of which the pinned TinyGo, unpatched, frees the memory (see internal/authoring/toolchain/patch.go).
 //
 //go:noinline
 func nearest(limit, most int) numbered {

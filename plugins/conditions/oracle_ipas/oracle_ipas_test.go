@@ -11,7 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
-	"github.com/memhost/memhost/internal/schema"
+	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testcache"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/memhost/memhost/testenv/llm"
 )
@@ -33,7 +33,7 @@ func Serve(t testing.TB) (stub *llm.Server, url string) {
 func Built(t testing.TB, module, block string) host.ProviderConfig {
 	t.Helper()
 	m, found := plugins.Find(module)
-	require.True(t, found, "build it: go run ./internal/toolchain/cmd/plugins build "+module)
+	require.True(t, found, "build it: go run ./internal/authoring/toolchain/cmd/plugins build "+module)
 	return host.ProviderConfig{Name: module, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}
 }
 

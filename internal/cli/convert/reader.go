@@ -1,0 +1,174 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/text/unambiguous"
+)
+
+// Reader reads events from JSON Lines. Empty lines are passed over.
+type Reader struct {
+	options  Options
+	lines    *lineReader
+	sessions map[sessionKey]*session
+	pending  []Item
+	failed   error
+}
+
+// NewReader reads from in.
+//
+// Errors: invalid_argument for options that cannot be.
+func NewReader(in io.Reader, o Options) (*Reader, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{options: o, lines: newLineReader(in, o.MaxLine), sessions: map[sessionKey]*session{}}, nil
+}
+
+// Next returns the next event, complete and valid.
+//
+// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the line behind it; io.EOF at the end; what the
+// stream says, for good.
+func (r *Reader) Next() (Item, error) {
+	for len(r.pending) == 0 {
+		if r.failed != nil {
+			return Item{}, r.failed
+		}
+		line, err := r.lines.next()
+		switch {
+		case errors.Is(err, errLineTooLong):
+			r.session(nil).pass()
+			return Item{}, &LineError{r.lines.number, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("longer than %d bytes", r.options.MaxLine))}
+		case err != nil:
+			r.failed = err
+			continue
+		case len(line) == 0:
+			continue
+		}
+		if r.pending, err = r.read(line); err != nil {
+			r.pending = nil
+			return Item{}, &LineError{r.lines.number, withFlagHint(abi.AsError(err))}
+		}
+	}
+	item := r.pending[0]
+	r.pending = r.pending[1:]
+	return item, nil
+}
+
+// read turns one line into its events.
+func (r *Reader) read(line []byte) ([]Item, error) {
+	if !utf8.Valid(line) {
+		r.session(nil).pass()
+		return nil, invalid("", "not valid UTF-8")
+	}
+	format := r.options.Format
+	if format == FormatAuto {
+		format = detect(line)
+	}
+	if format == FormatEvents {
+		return r.readEvent(line)
+	}
+	return r.readConversation(line)
+}
+
+// detect tells a conversation from an event by the keys at the top.
+func detect(line []byte) Format {
+	if line[0] == '[' {
+		return FormatMessages
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(line, &keys); err != nil {
+		return FormatEvents // whose reader says what is wrong
+	}
+	for _, own := range []string{"event_id", "turn_id", "timestamp"} {
+		if _, ok := keys[own]; ok {
+			return FormatEvents
+		}
+	}
+	if _, ok := keys["messages"]; ok {
+		return FormatMessages
+	}
+	return FormatEvents
+}
+
+// readEvent reads a MemoryEvent and completes its ids.
+func (r *Reader) readEvent(line []byte) ([]Item, error) {
+	if line[0] != '{' {
+		return nil, invalid("", "want a MemoryEvent, a JSON object")
+	}
+	e := new(abi.MemoryEvent)
+	if err := abi.UnmarshalStrict(line, e); err != nil {
+		return nil, explain(err, line)
+	}
+	if err := unambiguous.Check(line); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		field *string
+		value string
+	}{{&e.RunID, r.options.RunID}, {&e.UserID, r.options.UserID}, {&e.AgentID, r.options.AgentID}, {&e.SessionID, r.options.SessionID}} {
+		if *f.field == "" {
+			*f.field = f.value
+		}
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	return []Item{{Event: e, Line: r.lines.number}}, nil
+}
+
+// readConversation reads a list of messages, or an object that holds one, and cuts it into turns.
+func (r *Reader) readConversation(line []byte) ([]Item, error) {
+	v, err := schema.Decode(line, nil)
+	if err != nil {
+		r.session(nil).pass()
+		return nil, explain(errors.New(strings.TrimPrefix(err.Error(), "line 1: ")), line)
+	}
+	c, err := r.parseConversation(v)
+	s := r.session(c)
+	if err != nil {
+		s.pass()
+		return nil, err
+	}
+	items, err := c.events(s, r.options)
+	if err != nil {
+		s.pass()
+		return nil, err
+	}
+	for i := range items {
+		items[i].Line = r.lines.number
+	}
+	s.advance(len(items))
+	return items, nil
+}
+
+// explain adds to an error of the JSON text what is its usual cause.
+func explain(err error, line []byte) error {
+	e := *abi.AsError(err)
+	e.Code, e.Retryable = abi.CodeInvalidArgument, false
+	if e.Hint == "" && !json.Valid(line) {
+		e.Hint = "every line holds one whole JSON value; `jq -c .` writes a file that way"
+	}
+	return &e
+}
+
+// withFlagHint says which flag gives an id that a line lacks.
+func withFlagHint(e *abi.Error) *abi.Error {
+	if e.Hint != "" {
+		return e
+	}
+	for _, f := range []struct{ field, flag string }{{"run_id", "--run"}, {"user_id", "--user"}, {"session_id", "--session"}} {
+		if e.Message == f.field+": missing or empty" {
+			e.Hint = "give it in the line, or for all lines with " + f.flag
+		}
+	}
+	return e
+}

@@ -1,0 +1,146 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// maxIncluded bounds all files that one block includes, in bytes.
+const maxIncluded = 16 << 20
+
+// finishBlock makes the chosen native block: {file: PATH} is replaced by the file's content, and what no schema would
+// explain well is looked for.
+func (l *loader) finishBlock() {
+	c := l.config
+	block, path := l.chosenBlock()
+	eachValue(block, path, func(at []string, v any) {
+		switch v := v.(type) {
+		case odd:
+			if slices.ContainsFunc(at, schema.CredentialKey) {
+				l.problems.add(l.origin(at...), at, "put it in quotes: it is a text, not a number")
+				return
+			}
+			l.problems.add(l.origin(at...), at, "%s", v.why())
+		case string:
+			if !sound(v) {
+				l.problems.add(l.origin(at...), at, "is not valid UTF-8 text, or holds a zero byte")
+			}
+		}
+	})
+	for _, p := range retired(c.name, block) {
+		at := append(slices.Clip(path), p.path...)
+		l.problems.add(l.origin(at...), at, "%s", p.text)
+	}
+	l.checkSecretNames(block, path)
+	c.block, _ = l.include(block, path).(map[string]any)
+	if _, whole := fileRef(block); whole && c.block == nil {
+		c.block = map[string]any{}
+		l.problems.add(l.origin(path...), path, "the file of a whole block must hold an object")
+	}
+}
+
+// fileRef is the path in {file: PATH}.
+func fileRef(v any) (string, bool) {
+	m, ok := v.(map[string]any)
+	if !ok || len(m) != 1 {
+		return "", false
+	}
+	name, ok := m["file"].(string)
+	return name, ok
+}
+
+// include replaces every {file: PATH} in v. What a file holds is not looked through again.
+func (l *loader) include(v any, path []string) any {
+	included := 0
+	return mapValues(v, path, func(at []string, v any) (any, bool) {
+		name, ok := fileRef(v)
+		if !ok {
+			return nil, false
+		}
+		origin := l.origin(append(slices.Clip(at), "file")...)
+		content, n := l.content(name, at, origin)
+		if included += n; included > maxIncluded {
+			l.problems.add(origin, at, "with file %s the files of this block come to more than %d MiB", name, maxIncluded>>20)
+			return nil, true
+		}
+		l.config.included(at, Origin{Kind: KindFile, Name: name})
+		return content, true
+	})
+}
+
+// included notes that everything at path stands in another file.
+func (c *Config) included(path []string, o Origin) {
+	inside := joinPath(path) + delimiter
+	for at := range c.sources {
+		if strings.HasPrefix(at, inside) {
+			delete(c.sources, at)
+		}
+	}
+	c.sources[joinPath(path)] = o
+}
+
+// content reads an included file: .json and .yaml are parsed, everything else is a text.
+func (l *loader) content(name string, at []string, origin Origin) (v any, size int) {
+	if name == "" {
+		l.problems.add(origin, at, "names no file: want {file: PATH}")
+		return nil, 0
+	}
+	raw, err := readBounded(l.resolve(l.folder(origin), name), maxFile)
+	if err != nil {
+		l.problems.add(origin, at, "cannot read file %s: %v", name, err)
+		return nil, 0
+	}
+	d := document{name: name, problems: &l.problems}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json":
+		v = d.json(raw)
+	case ".yaml", ".yml":
+		v = d.yaml(raw)
+	default:
+		text, _ := d.text(raw)
+		v = string(text)
+	}
+	if d.failed {
+		l.problems.add(origin, at, "includes the file %s, which cannot be used", name)
+		return nil, len(raw)
+	}
+	defer func(tree any) { l.problems.tree = tree }(l.problems.tree)
+	l.problems.tree = v
+	eachValue(v, nil, func(path []string, e any) {
+		switch e := e.(type) {
+		case odd:
+			l.problems.add(Origin{Kind: KindFile, Name: name}, path, "%s", e.why())
+		case string:
+			if !sound(e) {
+				l.problems.add(Origin{Kind: KindFile, Name: name}, path, "is not valid UTF-8 text, or holds a zero byte")
+			}
+		}
+	})
+	return v, len(raw)
+}
+
+// checkSecretNames looks for {secret: NAME} with a name that the configuration does not have. The name is not repeated: it
+// may be the secret itself, written in the wrong place.
+func (l *loader) checkSecretNames(block map[string]any, path []string) {
+	known := sortedKeys(l.config.Secrets)
+	eachValue(block, path, func(at []string, v any) {
+		name, ok := schema.SecretRef(v)
+		if !ok || isOneOf(name, known) {
+			return
+		}
+		const how = "write secrets: {NAME: {env: VARIABLE, origin: URL}}, and {secret: NAME} here"
+		if near := abi.Nearest(name, known); near != "" {
+			l.problems.add(l.origin(at...), at, "names a secret that is not in secrets, did you mean %s?", near)
+			return
+		}
+		there := ""
+		if len(known) > 0 {
+			there = ", which has " + strings.Join(known, ", ")
+		}
+		l.problems.add(l.origin(at...), at, "names a secret that is not in secrets%s: %s", there, how)
+	})
+}

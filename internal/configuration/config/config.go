@@ -1,0 +1,384 @@
+// Package config reads memhost's configuration: embedded defaults, then a file (YAML or JSON), then the environment, then
+// flags, each laid over the one before.
+//
+// Load checks everything outside the native config blocks and picks out the one block that is chosen; that block itself
+// is checked against its module's schema later, by internal/configuration/schema, when the module is at hand. Every mistake is told of
+// at once, with the place where it stands, what was found, what is wanted and what to do. Config.Source tells for each
+// value where it came from; Config.YAML prints the whole with credentials blanked.
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/adrg/xdg"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// The words that choose a provider: an architecture is a backend, a control is a condition.
+const (
+	WordBackend   = "backend"
+	WordCondition = "condition"
+)
+
+// DefaultProvider is the condition that serves where nothing is configured at all.
+const DefaultProvider = "full_history"
+
+// Config is the effective configuration. It is not changed after Load.
+type Config struct {
+	// File is the configuration file as it was named, "" where there is none.
+	File    string            `koanf:"-"`
+	Memory  Memory            `koanf:"memory"`
+	Secrets map[string]Secret `koanf:"-"`
+	Server  Server            `koanf:"server"`
+	MCP     MCP               `koanf:"mcp"`
+	Data    Data              `koanf:"data"`
+	Run     Run               `koanf:"run"`
+	Trace   Trace             `koanf:"trace"`
+	Log     Log               `koanf:"log"`
+	Limits  Limits            `koanf:"limits"`
+
+	word, name string
+	pluginPath string
+	block      map[string]any
+	tree       map[string]any
+	sources    map[string]Origin
+}
+
+// Memory is what the slot is about.
+type Memory struct {
+	// Plugin is a module file or the name of a built-in module, as given; "" means the built-in one that serves the
+	// chosen provider. PluginFile tells which.
+	Plugin    string `koanf:"plugin"`
+	Namespace string `koanf:"namespace"`
+	Scope     Scope  `koanf:"scope"`
+	// AgentScoped makes agent_id a part of the scope; otherwise it travels as a label.
+	AgentScoped bool `koanf:"agent_scoped"`
+	// Scopes is any or configured: whether requests may name other scopes than Scope.
+	Scopes string `koanf:"scopes"`
+	// Tokenizer is bytes4, cl100k_base or o200k_base.
+	Tokenizer string `koanf:"tokenizer"`
+	// Smoke is auto, always or never.
+	Smoke       string `koanf:"smoke"`
+	SmokeWaitMS int64  `koanf:"smoke_wait_ms"`
+
+	ReadOnlyTestSessions bool `koanf:"read_only_test_sessions"`
+	// TestSessions are globs in the syntax of path.Match.
+	TestSessions []string `koanf:"test_sessions"`
+	// Feedback lets apply_feedback through.
+	Feedback bool `koanf:"feedback"`
+}
+
+// Scope is the configured scope. AgentID is "" where there is none.
+type Scope struct {
+	RunID     string `koanf:"run_id"`
+	PersonaID string `koanf:"persona_id"`
+	AgentID   string `koanf:"agent_id"`
+}
+
+// Server is the HTTP door.
+type Server struct {
+	// Listen is host:port; port 0 takes a free one.
+	Listen       string `koanf:"listen"`
+	MaxBodyBytes int64  `koanf:"max_body_bytes"`
+	ShutdownMS   int64  `koanf:"shutdown_ms"`
+}
+
+// MCP is the Model Context Protocol door.
+type MCP struct {
+	// Session is "" where each start has a session of its own.
+	Session   string `koanf:"session"`
+	MaxTokens int64  `koanf:"max_tokens"`
+	Query     string `koanf:"query"`
+	// Allow names tools that are absent otherwise: set_mode, reset.
+	Allow []string `koanf:"allow"`
+}
+
+// Data is where the slot keeps what it must not lose.
+type Data struct {
+	// Dir is never empty. One that a file gives counts from the file's folder.
+	Dir string `koanf:"dir"`
+	// Durability is power (acknowledged writes survive a power loss) or process (they survive the process).
+	Durability         string `koanf:"durability"`
+	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
+	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
+}
+
+// Run is what the harness says of a run, for the run manifest.
+type Run struct {
+	Seed      string `koanf:"seed"`
+	Replicate string `koanf:"replicate"`
+	// Labels are KEY=VALUE.
+	Labels []string `koanf:"labels"`
+	// Manifest is the manifest's file, never empty.
+	Manifest string `koanf:"manifest"`
+}
+
+// LabelMap is Labels by key.
+func (r Run) LabelMap() map[string]string {
+	if len(r.Labels) == 0 {
+		return nil
+	}
+	m := map[string]string{}
+	for _, pair := range r.Labels {
+		key, value, _ := strings.Cut(pair, "=")
+		m[key] = value
+	}
+	return m
+}
+
+// ManifestFile is the run manifest's name in the data folder.
+const ManifestFile = "manifest.json"
+
+// Trace is the log of the run.
+type Trace struct {
+	// File is "" where none is written.
+	File     string `koanf:"file"`
+	MaxBytes int64  `koanf:"max_bytes"`
+	Keep     int64  `koanf:"keep"`
+	// Include is none or content.
+	Include string `koanf:"include"`
+}
+
+// Log is how the process logs.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string `koanf:"level"`
+	// Format is text or json.
+	Format string `koanf:"format"`
+}
+
+// Limits bound one provider.
+type Limits struct {
+	MemoryBytes   int64 `koanf:"memory_bytes"`
+	Pool          int64 `koanf:"pool"`
+	CallsInFlight int64 `koanf:"calls_in_flight"`
+	ResponseBytes int64 `koanf:"response_bytes"`
+	RequestBytes  int64 `koanf:"request_bytes"`
+	DeadlineMS    int64 `koanf:"deadline_ms"`
+	ModeWaitMS    int64 `koanf:"mode_wait_ms"`
+}
+
+// Provider is a name under which a configuration can choose a module.
+type Provider struct {
+	Name string
+	Kind abi.ConditionKind
+}
+
+// word is how a configuration chooses p.
+func (p Provider) word() string {
+	if p.Kind == abi.KindControl {
+		return WordCondition
+	}
+	return WordBackend
+}
+
+// Options says where Load looks. The zero value looks where the command line does: at MEMHOST_CONFIG and ./memhost.yaml,
+// with the environment of the process, without flags.
+type Options struct {
+	// File is the value of --config. It must exist.
+	File string
+	// NamedFileOnly passes over ./memhost.yaml: for a process that is started in folders that its user has not chosen.
+	NamedFileOnly bool
+	// Dir is the folder from which relative names count and where memhost.yaml is looked for. "" is the current one.
+	Dir string
+	// Environ holds NAME=VALUE pairs, nil for those of the process.
+	Environ []string
+	// Flags holds the flags that were given, by their names without dashes (FlagKeys lists them) or by the dotted path of a
+	// key (memory.backends.honcho.url). Values are strings (read like those of the environment), booleans, numbers and
+	// lists of strings.
+	Flags map[string]any
+	// Known lists the providers that are built in. Where it is nil the chosen name is not checked.
+	Known []Provider
+	// Module lists the providers of the module that memory.plugin names: a path where file is true, else the name of a
+	// built-in module. Where it is nil, a configuration with a plugin must name its provider, and the name is not checked.
+	Module func(plugin string, file bool) ([]Provider, error)
+}
+
+// Load reads the configuration.
+//
+// Errors: invalid_argument with one line for each mistake: where (file and line, variable or flag), the key, what was
+// found, what is wanted and the next step. Values that may be credentials are not repeated. A file that cannot be read is
+// an error, too; a missing ./memhost.yaml is not.
+func Load(o Options) (*Config, error) {
+	l := &loader{Options: o, keys: keyTree(), config: &Config{}}
+	if l.Environ == nil {
+		l.Environ, l.processEnv = os.Environ(), true
+	}
+	// Each step needs what the one before has found to be sound.
+	for _, step := range []func(){l.readLayers, l.merge, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
+		step()
+		if err := l.problems.err(l.config.File); err != nil {
+			return nil, err
+		}
+	}
+	return l.config, nil
+}
+
+type loader struct {
+	Options
+	keys   *node
+	layers []*layer // lowest first
+	env    *envReader
+	// processEnv is true where the environment is that of the process.
+	processEnv bool
+	problems   problems
+	config     *Config
+}
+
+// layer is one source of values: a part of the configuration's tree, and where each value of it stands.
+type layer struct {
+	kind string
+	tree map[string]any
+	from map[string]Origin // by joinPath
+}
+
+// delimiter joins paths inside koanf and in maps. Keys cannot hold it.
+const delimiter = "\x00"
+
+func joinPath(path []string) string { return strings.Join(path, delimiter) }
+
+func (l *loader) readLayers() {
+	l.layers = []*layer{l.defaults(), l.readFile(), l.readEnv(), l.readFlags()}
+	for _, layer := range l.layers[1:] {
+		c := checker{problems: &l.problems, layer: layer, keys: l.keys}
+		l.problems.tree = layer.tree
+		layer.tree = c.group(l.keys, layer.tree, nil)
+	}
+}
+
+// merge lays the layers over each other and remembers where each leaf came from.
+func (l *loader) merge() {
+	l.settleChoice()
+	k := koanf.New(delimiter)
+	for _, layer := range l.layers {
+		// confmap with no delimiter hands the tree over as it is; it cannot fail.
+		if err := k.Load(confmap.Provider(copyTree(layer.tree), ""), nil); err != nil {
+			l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
+			return
+		}
+	}
+	c := l.config
+	if err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{Tag: "koanf"}); err != nil {
+		l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
+		return
+	}
+	c.tree = k.Raw()
+	l.problems.tree = c.tree
+	c.sources = map[string]Origin{}
+	eachLeaf(c.tree, nil, func(path []string, _ any) {
+		for _, layer := range slices.Backward(l.layers) {
+			if _, ok := lookup(layer.tree, path); ok {
+				c.sources[joinPath(path)] = layer.origin(path)
+				return
+			}
+		}
+	})
+	l.env.refuseUnknown(&l.problems, c.tree)
+}
+
+// origin is where the value at path stands in a layer, or where the nearest value around it does.
+func (l *layer) origin(path []string) Origin {
+	for n := len(path); n >= 0; n-- {
+		if o, ok := l.from[joinPath(path[:n])]; ok {
+			return o
+		}
+	}
+	return Origin{Kind: l.kind}
+}
+
+// origin is where the merged value at path came from, or the nearest value around it.
+func (l *loader) origin(path ...string) Origin {
+	for n := len(path); n > 0; n-- {
+		for _, layer := range slices.Backward(l.layers) {
+			if _, ok := lookup(layer.tree, path[:n]); ok {
+				return layer.origin(path)
+			}
+		}
+	}
+	return Origin{}
+}
+
+// folder is against which a relative file name counts: the configuration file's folder for what stands in that file.
+func (l *loader) folder(o Origin) string {
+	if o.Kind == KindFile && l.config.File != "" {
+		return filepath.Dir(l.resolve(l.Dir, l.config.File))
+	}
+	return l.Dir
+}
+
+func (l *loader) resolve(folder, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(folder, name)
+}
+
+// finishRest looks at what takes more than one key to judge.
+func (l *loader) finishRest() {
+	c := l.config
+	if c.Memory.Scope.AgentID != "" && !c.Memory.AgentScoped {
+		l.problems.add(l.origin("memory", "scope", "agent_id"), []string{"memory", "scope", "agent_id"},
+			"is set, but agent_scoped is off, so that no scope may name an agent: set memory.agent_scoped: true, or remove it")
+	}
+	for i, pair := range c.Run.Labels {
+		if key, _, ok := strings.Cut(pair, "="); !ok || key == "" {
+			at := []string{"run", "labels", strconv.Itoa(i)}
+			l.problems.add(l.origin(at...), at, "want KEY=VALUE")
+		}
+	}
+	if c.Data.Dir == "" {
+		c.Data.Dir = l.dataHome()
+		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}
+	} else {
+		c.Data.Dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
+	}
+	if c.Trace.File != "" {
+		c.Trace.File = l.resolve(l.folder(l.origin("trace", "file")), c.Trace.File)
+	}
+	if c.Run.Manifest == "" {
+		c.Run.Manifest = filepath.Join(c.Data.Dir, ManifestFile)
+	} else {
+		c.Run.Manifest = l.resolve(l.folder(l.origin("run", "manifest")), c.Run.Manifest)
+	}
+}
+
+// dataHome is the data folder that holds where the configuration names none.
+func (l *loader) dataHome() string {
+	// xdg reads the environment of the process when it starts; an environment that was handed in counts first.
+	if home, ok := lookupEnv(l.Environ, "XDG_DATA_HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, "memhost")
+	}
+	return filepath.Join(xdg.DataHome, "memhost")
+}
+
+// Block returns the chosen provider's name, the word that chose it (WordBackend or WordCondition) and its config block:
+// canonical JSON, {} where the configuration has none. Preset and defaults are not in it yet.
+func (c *Config) Block() (name, word string, block abi.Raw) {
+	return c.name, c.word, schema.Canonical(c.block)
+}
+
+// Scope is the configured scope as requests name it.
+func (c *Config) Scope() abi.MemoryScope {
+	s := c.Memory.Scope
+	return abi.MemoryScope{RunID: s.RunID, PersonaID: s.PersonaID, BackendNamespace: c.Memory.Namespace, AgentID: s.AgentID}
+}
+
+// PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one;
+// otherwise it is the name of a built-in module. A path that the configuration file gives counts from that file's folder.
+func (c *Config) PluginFile() (path string, isFile bool) {
+	if !isPluginFile(c.Memory.Plugin) {
+		return "", false
+	}
+	return c.pluginPath, true
+}
+
+func isPluginFile(plugin string) bool {
+	return strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm")
+}

@@ -1,0 +1,135 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// call asks the slot one thing. request is nil where there is no body.
+func (c *Client) call(ctx context.Context, op, method, path string, request abi.Encodable, answer abi.Decodable) error {
+	var body io.Reader = http.NoBody
+	if request != nil {
+		body = bytes.NewReader(abi.Marshal(request))
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return inOperation(op, abi.WrapError(abi.CodeInternal, "making the request: "+err.Error(), err))
+	}
+	if request != nil {
+		r.Header.Set("Content-Type", wire.MediaJSON)
+	}
+	r.Header.Set("Accept", wire.MediaJSON+", "+wire.MediaProblem)
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return c.unreachable(ctx, op, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return c.unreachable(ctx, op, err)
+	}
+	if len(text) > maxAnswer {
+		return inOperation(op, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the answer of %s has more than %d bytes", c.base, maxAnswer)))
+	}
+	return c.read(op, response, text, answer)
+}
+
+// read takes an answer apart.
+func (c *Client) read(op string, response *http.Response, text []byte, answer abi.Decodable) error {
+	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case media == wire.MediaProblem:
+		if e := wire.DecodeProblem(text); e != nil {
+			return e
+		}
+		return c.foreign(op, response)
+	case response.StatusCode != http.StatusOK:
+		return c.foreign(op, response)
+	case media != wire.MediaJSON:
+		return c.notASlot(op, fmt.Sprintf("answered with %q, not %s", response.Header.Get("Content-Type"), wire.MediaJSON))
+	}
+	if err := abi.Unmarshal(text, answer); err != nil {
+		e := abi.AsError(err)
+		return c.notASlot(op, "answered with what is not the contract's: "+e.Message)
+	}
+	return nil
+}
+
+// unreachable says why there was no answer.
+func (c *Client) unreachable(ctx context.Context, op string, err error) error {
+	const again = "whether it was done is not known; recording an event again is safe"
+	var dial *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the slot at %s had not answered when the caller's time was over", c.base), context.Cause(ctx))
+		if errors.Is(ctx.Err(), context.Canceled) {
+			e.Message = fmt.Sprintf("the caller went away before the slot at %s answered", c.base)
+		}
+		return inOperation(op, e.WithReason(ReasonDeadline).WithHint(again))
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return inOperation(op, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).
+			WithReason(ReasonNoSlot).WithHint("start one with memhost run, or name another with --server or MEMHOST_SERVER"))
+	default:
+		return inOperation(op, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the connection to the slot at %s broke: %s", c.base, err), err).
+			WithReason(ReasonConnection).WithHint(again))
+	}
+}
+
+// foreign is the error for a status without a problem document of ours: it comes from something before the slot, or instead.
+func (c *Client) foreign(op string, response *http.Response) error {
+	status := response.StatusCode
+	if status < 400 {
+		what := fmt.Sprintf("answered %s", response.Status)
+		if to := response.Header.Get("Location"); to != "" {
+			what += " to " + strconv.Quote(to) + "; redirects are not followed"
+		}
+		return c.notASlot(op, what)
+	}
+	e := abi.NewError(codeOf(status), fmt.Sprintf("%s answered %s, and not in the form of a slot", c.base, response.Status)).
+		WithReason(ReasonNotASlot).WithHint("look for a proxy before the slot, or another program at the address")
+	if seconds, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 32); err == nil && seconds >= 0 {
+		ms := seconds * time.Second.Milliseconds()
+		e.RetryAfterMS = &ms
+	}
+	return inOperation(op, e)
+}
+
+// codeOf is the code for a status that came without one. A gateway's 502 says that it could not reach the slot.
+func codeOf(status int) abi.Code {
+	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeNotFound, abi.CodeConflict, abi.CodeTooLarge, abi.CodeRateLimited,
+		abi.CodeUnsupported, abi.CodeTimeout} {
+		if code.HTTPStatus(false) == status {
+			return code
+		}
+	}
+	if status < 500 {
+		return abi.CodeInvalidArgument
+	}
+	return abi.CodeUnavailable
+}
+
+func (c *Client) notASlot(op, what string) error {
+	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("what listens at %s is no memhost slot: it %s", c.base, what)).
+		WithReason(ReasonNotASlot).WithHint("look which program has the port; memhost run --listen chooses another")
+	e.Retryable = false
+	return inOperation(op, e)
+}
+
+func inOperation(op string, e *abi.Error) error {
+	e.Operation = op
+	return e
+}

@@ -1,0 +1,224 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/doors/server/servertest"
+)
+
+func TestAddressesOfASlot(t *testing.T) {
+	for _, c := range []struct{ base, want, complaint string }{
+		{base: "127.0.0.1:7077", want: "http://127.0.0.1:7077"},
+		{base: "localhost:7077", want: "http://localhost:7077"},
+		{base: "localhost", want: "http://localhost"},
+		{base: "http://127.0.0.1:7077/", want: "http://127.0.0.1:7077"},
+		{base: "https://mem.example.com/slot/", want: "https://mem.example.com/slot"},
+		{base: "[::1]:7077", want: "http://[::1]:7077"},
+		{base: "0.0.0.0:7077", want: "http://127.0.0.1:7077"},
+		{base: "[::]:7077", want: "http://[::1]:7077"},
+		{base: "http://0.0.0.0", want: "http://127.0.0.1"},
+		{base: "", complaint: "names no host"},
+		{base: ":7077", complaint: "names no host"},
+		{base: "ftp://x", complaint: "neither http nor https"},
+		{base: "http://u:p@x", complaint: "credentials"},
+		{base: "http://x?a=b", complaint: "query"},
+		{base: "http://x/#f", complaint: "fragment"},
+		{base: "http://x:port", complaint: "no URL"},
+		{base: "http://a b", complaint: "no URL"},
+	} {
+		t.Run(c.base, func(t *testing.T) {
+			got, err := client.New(c.base, "")
+			if c.complaint != "" {
+				require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
+				require.ErrorContains(t, err, c.complaint)
+				require.NotContains(t, err.Error(), "u:p")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.Base())
+		})
+	}
+	_, err := client.New("127.0.0.1:1", "a\nb")
+	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
+	require.NotContains(t, err.Error(), "a\nb")
+}
+
+// at is a client of a server that answers everything by h.
+func at(t *testing.T, h http.HandlerFunc) *client.Client {
+	t.Helper()
+	web := httptest.NewServer(h)
+	t.Cleanup(web.Close)
+	c, err := client.New(web.URL, "secret")
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	c, err := client.New(l.Addr().String(), "")
+	require.NoError(t, err)
+	_, err = c.Health(context.Background())
+	e := abi.AsError(err)
+	require.Equal(t, abi.CodeUnavailable, e.Code)
+	require.Equal(t, client.ReasonNoSlot, e.Reason)
+	require.Equal(t, abi.OpHealth, e.Operation)
+	require.Contains(t, e.Hint, "memhost run")
+	require.True(t, e.Retryable)
+}
+
+func TestAnswersThatAreNotASlots(t *testing.T) {
+	answer := func(status int, media, body string, headers ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			for i := 0; i < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		h      http.HandlerFunc
+		code   abi.Code
+		reason string
+		says   string
+	}{
+		{"a page instead of JSON", answer(200, "text/html", "<html>"), abi.CodeUnavailable, client.ReasonNotASlot, "text/html"},
+		{"JSON that is cut short", answer(200, "application/json", `{"status":`), abi.CodeUnavailable, client.ReasonNotASlot, "not JSON"},
+		{"JSON of another type", answer(200, "application/json", `{"status":7}`), abi.CodeUnavailable, client.ReasonNotASlot, "want a string"},
+		{"no content", answer(204, "application/json", ""), abi.CodeUnavailable, client.ReasonNotASlot, "204"},
+		{"a redirect", answer(302, "text/html", "", "Location", "http://elsewhere/"), abi.CodeUnavailable, client.ReasonNotASlot, "redirects are not followed"},
+		{"a proxy's 502", answer(502, "text/html", "bad gateway"), abi.CodeUnavailable, client.ReasonNotASlot, "502"},
+		{"a proxy's 401", answer(401, "text/html", ""), abi.CodeUnauthenticated, client.ReasonNotASlot, "401"},
+		{"a proxy's 413", answer(413, "text/html", ""), abi.CodeTooLarge, client.ReasonNotASlot, "413"},
+		{"a proxy's 504", answer(504, "", ""), abi.CodeTimeout, client.ReasonNotASlot, "504"},
+		{"another server's 404", answer(404, "text/plain", ""), abi.CodeNotFound, client.ReasonNotASlot, "404"},
+		{"a teapot", answer(418, "", ""), abi.CodeInvalidArgument, client.ReasonNotASlot, "418"},
+		{"a problem of somebody else's", answer(400, "application/problem+json", `{"title":"x"}`), abi.CodeInvalidArgument, client.ReasonNotASlot, "400"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := at(t, c.h).Health(context.Background())
+			e := abi.AsError(err)
+			require.Equal(t, c.code, e.Code, e.Message)
+			require.Equal(t, c.reason, e.Reason)
+			require.Contains(t, e.Message, c.says)
+			require.Equal(t, abi.OpHealth, e.Operation)
+		})
+	}
+	_, err := at(t, answer(503, "text/html", "", "Retry-After", "7")).Health(context.Background())
+	require.Equal(t, int64(7000), *abi.AsError(err).RetryAfterMS)
+}
+
+func TestTheTokenGoesNowhereElse(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer elsewhere.Close()
+	c := at(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	})
+	_, err := c.RecordEvent(context.Background(), &abi.MemoryEvent{})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestAProblemIsReadFieldByField(t *testing.T) {
+	body := `{"type":"urn:memhost:error:rate_limited","title":"x","status":429,"detail":"slow down","code":"rate_limited","reason":"quota","message":"slow down",` +
+		`"hint":"wait","retryable":true,"retry_after_ms":1500,"operation":"retrieve","route":"search","native":{"status":429,"body":"no"},"of_tomorrow":1}`
+	_, err := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, body)
+	}).Health(context.Background())
+	ms, status := int64(1500), int64(429)
+	require.Equal(t, &abi.Error{Code: abi.CodeRateLimited, Reason: "quota", Message: "slow down", Hint: "wait", Retryable: true, RetryAfterMS: &ms,
+		Operation: abi.OpRetrieve, Route: "search", Native: &abi.NativeError{Status: &status, Body: "no"}}, err)
+}
+
+func TestTheConnectionBreaks(t *testing.T) {
+	c := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, "{")
+		panic(http.ErrAbortHandler)
+	})
+	_, err := c.Retrieve(context.Background(), &abi.RetrieveRequest{})
+	e := abi.AsError(err)
+	require.Equal(t, abi.CodeUnavailable, e.Code)
+	require.Equal(t, client.ReasonConnection, e.Reason)
+	require.Contains(t, e.Hint, "safe")
+}
+
+func TestTheCallersContextEnds(t *testing.T) {
+	reached := make(chan struct{}, 2)
+	c := at(t, func(_ http.ResponseWriter, r *http.Request) {
+		reached <- struct{}{}
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-reached; cancel() }()
+	_, err := c.Health(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeTimeout})
+	require.Equal(t, client.ReasonDeadline, abi.AsError(err).Reason)
+
+	ctx, cancel = context.WithTimeout(context.Background(), 1)
+	defer cancel()
+	_, err = c.Health(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAnAnswerThatIsTooLong(t *testing.T) {
+	c := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		block := strings.Repeat(" ", 1<<20)
+		for range 65 {
+			if _, err := fmt.Fprint(w, block); err != nil {
+				return
+			}
+		}
+	})
+	_, err := c.Health(context.Background())
+	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeTooLarge})
+}
+
+func TestLifeSigns(t *testing.T) {
+	ctx := context.Background()
+	slot := new(servertest.Slot)
+	s, err := server.New(server.Options{Slot: slot, Token: "secret", Version: "1.2.3"})
+	require.NoError(t, err)
+	web := httptest.NewServer(s.Handler())
+	defer web.Close()
+	c, err := client.New(web.URL, "") // neither needs a token
+	require.NoError(t, err)
+	defer c.Close()
+	live, err := c.Healthz(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "1.2.3", live.Version)
+	require.NoError(t, c.Readyz(ctx))
+	slot.Answer = func(context.Context, string, any) (any, error) {
+		return nil, abi.NewError(abi.CodeUnavailable, "the slot is closed")
+	}
+	require.ErrorIs(t, c.Readyz(ctx), &abi.Error{Code: abi.CodeUnavailable})
+	_, err = c.Manifest(ctx)
+	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeUnauthenticated})
+
+	other := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ok"}`)
+	})
+	_, err = other.Healthz(ctx)
+	require.Equal(t, client.ReasonNotASlot, abi.AsError(err).Reason)
+}

@@ -1,0 +1,119 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+var _ host.Contract = (*Client)(nil)
+
+// SetupScope implements host.Contract.
+func (c *Client) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
+	return post[abi.SetupReceipt](ctx, c, abi.OpSetupScope, wire.PathScopes, &scope)
+}
+
+// RecordEvent implements host.Contract.
+func (c *Client) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	return post[abi.WriteReceipt](ctx, c, abi.OpRecordEvent, wire.PathEvents, event)
+}
+
+// RecordEvents implements host.Contract. The whole batch is one request, which the slot's body limit bounds.
+func (c *Client) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	return post[abi.BatchReceipts](ctx, c, abi.OpRecordEvents, wire.PathEventsBatch, batch)
+}
+
+// Retrieve implements host.Contract.
+func (c *Client) Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	return post[abi.RetrieveResult](ctx, c, abi.OpRetrieve, wire.PathRetrieve, request)
+}
+
+// FormatContext implements host.Contract.
+func (c *Client) FormatContext(ctx context.Context, request *abi.FormatRequest) (*abi.FormatResult, error) {
+	return post[abi.FormatResult](ctx, c, abi.OpFormatContext, wire.PathFormat, request)
+}
+
+// ResetScope implements host.Contract.
+func (c *Client) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
+	return post[abi.ResetReceipt](ctx, c, abi.OpResetScope, wire.PathScopesReset, &scope)
+}
+
+// Health implements host.Contract.
+func (c *Client) Health(ctx context.Context) (*abi.BackendHealth, error) {
+	return get[abi.BackendHealth](ctx, c, abi.OpHealth, wire.PathHealth)
+}
+
+// SetMode implements host.Contract.
+func (c *Client) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
+	return send[abi.ModeReceipt](ctx, c, abi.OpSetMode, http.MethodPut, wire.PathMode, mode)
+}
+
+// Mode implements host.Contract.
+func (c *Client) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
+	return get[abi.ModeReceipt](ctx, c, wire.OpMode, wire.PathMode)
+}
+
+// Capabilities implements host.Contract.
+func (c *Client) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
+	return get[abi.Capabilities](ctx, c, wire.OpCapabilities, wire.PathCapabilities)
+}
+
+// Manifest implements host.Contract.
+func (c *Client) Manifest(ctx context.Context) (*abi.RunManifest, error) {
+	return get[abi.RunManifest](ctx, c, wire.OpManifest, wire.PathManifest)
+}
+
+// Readiness implements host.Contract.
+func (c *Client) Readiness(ctx context.Context, request *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
+	return post[abi.BackendReadiness](ctx, c, abi.OpReadiness, wire.PathReadiness, request)
+}
+
+// Inventory implements host.Contract.
+func (c *Client) Inventory(ctx context.Context, request *abi.InventoryRequest) (*abi.Inventory, error) {
+	return post[abi.Inventory](ctx, c, abi.OpInventory, wire.PathInventory, request)
+}
+
+// Provenance implements host.Contract.
+func (c *Client) Provenance(ctx context.Context, request *abi.ProvenanceRequest) (*abi.Provenance, error) {
+	return post[abi.Provenance](ctx, c, abi.OpProvenance, wire.PathProvenance, request)
+}
+
+// NativeQuery implements host.Contract.
+func (c *Client) NativeQuery(ctx context.Context, request *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+	return post[abi.NativeQueryResult](ctx, c, abi.OpNativeQuery, wire.PathNativeQuery, request)
+}
+
+// NativeMutation implements host.Contract.
+func (c *Client) NativeMutation(ctx context.Context, request *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	return post[abi.MutationReceipt](ctx, c, abi.OpNativeMutation, wire.PathMutations, request)
+}
+
+// ApplyFeedback implements host.Contract.
+func (c *Client) ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+	return post[abi.FeedbackReceipt](ctx, c, abi.OpApplyFeedback, wire.PathFeedback, request)
+}
+
+// decodable is a pointer to an answer.
+type decodable[A any] interface {
+	*A
+	abi.Decodable
+}
+
+func get[A any, P decodable[A]](ctx context.Context, c *Client, op, path string) (*A, error) {
+	return send[A, P](ctx, c, op, http.MethodGet, path, nil)
+}
+
+func post[A any, P decodable[A]](ctx context.Context, c *Client, op, path string, request abi.Encodable) (*A, error) {
+	return send[A, P](ctx, c, op, http.MethodPost, path, request)
+}
+
+func send[A any, P decodable[A]](ctx context.Context, c *Client, op, method, path string, request abi.Encodable) (*A, error) {
+	answer := new(A)
+	if err := c.call(ctx, op, method, path, request, P(answer)); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}

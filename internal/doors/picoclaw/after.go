@@ -1,0 +1,122 @@
+package picoclaw
+
+import (
+	"encoding/json"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/outbox"
+)
+
+// turnEnd is the kind of the event that ends a turn, completed the status of one that has an answer.
+const (
+	turnEnd   = "agent.turn.end"
+	completed = "completed"
+)
+
+// runtimeEvent is what the hook reads of a hook.runtime_event.
+type runtimeEvent struct {
+	Kind  string `json:"kind"`
+	Time  string `json:"time"`
+	Scope struct {
+		AgentID    string `json:"agent_id"`
+		SessionKey string `json:"session_key"`
+		TurnID     string `json:"turn_id"`
+		Channel    string `json:"channel"`
+		ChatID     string `json:"chat_id"`
+		SenderID   string `json:"sender_id"`
+	} `json:"scope"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// turnPayload is the payload of turnEnd.
+type turnPayload struct {
+	Status       string
+	UserMessage  string
+	FinalContent string
+}
+
+// afterTurn puts a turn that has ended into the box.
+func (h *Hook) afterTurn(params json.RawMessage) {
+	var e runtimeEvent
+	if err := json.Unmarshal(params, &e); err != nil {
+		h.log.Warn("an event that memhost does not understand: if it ended a turn, the turn was not recorded", "error", err)
+		return
+	}
+	if e.Kind != turnEnd {
+		return
+	}
+	h.turns.end(turnKey{e.Scope.SessionKey, e.Scope.TurnID})
+	if !ofPerson(e.Scope.SessionKey, e.Scope.SenderID) {
+		return
+	}
+	var p turnPayload
+	if err := json.Unmarshal(e.Payload, &p); err != nil {
+		h.log.Warn("the turn was not recorded: its end has a form that memhost does not know", "error", err)
+		return
+	}
+	if p.Status != completed || p.UserMessage == "" {
+		h.log.Info("the turn was not recorded: it has no message, or no answer", "status", p.Status)
+		return
+	}
+	if h.o.Problem != nil {
+		h.log.Warn("the turn was not recorded", "error", h.o.Problem)
+		return
+	}
+	h.hear(&e)
+	if err := h.o.Box.Add(h.event(&e, &p)); err != nil {
+		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err)
+	}
+}
+
+// event is a turn as memory takes it. The scope is the hook's own; who spoke in which chat is said in the metadata, where it decides nothing.
+func (h *Hook) event(e *runtimeEvent, p *turnPayload) *abi.MemoryEvent {
+	event := &abi.MemoryEvent{EventID: eventID(e, p), RunID: h.o.Scope.RunID, UserID: h.o.Scope.PersonaID, AgentID: h.o.Scope.AgentID,
+		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time, Metadata: map[string]abi.Raw{},
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &p.UserMessage}}}
+	if p.FinalContent != "" {
+		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &p.FinalContent})
+	}
+	for key, value := range map[string]string{"picoclaw_agent": e.Scope.AgentID, "channel": e.Scope.Channel, "chat_id": e.Scope.ChatID, "sender_id": e.Scope.SenderID} {
+		if value != "" {
+			event.Metadata[key] = mustMarshal(value)
+		}
+	}
+	return event
+}
+
+// eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the time tells them apart.
+func eventID(e *runtimeEvent, p *turnPayload) string {
+	return "picoclaw-" + outbox.Digest(e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent)
+}
+
+// maxID is the longest id that the contract allows, in bytes.
+const maxID = 512
+
+// shortID is an id as it is, or a digest of it where it is longer than the contract allows.
+func shortID(id string) string {
+	if len(id) > maxID {
+		return outbox.Digest(id)
+	}
+	return id
+}
+
+// sessionID is the session of the contract for PicoClaw's session key.
+func sessionID(key string) string {
+	if key == "" {
+		return sideQuestion
+	}
+	return shortID(key)
+}
+
+// hear says once that several people speak into one memory. Whether they should is the operator's to decide.
+func (h *Hook) hear(e *runtimeEvent) {
+	speaker := [2]string{e.Scope.Channel, e.Scope.SenderID}
+	switch {
+	case h.speaker == nil:
+		h.speaker = &speaker
+	case *h.speaker != speaker && !h.several:
+		h.several = true
+		h.log.Warn("several people speak to this agent, and all share one memory: give each an agent, or keep the others out with PicoClaw's allow_from",
+			"persona_id", h.o.Scope.PersonaID)
+	}
+}

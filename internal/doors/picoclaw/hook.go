@@ -1,0 +1,235 @@
+package picoclaw
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/outbox"
+)
+
+// Slot is what the hook asks of a slot. A host.Contract is one.
+type Slot interface {
+	outbox.Slot
+	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)
+}
+
+// Options configure a Hook.
+type Options struct {
+	// Slot is asked for context and takes the events. It may be down: then its methods return errors. Required, but for a hook with a Problem.
+	Slot Slot
+	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
+	Box *outbox.Box
+	// Scope is the one scope of this hook. Nothing that PicoClaw, its users or its model say leads to another one.
+	Scope abi.MemoryScope
+	// Budget bounds the context.
+	Budget abi.ContextBudget
+	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means 4 s; PicoClaw's own default is 5 s.
+	Timeout time.Duration
+	// Linger is how long the hook goes on delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills a hook after 2 s.
+	Linger time.Duration
+	// Problem is why there is no memory: a configuration that cannot be used. The hook serves all the same, since an agent whose hook does not start does not
+	// start either.
+	Problem error
+	// Logger goes to standard error, which is PicoClaw's log. Required.
+	Logger hclog.Logger
+}
+
+const (
+	defaultTimeout = 4 * time.Second
+	defaultLinger  = 1500 * time.Millisecond
+	// maxTogether bounds the calls that are answered at the same time.
+	maxTogether = 64
+)
+
+// Hook is one hook process.
+type Hook struct {
+	o     Options
+	log   hclog.Logger
+	turns turns
+
+	outMu sync.Mutex
+	out   io.Writer
+
+	// speaker is whoever was heard first, several that there are others. Only take uses them.
+	speaker *[2]string
+	several bool
+}
+
+// New makes a hook.
+func New(o Options) *Hook {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Linger <= 0 {
+		o.Linger = defaultLinger
+	}
+	return &Hook{o: o, log: o.Logger, turns: turns{byKey: map[turnKey]*turn{}}}
+}
+
+// line is a line from PicoClaw, or the end of its input.
+type line struct {
+	text []byte
+	err  error
+}
+
+// Serve reads in until its end, answers to out, and then delivers what it still can for as long as Options.Linger. What it could not deliver stays in the box.
+//
+// Errors: the input's, other than its end.
+func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	h.out = out
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end, delivered := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(delivered)
+		if h.o.Problem == nil {
+			h.o.Box.Run(ctx, end, h.o.Slot)
+		}
+	}()
+	err := h.readAll(ctx, in)
+	close(end)
+	linger := time.AfterFunc(h.o.Linger, cancel)
+	defer linger.Stop()
+	<-delivered
+	h.sayWhatWaits()
+	return err
+}
+
+// readAll answers line after line until the input or ctx ends, and every call that was begun.
+func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
+	lines := make(chan line)
+	go func() { // a read cannot be interrupted
+		r := bufio.NewReaderSize(in, 64<<10)
+		for {
+			text, err := readLine(r, maxRequest)
+			select {
+			case lines <- line{text, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil && !errors.Is(err, errLongLine) {
+				return
+			}
+		}
+	}()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	places := make(chan struct{}, maxTogether)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, io.EOF):
+				return nil
+			case errors.Is(l.err, errLongLine):
+				h.log.Warn("a message of PicoClaw's was left out", "why", l.err)
+			case l.err != nil:
+				return fmt.Errorf("reading PicoClaw's messages: %w", l.err)
+			case len(bytes.TrimSpace(l.text)) > 0:
+				h.take(ctx, l.text, &calls, places)
+			}
+		}
+	}
+}
+
+// take deals with one message. What is quick is done before the next one is read, so that a turn is on disk before anything that PicoClaw says later is answered;
+// asking the slot is not waited for.
+func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, places chan struct{}) {
+	var r request
+	if err := json.Unmarshal(text, &r); err != nil {
+		h.log.Warn("a message that is none of the protocol's", "error", err)
+		return
+	}
+	if len(r.ID) == 0 || string(r.ID) == "null" {
+		if r.Method == methodRuntimeEvent {
+			h.guard("a turn was not recorded", func() { h.afterTurn(r.Params) })
+		}
+		return
+	}
+	switch r.Method {
+	case methodHello:
+		// Before the slot is touched: a hook that does not answer this hangs the agent for ever.
+		h.answer(r.ID, []byte(resultHello), nil)
+		h.greet(r.Params)
+	case methodBeforeLLM:
+		places <- struct{}{}
+		calls.Add(1)
+		go func() {
+			defer calls.Done()
+			defer func() { <-places }()
+			result := []byte(resultContinue)
+			h.guard("context is absent", func() { result = h.beforeLLM(ctx, r.Params) })
+			h.answer(r.ID, result, nil)
+		}()
+	case methodAfterLLM, methodBeforeTool, methodAfterTool:
+		h.answer(r.ID, []byte(resultContinue), nil)
+	default: // hook.approve_tool among them: memory approves nothing
+		h.log.Warn("memhost has no such hook; leave it out of \"intercept\"", "method", r.Method)
+		h.answer(r.ID, nil, &rpcError{rpcNoSuchMethod, "memhost: no hook " + r.Method})
+	}
+}
+
+// guard keeps a defect from ending the process, and the agent's calls with it.
+func (h *Hook) guard(loss string, do func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error(loss+": this is a defect of memhost", "panic", fmt.Sprint(p))
+		}
+	}()
+	do()
+}
+
+// answer writes a line. Standard output carries nothing else.
+func (h *Hook) answer(id json.RawMessage, result []byte, failed *rpcError) {
+	text := answerLine(id, result, failed)
+	h.outMu.Lock()
+	defer h.outMu.Unlock()
+	if _, err := h.out.Write(text); err != nil {
+		h.log.Error("PicoClaw does not take an answer", "error", err)
+	}
+}
+
+// greet says what this hook can do for the agent.
+func (h *Hook) greet(params json.RawMessage) {
+	if h.o.Problem != nil {
+		h.log.Error("no memory in this run: the hook's configuration cannot be used", "error", h.o.Problem, "hint", abi.AsError(h.o.Problem).Hint)
+		return
+	}
+	var hello struct {
+		Version int      `json:"version"`
+		Modes   []string `json:"modes"`
+	}
+	if err := json.Unmarshal(params, &hello); err != nil || hello.Version != 1 {
+		h.log.Warn("PicoClaw speaks another version of the hook protocol than 1; memory may be absent", "params", string(params))
+		return
+	}
+	for mode, loss := range map[string]string{"llm": "context is absent: add \"before_llm\" to \"intercept\"", "observe": "turns are not recorded: add \"agent.turn.end\" to \"observe\""} {
+		if !slices.Contains(hello.Modes, mode) {
+			h.log.Warn(loss)
+		}
+	}
+	h.log.Info("memory is on", "run_id", h.o.Scope.RunID, "persona_id", h.o.Scope.PersonaID, "outbox", h.o.Box.Dir())
+}
+
+// sayWhatWaits is the last line of a hook that leaves something behind.
+func (h *Hook) sayWhatWaits() {
+	if h.o.Problem != nil {
+		return
+	}
+	if n, err := h.o.Box.Waiting(); err == nil && n > 0 {
+		h.log.Warn("turns wait on disk; the next hook of this memory delivers them", "turns", n, "folder", h.o.Box.Dir())
+	}
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// body reads a request's body whole.
+//
+// Errors: statusError 415 when it does not say application/json, or is compressed; too_large; statusError 408 when it does not
+// arrive in time; invalid_argument when it breaks off.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := checkContentType(r.Header); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > s.options.MaxBody {
+		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the body has %d bytes, the limit is %d", r.ContentLength, s.options.MaxBody)).WithHint("send less at once")
+	}
+	var b bytes.Buffer
+	const trusted = 1 << 20 // of a length that is only announced
+	b.Grow(int(min(max(r.ContentLength, 0), trusted)) + bytes.MinRead)
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return b.Bytes(), nil
+	case errors.As(err, &tooLarge):
+		return nil, abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody), err).WithHint("send less at once")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close") // what comes late is not the next request
+		return nil, &statusError{abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the body did not arrive within %s", s.options.BodyTimeout), err), http.StatusRequestTimeout}
+	default:
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "the body broke off: "+err.Error(), err)
+	}
+}
+
+// hurry gives the client of r a time to send its body, whoever reads it: also when nobody does, since the server waits for the
+// rest of a body before it takes the connection's next request. The time ends with the body, because from then on the server
+// reads on to see whether the client is still there. Where deadlines are not supported there is no connection that could be
+// slow.
+func (s *Server) hurry(c *http.ResponseController, r *http.Request) {
+	if r.ContentLength != 0 && c.SetReadDeadline(time.Now().Add(s.options.BodyTimeout)) == nil {
+		r.Body = &hurriedBody{r.Body, c}
+	}
+}
+
+type hurriedBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b *hurriedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.connection.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// checkContentType demands application/json by name: that is what no form of a foreign web page can send.
+func checkContentType(h http.Header) error {
+	refuse := func(message string) error {
+		return &statusError{abi.NewError(abi.CodeInvalidArgument, message).WithReason("content_type").WithHint("send Content-Type: " + wire.MediaJSON), http.StatusUnsupportedMediaType}
+	}
+	given := h.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(given)
+	switch {
+	case given == "":
+		return refuse("the request has no Content-Type")
+	case err != nil || media != wire.MediaJSON:
+		return refuse(fmt.Sprintf("the body is of type %q, not %s", given, wire.MediaJSON))
+	case params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8"):
+		return refuse(fmt.Sprintf("the body is in %s, not UTF-8", params["charset"]))
+	case h.Get("Content-Encoding") != "" && !strings.EqualFold(h.Get("Content-Encoding"), "identity"):
+		return refuse("compressed bodies are not read")
+	}
+	return nil
+}

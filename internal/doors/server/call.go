@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/text/unambiguous"
+)
+
+// decodable is a pointer to a request.
+type decodable[Q any] interface {
+	*Q
+	abi.Decodable
+}
+
+// call is the handler of a route whose request is a Q: decode, do, encode.
+func call[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, do func(ctx context.Context, q *Q) (A, error)) http.Handler {
+	return callDecoded(s, op, func(body []byte) (*Q, error) {
+		q := new(Q)
+		return q, decode(body, P(q))
+	}, do)
+}
+
+// decode reads a request. What two readers could take for two requests is refused, too.
+func decode[P abi.Decodable](body []byte, q P) error {
+	if len(body) == 0 {
+		return abi.NewError(abi.CodeInvalidArgument, "not JSON: the body is empty").WithHint("send a JSON object")
+	}
+	if err := abi.UnmarshalStrict(body, q); err != nil {
+		return err
+	}
+	return unambiguous.Check(body)
+}
+
+// callDecoded is call with a way of decoding of its own.
+func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error), do func(ctx context.Context, q *Q) (A, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := s.body(w, r)
+		if err != nil {
+			s.fail(w, r, op, err)
+			return
+		}
+		q, err := decode(body)
+		if err != nil {
+			s.fail(w, r, op, err)
+			return
+		}
+		answer, err := do(r.Context(), q)
+		s.answer(w, r, op, answer, err)
+	})
+}
+
+// scoped is call for a request that names its scope in a field of that name, which the policy must allow.
+func scoped[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, scope func(q *Q) abi.MemoryScope, do func(slot host.Contract, ctx context.Context, q *Q) (A, error)) http.Handler {
+	return call[Q, P](s, op, func(ctx context.Context, q *Q) (answer A, err error) {
+		if err := s.options.Scopes.check("scope", scope(q)); err != nil {
+			return answer, err
+		}
+		return do(s.options.Slot, ctx, q)
+	})
+}
+
+// bareScope is call for a request that is a scope.
+func bareScope[A abi.Encodable](s *Server, op string, do func(slot host.Contract, ctx context.Context, scope abi.MemoryScope) (A, error)) http.Handler {
+	return call(s, op, func(ctx context.Context, q *abi.MemoryScope) (answer A, err error) {
+		if err := s.options.Scopes.check("", *q); err != nil {
+			return answer, err
+		}
+		return do(s.options.Slot, ctx, *q)
+	})
+}
+
+// ask is the handler of a route without a body.
+func ask[A abi.Encodable](s *Server, op string, do func(ctx context.Context) (A, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := do(r.Context())
+		s.answer(w, r, op, answer, err)
+	})
+}
+
+// askSlot is ask for an operation of the slot.
+func askSlot[A abi.Encodable](s *Server, op string, do func(slot host.Contract, ctx context.Context) (A, error)) http.Handler {
+	return ask(s, op, func(ctx context.Context) (A, error) { return do(s.options.Slot, ctx) })
+}
+
+// answer sends what a call came to.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, op string, a abi.Encodable, err error) {
+	// A client that does not take its answer holds a connection, no longer the slot. The deadline is lifted when the
+	// connection's next request begins.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
+	if err != nil {
+		s.fail(w, r, op, err)
+		return
+	}
+	write(w, wire.MediaJSON, http.StatusOK, abi.Marshal(a))
+}

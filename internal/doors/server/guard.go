@@ -1,0 +1,207 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// guard decides who may ask, before anything of a body is read.
+//
+// Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the slot
+// listens off loopback. Against the first stand the checks of Host (a page whose name was rebound to 127.0.0.1 still sends its
+// own name), of Origin and Sec-Fetch-Site (a page of another origin says so), and the demand for application/json, which a form
+// cannot send. Against the second stands the token.
+type guard struct {
+	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
+	digest *[sha256.Size]byte
+}
+
+func newGuard(token string) (guard, error) {
+	if token == "" {
+		return guard{}, nil
+	}
+	if !isToken(token) {
+		return guard{}, abi.NewError(abi.CodeInvalidArgument, "server: the token has characters that an Authorization header cannot carry").
+			WithHint("use letters, digits and - . _ ~ + / =, for instance the output of: openssl rand -hex 32")
+	}
+	digest := sha256.Sum256([]byte(token))
+	return guard{digest: &digest}, nil
+}
+
+// isToken tells whether s is a b64token of RFC 6750.
+func isToken(s string) bool {
+	body := strings.TrimRight(s, "=")
+	return body != "" && isOf(body, "-._~+/")
+}
+
+// isOf tells whether s is made of ASCII letters, digits and the signs.
+func isOf(s, signs string) bool {
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(signs, r):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// check returns why r is refused, or nil.
+func (g guard) check(r *http.Request) *abi.Error {
+	// With a token the slot may stand behind a proxy under any name, and a rebound page does not know the token.
+	if g.digest == nil {
+		if e := checkHost(r); e != nil {
+			return e
+		}
+	}
+	if e := checkOrigin(r); e != nil {
+		return e
+	}
+	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady {
+		return nil
+	}
+	return g.checkToken(r)
+}
+
+func checkHost(r *http.Request) *abi.Error {
+	if isLoopback(hostOnly(r.Host)) {
+		return nil
+	}
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("the Host header names %q, which is not this machine", r.Host)).WithReason("host").
+		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN")
+}
+
+// checkOrigin refuses what a browser sends for a page of another origin. Programs send neither header.
+func checkOrigin(r *http.Request) *abi.Error {
+	for _, origin := range r.Header.Values("Origin") {
+		if !isOwnOrigin(origin, r) {
+			return abi.NewError(abi.CodeDenied, fmt.Sprintf("a web page of %q asked, and this slot serves no web pages but its own", origin)).WithReason("origin")
+		}
+	}
+	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is harmless.
+	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI
+	if isCall && site != "" && site != "same-origin" && site != "none" {
+		return abi.NewError(abi.CodeDenied, "a web page of another origin asked, and this slot serves no web pages but its own").WithReason("origin")
+	}
+	return nil
+}
+
+// isOwnOrigin tells whether origin is the one that r was sent to, or loopback with the port where r arrived.
+func isOwnOrigin(origin string, r *http.Request) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.User != nil {
+		return false
+	}
+	defaultPort := "80"
+	if u.Scheme == "https" {
+		defaultPort = "443"
+	}
+	name, port := hostOnly(u.Host), portOf(u.Host, defaultPort)
+	if strings.EqualFold(name, hostOnly(r.Host)) && port == portOf(r.Host, defaultPort) {
+		return true
+	}
+	return isLoopback(name) && port == localPort(r)
+}
+
+func (g guard) checkToken(r *http.Request) *abi.Error {
+	if g.digest == nil {
+		return nil
+	}
+	refuse := func(message string) *abi.Error {
+		return abi.NewError(abi.CodeUnauthenticated, message).WithReason("token").WithHint("send Authorization: Bearer with the token that the slot was started with (MEMHOST_TOKEN)")
+	}
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return refuse("this slot wants a bearer token")
+	}
+	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if subtle.ConstantTimeCompare(given[:], g.digest[:]) != 1 {
+		return refuse("the bearer token is not the one of this slot")
+	}
+	return nil
+}
+
+// CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one, and a header must be able to carry it.
+func CheckListen(listen, token string) error {
+	if _, err := newGuard(token); err != nil {
+		return err
+	}
+	loopback, err := isLoopbackListen(listen)
+	if err != nil {
+		return err
+	}
+	return needsToken(loopback, listen, token != "")
+}
+
+// needsToken refuses an address off loopback where there is no token.
+func needsToken(loopback bool, address string, hasToken bool) error {
+	if loopback || hasToken {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, which takes a token", address)).
+		WithReason(ReasonTokenRequired).WithHint("set MEMHOST_TOKEN, or listen on 127.0.0.1")
+}
+
+// isLoopbackListen tells whether the configured address is on loopback. No host means every address.
+func isLoopbackListen(listen string) (bool, error) {
+	name, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false, abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("server: cannot listen on %q: %s", listen, err), err).WithHint("want HOST:PORT, as 127.0.0.1:7077")
+	}
+	return isLoopback(name), nil
+}
+
+// isLoopbackAddr tells whether only this machine can reach a.
+func isLoopbackAddr(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	default:
+		return false
+	}
+}
+
+// isLoopback tells whether a name or address, without port, is this machine by itself: no lookup is made, or a name could be
+// anybody's to answer.
+func isLoopback(name string) bool {
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// hostOnly is a Host header without port and brackets.
+func hostOnly(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+func portOf(host, fallback string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
+		return port
+	}
+	return fallback
+}
+
+// localPort is the port where r arrived, empty where that is unknown.
+func localPort(r *http.Request) string {
+	a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return ""
+	}
+	return portOf(a.String(), "")
+}

@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/doors/server/servertest"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+func TestWhatMetricsShow(t *testing.T) {
+	m, err := server.NewMetrics(nil)
+	require.NoError(t, err)
+	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Latency: 30 * time.Millisecond, Backend: 20 * time.Millisecond, Plugin: 5 * time.Millisecond,
+		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}, {Route: "search", Class: "read", Status: 0}, {Route: "search", Class: "read", Status: 1 << 40}}})
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: abi.CodeTimeout})
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: "made up"})
+	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`)
+	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`, "Host", "evil.example")
+	ask(s.Handler(), "GET", "/some/secret/path", "")
+
+	w := ask(s.Handler(), "GET", wire.PathMetrics, "")
+	require.Equal(t, 200, w.Code)
+	for _, line := range []string{
+		`memhost_operations_total{code="ok",operation="retrieve",provider="mem0"} 1`,
+		`memhost_operations_total{code="timeout",operation="retrieve",provider="mem0"} 1`,
+		`memhost_operations_total{code="other",operation="retrieve",provider="mem0"} 1`,
+		`memhost_operation_seconds_count{operation="retrieve",provider="mem0"} 3`,
+		`memhost_operation_seconds_sum{operation="retrieve",provider="mem0"} 0.03`,
+		`memhost_backend_seconds_sum{operation="retrieve",provider="mem0"} 0.02`,
+		`memhost_plugin_seconds_sum{operation="retrieve",provider="mem0"} 0.005`,
+		`memhost_native_calls_total{class="read",provider="mem0",route="search",status="200"} 1`,
+		`memhost_native_calls_total{class="read",provider="mem0",route="search",status="0"} 1`,
+		`memhost_native_calls_total{class="read",provider="mem0",route="search",status="other"} 1`,
+		`memhost_http_requests_total{route="/v1/retrieve",status="200"} 1`,
+		`memhost_http_requests_total{route="/v1/retrieve",status="403"} 1`,
+		`memhost_http_requests_total{route="other",status="404"} 1`,
+		"go_goroutines ",
+	} {
+		require.Contains(t, w.Body.String(), line)
+	}
+	require.NotContains(t, w.Body.String(), "secret")
+}
+
+func TestCallersCannotMakeSeries(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m, err := server.NewMetrics(r)
+	require.NoError(t, err)
+	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
+	series := func() int {
+		families, err := r.Gather()
+		require.NoError(t, err)
+		n := 0
+		for _, f := range families {
+			if strings.HasPrefix(f.GetName(), "memhost_") {
+				n += len(f.GetMetric())
+			}
+		}
+		return n
+	}
+	for i := range 100 {
+		ask(s.Handler(), "GET", fmt.Sprintf("/x/%d", i), "")
+		ask(s.Handler(), fmt.Sprintf("M%d", i), "/", "")
+		ask(s.Handler(), "POST", wire.PathScopes, fmt.Sprintf(`{"run_id":"%d","persona_id":"p"}`, i))
+	}
+	require.LessOrEqual(t, series(), 3)
+}
+
+func TestMetricsThatAreThereAlready(t *testing.T) {
+	r := prometheus.NewRegistry()
+	_, err := server.NewMetrics(r)
+	require.NoError(t, err)
+	_, err = server.NewMetrics(r)
+	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// DefaultListen is where a slot listens unless told otherwise.
+const DefaultListen = "127.0.0.1:7077"
+
+// ReasonTokenRequired is the reason of the invalid_argument with which New and Serve refuse to listen off loopback without a
+// token.
+const ReasonTokenRequired = "token_required"
+
+// Options configure a Server. The zero value of a field means its default.
+type Options struct {
+	// Slot is what is served. Required.
+	Slot host.Contract
+	// Swapper carries out POST /v1/swap. Default: none, swapping is unsupported.
+	Swapper Swapper
+	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
+	Token string
+	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default: DefaultListen.
+	Listen string
+	// Scopes limits which scopes may be named. Default: any.
+	Scopes ScopePolicy
+	// MaxBody bounds a request's body, in bytes; default 16 MiB.
+	MaxBody int64
+	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to take an answer; default 1 min each.
+	BodyTimeout, WriteTimeout time.Duration
+	// Shutdown is how long Serve waits for calls under way when it is told to stop; default 30 s.
+	Shutdown time.Duration
+	// Logger receives a debug line per request, and errors. Bodies and tokens are never logged. Default: none.
+	Logger hclog.Logger
+	// Version is told at /healthz and in the OpenAPI document.
+	Version string
+	// Metrics are served at /metrics. Default: new ones, which only count requests.
+	Metrics *Metrics
+	// Mounts are further handlers by path, as "/mcp". They stand behind the same checks of Host, Origin and token.
+	Mounts map[string]http.Handler
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Slot == nil {
+		return o, abi.NewError(abi.CodeInvalidArgument, "server: Options.Slot is required")
+	}
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 16 << 20
+	}
+	for _, d := range []struct {
+		to    *time.Duration
+		value time.Duration
+	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Shutdown, 30 * time.Second}} {
+		if *d.to <= 0 {
+			*d.to = d.value
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Metrics == nil {
+		m, err := NewMetrics(nil)
+		if err != nil {
+			return o, err
+		}
+		o.Metrics = m
+	}
+	return o, nil
+}
+
+// Swapper exchanges the provider behind the slot. Config and module are found and checked by it.
+type Swapper interface {
+	// Swap returns the manifest of the new provider. When it fails the old one serves on, and the error says so.
+	Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
+}
+
+// SwapRequest is the body of POST /v1/swap.
+type SwapRequest = wire.SwapRequest
+
+// SwapperFunc is a function as a Swapper.
+type SwapperFunc func(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
+
+var _ Swapper = SwapperFunc(nil)
+
+// Swap calls f.
+func (f SwapperFunc) Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error) {
+	return f(ctx, request)
+}

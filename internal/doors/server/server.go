@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// Server is the HTTP door of one slot. Make one with New. It is safe for concurrent use.
+type Server struct {
+	options Options
+	guard   guard
+	log     hclog.Logger
+	handler http.Handler
+	table   []route
+	paths   []string
+	// document is made when it is first asked for: most slots never are, and it takes longer than all the rest of New.
+	document func() (*document, error)
+	// stopping is set once Serve has been told to stop: the door answers on, but is no longer ready.
+	stopping atomic.Bool
+	// calls counts requests under way.
+	calls atomic.Int64
+}
+
+// New makes the door of a slot.
+//
+// Errors: invalid_argument for a missing slot, an address that is none, a token that cannot be sent, and, with
+// ReasonTokenRequired, an address off loopback without a token.
+func New(o Options) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, log: o.Logger.Named("http")}
+	if s.guard, err = newGuard(o.Token); err != nil {
+		return nil, err
+	}
+	loopback, err := isLoopbackListen(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	if err := needsToken(loopback, o.Listen, s.guard.digest != nil); err != nil {
+		return nil, err
+	}
+	s.table = s.routes()
+	s.document = sync.OnceValues(func() (*document, error) { return describe(s.table, o.Version) })
+	s.handler = s.router()
+	return s, nil
+}
+
+// Handler is the door as a handler, for a server of the caller's own. It is the same with every check; what Serve adds is the
+// life of a listener.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// OpenAPI is the document at /openapi.json. The caller does not change it.
+//
+// Errors: internal, when a type of the contract cannot be described; the tests would have found it.
+func (s *Server) OpenAPI() ([]byte, error) {
+	d, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	return d.json, nil
+}
+
+// router puts together what a request passes through: observe, admit, its route.
+func (s *Server) router() http.Handler {
+	m := chi.NewMux()
+	m.Use(s.observe, s.admit, middleware.GetHead)
+	for _, r := range s.table {
+		m.Method(r.method, r.path, r.handler)
+		s.paths = append(s.paths, r.path)
+	}
+	m.Get(wire.PathOpenAPI, s.described(func(w http.ResponseWriter, d *document) { write(w, wire.MediaJSON, http.StatusOK, d.json) }))
+	m.Get(wire.PathDocs, s.described(func(w http.ResponseWriter, d *document) {
+		w.Header().Set("Content-Security-Policy", d.policy)
+		write(w, "text/html; charset=utf-8", http.StatusOK, d.page)
+	}))
+	m.Method(http.MethodGet, wire.PathMetrics, s.options.Metrics.handler())
+	s.paths = append(s.paths, wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics)
+	for path, h := range s.options.Mounts {
+		m.Handle(path, h)
+		m.Handle(strings.TrimSuffix(path, "/")+"/*", h)
+		s.paths = append(s.paths, path)
+	}
+	slices.Sort(s.paths)
+	s.paths = slices.Compact(s.paths)
+	m.NotFound(s.notFound)
+	m.MethodNotAllowed(s.methodNotAllowed)
+	return m
+}
+
+// described is the handler of a page that shows the document.
+func (s *Server) described(show func(w http.ResponseWriter, d *document)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d, err := s.document()
+		if err != nil {
+			s.fail(w, r, "", err)
+			return
+		}
+		show(w, d)
+	}
+}
+
+// observe numbers, counts and logs a request, and answers for a handler that panics.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		s.calls.Add(1)
+		defer s.calls.Add(-1)
+		connection := http.NewResponseController(w)
+		_ = connection.SetWriteDeadline(time.Time{}) // the last request's
+		id := r.Header.Get("X-Request-Id")
+		if !isRequestID(id) {
+			id = rand.Text()
+		}
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		s.hurry(connection, r)
+		h := w.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		defer func() {
+			cut := false
+			if p := recover(); p != nil {
+				cut = !s.recovered(ww, r, p)
+			}
+			status := ww.Status()
+			if status == 0 {
+				status = http.StatusOK // the handler had nothing to say
+			}
+			s.options.Metrics.requests.WithLabelValues(s.routeLabel(r), strconv.Itoa(status)).Inc()
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", ww.BytesWritten(), "cut", cut, "took_ms", time.Since(began).Milliseconds(), "request_id", id)
+			if cut {
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(ww, r)
+	})
+}
+
+// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or wants the connection
+// dropped: then it returns false, and the client must not take what it got for a whole answer.
+func (s *Server) recovered(w middleware.WrapResponseWriter, r *http.Request, p any) bool {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		return false
+	}
+	s.log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "request_id", requestID(r), "stack", string(debug.Stack()))
+	if w.Status() != 0 {
+		return false
+	}
+	refuse(w, internalError(r), http.StatusInternalServerError)
+	return true
+}
+
+// admit lets in whom the guard does.
+func (s *Server) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := s.guard.check(r); e != nil {
+			s.log.Debug("refused", "reason", e.Reason, "message", e.Message, "request_id", requestID(r))
+			refuse(w, e, wire.Status(e))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q", r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
+	if near := abi.Nearest(r.URL.Path, s.paths); near != "" {
+		e.Hint = "did you mean " + near + "? " + e.Hint
+	}
+	refuse(w, e, http.StatusNotFound)
+}
+
+func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, route := range s.table {
+		if route.path == r.URL.Path {
+			allowed = append(allowed, route.method)
+		}
+	}
+	if len(allowed) == 0 {
+		if !slices.Contains(s.paths, r.URL.Path) {
+			s.notFound(w, r) // a method that HTTP does not know, on a path that is not there either
+			return
+		}
+		allowed = []string{http.MethodGet}
+	}
+	methods := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", methods)
+	refuse(w, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, methods, r.Method)).WithReason("method"), http.StatusMethodNotAllowed)
+}
+
+// routeLabel is the route of a request for metrics; unknown paths share one.
+func (s *Server) routeLabel(r *http.Request) string {
+	if pattern := chi.RouteContext(r.Context()).RoutePattern(); pattern != "" {
+		return pattern
+	}
+	if slices.Contains(s.paths, r.URL.Path) {
+		return r.URL.Path // refused before it was routed
+	}
+	return other
+}
+
+type requestIDKey struct{}
+
+// requestID is the id of a request that passes through the door.
+func requestID(r *http.Request) string {
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	return id
+}
+
+// isRequestID tells whether a caller's own id may go into log and answer.
+func isRequestID(id string) bool {
+	return id != "" && len(id) <= 64 && isOf(id, "-_.")
+}

@@ -1,0 +1,485 @@
+package meter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memhost/memhost/internal/engine/wasmbin"
+)
+
+// The account of a path, in units. Smaller figures look at the clock more evenly and cost more sites.
+const (
+	// stretch is the most that a path may run up before a site charges it (a call of a function that is charged to its caller may exceed it by inlined).
+	stretch = 256
+	// inlined is the most that a function without a site at its entry leaves to its caller.
+	inlined = 64
+	// beforeCall is the most that is uncharged when a function with a site at its entry is called, atExit when it returns.
+	beforeCall = 32
+	atExit     = 16
+	// importUnits stand for a call of an import; what it took is told by the clock.
+	importUnits = 64
+)
+
+// weight of an instruction in units.
+func weight(op wasmbin.Opcode) int {
+	switch op {
+	case wasmbin.OpNop, wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpElse, wasmbin.OpEnd, wasmbin.OpDrop, wasmbin.OpLocalGet,
+		wasmbin.OpI32Const, wasmbin.OpI64Const, wasmbin.OpF32Const, wasmbin.OpF64Const:
+		return 0
+	case wasmbin.OpF32Sqrt, wasmbin.OpF32Div, wasmbin.OpF64Sqrt, wasmbin.OpF64Div:
+		return 8
+	case wasmbin.OpCall:
+		return 4
+	case wasmbin.OpCallIndirect:
+		return 8
+	}
+	if op >= wasmbin.OpI32DivS && op <= wasmbin.OpI32RemU || op >= wasmbin.OpI64DivS && op <= wasmbin.OpI64RemU {
+		return 16
+	}
+	if op>>8 != 0 {
+		return 4 // vectors and conversions that saturate
+	}
+	return 1
+}
+
+// body is a function as the original has it.
+type body struct {
+	locals uint32 // with the parameters
+	header []byte // the declarations of locals, without their number
+	groups uint32 // that number
+	code   wasmbin.Reader
+	bulk   bool // it has instructions in bulk that are charged where they stand
+	weight int  // of all its instructions
+	edits  []edit
+	zero   bool // edits need a local that is zero
+	out    []byte
+}
+
+// readBodies reads the code section: every instruction once, for the calls in it.
+func (w *rewriter) readBodies(s *wasmbin.Section) error {
+	r := s.Reader()
+	n, err := r.Count("bodies")
+	if err != nil {
+		return err
+	}
+	if n != len(w.parsed.Functions) {
+		return r.Errorf("%d bodies of %d functions", n, len(w.parsed.Functions))
+	}
+	w.graph = w.newGraph()
+	w.checks = w.newChecks()
+	w.bodies = make([]body, n)
+	for i := range w.bodies {
+		sub, err := r.Sub("body")
+		if err != nil {
+			return err
+		}
+		if err := w.readBody(i, sub); err != nil {
+			return err
+		}
+	}
+	return r.End()
+}
+
+func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
+	b := &w.bodies[i]
+	if err := w.readLocals(i, r); err != nil {
+		return err
+	}
+	b.code = *r
+	node := int(w.imported) + i
+	w.checks.begin(b.locals)
+	var in wasmbin.Instruction
+	for r.Rest() > 0 {
+		start := r.Pos()
+		if err := r.Instruction(&in); err != nil {
+			return err
+		}
+		var err error
+		b.weight += weight(in.Op)
+		switch in.Op {
+		case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
+			if in.Typed {
+				err = within(r, "type", in.Index, uint32(len(w.parsed.Types)))
+			}
+		case wasmbin.OpLocalGet, wasmbin.OpLocalSet, wasmbin.OpLocalTee:
+			err = within(r, "local", in.Index, b.locals)
+		case wasmbin.OpGlobalGet, wasmbin.OpGlobalSet:
+			err = within(r, "global", in.Index, w.globals)
+		case wasmbin.OpRefFunc:
+			err = within(r, "function", in.Index, w.functions)
+			w.referenced[in.Index] = true
+		case wasmbin.OpCall, wasmbin.OpCallIndirect:
+			if in.Op == wasmbin.OpCall {
+				err = within(r, "function", in.Index, w.functions)
+			} else {
+				err = within(r, "type", in.Index, uint32(len(w.parsed.Types)))
+			}
+			if err == nil {
+				w.graph.edges[node] = append(w.graph.edges[node], int32(w.graph.node(&in)))
+			}
+		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill:
+			if !w.hasMemory() {
+				err = r.Errorf("a memory is filled, but the module has none")
+			}
+		case wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
+			b.bulk = true
+		}
+		if err != nil {
+			return err
+		}
+		w.checks.see(&in, r.Since(start), start)
+	}
+	b.edits, b.zero = w.checks.finish()
+	return nil
+}
+
+func (w *rewriter) readLocals(i int, r *wasmbin.Reader) error {
+	b := &w.bodies[i]
+	n, err := r.Count("declarations of locals")
+	if err != nil {
+		return err
+	}
+	start := r.Pos()
+	total := uint64(len(w.parsed.Types[w.parsed.Functions[i]].Params))
+	for range n {
+		count, err := r.U32("number of locals")
+		if err != nil {
+			return err
+		}
+		if _, err := r.ValueType(); err != nil {
+			return err
+		}
+		if total += uint64(count); total >= math.MaxUint32 {
+			return r.Errorf("too many locals")
+		}
+	}
+	b.locals, b.groups, b.header = uint32(total), uint32(n), r.Since(start)
+	return nil
+}
+
+// codeSection writes the bodies with their sites, callees before callers.
+func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
+	if s == nil && len(w.parsed.Functions) > 0 {
+		return nil, fmt.Errorf("wasm: %d functions, but no bodies", len(w.parsed.Functions))
+	}
+	if s == nil {
+		s = &wasmbin.Section{Data: []byte{0}}
+	}
+	if err := w.readBodies(s); err != nil {
+		return nil, err
+	}
+	w.reach()
+	w.graph.sort()
+	size := 0
+	for _, component := range w.graph.order {
+		for _, f := range component {
+			if int(f) >= w.graph.functions || uint32(f) < w.imported {
+				continue
+			}
+			b := &w.bodies[uint32(f)-w.imported]
+			if err := w.meter(int(f), b); err != nil {
+				return nil, err
+			}
+			size += len(b.out) + 5
+		}
+	}
+	helpers := w.helpers()
+	out := wasmbin.AppendU32(make([]byte, 0, size+256), uint32(len(w.bodies)+len(helpers)))
+	for i := range w.bodies {
+		out = wasmbin.AppendU32(out, uint32(len(w.bodies[i].out)))
+		out = append(out, w.bodies[i].out...)
+	}
+	for _, h := range helpers {
+		out = wasmbin.AppendU32(out, uint32(len(h.body)))
+		out = append(out, h.body...)
+	}
+	return out, nil
+}
+
+// meter writes one body. A small one gets no site at its entry without need; when a path turns out too heavy for that, it is written again with one.
+func (w *rewriter) meter(f int, b *body) error {
+	checked := w.graph.recursive(f) || b.weight > 2*inlined
+	m := &writer{rewriter: w, body: b, checked: checked}
+	if err := m.write(); err != nil {
+		return err
+	}
+	if !checked && m.exit > inlined {
+		m = &writer{rewriter: w, body: b, checked: true}
+		if err := m.write(); err != nil {
+			return err
+		}
+	}
+	b.out = m.out
+	w.graph.costs[f] = cost{known: true, checked: m.checked, unchecked: !m.checked, units: m.exit}
+	return nil
+}
+
+// writer writes one body. due is the account: the most units that a path from the sites before to this place runs up, and dead where no path leads.
+type writer struct {
+	*rewriter
+	body    *body
+	checked bool
+	out     []byte
+	// zero and length are added locals: the base of constant addresses, and what an instruction in bulk is about to do.
+	zero, length uint32
+	labels       []label
+	due          int
+	exit         int // the most that is due when the function returns
+}
+
+const dead = -1
+
+// label is a block, loop, if, or the function itself.
+type label struct {
+	op wasmbin.Opcode
+	// due joins the paths that leave by a branch to it; of a loop, those that go back to its header.
+	due int
+	// before is what was due at the if, for its other arm.
+	before int
+	// site is where in out the loop's charge stands, 0 if the loop is dead.
+	site int
+}
+
+func (m *writer) write() error {
+	b := m.body
+	var added []byte // locals behind the original's
+	if b.zero {
+		m.zero = b.locals
+		added = append(added, 1, byte(wasmbin.I32))
+	}
+	if b.bulk {
+		m.length = b.locals + uint32(len(added)/2)
+		added = append(added, 1, byte(wasmbin.I32))
+	}
+	m.out = wasmbin.AppendU32(make([]byte, 0, len(b.header)+b.code.Rest()*3/2), b.groups+uint32(len(added)/2))
+	m.out = append(append(m.out, b.header...), added...)
+	m.labels = append(m.labels, label{op: wasmbin.OpReturn, due: dead})
+	if m.checked {
+		m.due = beforeCall
+		m.site()
+	}
+	r, edits := b.code, b.edits // a copy: it starts anew
+	var in wasmbin.Instruction
+	for r.Rest() > 0 {
+		if len(m.labels) == 0 {
+			return r.Errorf("%d bytes behind the end of a body", r.Rest())
+		}
+		start := r.Pos()
+		if err := r.Instruction(&in); err != nil {
+			return err
+		}
+		raw := r.Since(start)
+		for len(edits) > 0 && edits[0].place == start {
+			raw = m.edit(&edits[0], raw)
+			edits = edits[1:]
+		}
+		if err := m.instruction(&r, &in, raw); err != nil {
+			return err
+		}
+	}
+	if len(m.labels) > 0 {
+		return r.Errorf("a body that does not end")
+	}
+	return nil
+}
+
+// instruction writes one instruction, raw as the original has it, with the sites that belong before and behind it.
+func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
+	if w := weight(in.Op); m.due != dead && w > 0 {
+		if m.due+w > stretch {
+			m.site()
+		}
+		m.due += w
+	}
+	switch in.Op {
+	case wasmbin.OpBlock, wasmbin.OpIf:
+		m.labels = append(m.labels, label{op: in.Op, due: dead, before: m.due})
+	case wasmbin.OpLoop:
+		m.out = append(m.out, raw...)
+		m.loop()
+		return nil
+	case wasmbin.OpElse:
+		l := &m.labels[len(m.labels)-1]
+		if l.op != wasmbin.OpIf {
+			return r.Errorf("else without if")
+		}
+		l.op, l.due = wasmbin.OpElse, max(l.due, m.due)
+		m.due = l.before
+	case wasmbin.OpEnd:
+		m.end(raw)
+		return nil
+	case wasmbin.OpBr, wasmbin.OpBrIf, wasmbin.OpBrTable, wasmbin.OpReturn, wasmbin.OpUnreachable:
+		return m.branch(r, in, raw)
+	case wasmbin.OpCall, wasmbin.OpCallIndirect:
+		m.call(in, raw)
+		return nil
+	case wasmbin.OpRefFunc:
+		m.out = wasmbin.AppendU32(append(m.out, byte(in.Op)), m.shift(in.Index))
+		return nil
+	case wasmbin.OpMemoryCopy:
+		m.callHelper(helperCopy)
+		return nil
+	case wasmbin.OpMemoryFill:
+		m.callHelper(helperFill)
+		return nil
+	case wasmbin.OpMemoryInit:
+		m.bulk(bytesPerUnit)
+	case wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
+		m.bulk(0)
+	case wasmbin.OpMemoryGrow, wasmbin.OpTableGrow:
+		m.out = append(m.out, raw...)
+		m.askSoon()
+		if m.due != dead {
+			m.site()
+		}
+		return nil
+	}
+	m.out = append(m.out, raw...)
+	return nil
+}
+
+func (m *writer) loop() {
+	l := label{op: wasmbin.OpLoop, due: m.due}
+	if m.due != dead {
+		l.site = m.site()
+	}
+	m.labels = append(m.labels, l)
+}
+
+func (m *writer) end(raw []byte) {
+	l := m.labels[len(m.labels)-1]
+	switch l.op {
+	case wasmbin.OpReturn: // the function
+		m.leave()
+		m.due = dead
+	case wasmbin.OpLoop:
+		if l.site > 0 {
+			putCharge(m.out[l.site:], max(l.due, 1))
+		}
+	case wasmbin.OpIf: // without else: it may be passed by
+		m.due = max(m.due, l.due, l.before)
+	default:
+		m.due = max(m.due, l.due)
+	}
+	m.labels = m.labels[:len(m.labels)-1]
+	m.out = append(m.out, raw...)
+}
+
+// branch writes a branch, and settles the account when it may leave the function.
+func (m *writer) branch(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
+	targets := in.Labels
+	switch in.Op {
+	case wasmbin.OpBr, wasmbin.OpBrIf:
+		targets = append(targets, in.Index)
+	case wasmbin.OpReturn:
+		targets = append(targets, uint32(len(m.labels)-1))
+	}
+	for _, t := range targets {
+		if uint64(t) >= uint64(len(m.labels)) {
+			return r.Errorf("label %d, but there are %d", t, len(m.labels))
+		}
+		if int(t) == len(m.labels)-1 {
+			m.leave()
+		}
+	}
+	for _, t := range targets {
+		l := &m.labels[len(m.labels)-1-int(t)]
+		l.due = max(l.due, m.due)
+	}
+	m.out = append(m.out, raw...)
+	if in.Op != wasmbin.OpBrIf {
+		m.due = dead
+	}
+	return nil
+}
+
+// leave is a place from which the function may return.
+func (m *writer) leave() {
+	if m.checked && m.due > atExit {
+		m.site()
+	}
+	m.exit = max(m.exit, m.due)
+}
+
+func (m *writer) call(in *wasmbin.Instruction, raw []byte) {
+	c := m.graph.cost(m.graph.node(in), m.openTables)
+	if m.due != dead && c.checked && m.due > beforeCall {
+		m.site()
+	}
+	if in.Op == wasmbin.OpCall {
+		m.out = wasmbin.AppendU32(append(m.out, byte(in.Op)), m.shift(in.Index))
+	} else {
+		m.out = append(m.out, raw...)
+	}
+	if c.imported {
+		m.askSoon()
+	}
+	switch {
+	case m.due == dead:
+	case c.checked && !c.unchecked:
+		m.due = c.units
+	default:
+		m.due += c.units
+	}
+}
+
+// putCharge writes a charge as a signed LEB128 number of two bytes, which holds 8191: more than a path can run up.
+func putCharge(b []byte, units int) {
+	b[0], b[1] = byte(units)|0x80, byte(units>>7)
+}
+
+func (m *writer) global(op wasmbin.Opcode) {
+	m.out = m.appendLeft(m.out, op)
+}
+
+// callHelper writes an instruction in bulk as a call of the function that does it, which charges for beforeCall units too.
+func (m *writer) callHelper(i int) {
+	if m.due != dead && m.due > beforeCall {
+		m.site()
+	}
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.helper(i))
+	if m.due != dead {
+		m.due = 0
+	}
+}
+
+// site charges what is due, and returns where in out the charge stands.
+func (m *writer) site() int {
+	m.global(wasmbin.OpGlobalGet)
+	at := m.charge()
+	m.ask()
+	return at
+}
+
+// charge subtracts what is due from the number on the stack.
+func (m *writer) charge() int {
+	m.out = append(m.out, byte(wasmbin.OpI64Const), 0, 0)
+	at := len(m.out) - 2
+	putCharge(m.out[at:], max(m.due, 1))
+	m.out = append(m.out, byte(wasmbin.OpI64Sub))
+	m.due = 0
+	return at
+}
+
+// ask stores the units left that are on the stack and asks the host for more when they have run out.
+func (m *writer) ask() {
+	m.out = m.appendAsk(m.out)
+}
+
+// askSoon makes the next site look at the clock.
+func (m *writer) askSoon() {
+	m.out = append(m.out, byte(wasmbin.OpI64Const), 0)
+	m.global(wasmbin.OpGlobalSet)
+}
+
+// bulk charges a bulk operation before it begins: its length is on top of the stack, and 1<<shift of it are a unit.
+func (m *writer) bulk(shift byte) {
+	if m.due == dead {
+		return
+	}
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.length)
+	m.out = m.appendLeftLess(m.out, m.length, shift)
+	m.charge()
+	m.ask()
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
+}
