@@ -28,23 +28,23 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	calls("add memory")
 	r.found(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
 	calls("search")
-	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, readiness, &abi.ReadinessMarkers{})
+	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{})
 	require.NoError(t, err)
 	calls("")
 	r.look("e1", longAgo)
 	calls("search")
 	r.look("never", longAgo)
 	calls("search list")
-	_, err = sdktest.Do(r.Host, abi.OpInventory, maria, inventory, &abi.Empty{})
+	_, err = sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	calls("list")
-	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, provenance, &abi.ProvenanceRequest{Scope: maria, NativeID: id})
+	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: id})
 	require.NoError(t, err)
 	calls("memory history")
 	_, err = sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 	require.NoError(t, err)
 	calls("setup_status providers")
-	_, err = sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+	_, err = sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	calls("delete_scope list")
 
@@ -214,7 +214,7 @@ func TestFindEventProvesOrSaysThatItCannot(t *testing.T) {
 	t.Run("the database is down: an error, not an absence", func(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		server.Set(mem0.Faults{Database: "dead"})
-		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, findEvent, &abi.FindEventRequest{EventID: "e1", SentAt: longAgo})
+		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent), &abi.FindEventRequest{EventID: "e1", SentAt: longAgo})
 		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 	})
 	t.Run("an event called * is that event", func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestPlatformJobs(t *testing.T) {
 			r := newRig(t, "mem0", `"settle_ms":0`, platform)
 			receipt := r.recorded(turn("e 1", "I drink oat milk."))
 			c.change(platform)
-			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, readiness, &abi.ReadinessMarkers{Markers: receipt.Markers})
+			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
 			require.NoError(t, err)
 			assert.Equal(t, c.status, ready.Status)
 			if c.in != nil {
@@ -258,7 +258,7 @@ func TestPlatformJobs(t *testing.T) {
 	t.Run("succeeds with nothing stored", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":0`, &mem0.Platform{Token: key})
 		receipt := r.recorded(turn("e1", "Which milk do I like?"))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, readiness, &abi.ReadinessMarkers{Markers: receipt.Markers})
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"e1"}, ready.EventIDs.Empty)
 	})
@@ -275,7 +275,7 @@ func TestPlatformJobs(t *testing.T) {
 	t.Run("settles for a while behind its end", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":600000`, &mem0.Platform{Token: key})
 		receipt := r.recorded(turn("e1", "I drink oat milk."))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, readiness, &abi.ReadinessMarkers{Markers: receipt.Markers})
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, abi.ReadinessPending, ready.Status)
 	})
@@ -285,7 +285,7 @@ func TestPlatformJobs(t *testing.T) {
 		var receipt *abi.ResetReceipt
 		for range 2 {
 			var err error
-			receipt, err = sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+			receipt, err = sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 			require.NoError(t, err)
 		}
 		assert.Equal(t, abi.ResetFailed, receipt.Status)
@@ -296,7 +296,7 @@ func TestPlatformJobs(t *testing.T) {
 func TestResetVerifies(t *testing.T) {
 	reset := func(r *rig) *abi.ResetReceipt {
 		t.Helper()
-		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 		require.NoError(t, err)
 		return receipt
 	}
@@ -329,7 +329,7 @@ func TestResetVerifies(t *testing.T) {
 	})
 	t.Run("a wrong key is an error", func(t *testing.T) {
 		r := newRig(t, "mem0", "", mem0.New(mem0.Options{AdminKey: "other"}))
-		_, err := sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+		_, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 		assert.Equal(t, abi.CodeUnauthenticated, abi.CodeOf(err))
 	})
 }

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// applyFeedback tells the platform that the memories which a correction names were wrong, with the correction as the reason. The self-hosted server takes no
-// feedback.
+// applyFeedback tells the platform that the memories which a correction names were wrong, with the correction as the
+// reason. The self-hosted server takes no feedback.
 //
 // Errors: unsupported where it is off or there is no route for it; not_found for an id that is not of this scope.
-func applyFeedback(c *sdk.Call, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
-	b, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	value := map[string]string{"negative": "NEGATIVE", "very_negative": "VERY_NEGATIVE"}[b.settings.feedback]
+func applyFeedback(b *backend, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
+	value := map[string]string{"negative": "NEGATIVE", "very_negative": "VERY_NEGATIVE"}[b.feedback]
 	switch {
 	case !b.platform():
 		return nil, abi.NewError(abi.CodeUnsupported, "the self-hosted mem0 server takes no feedback").
@@ -25,9 +19,10 @@ func applyFeedback(c *sdk.Call, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, er
 		return nil, abi.NewError(abi.CodeUnsupported, "feedback is off").WithHint("set feedback in the configuration")
 	}
 	out := &abi.FeedbackReceipt{FeedbackID: f.FeedbackID, Status: "no_change", NativeIDs: []string{},
-		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "POST /v1/feedback/"}}
+		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: "POST /v1/feedback/"}}
 	if len(f.NativeIDs) == 0 {
-		out.Warnings = append(out.Warnings, "feedback_without_memory: the platform takes feedback on memories by their ids; none is named")
+		out.Warnings = append(out.Warnings, "feedback_without_memory: the platform takes feedback on memories by "+
+			"their ids; none is named")
 	}
 	for _, id := range f.NativeIDs {
 		// The platform answers an unknown id with 500, and takes any scope's: so each is fetched first.
@@ -36,14 +31,8 @@ func applyFeedback(c *sdk.Call, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, er
 		}
 	}
 	for _, id := range f.NativeIDs {
-		var j jsontext.Encoder
-		j.ObjStart()
-		for _, field := range [][2]string{{"memory_id", id}, {"feedback", value}, {"feedback_reason", f.Text}} {
-			j.FieldStart(field[0])
-			j.Str(field[1])
-		}
-		j.ObjEnd()
-		if _, err := b.send(request{route: "platform_feedback", body: j.Bytes()}); err != nil {
+		body := wire.Object{"memory_id", id, "feedback", value, "feedback_reason", f.Text}
+		if _, err := b.send(request{route: "platform_feedback", body: body.JSON()}); err != nil {
 			return nil, err
 		}
 		out.Status, out.NativeIDs = "applied", append(out.NativeIDs, id)

@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -16,11 +17,12 @@ type filter struct {
 	value abi.Raw
 }
 
-// idKeys are what mem0 separates scopes by. A filter that named one could widen the scope: inside AND the last one wins.
+// idKeys are what mem0 separates scopes by. A filter that named one could widen the scope: inside AND the last one
+// wins.
 var idKeys = []string{"user_id", "agent_id", "run_id", "app_id", "actor_id", "session"}
 
-// filtersOf makes mem0's conditions of a request's labels and filters. ignored are filters for which mem0 keeps nothing that could be filtered: an event's own
-// metadata is nested, and nested values are not.
+// filtersOf makes mem0's conditions of a request's labels and filters. ignored are filters for which mem0 keeps nothing
+// that could be filtered: an event's own metadata is nested, and nested values are not.
 //
 // Errors: invalid_argument for a filter that names a native id, at any depth, or combines conditions.
 func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err error) {
@@ -32,8 +34,8 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 		key := map[string]string{"session_id": keySession, "turn_id": keyTurn, "event_id": keyEvent}[name]
 		switch {
 		case name == "cross_context":
-		case key != "" && jsontext.Raw(value).Type() == jsontext.String:
-			filters = append(filters, filter{key, abi.Raw(withoutNUL(value))})
+		case key != "" && wire.Kind(value) == jsontext.String:
+			filters = append(filters, filter{key, withoutNUL(value)})
 		case key != "":
 			return nil, nil, abi.NewError(abi.CodeInvalidArgument, "filters."+name+": want a string")
 		default:
@@ -51,78 +53,51 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 // checkFilter refuses native ids and logic, however deep.
 func checkFilter(path, name string, value abi.Raw) error {
 	wrong := func(what string) error {
-		return abi.NewError(abi.CodeInvalidArgument, path+": "+what).WithHint("the scope of a request says whose memory is meant; filters cannot change it")
+		return abi.NewError(abi.CodeInvalidArgument, path+": "+what).
+			WithHint("the scope of a request says whose memory is meant; filters cannot change it")
 	}
-	switch {
-	case slices.Contains(idKeys, strings.ToLower(strings.TrimSpace(name))):
+	switch plain := strings.ToLower(strings.TrimSpace(name)); {
+	case slices.Contains(idKeys, plain):
 		return wrong("names a native id")
-	case slices.Contains([]string{"and", "or", "not"}, strings.ToLower(strings.TrimSpace(name))):
+	case plain == "and" || plain == "or" || plain == "not":
 		return wrong("combines conditions, which is not offered")
 	}
-	return eachIn(jsontext.DecodeBytes(value), func(d *jsontext.Decoder, key string) error {
-		inner, err := d.Raw()
-		if err != nil {
+	inner := wire.Members(value)
+	for _, item := range wire.Items(value) {
+		inner = append(inner, abi.Member[abi.Raw]{Value: item})
+	}
+	for _, m := range inner {
+		if err := checkFilter(path, m.Name, m.Value); err != nil {
 			return err
 		}
-		return checkFilter(path, key, abi.Raw(inner))
-	})
+	}
+	return nil
 }
 
-// writeFilters writes the conditions with the scope's ids. On the self-hosted server they are one flat object with the ids last: the last of equal keys wins.
-// The platform takes a list under AND, metadata wrapped; as_of there leaves out what is later.
-func (b *backend) writeFilters(j *jsontext.Encoder, filters []filter, asOf string) {
-	text := func(key, value string) {
-		j.FieldStart(key)
-		j.Str(value)
-	}
+// conditions are the filters with the scope's ids. On the self-hosted server they are one flat object with the ids
+// last: the last of equal keys wins. The platform takes a list under AND, metadata wrapped; as_of there leaves out what
+// is later.
+func (b *backend) conditions(filters []filter, asOf string) (o wire.Object) {
 	if !b.platform() {
-		j.ObjStart()
 		for _, f := range filters {
-			j.FieldStart(f.key)
-			writeLiteral(j, f.value)
+			o = append(o, f.key, f.literal())
 		}
-		text("user_id", b.ids.user)
-		text("run_id", b.ids.run)
-		j.ObjEnd()
-		return
+		return append(o, "user_id", b.ids.user, "run_id", b.ids.run)
 	}
-	j.ObjStart()
-	j.FieldStart("AND")
-	j.ArrStart()
+	var all []wire.Object
 	for _, f := range filters {
-		j.ObjStart()
-		j.FieldStart("metadata")
-		j.ObjStart()
-		j.FieldStart(f.key)
-		writeLiteral(j, f.value)
-		j.ObjEnd()
-		j.ObjEnd()
+		all = append(all, wire.Object{"metadata", wire.Object{f.key, f.literal()}})
 	}
 	if asOf != "" {
-		j.ObjStart()
-		j.FieldStart("created_at")
-		j.ObjStart()
-		text("lte", asOf)
-		j.ObjEnd()
-		j.ObjEnd()
+		all = append(all, wire.Object{"created_at", wire.Object{"lte", asOf}})
 	}
-	for _, id := range [][2]string{{"user_id", b.ids.user}, {"run_id", b.ids.run}} {
-		j.ObjStart()
-		text(id[0], id[1])
-		j.ObjEnd()
-	}
-	j.ArrEnd()
-	j.ObjEnd()
+	return wire.Object{"AND", append(all, wire.Object{"user_id", b.ids.user}, wire.Object{"run_id", b.ids.run})}
 }
 
-// writeLiteral writes a value that means itself: a bare "*" would mean any.
-func writeLiteral(j *jsontext.Encoder, value abi.Raw) {
-	if string(value) != `"*"` {
-		j.Raw(jsontext.Raw(value))
-		return
+// literal is a value that means itself: a bare "*" would mean any.
+func (f filter) literal() any {
+	if string(f.value) == `"*"` {
+		return wire.Object{"eq", f.value}
 	}
-	j.ObjStart()
-	j.FieldStart("eq")
-	j.Raw(jsontext.Raw(value))
-	j.ObjEnd()
+	return f.value
 }

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -30,19 +29,21 @@ type found struct {
 	whole bool
 }
 
-// look finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an empty answer proves nothing (upstream
-// pgvector: hnsw filters behind the index). A list of the scope is exact up to 1000 rows, and needs no embedder.
+// look finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an empty
+// answer proves nothing (upstream pgvector: hnsw filters behind the index). A list of the scope is exact up to 1000
+// rows, and needs no embedder.
 func (b *backend) look(eventID string) (found, error) {
+	event := filter{keyEvent, sdk.Text(eventID)}
 	if b.platform() {
-		rows, count, err := b.listPlatform(1, pageMax, [2]string{keyEvent, eventID})
+		rows, count, err := b.listPlatform(1, pageMax, event)
 		return found{rows, err == nil && count <= int64(len(rows))}, err
 	}
 	if b.surface.gateway {
 		// Filtered in the store, in no index's way, and without an embedder.
-		rows, err := b.listFiltered([]filter{{keyEvent, sdk.Text(eventID)}}, gatewayMax)
+		rows, err := b.listFiltered(gatewayMax, event)
 		return found{rows, err == nil && len(rows) < gatewayMax}, err
 	}
-	rows, failed := b.searchEvent(eventID, listMax)
+	rows, failed := b.searchEvent(event, listMax)
 	if abi.CodeOf(failed) == abi.CodeIsolationBreach {
 		return found{}, failed
 	}
@@ -53,100 +54,53 @@ func (b *backend) look(eventID string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	listed := rows[:0:0]
+	var listed []*memory
 	for _, m := range all {
 		if m.label(keyEvent) == eventID {
 			listed = append(listed, m)
 		}
 	}
-	if len(all) < listMax {
-		return found{listed, true}, nil
+	if whole := len(all) < listMax; whole || len(listed) >= len(rows) {
+		return found{listed, whole}, nil
 	}
-	if len(rows) > len(listed) {
-		listed = rows
-	}
-	return found{rows: listed}, nil
+	return found{rows: rows}, nil
 }
 
 // searchEvent searches with the event's id as a filter. The query plays no part: threshold 0 lets every row through.
-func (b *backend) searchEvent(eventID string, limit int64) ([]*memory, error) {
-	var j jsontext.Encoder
-	j.ObjStart()
-	j.FieldStart("query")
-	j.Str("memory")
-	j.FieldStart("top_k")
-	j.Int64(limit)
-	j.FieldStart("threshold")
-	j.Int(0)
-	j.FieldStart("show_expired")
-	j.Bool(true)
-	j.FieldStart("filters")
-	b.writeFilters(&j, []filter{{keyEvent, sdk.Text(eventID)}}, "")
-	j.ObjEnd()
-	body, err := b.send(request{route: b.searchRoute(), body: j.Bytes()})
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := b.readResults(b.searchRoute(), body)
+func (b *backend) searchEvent(event filter, limit int64) ([]*memory, error) {
+	rows, _, _, err := b.rows(request{route: b.route("search"), body: wire.Object{"query", "memory", "top_k", limit,
+		"threshold", 0, "show_expired", true, "filters", b.conditions([]filter{event}, "")}.JSON()})
 	return rows, err
 }
 
 // listFiltered lists the scope's rows that fit, on the gateway.
-func (b *backend) listFiltered(filters []filter, limit int64) ([]*memory, error) {
-	var j jsontext.Encoder
-	j.ObjStart()
-	j.FieldStart("top_k")
-	j.Int64(limit)
-	j.FieldStart("show_expired")
-	j.Bool(true)
-	j.FieldStart("filters")
-	b.writeFilters(&j, filters, "")
-	j.ObjEnd()
-	body, err := b.send(request{route: "list_filtered", body: j.Bytes()})
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := b.readResults("list_filtered", body)
+func (b *backend) listFiltered(limit int64, filters ...filter) ([]*memory, error) {
+	rows, _, _, err := b.rows(request{route: "list_filtered", body: wire.Object{"top_k", limit, "show_expired", true,
+		"filters", b.conditions(filters, "")}.JSON()})
 	return rows, err
 }
 
 // list lists the scope on the self-hosted server, expired rows too: unordered, at most limit.
 func (b *backend) list(limit int64) ([]*memory, error) {
-	body, err := b.send(request{route: "list", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user}, {Key: "run_id", Value: b.ids.run},
-		{Key: "top_k", Value: string(sdk.Number(limit))}, {Key: "show_expired", Value: "true"}}})
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := b.readResults("list", body)
+	rows, _, _, err := b.rows(request{route: "list", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user},
+		{Key: "run_id", Value: b.ids.run},
+		{Key: "top_k", Value: sdk.Itoa(limit)}, {Key: "show_expired", Value: "true"}}})
 	return rows, err
 }
 
-// listPlatform is one page of the scope's memories on the platform, those with a label where one is given, and how many there are in all.
-func (b *backend) listPlatform(page, size int64, label [2]string) ([]*memory, int64, error) {
-	body, err := b.platformPage(page, size, label)
-	if err != nil {
-		return nil, 0, err
-	}
-	return b.readResults("platform_list", body)
+// listPlatform is one page of the scope's memories on the platform, those that fit, and how many there are in all.
+func (b *backend) listPlatform(page, size int64, filters ...filter) ([]*memory, int64, error) {
+	rows, count, _, err := b.rows(b.platformPage(page, size, filters...))
+	return rows, count, err
 }
 
-// platformPage is listPlatform as the platform answers it.
-func (b *backend) platformPage(page, size int64, label [2]string) ([]byte, error) {
-	var filters []filter
-	if label[0] != "" {
-		filters = []filter{{label[0], sdk.Text(label[1])}}
-	}
-	var j jsontext.Encoder
-	j.ObjStart()
-	j.FieldStart("filters")
-	b.writeFilters(&j, filters, "")
-	j.FieldStart("show_expired")
-	j.Bool(true)
-	j.ObjEnd()
-	return b.send(request{route: "platform_list", body: j.Bytes(), query: pageQuery(page, size)})
+func (b *backend) platformPage(page, size int64, filters ...filter) request {
+	return request{route: "platform_list", query: pageQuery(page, size),
+		body: wire.Object{"filters", b.conditions(filters, ""), "show_expired", true}.JSON()}
 }
 
-// missingParts is what the rows of an event lack of its parts; digests "" takes them from the rows. Rows of an extracting add have no parts.
+// missingParts is what the rows of an event lack of its parts; digests "" takes them from the rows. Rows of an
+// extracting add have no parts.
 func missingParts(digests string, rows []*memory) []string {
 	if digests == "" && len(rows) > 0 {
 		digests = rows[0].label(keyParts)
@@ -189,13 +143,9 @@ func idsOfRows(rows []*memory) []string {
 	return ids
 }
 
-// findEvent says what mem0 has of an event. Absent means that all rows of the scope were seen, and that an earlier add can no longer land: mem0 works on after
-// its caller has given up.
-func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	b, err := open(c)
-	if err != nil {
-		return nil, err
-	}
+// findEvent says what mem0 has of an event. Absent means that all rows of the scope were seen, and that an earlier add
+// can no longer land: mem0 works on after its caller has given up.
+func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	look, err := b.look(r.EventID)
 	if err != nil {
 		return nil, err
@@ -225,5 +175,5 @@ func (b *backend) landsWithin(sentAt string) int64 {
 	if err != nil || wrong != nil {
 		return 1
 	}
-	return max(0, sent.Add(time.Duration(b.settings.addTimeoutS)*time.Second).Sub(now).Milliseconds())
+	return max(0, sent.Add(time.Duration(b.addTimeoutS)*time.Second).Sub(now).Milliseconds())
 }

@@ -71,7 +71,7 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 			r := newRig(t, "mem0", c.option, c.server)
 			for op, do := range map[string]func() error{
 				abi.OpSetupScope: func() error {
-					_, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, setupScope, &abi.Empty{})
+					_, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
 					return err
 				},
 				abi.OpRecordEvent: func() error { _, err := r.record(turn("e1", "I drink tea.")); return err },
@@ -169,11 +169,11 @@ func TestOnTheGatewayAnEventIsLookedUpInAList(t *testing.T) {
 	assert.Equal(t, []string{id}, r.look("e1", longAgo).NativeIDs)
 	assert.Equal(t, "absent", r.look("never", longAgo).Found, "proven, though the index is approximate")
 	assert.Equal(t, "list_filtered list_filtered", r.routes(), "no embedder is needed")
-	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, provenance, &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
+	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 	require.NoError(t, err)
 	assert.Len(t, found.Items, 1)
 	assert.Empty(t, found.Trace.Warnings)
-	whole, err := sdktest.Do(r.Host, abi.OpInventory, maria, inventory, &abi.Empty{})
+	whole, err := sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	assert.True(t, whole.Complete)
 	assert.Equal(t, int64(1), whole.Kinds[0].Count)
@@ -182,7 +182,7 @@ func TestOnTheGatewayAnEventIsLookedUpInAList(t *testing.T) {
 func TestOnTheGatewayAResetTakesTheBufferAndCounts(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{Gateway: &mem0.Gateway{}})
 	r.recorded(turn("e1", "I drink oat milk. I live in Lisbon.", "Noted."))
-	receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+	receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]*int64{"memory": count(2), "message": count(2)}, receipt.Removed)
 	require.Len(t, receipt.Remains, 1)

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// health asks whether mem0 answers, and whether it takes the key. With deep_health it searches too. mem0 does not say its version.
+// health asks whether mem0 answers, and whether it takes the key. With deep_health it searches too. mem0 does not say
+// its version.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: []string{"memory"},
-		Isolation: "filtered", PetObservability: "partial"}
-	if s.surface != nil && s.surface.gateway {
-		s.surface = nil // it may have been configured anew
-	}
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
+		NativeMemoryTypes: []string{"memory"}, Isolation: "filtered", PetObservability: "partial"}
 	b, err := open(c)
 	if err != nil {
 		return h, unavailable(h, err)
@@ -32,11 +29,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		calls = []string{"platform_ping"}
 	}
 	for _, route := range calls {
-		body, err := b.send(request{route: route})
-		if err == nil {
-			err = readObject(route, body, func(d *jsontext.Decoder, _ string) error { return d.Skip() })
-		}
-		if err != nil {
+		if _, err := b.ask(request{route: route}); err != nil {
 			return h, unavailable(h, err)
 		}
 	}
@@ -49,37 +42,28 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// unavailable says why, in place of an error: health answers.
+// unavailable says why, in place of an error: health answers. What is the configuration's fault stays an error.
 func unavailable(h *abi.BackendHealth, err error) error {
-	e := abi.AsError(err)
-	h.Status = abi.HealthUnavailable
+	e, what := abi.AsError(err), "unreachable: "
 	switch e.Code {
 	case abi.CodeInternal, abi.CodeInvalidArgument:
 		return err
 	case abi.CodeUnauthenticated, abi.CodeDenied:
-		h.Warnings = append(h.Warnings, "credentials: "+e.Message)
+		what = "credentials: "
 	case abi.CodeUnsupported:
-		h.Warnings = append(h.Warnings, "not_offered: "+e.Message)
-	default:
-		h.Warnings = append(h.Warnings, "unreachable: "+e.Message)
+		what = "not_offered: "
 	}
-	if e.Hint != "" {
-		h.Warnings[len(h.Warnings)-1] += "; " + e.Hint
+	if what += e.Message; e.Hint != "" {
+		what += "; " + e.Hint
 	}
+	h.Status, h.Warnings = abi.HealthUnavailable, append(h.Warnings, what)
 	return nil
 }
 
-// trySearch searches in the ids of the empty scope, in which nothing is ever stored: it proves embedder and vector store.
+// trySearch searches in the ids of the empty scope, in which nothing is ever stored: it proves embedder and vector
+// store.
 func (b *backend) trySearch() error {
-	var j jsontext.Encoder
-	j.ObjStart()
-	j.FieldStart("query")
-	j.Str("health")
-	j.FieldStart("top_k")
-	j.Int(1)
-	j.FieldStart("filters")
-	b.writeFilters(&j, nil, "")
-	j.ObjEnd()
-	_, err := b.send(request{route: b.searchRoute(), body: j.Bytes()})
+	_, err := b.send(request{route: b.route("search"), body: wire.Object{"query", "health", "top_k", 1,
+		"filters", b.conditions(nil, "")}.JSON()})
 	return err
 }

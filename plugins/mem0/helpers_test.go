@@ -79,7 +79,7 @@ func turn(id string, texts ...string) *abi.MemoryEvent {
 
 func (r *rig) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	r.t.Helper()
-	return sdktest.Do(r.Host, abi.OpRecordEvent, maria, recordEvent, e)
+	return sdktest.Do(r.Host, abi.OpRecordEvent, maria, opened(recordEvent), e)
 }
 
 func (r *rig) recorded(e *abi.MemoryEvent) *abi.WriteReceipt {
@@ -92,7 +92,7 @@ func (r *rig) recorded(e *abi.MemoryEvent) *abi.WriteReceipt {
 func (r *rig) retrieve(q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	r.t.Helper()
 	q.Scope, q.SessionID = maria, "s9"
-	return sdktest.Do(r.Host, abi.OpRetrieve, maria, retrieve, q)
+	return sdktest.Do(r.Host, abi.OpRetrieve, maria, opened(retrieve), q)
 }
 
 func (r *rig) found(q *abi.RetrieveRequest) *abi.RetrieveResult {
@@ -105,7 +105,7 @@ func (r *rig) found(q *abi.RetrieveRequest) *abi.RetrieveResult {
 // look asks find_event, ms after the event was sent.
 func (r *rig) look(id string, ms string, markers ...string) *abi.FindEventAnswer {
 	r.t.Helper()
-	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, findEvent, &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: ms})
+	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent), &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: ms})
 	require.NoError(r.t, err)
 	return answer
 }
@@ -118,7 +118,7 @@ const (
 
 func (r *rig) setUp() *abi.SetupReceipt {
 	r.t.Helper()
-	receipt, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, setupScope, &abi.Empty{})
+	receipt, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
 	require.NoError(r.t, err)
 	return receipt
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
@@ -146,7 +147,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 			}
 			_, err := g.retrieve(&abi.RetrieveRequest{Query: "milk"})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
-			_, err = sdktest.Do(g.Host, abi.OpInventory, maria, inventory, &abi.Empty{})
+			_, err = sdktest.Do(g.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 		}
 	})
@@ -185,7 +186,7 @@ func TestAnswersThatAreNoneAreErrors(t *testing.T) {
 			assert.NotNil(t, e.Native)
 			_, err = r.record(turn("e1", "I drink oat milk."))
 			assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
-			_, err = sdktest.Do(r.Host, abi.OpInventory, maria, inventory, &abi.Empty{})
+			_, err = sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 			assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
 		})
 	}
@@ -239,7 +240,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 
 func TestSurfaceIsFoundByLooking(t *testing.T) {
 	find := func(server *rig) (string, error) {
-		receipt, err := sdktest.Do(server.Host, abi.OpSetupScope, maria, setupScope, &abi.Empty{})
+		receipt, err := sdktest.Do(server.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
 		if err != nil {
 			return "", err
 		}
@@ -299,12 +300,12 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 			other := abi.MemoryScope{RunID: "kenji", PersonaID: "kenji"}
 			e := turn("e1", "I drink it black.")
 			e.RunID, e.UserID = other.RunID, other.PersonaID
-			foreign, err := sdktest.Do(r.Host, abi.OpRecordEvent, other, recordEvent, e)
+			foreign, err := sdktest.Do(r.Host, abi.OpRecordEvent, other, opened(recordEvent), e)
 			require.NoError(t, err)
 			mutate := func(name, params string) (*abi.MutationReceipt, error) {
 				m := &abi.NativeMutation{Scope: maria, Name: name, Reason: "test"}
 				require.NoError(t, json.Unmarshal([]byte(params), &m.Params))
-				return sdktest.Do(r.Host, abi.OpNativeMutation, maria, nativeMutation, m)
+				return sdktest.Do(r.Host, abi.OpNativeMutation, maria, opened(nativeMutation), m)
 			}
 			for _, id := range []string{foreign.NativeIDs[0], "00000000-0000-4000-8000-000000000000", "nope", "*"} {
 				for _, name := range []string{"update", "delete"} {
@@ -324,18 +325,18 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "applied", receipt.Status)
 			assert.Equal(t, []string{"I drink tea."}, texts(r.found(&abi.RetrieveRequest{Query: "tea"})))
-			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, provenance, &abi.ProvenanceRequest{Scope: maria, NativeID: own})
+			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: own})
 			require.NoError(t, err)
 			require.Len(t, history.Items, 3)
 			assert.Equal(t, "UPDATE", history.Items[2].Evidence.Group)
-			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, provenance, &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
+			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 			require.NoError(t, err)
 			require.Len(t, byEvent.Items, 1)
-			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, provenance, &abi.ProvenanceRequest{Scope: maria, NativeID: foreign.NativeIDs[0]})
+			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: foreign.NativeIDs[0]})
 			assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 
 			said := &abi.MemoryFeedback{FeedbackID: "f1", Scope: maria, SessionID: "s", Timestamp: e.Timestamp, Text: "It is rooibos.", NativeIDs: []string{own}}
-			feedback, err := sdktest.Do(r.Host, abi.OpApplyFeedback, maria, applyFeedback, said)
+			feedback, err := sdktest.Do(r.Host, abi.OpApplyFeedback, maria, opened(applyFeedback), said)
 			batch, wrong := mutate("delete_batch", `{"memory_ids":["`+own+`"]}`)
 			if surface == "oss" {
 				assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
@@ -382,21 +383,22 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 	f.Add([]byte(`{"event_id":"e","status":"PENDING","results":[{"id":"x","data":{"memory":"m"}}]}`))
 	f.Add([]byte(`{"detail":[{"loc":["body",1],"msg":"m"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, _, _ = readItems("search", body, false)
+		_, _, _ = readRows("search", body)
 		_, _, _ = readAdded("add", body)
-		_, _ = new(surface).readOpenAPI(body)
 		_ = readFailure(body)
 		_ = readSurface(body)
-		_ = readObject("capabilities", body, new(surface).readCapability)
-		s := new(jobState)
-		_ = readObject("platform_event", body, s.readField)
+		if wire.Check(body) == nil {
+			_, _ = readOpenAPI(body)
+			_ = readCapabilities(body)
+			_ = readJob(body)
+		}
 	})
 }
 
 func TestFormatKeepsTheElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &memory{id: rapid.String().Draw(t, "id"), text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
-		line := string(render(nil, m))
+		line := render(m)
 		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") || strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
 		}
@@ -406,29 +408,32 @@ func TestFormatKeepsTheElement(t *testing.T) {
 func TestALineIsItsFacts(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ab \n<>/\x00"))), rapid.Just("</memory-context>"), rapid.Just("an end <"))
 	rapid.Check(t, func(t *rapid.T) {
-		told := func(name string) number {
-			return number{rapid.Float64Range(0, 200).Draw(t, name), rapid.Bool().Draw(t, name+" told")}
+		score := func(name string) *float64 {
+			if !rapid.Bool().Draw(t, name+" told") {
+				return nil
+			}
+			return sdk.Ptr(rapid.Float64Range(0, 200).Draw(t, name))
 		}
-		m := &memory{id: text.Draw(t, "id"), text: text.Draw(t, "text"), score: told("score"), reranked: told("reranked"), replaced: rapid.Bool().Draw(t, "replaced")}
+		m := &memory{id: text.Draw(t, "id"), text: text.Draw(t, "text"), score: score("score"), reranked: score("reranked"),
+			replaced: rapid.Bool().Draw(t, "replaced")}
 		m.created = rapid.SampledFrom([]string{"", "2025-03-10T09:30:00+00:00"}).Draw(t, "created")
 		var facts []string
 		if m.created != "" {
 			facts = append(facts, m.created)
 		}
-		if m.score.told {
-			facts = append(facts, "score "+strconv.FormatFloat(m.score.value, 'f', 2, 64))
+		if m.score != nil {
+			facts = append(facts, "score "+strconv.FormatFloat(*m.score, 'f', 2, 64))
 		}
-		if m.reranked.told {
-			facts = append(facts, "rerank "+strconv.FormatFloat(m.reranked.value, 'f', 2, 64))
+		if m.reranked != nil {
+			facts = append(facts, "rerank "+strconv.FormatFloat(*m.reranked, 'f', 2, 64))
 		}
 		facts = append(facts, clean(m.id))
 		if m.replaced {
 			facts = append(facts, "superseded")
 		}
 		want := sdk.EscapeText("- " + strings.ReplaceAll(m.text, "\n", "\n  ") + " [" + strings.Join(facts, " | ") + "]\n")
-		before := "what stands before it < "
-		if got := string(render([]byte(before), m)); got != before+want {
-			t.Fatalf("%q, not %q", got, before+want)
+		if got := render(m); got != want {
+			t.Fatalf("%q, not %q", got, want)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
 // nativeMutation changes or deletes memories of the scope:
@@ -19,47 +19,43 @@ import (
 //
 // mem0's calls by memory id look at no scope, so every memory is fetched first and must be this scope's.
 //
-// Errors: invalid_argument for params; not_found for an id that is not of this scope; unsupported for another name, or a batch on the self-hosted server.
-func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	b, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	p, err := readParams(r)
-	if err != nil {
-		return nil, err
-	}
+// Errors: invalid_argument for params; not_found for an id that is not of this scope; unsupported for another name, or
+// a batch on the self-hosted server.
+func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	batch := strings.HasSuffix(r.Name, "_batch")
 	switch {
 	case !slices.Contains([]string{"update", "delete", "update_batch", "delete_batch"}, r.Name):
-		return nil, abi.NewError(abi.CodeUnsupported, "name: mem0 has no mutation "+r.Name).WithHint("there are update and delete, and on the platform update_batch and delete_batch")
+		return nil, abi.NewError(abi.CodeUnsupported, "name: mem0 has no mutation "+r.Name).
+			WithHint("there are update and delete, and on the platform update_batch and delete_batch")
 	case batch && !b.platform():
-		return nil, abi.NewError(abi.CodeUnsupported, "name: "+r.Name+" is the platform's").WithHint("send one update or delete for each memory")
+		return nil, abi.NewError(abi.CodeUnsupported, "name: "+r.Name+" is the platform's").
+			WithHint("send one update or delete for each memory")
 	}
-	if err := p.check(r.Name); err != nil {
+	changes, err := readChanges(r)
+	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(p.changes))
-	for i, change := range p.changes {
-		ids[i] = change.id
-		if _, err := b.owned(change.id); err != nil {
+	ids, bodies := make([]string, len(changes)), make([]wire.Object, len(changes))
+	for i, c := range changes {
+		if _, err := b.owned(c.id); err != nil {
 			return nil, err
 		}
+		ids[i], bodies[i] = c.id, c.body(batch)
 	}
-	call := request{route: r.Name, params: memoryParam(ids[0])}
+	call := request{route: b.route(r.Name)}
 	switch {
 	case batch:
-		call.params, call.body = nil, p.batchBody()
+		call.body = wire.Object{"memories", bodies}.JSON()
 	case r.Name == "update":
-		call.body = p.changes[0].body(false)
-	}
-	if b.platform() {
-		call.route = "platform_" + call.route
+		call.params, call.body = memoryParam(ids[0]), bodies[0].JSON()
+	default:
+		call.params = memoryParam(ids[0])
 	}
 	if _, err := b.send(call); err != nil {
 		return nil, err
 	}
-	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: call.route, NativeIDs: ids}}, nil
+	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids,
+		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: call.route, NativeIDs: ids}}, nil
 }
 
 // change is what is to become of one memory.
@@ -70,142 +66,100 @@ type change struct {
 	expiration abi.Raw // a date, or null to clear it
 }
 
-type params struct{ changes []change }
-
 // batchMax is the most that the platform takes at once; each is fetched first, so fewer are offered.
 const batchMax = 100
 
-func readParams(r *abi.NativeMutation) (*params, error) {
-	p := new(params)
-	single := change{}
-	var err error
-	for _, key := range abi.SortedKeys(r.Params) {
-		d := jsontext.DecodeBytes(r.Params[key])
-		switch {
-		case key == "memories" && r.Name == "update_batch":
-			err = d.Arr(func(d *jsontext.Decoder) error {
-				var item change
-				err := d.Obj(item.read)
-				p.changes = append(p.changes, item)
-				return err
-			})
-		case key == "memory_ids" && r.Name == "delete_batch":
-			err = d.Arr(func(d *jsontext.Decoder) error {
-				id, err := d.Str()
-				p.changes = append(p.changes, change{id: id})
-				return err
-			})
-		case !strings.HasSuffix(r.Name, "_batch") && (key == "memory_id" || r.Name == "update"):
-			err = single.read(d, key)
-		default:
-			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+key+": unknown in "+r.Name)
+func wrong(what string) error { return abi.NewError(abi.CodeInvalidArgument, "params."+what) }
+
+// readChanges reads the parameters of a mutation: those of the one memory, or a list.
+func readChanges(r *abi.NativeMutation) ([]change, error) {
+	params := abi.Raw(wire.FromMap(r.Params).JSON())
+	list, known := []abi.Raw{params}, []string{"memory_id", "text", "metadata", "expiration_date"}
+	switch r.Name {
+	case "delete":
+		known = known[:1]
+	case "update_batch", "delete_batch":
+		name := map[string]string{"update_batch": "memories", "delete_batch": "memory_ids"}[r.Name]
+		list = nil
+		if err := wire.Read(params, name, &list); err != nil {
+			return nil, wrong(err.Error())
 		}
-		if err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+key+": "+err.Error())
+		if err := only(params, name); err != nil {
+			return nil, err
 		}
 	}
-	if !strings.HasSuffix(r.Name, "_batch") {
-		p.changes = append(p.changes, single)
+	if len(list) == 0 || len(list) > batchMax {
+		return nil, wrong("memories: want 1 to 100")
 	}
-	return p, nil
+	changes := make([]change, len(list))
+	for i, item := range list {
+		c := &changes[i]
+		if r.Name == "delete_batch" {
+			c.id = wire.Text(item)
+		} else if err := c.read(item, known); err != nil {
+			return nil, err
+		}
+		if err := c.check(r.Name); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
 }
 
-func (c *change) read(d *jsontext.Decoder, key string) (err error) {
-	switch key {
-	case "memory_id":
-		c.id, err = d.Str()
-	case "text":
-		var text string
-		text, err = d.Str()
-		text = strings.ReplaceAll(text, "\x00", "")
-		c.text = &text
-	case "metadata":
-		var raw jsontext.Raw
-		if raw, err = d.Raw(); err == nil {
-			c.metadata = abi.Raw(withoutNUL(raw))
-		}
-	case "expiration_date":
-		var raw jsontext.Raw
-		raw, err = d.Raw()
-		c.expiration = abi.Raw(raw)
-	default:
-		return abi.NewError(abi.CodeInvalidArgument, "unknown: "+key)
+func (c *change) read(params abi.Raw, known []string) error {
+	if err := only(params, known...); err != nil {
+		return err
 	}
-	return err
+	if err := wire.Read(params, "memory_id", &c.id, "text", &c.text, "metadata", &c.metadata); err != nil {
+		return wrong(err.Error())
+	}
+	c.expiration = wire.Members(params).Get("expiration_date") // which may be null
+	if c.metadata = withoutNUL(c.metadata); c.text != nil {
+		*c.text = withoutZero(*c.text)
+	}
+	return nil
+}
+
+// only refuses members that are not known.
+func only(object abi.Raw, known ...string) error {
+	for _, m := range wire.Members(object) {
+		if !slices.Contains(known, m.Name) {
+			return wrong(m.Name + ": unknown")
+		}
+	}
+	return nil
 }
 
 // reserved are metadata keys that mean something to mem0, and memhost's own.
-var reserved = []string{"data", "hash", "text_lemmatized", "created_at", "updated_at", "expiration_date", "role", "attributed_to", "memory_type"}
+var reserved = []string{"data", "hash", "text_lemmatized", "created_at", "updated_at", "expiration_date", "role",
+	"attributed_to", "memory_type"}
 
-func (p *params) check(name string) error {
-	wrong := func(what string) error { return abi.NewError(abi.CodeInvalidArgument, "params."+what) }
-	if len(p.changes) == 0 || len(p.changes) > batchMax {
-		return wrong("memories: want 1 to 100")
+// check says what is wrong with a change.
+func (c *change) check(name string) error {
+	switch {
+	case c.id == "":
+		return wrong("memory_id: missing or empty")
+	case c.text != nil && strings.TrimSpace(*c.text) == "":
+		return wrong("text: blank; mem0 cannot embed it. Delete the memory instead")
+	case strings.HasPrefix(name, "update") && c.text == nil && len(c.metadata) == 0 && len(c.expiration) == 0:
+		return wrong("text: nothing to change: want text, metadata or expiration_date")
+	case len(c.metadata) > 0 && wire.Kind(c.metadata) != jsontext.Object:
+		return wrong("metadata: want an object")
 	}
-	for _, c := range p.changes {
-		update := strings.HasPrefix(name, "update")
-		switch {
-		case c.id == "":
-			return wrong("memory_id: missing or empty")
-		case c.text != nil && strings.TrimSpace(*c.text) == "":
-			return wrong("text: blank; mem0 cannot embed it. Delete the memory instead")
-		case update && c.text == nil && len(c.metadata) == 0 && len(c.expiration) == 0:
-			return wrong("text: nothing to change: want text, metadata or expiration_date")
-		}
-		if len(c.metadata) == 0 {
-			continue
-		}
-		taken := ""
-		err := jsontext.DecodeBytes(c.metadata).Obj(func(d *jsontext.Decoder, key string) error {
-			if slices.Contains(idKeys, key) || slices.Contains(reserved, key) || strings.HasPrefix(key, prefix) {
-				taken = key
-			}
-			return d.Skip()
-		})
-		switch {
-		case err != nil:
-			return wrong("metadata: want an object")
-		case taken != "":
-			return wrong("metadata." + taken + ": mem0 or memhost gives this key a meaning")
+	for _, m := range wire.Members(c.metadata) {
+		if slices.Contains(idKeys, m.Name) || slices.Contains(reserved, m.Name) || strings.HasPrefix(m.Name, prefix) {
+			return wrong("metadata." + m.Name + ": mem0 or memhost gives this key a meaning")
 		}
 	}
 	return nil
 }
 
 // body is the request for one memory; in a batch it names the memory.
-func (c *change) body(named bool) []byte {
-	var j jsontext.Encoder
-	j.ObjStart()
-	if named {
-		j.FieldStart("memory_id")
-		j.Str(c.id)
-	}
+func (c *change) body(named bool) wire.Object {
+	body := wire.Object{"memory_id", wire.If(named, c.id), "text", nil, "metadata", c.metadata,
+		"expiration_date", c.expiration}
 	if c.text != nil {
-		j.FieldStart("text")
-		j.Str(*c.text)
+		body[3] = *c.text
 	}
-	for _, field := range []struct {
-		key   string
-		value abi.Raw
-	}{{"metadata", c.metadata}, {"expiration_date", c.expiration}} {
-		if len(field.value) > 0 {
-			j.FieldStart(field.key)
-			j.Raw(jsontext.Raw(field.value))
-		}
-	}
-	j.ObjEnd()
-	return j.Bytes()
-}
-
-func (p *params) batchBody() []byte {
-	var j jsontext.Encoder
-	j.ObjStart()
-	j.FieldStart("memories")
-	j.ArrStart()
-	for i := range p.changes {
-		j.Raw(p.changes[i].body(true))
-	}
-	j.ArrEnd()
-	j.ObjEnd()
-	return j.Bytes()
+	return body
 }

@@ -1,27 +1,26 @@
 package main
 
 import (
+	"time"
+
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
 )
 
-// readiness looks once. The self-hosted server answers an add when all of it is stored; the platform is asked for each job that a marker names.
-func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	b, err := open(c)
-	if err != nil {
-		return nil, err
-	}
+// readiness looks once. The self-hosted server answers an add when all of it is stored; the platform is asked for each
+// job that a marker names.
+func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	if !b.platform() {
 		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "mem0 answers an add when it is stored"}, nil
 	}
 	out := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "status of the platform's events"}
+	var oldest time.Time
 	for _, m := range r.Markers {
 		id, event, ok := splitMarker(m)
 		if !ok {
 			continue
 		}
-		// What the time does not suffice for is looked at next time.
-		if c.Remaining() < 1000 {
+		// With too little time left, the next call looks.
+		if b.Remaining() < 1000 {
 			out.EventIDs.Pending = append(out.EventIDs.Pending, event)
 			continue
 		}
@@ -37,8 +36,8 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 			out.Warnings = append(out.Warnings, "job_failed: "+s.problem)
 		case !s.succeeded() || b.settledIn(s) > 0:
 			out.EventIDs.Pending = append(out.EventIDs.Pending, event)
-			if s.created != "" && (out.OldestPendingAt == "" || before(s.created, out.OldestPendingAt)) {
-				out.OldestPendingAt = s.created
+			if at, err := abi.ParseTime(s.created); err == nil && (oldest.IsZero() || at.Before(oldest)) {
+				oldest, out.OldestPendingAt = at, s.created
 			}
 		case len(s.ids) == 0:
 			out.EventIDs.Empty = append(out.EventIDs.Empty, event)

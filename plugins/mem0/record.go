@@ -7,42 +7,32 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
 // recordEvent adds a turn: one add, and one look at every id that it answered.
 //
-// Out:    committed with the rows' ids (self-hosted, and verbatim on the platform); queued with a marker (platform, extracting); not_retained where mem0 made
-// nothing of the turn; partial where it stored a part; uncertain where it is not known.
-// Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was stored; what failure says.
-func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	b, err := open(c)
-	if err == nil {
-		err = b.offered()
-	}
-	if err != nil {
-		return nil, err
-	}
+// Out:    committed with the rows' ids (self-hosted, and verbatim on the platform); queued with a marker (platform,
+// extracting); not_retained where mem0 made nothing of the turn; partial where it stored a part; uncertain where it is
+// not known.
+// Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was
+// stored; those of failure.
+func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	o := b.translate(e)
 	switch {
-	case c.Resume != nil:
-		return b.resume(o, c.Resume)
+	case b.Resume != nil:
+		return b.resume(o, b.Resume)
 	case len(o.parts) == 0:
 		o.warn("nothing_to_store: no message of the turn has text that mem0 would take")
 		return b.receipt(o, abi.StatusNotRetained, nil), nil
 	}
-	return b.add(o, o.parts, b.settings.infer)
+	return b.add(o, o.parts, b.infer)
 }
-
-// added is one result of an add.
-type added struct{ id, text string }
 
 // add sends parts of an event and answers for what became of them.
 func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt, error) {
-	route := "add"
-	if b.platform() {
-		route = "platform_add"
-	}
+	route := b.route("add")
 	body, err := b.send(request{route: route, body: b.addBody(o, parts, infer)})
 	switch {
 	case err != nil && b.Resume != nil:
@@ -60,8 +50,8 @@ func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt,
 		r.NativeIDsKind, r.Markers = abi.NativeIDsTransient, []string{marker(job.id, o.event.EventID)}
 		return r, nil
 	case len(results) == 0:
-		o.warn("no_memories_extracted: mem0 stored nothing and does not say why: nothing memorable, known already, an answer of its LLM that could not be read " +
-			"or was cut, or an embedder that failed after the extraction")
+		o.warn("no_memories_extracted: mem0 stored nothing and does not say why: nothing memorable, known already, " +
+			"an answer of its LLM that could not be read or was cut, or an embedder that failed after the extraction")
 		return b.receipt(o, abi.StatusNotRetained, nil), nil
 	}
 	return b.verify(o, results)
@@ -70,74 +60,43 @@ func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt,
 // job is the platform's word for a write under way.
 type job struct{ id, status string }
 
-// pending tells whether the platform will do the work later. Unknown statuses are such.
+// pending says whether the platform will do the work later. Unknown statuses are such.
 func (j job) pending() bool { return j.id != "" && j.status != "SUCCEEDED" }
 
-// readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or {event_id, status, results?: [{id, data: {memory}, event}]}.
-func readAdded(route string, body []byte) (j job, results []added, err error) {
-	known := false
-	err = readObject(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "event_id":
-			known = true
-			j.id, err = readText(d)
-		case "status":
-			j.status, err = readText(d)
-		case "results":
-			known = known || d.Next() == jsontext.Array
-			results, err = readAddedList(d)
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
-	if err == nil && !known {
-		err = unusable(route, body, errNoResults)
+// readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or
+// {event_id, status, results?: [{id, data: {memory}, event}]}.
+func readAdded(route string, body abi.Raw) (j job, results []*memory, err error) {
+	if err := usable(route, body, jsontext.Object); err != nil {
+		return j, nil, err
 	}
-	return j, results, err
+	var list []abi.Raw
+	wire.Pick(body, "event_id", &j.id, "status", &j.status, "results", &list)
+	if j.id == "" && list == nil {
+		return j, nil, unusable(route, body, "it has no list of results")
+	}
+	return j, readAddedList(list), nil
 }
 
-func readAddedList(d *jsontext.Decoder) (list []added, err error) {
-	err = eachIn(d, func(d *jsontext.Decoder, _ string) error {
-		var item added
-		event := "ADD"
-		err := eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
-			switch key {
-			case "id":
-				item.id, err = readText(d)
-			case "memory":
-				item.text, err = readText(d)
-			case "data":
-				err = eachIn(d, func(d *jsontext.Decoder, key string) (err error) {
-					if key == "memory" {
-						item.text, err = readText(d)
-						return err
-					}
-					return d.Skip()
-				})
-			case "event":
-				event, err = readText(d)
-			default:
-				err = d.Skip()
-			}
-			return err
-		})
+func readAddedList(list []abi.Raw) (stored []*memory) {
+	for _, result := range list {
+		item, event := &memory{}, "ADD"
+		wire.Pick(result, "id", &item.id, "memory", &item.text, "data", wire.Fields{"memory", &item.text},
+			"event", &event)
 		// Servers before library 2.0 also answer what they removed or left as it was.
 		if item.id != "" && event != "DELETE" && event != "NONE" {
-			list = append(list, item)
+			stored = append(stored, item)
 		}
-		return err
-	})
-	return list, err
+	}
+	return stored
 }
 
-// verify looks every answered id up. mem0 before library 2.2.1 answers ids of rows that its database refused, and some of a batch may be such: a ghost is
-// found by its id only.
-func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error) {
+// verify looks up every answered id. mem0 before library 2.2.1 answers ids of rows that its database refused, and some
+// of a batch may be such: only its id tells a ghost.
+func (b *backend) verify(o *outgoing, results []*memory) (*abi.WriteReceipt, error) {
 	var stored []string
-	var ghosts []added
+	var ghosts []*memory
 	for _, item := range results {
-		if !b.settings.verifyWrites {
+		if !b.verifyWrites {
 			stored = append(stored, item.id)
 			continue
 		}
@@ -145,8 +104,9 @@ func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error
 		case abi.CodeOf(err) == abi.CodeIsolationBreach:
 			return nil, err
 		case err != nil:
-			o.warn("write_unverified: mem0 answered that the turn is stored, and then could not be asked for it: " + abi.AsError(err).Message)
-			return b.receipt(o, abi.StatusUncertain, idsOfAdded(results)), nil
+			o.warn("write_unverified: mem0 answered that the turn is stored, and then could not be asked for it: " +
+				abi.AsError(err).Message)
+			return b.receipt(o, abi.StatusUncertain, idsOfRows(results)), nil
 		case m == nil:
 			ghosts = append(ghosts, item)
 		default:
@@ -157,12 +117,15 @@ func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error
 		return b.receipt(o, abi.StatusCommitted, stored), nil
 	}
 	if len(stored) == 0 {
-		e := abi.NewError(abi.CodeBackend, "mem0 answered that the turn is stored, and has none of the ids that it gave").WithReason("write_not_persisted").
-			WithHint("its database refused the rows; mem0's log says why. Record the turn again; library 2.2.1 and later say so themselves")
+		e := abi.NewError(abi.CodeBackend, "mem0 answered that the turn is stored, and has none of the ids that it "+
+			"gave").
+			WithReason("write_not_persisted").WithHint("its database refused the rows; mem0's log says why. Record " +
+			"the turn again; library 2.2.1 and later say so themselves")
 		e.Retryable, e.NothingStored = true, true
 		return nil, e
 	}
-	o.warn("write_not_persisted: mem0 answered ids of memories that it did not store; recording the turn again stores only those")
+	o.warn("write_not_persisted: mem0 answered ids of memories that it did not store; recording the turn again " +
+		"stores only those")
 	r := b.receipt(o, abi.StatusPartial, stored)
 	for _, g := range ghosts {
 		r.Markers = append(r.Markers, factPrefix+g.text)
@@ -170,16 +133,9 @@ func (b *backend) verify(o *outgoing, results []added) (*abi.WriteReceipt, error
 	return r, nil
 }
 
-func idsOfAdded(results []added) []string {
-	ids := make([]string, len(results))
-	for i := range results {
-		ids[i] = results[i].id
-	}
-	return ids
-}
-
-// afterFailure answers for an add that failed. Where mem0 itself says that its LLM or embedder failed, an extracting add has stored nothing; otherwise the
-// rows are looked at, once, since mem0 has finished. Where something else answered in its place, the add may still be under way.
+// afterFailure answers for an add that failed. Where mem0 itself says that its LLM or embedder failed, an extracting
+// add has stored nothing; otherwise the rows are looked at, once, since mem0 has finished. Where something else
+// answered in its place, the add may still be under way.
 func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.WriteReceipt, error) {
 	status := statusOf(e)
 	switch {
@@ -215,7 +171,8 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 	return r, nil
 }
 
-// resume sends what find_event found missing: parts of a verbatim turn by their digests, facts that mem0 extracted and did not store by their text.
+// resume sends what find_event found missing: parts of a verbatim turn by their digests, facts that mem0 extracted and
+// did not store by their text.
 func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) {
 	var facts, parts []part
 	wanted := map[string]int{}
@@ -235,7 +192,8 @@ func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) 
 	}
 	slices.Reverse(parts)
 	if parts = append(parts, facts...); len(parts) == 0 {
-		return nil, abi.NewError(abi.CodeConflict, "resume: nothing of what is missing is in the event").WithReason("nothing_missing").
+		return nil, abi.NewError(abi.CodeConflict, "resume: nothing of what is missing is in the event").
+			WithReason("nothing_missing").
 			WithHint("was max_chars_per_message changed, or infer, since the turn was recorded first?")
 	}
 	return b.add(o, parts, false)
@@ -243,8 +201,12 @@ func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) 
 
 // receipt of an event. ids are of rows, or of a job.
 func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *abi.WriteReceipt {
-	r := &abi.WriteReceipt{EventID: o.event.EventID, Status: status, NativeIDs: ids, NativeIDsKind: abi.NativeIDsNone, Warnings: o.warnings,
-		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "POST /memories", NativeIDs: ids, Effective: b.effectiveAdd()}}
+	effective := wire.Object{"api", b.surface.api, "infer", b.infer, "procedural", b.procedural,
+		"gateway", b.surface.gateway}
+	r := &abi.WriteReceipt{EventID: o.event.EventID, Status: status, NativeIDs: ids, NativeIDsKind: abi.NativeIDsNone,
+		Warnings: o.warnings,
+		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: "POST /memories", NativeIDs: ids,
+			Effective: effective.Members()}}
 	if b.platform() {
 		r.Trace.NativeOperation = "POST /v3/memories/add/"
 	}
@@ -256,20 +218,4 @@ func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *ab
 		r.NativeIDsKind = abi.NativeIDsFinal
 	}
 	return r
-}
-
-func (b *backend) effectiveAdd() abi.Members[abi.Raw] {
-	f := b.surface
-	if f.addEffective == nil {
-		f.addEffective = abi.Members[abi.Raw]{{Name: "api", Value: sdk.Text(f.api)}, {Name: "infer", Value: boolean(b.settings.infer)},
-			{Name: "procedural", Value: boolean(b.settings.procedural)}, {Name: "gateway", Value: boolean(f.gateway)}}
-	}
-	return f.addEffective
-}
-
-func boolean(v bool) abi.Raw {
-	if v {
-		return abi.Raw("true")
-	}
-	return abi.Raw("false")
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -15,37 +16,30 @@ const (
 	resetTries = "reset/tries"
 )
 
-// resetMost is how many times a reset deletes before it says that it does not come to an end. Servers before library 2.0.15 delete some 100 rows a call.
+// resetMost is how many times a reset deletes before it says that it does not come to an end. Servers before library
+// 2.0.15 delete some 100 rows a call.
 const resetMost = 100
 
-// resetScope deletes the generation's memories and looks whether any is left: mem0 answers "all relevant memories deleted" whatever it did.
+// resetScope deletes the generation's memories and looks whether any is left: mem0 answers "all relevant memories
+// deleted" whatever it did.
 //
-// Errors: what failure says.
-func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
-	b, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	r := &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"memory": nil}, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
-		Trace: &abi.Trace{BackendName: b.settings.config.Provider, NativeOperation: "DELETE /memories"}}
+// Errors: those of failure.
+func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	r := &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"memory": nil},
+		OldGeneration: b.Generation,
+		NewGeneration: b.Generation + 1, Trace: &abi.Trace{BackendName: b.config.Provider,
+			NativeOperation: "DELETE /memories"}}
 	if b.platform() {
-		err = b.resetPlatform(r)
-	} else {
-		err = b.resetOSS(r)
+		return r, b.resetPlatform(r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, b.resetOSS(r)
 }
 
 func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 	const history = "history: mem0 keeps the texts of deleted memories, readable by memory id"
 	query := []abi.QueryParam{{Key: "user_id", Value: b.ids.user}, {Key: "run_id", Value: b.ids.run}}
-	r.Remains = []string{
-		"message buffer: mem0 keeps the scope's last 10 messages and has no call to remove them for one scope; the next generation has other ids and does not see them",
-		history,
-	}
+	r.Remains = []string{"message buffer: mem0 keeps the scope's last 10 messages and has no call to remove them for " +
+		"one scope; the next generation has other ids and does not see them", history}
 	if b.surface.gateway {
 		r.Remains = []string{history}
 		query = append(query, abi.QueryParam{Key: "buffer", Value: "true"})
@@ -53,12 +47,16 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 	body, err := b.send(request{route: "delete_scope", query: query})
 	switch e := abi.AsError(err); {
 	case err == nil && b.surface.gateway:
-		if r.Removed, err = readRemoved(body); err != nil {
+		if err := usable("delete_scope", body, jsontext.Object); err != nil {
 			return err
 		}
+		var memories, messages *int64
+		wire.Pick(body, "deleted", &memories, "buffer_rows", &messages)
+		r.Removed = map[string]*int64{"memory": memories, "message": messages}
 	case err == nil:
 	case statusOf(e) == 403:
-		r.Warnings = append(r.Warnings, "reset_without_admin: the key may not delete a scope at once; its memories were deleted one by one")
+		r.Warnings = append(r.Warnings, "reset_without_admin: the key may not delete a scope at once; its memories "+
+			"were deleted one by one")
 		if err := b.deleteEach(); err != nil {
 			return err
 		}
@@ -72,21 +70,6 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 		return err
 	}
 	return b.again(r)
-}
-
-// readRemoved is what the gateway counted: {"deleted", "buffer_rows"}.
-func readRemoved(body []byte) (map[string]*int64, error) {
-	removed := map[string]*int64{"memory": nil, "message": nil}
-	err := readObject("delete_scope", body, func(d *jsontext.Decoder, key string) error {
-		name := map[string]string{"deleted": "memory", "buffer_rows": "message"}[key]
-		if name == "" || d.Next() != jsontext.Number {
-			return d.Skip()
-		}
-		n, err := d.Int64()
-		removed[name] = &n
-		return err
-	})
-	return removed, err
 }
 
 // deleteEach deletes what is listed, as far as the time reaches.
@@ -119,8 +102,8 @@ func (b *backend) again(r *abi.ResetReceipt) error {
 	return b.Put(resetTries, []byte(sdk.Itoa(tries)), sdk.AnyVersion)
 }
 
-// resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id stands on every record. The work is a job
-// there; the host calls again until it is done.
+// resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id
+// stands on every record. The work is a job there; the host calls again until it is done.
 func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	r.Trace.NativeOperation = "DELETE /v1/memories/"
 	r.Remains = []string{"entity records: the platform keeps the names of the scope's user and run"}
@@ -129,21 +112,12 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 		return err
 	}
 	if version == 0 || len(kept) == 0 {
-		body, err := b.send(request{route: "platform_delete_scope", query: []abi.QueryParam{{Key: "run_id", Value: b.ids.run}}})
+		body, err := b.ask(request{route: "platform_delete_scope", query: []abi.QueryParam{{Key: "run_id",
+			Value: b.ids.run}}})
 		if err != nil {
 			return err
 		}
-		id := ""
-		err = readObject("platform_delete_scope", body, func(d *jsontext.Decoder, key string) (err error) {
-			if key == "event_id" {
-				id, err = readText(d)
-				return err
-			}
-			return d.Skip()
-		})
-		if err != nil {
-			return err
-		}
+		id := wire.Text(wire.At(body, "event_id"))
 		if id != "" {
 			r.Status = abi.ResetInProgress
 			return b.Put(resetJob, []byte(id), sdk.AnyVersion)
@@ -151,7 +125,7 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	} else if done, err := b.deleted(string(kept), r); err != nil || !done {
 		return err
 	}
-	left, _, err := b.listPlatform(1, 1, [2]string{})
+	left, _, err := b.listPlatform(1, 1)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -162,19 +136,16 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	return b.again(r)
 }
 
-// deleted tells whether the job has come to its end, and says otherwise in the receipt how it stands.
+// deleted says whether the job has come to its end; otherwise the receipt says how it stands.
 func (b *backend) deleted(id string, r *abi.ResetReceipt) (bool, error) {
 	s, err := b.job(id)
-	switch {
-	case err != nil:
-		return false, err
-	case s == nil || s.succeeded():
-		return true, nil
-	case s.failed():
-		r.Status, r.NewGeneration = abi.ResetFailed, r.OldGeneration
-		r.Warnings = append(r.Warnings, "job_failed: "+s.problem)
-		return false, nil
+	if err != nil || s == nil || s.succeeded() {
+		return err == nil, err
 	}
 	r.Status = abi.ResetInProgress
+	if s.failed() {
+		r.Status, r.NewGeneration = abi.ResetFailed, r.OldGeneration
+		r.Warnings = append(r.Warnings, "job_failed: "+s.problem)
+	}
 	return false, nil
 }

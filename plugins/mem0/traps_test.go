@@ -48,7 +48,7 @@ func TestTraps(t *testing.T) {
 		}
 		assert.NotContains(t, r.sent("platform_search"), "user_id", "ids stand in filters only")
 		assert.Contains(t, r.sent("platform_search")["filters"], "AND")
-		inventory, err := sdktest.Do(r.Host, abi.OpInventory, maria, inventory, &abi.Empty{})
+		inventory, err := sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 		require.NoError(t, err, "a list says session_id for run_id")
 		assert.Equal(t, int64(1), inventory.Kinds[0].Count)
 	})
@@ -62,7 +62,7 @@ func TestTraps(t *testing.T) {
 		assert.NotContains(t, r.sent("platform_add"), "agent_id")
 		platform.FinishJobs()
 		for i, want := range []abi.ResetStatus{abi.ResetInProgress, abi.ResetInProgress, abi.ResetDone} {
-			receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+			receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 			require.NoError(t, err)
 			assert.Equal(t, want, receipt.Status, "look %d", i)
 		}
@@ -205,7 +205,7 @@ func TestTraps(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		r.recorded(turn("e1", "I drink oat milk."))
 		first := r.sent("add")["run_id"]
-		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, resetScope, &abi.Empty{})
+		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.ResetDone, receipt.Status)
 		assert.Contains(t, strings.Join(receipt.Remains, " "), "message buffer")

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Native ids are of [A-Za-z0-9_-] and at most 80 bytes: never "*", empty or blank (wildcards and "everything" to mem0),
+// and nothing in them has a meaning in a URL, a filter or SQL.
+const (
+	slugMax = 32
+	hashHex = 32 // 128 bits
+)
+
+// scopeIDs are the native ids of a scope's generation. Each of them names the scope alone; both are sent with every
+// call.
+type scopeIDs struct{ user, run string }
+
+// idsOf hashes the whole scope into both ids, behind readable names. Different scopes, generations and providers have
+// different ids.
+func idsOf(config *abi.GuestConfig, scope abi.MemoryScope, generation int64) scopeIDs {
+	namespace := scope.BackendNamespace
+	if namespace == "" {
+		namespace = config.Namespace
+	}
+	hash := hashOf(config.Provider, namespace, scope.RunID, scope.PersonaID, scope.AgentID, sdk.Itoa(generation))
+	return scopeIDs{user: "u-" + slug(scope.PersonaID) + "-" + hash, run: "r-" + slug(scope.RunID) + "-" + hash}
+}
+
+// agentID is the native id of an event's agent. It is not part of what separates scopes.
+func agentID(agent string) string { return "a-" + slug(agent) + "-" + hashOf(agent) }
+
+// hashOf is over the parts with their lengths, so that no two lists of parts look alike.
+func hashOf(parts ...string) string {
+	var d sdk.Digest
+	for _, part := range parts {
+		d.Add(sdk.Itoa(len(part)) + ":" + part)
+	}
+	return d.Hex()[:hashHex]
+}
+
+// slug is the readable part of an id; a character that mem0 could give a meaning becomes "_".
+func slug(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < 0x80 && sdk.AlphaNumeric(byte(r)) {
+			return r
+		}
+		return '_'
+	}, text)
+	return clean[:min(len(clean), slugMax)]
+}
