@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 // playing is a tape that plays a cassette.
 type playing struct {
+	header     cassette.Header
 	difference *Difference
 	calls      int64
 	entries    int64
@@ -148,7 +148,7 @@ func (t *tape) playEntry(c *call, envelope *abi.Envelope, stop context.CancelFun
 	if err := abi.Unmarshal(e.Request, &then); err == nil {
 		envelope.Now, envelope.DeadlineMS = then.Now, then.DeadlineMS
 	}
-	if got := abi.Marshal(envelope); !bytes.Equal(got, e.Request) {
+	if got := abi.Marshal(envelope); !t.play.header.Same(e.Request, got) {
 		return refuse("the guest is asked something else", e.Request, got)
 	}
 	t.play.entries++
@@ -252,7 +252,7 @@ func (e *entryTape) playLeave(c *call, answer []byte, isError bool, err error) e
 		t.differ(e.entry, 0, "the guest "+did(err != nil, isError)+" where it "+did(len(e.entry.Failure) > 0, e.entry.IsError), expected, got)
 	case isError != e.entry.IsError:
 		t.differ(e.entry, 0, "the guest "+did(false, isError)+" where it "+did(false, e.entry.IsError), expected, got)
-	case !bytes.Equal(expected, got):
+	case !t.play.header.Same(expected, got):
 		t.differ(e.entry, 0, "another answer of the guest", expected, got)
 	}
 	return err

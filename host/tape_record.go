@@ -52,7 +52,7 @@ func startRecording(o *CassetteOptions, now func() time.Time, logger hclog.Logge
 	}
 	t := newTape(logger, seed)
 	t.record = &recording{file: file, now: now, timeless: o.Timeless, seen: map[string]bool{},
-		header: cassette.Header{HostVersion: version, HostCommit: commit, Clock: "virtual", Seed: hex.EncodeToString(seed)}}
+		header: cassette.Header{Revision: cassette.Revision, HostVersion: version, HostCommit: commit, Clock: "virtual", Seed: hex.EncodeToString(seed)}}
 	return t, nil
 }
 

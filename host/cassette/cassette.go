@@ -31,7 +31,9 @@ const (
 // Header begins a cassette.
 type Header struct {
 	// Cassette is Version.
-	Cassette    int64  `json:"cassette"`
+	Cassette int64 `json:"cassette"`
+	// Revision is the Revision of the program that recorded it.
+	Revision    int64  `json:"revision,omitempty"`
 	HostVersion string `json:"host_version"`
 	HostCommit  string `json:"host_commit,omitempty"`
 	// Created is when, RFC 3339.

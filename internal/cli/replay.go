@@ -18,6 +18,8 @@ then, and every answer must be the same, byte for byte. The first difference is 
 --plugin names the module, a file or a built-in one; it may be another than was recorded. Without it the built-in module that serves the provider is taken.
 A cassette in which the slot was swapped takes one for each provider.
 
+In a cassette of an earlier memhost, members and warnings that the contract has gained since are no difference.
+
 The exit code is 0 when everything was the same, 8 when something differs, and 2 for a cassette that was cut off or edited, or is of another version.`
 
 func (a *app) replayCommand() *cobra.Command {
@@ -88,7 +90,11 @@ func (a *app) showReplay(r *host.ReplayReport) {
 	}
 	same := fmt.Sprintf("%s, %d entries into the guest, %s", count(int(r.Operations), "operation"), r.Entries, count(int(r.Calls), "host call"))
 	if r.Difference == nil {
-		a.out.print("the same, byte for byte: %s\n", same)
+		but := "byte for byte"
+		if r.Older {
+			but = "except for what the contract has gained since"
+		}
+		a.out.print("the same, %s: %s\n", but, same)
 		return
 	}
 	a.out.print("%s\n", printable(r.Difference.String()))
