@@ -228,6 +228,7 @@ func (x *GuestConfig) Encode(e *jsontext.Encoder) {
 	writeStringField("kind", (*string)(&x.Kind), e)
 	writeSomeString("namespace", &x.Namespace, e)
 	writeStringField("tokenizer", &x.Tokenizer, e)
+	writeSomeString("frame", (*string)(&x.Frame), e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
 	e.FieldStart("secrets")
@@ -240,7 +241,7 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = GuestConfig{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("provider kind namespace tokenizer config secrets") {
+		switch o.field("provider kind namespace tokenizer frame config secrets") {
 		case 0: // provider
 			o.err = readString(&x.Provider, d, m)
 		case 1: // kind
@@ -249,12 +250,14 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.Namespace, d, m)
 		case 3: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case 4: // config
+		case 4: // frame
+			o.err = readString((*string)(&x.Frame), d, m)
+		case 5: // config
 			o.err = readRaw(&x.Config, d, m)
-		case 5: // secrets
+		case 6: // secrets
 			o.err = readSlice(&x.Secrets, d, m, readString)
 		default:
-			o.unknown(d, m, "provider kind namespace tokenizer config secrets")
+			o.unknown(d, m, "provider kind namespace tokenizer frame config secrets")
 		}
 	}
 	return o.err
@@ -917,7 +920,9 @@ func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeStringField("field", &x.Field, e)
-	writeIntField("native", x.Native, e)
+	writeSome("native", x.Native, e, writeInt)
+	writeSome("ceiling", x.Ceiling, e, writeInt)
+	writeSome("tokens_per_item", x.TokensPerItem, e, writeInt)
 	writeStringField("because", &x.Because, e)
 	e.ObjEnd()
 }
@@ -927,17 +932,21 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeLimit{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route field native because") {
+		switch o.field("route field native ceiling tokens_per_item because") {
 		case 0: // route
 			o.err = readString(&x.Route, d, m)
 		case 1: // field
 			o.err = readString(&x.Field, d, m)
 		case 2: // native
 			o.err = readInt(&x.Native, d, m)
-		case 3: // because
+		case 3: // ceiling
+			o.err = readInt(&x.Ceiling, d, m)
+		case 4: // tokens_per_item
+			o.err = readInt(&x.TokensPerItem, d, m)
+		case 5: // because
 			o.err = readString(&x.Because, d, m)
 		default:
-			o.unknown(d, m, "route field native because")
+			o.unknown(d, m, "route field native ceiling tokens_per_item because")
 		}
 	}
 	return o.err
@@ -952,6 +961,14 @@ func (x *RouteDecl) Encode(e *jsontext.Encoder) {
 	writeSomeString("path", &x.Path, e)
 	writeSomeString("statement", &x.Statement, e)
 	writeSomeMap("match", x.Match, e, writeRaw)
+	if x.Headers != nil {
+		e.FieldStart("headers")
+		writeSlice(x.Headers, e, writeString)
+	}
+	if x.Query != nil {
+		e.FieldStart("query")
+		writeSlice(x.Query, e, writeString)
+	}
 	writeStringField("class", (*string)(&x.Class), e)
 	writeSomeString("side_effects", &x.SideEffects, e)
 	e.ObjEnd()
@@ -962,7 +979,7 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RouteDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name origin method path statement match class side_effects") {
+		switch o.field("name origin method path statement match headers query class side_effects") {
 		case 0: // name
 			o.err = readString(&x.Name, d, m)
 		case 1: // origin
@@ -975,12 +992,16 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.Statement, d, m)
 		case 5: // match
 			o.err = readMap(&x.Match, d, m, readRaw)
-		case 6: // class
+		case 6: // headers
+			o.err = readSlice(&x.Headers, d, m, readString)
+		case 7: // query
+			o.err = readSlice(&x.Query, d, m, readString)
+		case 8: // class
 			o.err = readString((*string)(&x.Class), d, m)
-		case 7: // side_effects
+		case 9: // side_effects
 			o.err = readString(&x.SideEffects, d, m)
 		default:
-			o.unknown(d, m, "name origin method path statement match class side_effects")
+			o.unknown(d, m, "name origin method path statement match headers query class side_effects")
 		}
 	}
 	return o.err
@@ -1381,8 +1402,12 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 		writeFloatField("latency_ms", x.LatencyMS, e)
 	}
 	writeSomeString("consistency", &x.Consistency, e)
+	if !inGuest {
+		writeSomeString("consistency_as_of", &x.ConsistencyAsOf, e)
+	}
 	writeSomeString("result_state", (*string)(&x.ResultState), e)
 	writeSomePtr("token_count", x.TokenCount, e, writeInt)
+	writeSomePtr("frame_tokens", x.FrameTokens, e, writeInt)
 	if !inGuest {
 		writeStringField("tokenizer", &x.Tokenizer, e)
 	}
@@ -1429,7 +1454,7 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Trace{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency result_state token_count tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms") {
+		switch o.field("operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms") {
 		case 0: // operation
 			o.err = readString(&x.Operation, d, m)
 		case 1: // backend_name
@@ -1448,58 +1473,62 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readFloat(&x.LatencyMS, d, m)
 		case 8: // consistency
 			o.err = readString(&x.Consistency, d, m)
-		case 9: // result_state
+		case 9: // consistency_as_of
+			o.err = readString(&x.ConsistencyAsOf, d, m)
+		case 10: // result_state
 			o.err = readString((*string)(&x.ResultState), d, m)
-		case 10: // token_count
+		case 11: // token_count
 			o.err = readPtr(&x.TokenCount, d, m, readInt)
-		case 11: // tokenizer
+		case 12: // frame_tokens
+			o.err = readPtr(&x.FrameTokens, d, m, readInt)
+		case 13: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case 12: // retrieved_count
+		case 14: // retrieved_count
 			o.err = readPtr(&x.RetrievedCount, d, m, readInt)
-		case 13: // top_score
+		case 15: // top_score
 			o.err = readPtr(&x.TopScore, d, m, readFloat)
-		case 14: // oldest_retrieved_at
+		case 16: // oldest_retrieved_at
 			o.err = readString(&x.OldestRetrievedAt, d, m)
-		case 15: // newest_retrieved_at
+		case 17: // newest_retrieved_at
 			o.err = readString(&x.NewestRetrievedAt, d, m)
-		case 16: // time_basis
+		case 18: // time_basis
 			o.err = readString((*string)(&x.TimeBasis), d, m)
-		case 17: // representation_version
+		case 19: // representation_version
 			o.err = readString(&x.RepresentationVersion, d, m)
-		case 18: // last_derived_at
+		case 20: // last_derived_at
 			o.err = readString(&x.LastDerivedAt, d, m)
-		case 19: // filter_mode
+		case 21: // filter_mode
 			o.err = readString((*string)(&x.FilterMode), d, m)
-		case 20: // filters_applied
+		case 22: // filters_applied
 			o.err = readMembers(&x.FiltersApplied, d, m, readString)
-		case 21: // labels_verified
+		case 23: // labels_verified
 			o.err = readPtr(&x.LabelsVerified, d, m, readBool)
-		case 22: // budget_applied
+		case 24: // budget_applied
 			o.err = readMembers(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
-		case 23: // budget_shortfall
+		case 25: // budget_shortfall
 			o.err = readPtr(&x.BudgetShortfall, d, m, readInt)
-		case 24: // truncated
+		case 26: // truncated
 			o.err = readPtr(&x.Truncated, d, m, readBool)
-		case 25: // effective
+		case 27: // effective
 			o.err = readMembers(&x.Effective, d, m, readRaw)
-		case 26: // as_of_mode
+		case 28: // as_of_mode
 			o.err = readString(&x.AsOfMode, d, m)
-		case 27: // read_side_effects
+		case 29: // read_side_effects
 			o.err = readSlice(&x.ReadSideEffects, d, m, readString)
-		case 28: // warnings
+		case 30: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 29: // details
+		case 31: // details
 			o.err = readMembers(&x.Details, d, m, readRaw)
-		case 30: // io
+		case 32: // io
 			o.err = readSlice(&x.IO, d, m, (*IO).Decode)
-		case 31: // backend_ms
+		case 33: // backend_ms
 			o.err = readFloat(&x.BackendMS, d, m)
-		case 32: // plugin_ms
+		case 34: // plugin_ms
 			o.err = readFloat(&x.PluginMS, d, m)
-		case 33: // host_ms
+		case 35: // host_ms
 			o.err = readFloat(&x.HostMS, d, m)
 		default:
-			o.unknown(d, m, "operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency result_state token_count tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
+			o.unknown(d, m, "operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
 		}
 	}
 	return o.err
@@ -1510,6 +1539,14 @@ func (x *BudgetUse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("how", &x.How, e)
 	writeSomePtr("sent", x.Sent, e, writeInt)
+	if !inGuest {
+		writeSomePtr("asked", x.Asked, e, writeInt)
+	}
+	writeSomePtr("received", x.Received, e, writeInt)
+	writeSomePtr("shown", x.Shown, e, writeInt)
+	if !inGuest {
+		writeSomePtr("ceiling", x.Ceiling, e, writeInt)
+	}
 	e.ObjEnd()
 }
 
@@ -1518,13 +1555,21 @@ func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = BudgetUse{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("how sent") {
+		switch o.field("how sent asked received shown ceiling") {
 		case 0: // how
 			o.err = readString(&x.How, d, m)
 		case 1: // sent
 			o.err = readPtr(&x.Sent, d, m, readInt)
+		case 2: // asked
+			o.err = readPtr(&x.Asked, d, m, readInt)
+		case 3: // received
+			o.err = readPtr(&x.Received, d, m, readInt)
+		case 4: // shown
+			o.err = readPtr(&x.Shown, d, m, readInt)
+		case 5: // ceiling
+			o.err = readPtr(&x.Ceiling, d, m, readInt)
 		default:
-			o.unknown(d, m, "how sent")
+			o.unknown(d, m, "how sent asked received shown ceiling")
 		}
 	}
 	return o.err
@@ -1911,6 +1956,10 @@ func (x *Evidence) Encode(e *jsontext.Encoder) {
 	writeSomePtr("superseded", x.Superseded, e, writeBool)
 	writeSomeString("time_basis", (*string)(&x.TimeBasis), e)
 	writeSomeSlice("source_event_ids", x.SourceEventIDs, e, writeString)
+	if x.Shown != nil {
+		e.FieldStart("shown")
+		writeStructPtr(x.Shown, e, (*Shown).Encode)
+	}
 	e.ObjEnd()
 }
 
@@ -1919,7 +1968,7 @@ func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Evidence{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids") {
+		switch o.field("pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids shown") {
 		case 0: // pointer
 			o.err = readString(&x.Pointer, d, m)
 		case 1: // rank
@@ -1952,8 +2001,38 @@ func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString((*string)(&x.TimeBasis), d, m)
 		case 15: // source_event_ids
 			o.err = readSlice(&x.SourceEventIDs, d, m, readString)
+		case 16: // shown
+			o.err = readPtr(&x.Shown, d, m, (*Shown).Decode)
 		default:
-			o.unknown(d, m, "pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids")
+			o.unknown(d, m, "pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids shown")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Shown) Encode(e *jsontext.Encoder) {
+	e.ObjStart()
+	writeIntField("start", x.Start, e)
+	writeIntField("end", x.End, e)
+	writeBoolField("whole", x.Whole, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Shown) Decode(d *jsontext.Decoder, m Mode) error {
+	*x = Shown{}
+	o := openObject(d)
+	for o.next() {
+		switch o.field("start end whole") {
+		case 0: // start
+			o.err = readInt(&x.Start, d, m)
+		case 1: // end
+			o.err = readInt(&x.End, d, m)
+		case 2: // whole
+			o.err = readBool(&x.Whole, d, m)
+		default:
+			o.unknown(d, m, "start end whole")
 		}
 	}
 	return o.err
@@ -2023,6 +2102,10 @@ func (x *FormatResult) Encode(e *jsontext.Encoder) {
 	writeStringField("formatted_context", &x.FormattedContext, e)
 	writeIntField("token_count", x.TokenCount, e)
 	writeBoolField("truncated", x.Truncated, e)
+	if len(x.Evidence) > 0 {
+		e.FieldStart("evidence")
+		writeStructs(x.Evidence, e, (*Evidence).Encode)
+	}
 	e.ObjEnd()
 }
 
@@ -2031,15 +2114,17 @@ func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FormatResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("formatted_context token_count truncated") {
+		switch o.field("formatted_context token_count truncated evidence") {
 		case 0: // formatted_context
 			o.err = readString(&x.FormattedContext, d, m)
 		case 1: // token_count
 			o.err = readInt(&x.TokenCount, d, m)
 		case 2: // truncated
 			o.err = readBool(&x.Truncated, d, m)
+		case 3: // evidence
+			o.err = readSlice(&x.Evidence, d, m, (*Evidence).Decode)
 		default:
-			o.unknown(d, m, "formatted_context token_count truncated")
+			o.unknown(d, m, "formatted_context token_count truncated evidence")
 		}
 	}
 	return o.err
@@ -2132,6 +2217,9 @@ func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
 	writeFloatField("latency_ms", x.LatencyMS, e)
+	if !inGuest {
+		writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
+	}
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -2144,7 +2232,7 @@ func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = WriteReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms trace") {
+		switch o.field("event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace") {
 		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
 		case 1: // status
@@ -2163,10 +2251,12 @@ func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		case 8: // latency_ms
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case 9: // trace
+		case 9: // retry_after_ms
+			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case 10: // trace
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
-			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms trace")
+			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace")
 		}
 	}
 	return o.err
@@ -2298,6 +2388,83 @@ func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ForgetRequest) Encode(e *jsontext.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeSomeSlice("event_ids", x.EventIDs, e, writeString)
+	writeSomeString("session_id", &x.SessionID, e)
+	writeSomeString("from", &x.From, e)
+	writeSomeString("to", &x.To, e)
+	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
+	writeStringField("reason", &x.Reason, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ForgetRequest) Decode(d *jsontext.Decoder, m Mode) error {
+	*x = ForgetRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.field("scope event_ids session_id from to native_ids reason") {
+		case 0: // scope
+			o.err = x.Scope.Decode(d, m)
+		case 1: // event_ids
+			o.err = readSlice(&x.EventIDs, d, m, readString)
+		case 2: // session_id
+			o.err = readString(&x.SessionID, d, m)
+		case 3: // from
+			o.err = readString(&x.From, d, m)
+		case 4: // to
+			o.err = readString(&x.To, d, m)
+		case 5: // native_ids
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case 6: // reason
+			o.err = readString(&x.Reason, d, m)
+		default:
+			o.unknown(d, m, "scope event_ids session_id from to native_ids reason")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ForgetReceipt) Encode(e *jsontext.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("removed")
+	writeMap(x.Removed, e, writeTexts)
+	e.FieldStart("derived_may_remain")
+	writeSlice(x.DerivedMayRemain, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ForgetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+	*x = ForgetReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.field("status removed derived_may_remain trace") {
+		case 0: // status
+			o.err = readString((*string)(&x.Status), d, m)
+		case 1: // removed
+			o.err = readMap(&x.Removed, d, m, readTexts)
+		case 2: // derived_may_remain
+			o.err = readSlice(&x.DerivedMayRemain, d, m, readString)
+		case 3: // trace
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "status removed derived_may_remain trace")
 		}
 	}
 	return o.err

@@ -298,6 +298,8 @@ func readSlice[T any](v *[]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsonte
 	return a.err
 }
 
+func readTexts(v *[]string, d *jsontext.Decoder, m Mode) error { return readSlice(v, d, m, readString) }
+
 func readMap[T any](v *map[string]T, d *jsontext.Decoder, m Mode, elem func(*T, *jsontext.Decoder, Mode) error) error {
 	*v = nil
 	o := openObject(d)

@@ -122,6 +122,8 @@ func writeSlice[T any](v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encode
 	e.ArrEnd()
 }
 
+func writeTexts(v []string, e *jsontext.Encoder) { writeSlice(v, e, writeString) }
+
 func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
 	e.ArrStart()
 	for i := range v {

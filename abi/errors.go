@@ -64,6 +64,22 @@ func (c Code) HTTPStatus(fromBackend bool) int {
 	}
 }
 
+// Reasons that the host gives beside a code.
+const (
+	// ReasonContractBreach is of internal: a guest's answer lacks a required field, or has a value that the contract does not have.
+	ReasonContractBreach = "contract_breach"
+	// ReasonForgotten is of conflict: the event was forgotten on request, so recording it again is refused.
+	ReasonForgotten = "forgotten"
+)
+
+// Codes of warnings: a warning is its code, a colon, a blank and a text.
+const (
+	// WarnMemoryPending is the host's, of a retrieval while writes of the scope are outstanding: "memory_pending: 3 events".
+	WarnMemoryPending = "memory_pending"
+	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10 items".
+	WarnBudgetUnused = "budget_unused"
+)
+
 // NativeBodyLimit bounds Error.Native.Body, in bytes.
 const NativeBodyLimit = 4 << 10
 

@@ -3,8 +3,12 @@ package abi
 // ManifestSection is the custom section that carries a module's manifest.
 const ManifestSection = "memhost.manifest"
 
-// ManifestVersion is the form of manifest that this package reads.
-const ManifestVersion = 1
+// The forms of manifest that this package reads. In ManifestLists every route over HTTP lists the headers and query keys that a
+// guest may set; in ManifestVersion it may.
+const (
+	ManifestVersion = 1
+	ManifestLists   = 2
+)
 
 // The ABIs a manifest may name.
 const (
@@ -90,18 +94,27 @@ type EmptyDecl struct {
 	Body   string `json:"body,omitempty"`
 }
 
-// NativeLimit declares a native limit larger than the budget asked for.
+// NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0.
+//
+//	{"route": "facts", "field": "max_facts", "native": 10, "because": "the server has no parameter for it"}
+//	{"route": "search", "field": "top_k", "ceiling": 100, "tokens_per_item": 40, "because": "the server refuses more"}
 type NativeLimit struct {
-	Route   string `json:"route"`
-	Field   string `json:"field"`
-	Native  int64  `json:"native"`
-	Because string `json:"because"`
+	Route string `json:"route"`
+	// Field is the backend's own name for the limit.
+	Field string `json:"field"`
+	// Native is how many items the route fetches even where the budget asks for fewer.
+	Native int64 `json:"native,omitempty"`
+	// Ceiling is the most items that one answer of the route can have.
+	Ceiling int64 `json:"ceiling,omitempty"`
+	// TokensPerItem is about how many tokens one item has: what turns a budget of tokens into a number of items.
+	TokensPerItem int64  `json:"tokens_per_item,omitempty"`
+	Because       string `json:"because"`
 }
 
 // Class is what a native call does to the backend.
 type Class string
 
-// The classes of a route. Admin is allowed only inside setup_scope, reset_scope and native_mutation.
+// The classes of a route. Admin is allowed only inside setup_scope, reset_scope, native_mutation and forget.
 const (
 	ClassRead  Class = "read"
 	ClassWrite Class = "write"
@@ -119,7 +132,11 @@ type RouteDecl struct {
 	Statement string `json:"statement,omitempty"`
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
-	Class Class          `json:"class"`
+	// Headers and Query are of HTTP routes: the headers (in any case) and query keys that a guest may set. Nil: the manifest says
+	// nothing of them, which ManifestLists does not allow; empty: none. Headers for which a secret is declared need not be listed.
+	Headers []string `json:"headers,omitzero"`
+	Query   []string `json:"query,omitzero"`
+	Class   Class    `json:"class"`
 	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
 	// trace.read_side_effects of every operation that used the route.
 	SideEffects string `json:"side_effects,omitempty"`

@@ -21,7 +21,7 @@ func types() []codable {
 	return []codable{
 		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult), new(BudgetUse), new(Capabilities),
 		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error), new(EventBatch), new(Evidence),
-		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
+		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest), new(MutationReceipt),
 		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(RequireDecl),
@@ -29,7 +29,7 @@ func types() []codable {
 		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt), new(Resume),
 		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(ScopeMapping), new(SecretDecl),
 		new(SmokeVerdict),
-		new(SetupReceipt), new(Span), new(StateDeleted), new(StateEntries), new(StateEntry), new(StateKey), new(StateList), new(StateListRequest),
+		new(SetupReceipt), new(Shown), new(Span), new(StateDeleted), new(StateEntries), new(StateEntry), new(StateKey), new(StateList), new(StateListRequest),
 		new(StateReadRequest), new(StateSeq), new(StateVersion), new(ToolCall), new(Trace), new(WaitRequest), new(WriteReceipt),
 	}
 }
@@ -76,6 +76,7 @@ func raw() *rapid.Generator[Raw] {
 
 func fillValue(t *rapid.T, v reflect.Value, tag string) {
 	omit := strings.HasSuffix(tag, ",omitempty")
+	canBeNil := strings.HasSuffix(tag, ",omitzero")
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text().Draw(t, tag))
@@ -107,7 +108,7 @@ func fillValue(t *rapid.T, v reflect.Value, tag string) {
 			}
 			return
 		}
-		if n := rapid.IntRange(0, 3).Draw(t, tag); n > 0 || !omit {
+		if n := rapid.IntRange(0, 3).Draw(t, tag); n > 0 || !omit && !(canBeNil && rapid.Bool().Draw(t, "nil")) {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				fillValue(t, v.Index(i), "")

@@ -70,6 +70,16 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	}
 }
 
+func TestRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
+	text := specification(t)
+	for _, op := range append(RequiredOperations(), OptionalOperations()...) {
+		require.NotEmpty(t, RequiredFields(op), op)
+		row := regexp.MustCompile("(?m)^\\| [a-z_` ]*`" + op + "`[a-z_` ]* \\| " + strings.Join(RequiredFields(op), ", ") + "[ ;]")
+		require.True(t, row.MatchString(text), "the table of required fields in ABI.md has another row for %s", op)
+	}
+	require.Empty(t, RequiredFields(OpSetMode))
+}
+
 // TestTheMinimalGuestOfTheSpecificationWorks runs testdata/minimal.wasm, made of the text beside it by
 //
 //	wasm-as minimal.wat -o minimal.wasm
@@ -101,6 +111,11 @@ func TestTheMinimalGuestOfTheSpecificationWorks(t *testing.T) {
 			data, ok := guest.Memory().Read(ptr, n)
 			require.True(t, ok)
 			require.NoError(t, UnmarshalStrict(data, answer), "%s: %s", op, data)
+			for _, field := range RequiredFields(op) {
+				has, err := hasField(data, field)
+				require.NoError(t, err)
+				require.True(t, has, "%s has no %s", op, field)
+			}
 		}
 	}
 }

@@ -43,10 +43,15 @@ type Trace struct {
 	NativeOperation string        `json:"native_operation,omitempty"`
 	NativeIDs       []string      `json:"native_ids,omitempty"`
 	LatencyMS       float64       `json:"latency_ms" codec:"host"`
-	// Consistency is committed, queued or pending.
-	Consistency           string          `json:"consistency,omitempty"`
-	ResultState           ResultState     `json:"result_state,omitempty"`
-	TokenCount            *int64          `json:"token_count,omitempty"`
+	// Consistency is committed, queued or pending. Of a retrieval it is the host's, from the ledger: committed where no write of the
+	// scope is outstanding.
+	Consistency string `json:"consistency,omitempty"`
+	// ConsistencyAsOf is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.
+	ConsistencyAsOf string      `json:"consistency_as_of,omitempty" codec:"host"`
+	ResultState     ResultState `json:"result_state,omitempty"`
+	TokenCount      *int64      `json:"token_count,omitempty"`
+	// FrameTokens counts the tokens of the formatted context that are not items' own words: the element, headings, labels, dates.
+	FrameTokens           *int64          `json:"frame_tokens,omitempty"`
 	Tokenizer             string          `json:"tokenizer" codec:"host"`
 	RetrievedCount        *int64          `json:"retrieved_count,omitempty"`
 	TopScore              *float64        `json:"top_score,omitempty"`
@@ -75,10 +80,24 @@ type Trace struct {
 	HostMS          float64      `json:"host_ms" codec:"host"`
 }
 
-// BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.
+// BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of
+// max_tokens and min_tokens. Nil: not known, or there is no such number.
+//
+//	max_items   {"how": "native", "sent": 10, "asked": 12, "received": 10, "shown": 7, "ceiling": 10}
+//	max_tokens  {"how": "formatter", "asked": 800, "received": 1460, "shown": 760}
 type BudgetUse struct {
-	How  string `json:"how"`
+	// How is native (the backend applied it), fixed (the backend has a limit of its own), advisory or formatter.
+	How string `json:"how"`
+	// Sent is the value that the backend got.
 	Sent *int64 `json:"sent,omitempty"`
+	// Asked is the request's value. The host fills it.
+	Asked *int64 `json:"asked,omitempty" codec:"host"`
+	// Received is how much the backend's answer held, before the formatter.
+	Received *int64 `json:"received,omitempty"`
+	// Shown is how much of it is in the formatted context, the frame not counted.
+	Shown *int64 `json:"shown,omitempty"`
+	// Ceiling is the most that the routes used can give, by the manifest's limits. The host fills it.
+	Ceiling *int64 `json:"ceiling,omitempty" codec:"host"`
 }
 
 // IO is one native call as the host saw it.

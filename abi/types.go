@@ -127,6 +127,19 @@ type Evidence struct {
 	// TimeBasis says what the times mean.
 	TimeBasis      TimeBasis `json:"time_basis,omitempty"`
 	SourceEventIDs []string  `json:"source_event_ids,omitempty"`
+	// Shown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.
+	Shown *Shown `json:"shown,omitempty"`
+}
+
+// Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before
+// them. Whole is false where the text was cut.
+//
+//	formatted_context  <memory-context backend="mem0" scope="r/p">\n- The cat is called Zorvex.\n</memory-context>
+//	shown              {"start": 46, "end": 71, "whole": true}
+type Shown struct {
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	Whole bool  `json:"whole"`
 }
 
 // Span is a half-open range of bytes in the text at an Evidence's pointer.
@@ -158,7 +171,19 @@ type FormatResult struct {
 	// TokenCount is counted by the configured tokenizer.
 	TokenCount int64 `json:"token_count"`
 	Truncated  bool  `json:"truncated"`
+	// Evidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.
+	Evidence []Evidence `json:"evidence,omitempty"`
 }
+
+// Frame is how much of the formatted context may be other than the memory's own words.
+type Frame string
+
+// The frames. FrameFull is what a provider writes when nothing is configured.
+const (
+	FrameFull    Frame = "full"
+	FrameCompact Frame = "compact"
+	FrameMinimal Frame = "minimal"
+)
 
 // AdapterMode switches the read-only wall.
 type AdapterMode struct {
@@ -218,7 +243,9 @@ type WriteReceipt struct {
 	// Warnings start with a stable code and a colon.
 	Warnings  []string `json:"warnings"`
 	LatencyMS float64  `json:"latency_ms"`
-	Trace     *Trace   `json:"trace,omitempty"`
+	// RetryAfterMS is the host's, of an uncertain write: after so many ms recording the event again can settle it.
+	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" codec:"host"`
+	Trace        *Trace `json:"trace,omitempty"`
 }
 
 // EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.
@@ -272,6 +299,48 @@ type ResetReceipt struct {
 	NewGeneration int64    `json:"new_generation"`
 	Warnings      []string `json:"warnings"`
 	Trace         *Trace   `json:"trace,omitempty"`
+}
+
+// ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and
+// NativeIDs says what.
+//
+//	{"scope": {"run_id": "r", "persona_id": "p"}, "event_ids": ["e-17"], "reason": "asked by the user"}
+type ForgetRequest struct {
+	Scope     MemoryScope `json:"scope"`
+	EventIDs  []string    `json:"event_ids,omitempty"`
+	SessionID string      `json:"session_id,omitempty"`
+	// From and To are RFC 3339: events with From <= timestamp <= To.
+	From      string   `json:"from,omitempty"`
+	To        string   `json:"to,omitempty"`
+	NativeIDs []string `json:"native_ids,omitempty"`
+	Reason    string   `json:"reason"`
+}
+
+// ForgetStatus says how far a forgetting came.
+type ForgetStatus string
+
+// The statuses of a forgetting.
+const (
+	// ForgetDone: nothing that was asked for is left, except what DerivedMayRemain names.
+	ForgetDone ForgetStatus = "done"
+	// ForgetInProgress: the host calls again with the same request.
+	ForgetInProgress ForgetStatus = "in_progress"
+	// ForgetPartial: some of what was asked for cannot be removed.
+	ForgetPartial ForgetStatus = "partial"
+	// ForgetUnsupported: the backend has no way to remove by what the request names. Nothing was removed.
+	ForgetUnsupported ForgetStatus = "unsupported"
+)
+
+// ForgetReceipt answers a ForgetRequest.
+//
+//	{"status": "done", "removed": {"memory": ["m1", "m2"]}, "derived_may_remain": ["summary: the backend does not rebuild it"]}
+type ForgetReceipt struct {
+	Status ForgetStatus `json:"status"`
+	// Removed lists native ids by native type.
+	Removed map[string][]string `json:"removed"`
+	// DerivedMayRemain says what the backend made of the removed items and may still hold, and why.
+	DerivedMayRemain []string `json:"derived_may_remain"`
+	Trace            *Trace   `json:"trace,omitempty"`
 }
 
 // HealthStatus is a provider's condition.

@@ -131,16 +131,10 @@ func (x *ProvenanceRequest) Validate() error {
 	if e := checkOptionalID("event_id", x.EventID); e != nil {
 		return e
 	}
-	ways := 0
-	for _, given := range []bool{x.NativeID != "", x.EventID != "", x.From != "" || x.To != ""} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
+	if givenOf(x.NativeID != "", x.EventID != "", x.From != "" || x.To != "") != 1 {
 		return NewError(CodeInvalidArgument, "want exactly one of native_id, event_id, and from with to")
 	}
-	if e := x.checkRange(); e != nil {
+	if e := checkRange(x.From, x.To); e != nil {
 		return e
 	}
 	if x.Limit < 0 {
@@ -149,15 +143,53 @@ func (x *ProvenanceRequest) Validate() error {
 	return asError(checkText("cursor", x.Cursor))
 }
 
-func (x *ProvenanceRequest) checkRange() *Error {
-	if x.From == "" && x.To == "" {
+// Validate checks that exactly one of event_ids, session_id, from with to, and native_ids says what is to be forgotten.
+func (x *ForgetRequest) Validate() error {
+	if e := x.Scope.check(); e != nil {
+		return under("scope", e)
+	}
+	if givenOf(len(x.EventIDs) > 0, x.SessionID != "", x.From != "" || x.To != "", len(x.NativeIDs) > 0) != 1 {
+		return NewError(CodeInvalidArgument, "want exactly one of event_ids, session_id, from with to, and native_ids")
+	}
+	for i, id := range x.EventIDs {
+		if e := checkID("event_ids"+indexPath(i), id); e != nil {
+			return e
+		}
+	}
+	if e := checkOptionalID("session_id", x.SessionID); e != nil {
+		return e
+	}
+	if e := checkRange(x.From, x.To); e != nil {
+		return e
+	}
+	for i, id := range x.NativeIDs {
+		if e := checkWord("native_ids"+indexPath(i), id); e != nil {
+			return e
+		}
+	}
+	return asError(checkText("reason", x.Reason))
+}
+
+// givenOf counts the true ones.
+func givenOf(given ...bool) (n int) {
+	for _, is := range given {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// checkRange checks a range of time of which both ends are given, or neither.
+func checkRange(first, last string) *Error {
+	if first == "" && last == "" {
 		return nil
 	}
-	from, err := ParseTime(x.From)
+	from, err := ParseTime(first)
 	if err != nil {
 		return timeError("from", err)
 	}
-	to, err := ParseTime(x.To)
+	to, err := ParseTime(last)
 	if err != nil {
 		return timeError("to", err)
 	}

@@ -28,8 +28,8 @@ func (x *ModuleManifest) Validate() error {
 }
 
 func (x *ModuleManifest) checkHead() *Error {
-	if x.Manifest != ManifestVersion {
-		return invalid("manifest", "version "+strconv.FormatInt(x.Manifest, 10)+", want "+itoa(ManifestVersion))
+	if x.Manifest != ManifestVersion && x.Manifest != ManifestLists {
+		return invalid("manifest", "version "+strconv.FormatInt(x.Manifest, 10)+", want "+itoa(ManifestVersion)+" or "+itoa(ManifestLists))
 	}
 	if e := checkName("name", x.Name); e != nil {
 		return e
@@ -188,8 +188,13 @@ func (x *ModuleManifest) checkLimits() *Error {
 		if e := checkWord(at+".field", l.Field); e != nil {
 			return e
 		}
-		if l.Native < 1 {
-			return invalid(at+".native", "want at least 1")
+		switch {
+		case l.Native < 0 || l.Native == 0 && l.Ceiling == 0:
+			return invalid(at+".native", "want at least 1, or a ceiling in its place")
+		case l.Ceiling < 0:
+			return invalid(at+".ceiling", "negative")
+		case l.TokensPerItem < 0:
+			return invalid(at+".tokens_per_item", "negative")
 		}
 		if e := checkWord(at+".because", l.Because); e != nil {
 			return e
@@ -214,6 +219,9 @@ func (x *ModuleManifest) checkRoutes() *Error {
 		}
 		if protocol == ProtocolHTTP {
 			e = r.checkHTTP()
+			if e == nil {
+				e = x.checkLists(r)
+			}
 		} else {
 			e = r.checkBolt()
 		}
@@ -249,6 +257,46 @@ func (r *RouteDecl) checkHTTP() *Error {
 	return nil
 }
 
+// checkLists checks what a route lets a guest set.
+func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
+	if x.Manifest >= ManifestLists {
+		switch {
+		case r.Headers == nil:
+			return invalid("headers", "missing, want the headers that the module may set, [] for none")
+		case r.Query == nil:
+			return invalid("query", "missing, want the query keys that the module may set, [] for none")
+		}
+	}
+	hasSecret := slices.ContainsFunc(x.Secrets, func(s SecretDecl) bool { return s.Origin == r.Origin })
+	for i, h := range r.Headers {
+		at := "headers" + indexPath(i)
+		switch {
+		case !isToken(h):
+			return invalid(at, jsontext.Quote(shortenString(h))+" is no header name")
+		case HostHeader(h, hasSecret):
+			return invalid(at, h+" is never a module's to set")
+		}
+	}
+	for i, key := range r.Query {
+		if e := checkWord("query"+indexPath(i), key); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// HostHeader reports whether a request header, in any case, is never a guest's to set: it frames the message, steers the
+// connection, asks for a part of an answer, or replaces the method or URL that the manifest declares. Accept-Encoding is one where
+// the origin holds a secret, since the size of a compressed answer can give the secret away.
+func HostHeader(name string, hasSecret bool) bool {
+	name = strings.ToLower(name)
+	return slices.Contains(hostHeaders, name) || hasSecret && name == "accept-encoding"
+}
+
+var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
+	"te", "trailer", "transfer-encoding", "upgrade", "expect", "range", "if-range", "x-http-method", "x-http-method-override",
+	"x-method-override", "x-original-url", "x-original-uri", "x-rewrite-url"}
+
 func (r *RouteDecl) checkBolt() *Error {
 	switch {
 	case r.Method != "":
@@ -257,6 +305,10 @@ func (r *RouteDecl) checkBolt() *Error {
 		return invalid("path", "not of a bolt origin, want statement")
 	case len(r.Match) > 0:
 		return invalid("match", "not of a bolt origin")
+	case r.Headers != nil:
+		return invalid("headers", "not of a bolt origin, which has none")
+	case r.Query != nil:
+		return invalid("query", "not of a bolt origin, which has none")
 	}
 	return checkWord("statement", r.Statement)
 }

@@ -25,10 +25,25 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
 func TestValidateManifest(t *testing.T) {
 	checkValid(t, func() validator { return new(ModuleManifest) }, [][2]string{
 		{wholeManifest, ``},
+		{`{"manifest":2,"name":"a","version":"1","abi":"mh1","providers":[{"name":"a","kind":"control"}],"config_schema":{},
+		 "origins":[{"name":"api","from":"/url","protocol":"http"},{"name":"bolt","from":"/bolt","protocol":"bolt"}],
+		 "limits":[{"route":"search","field":"top_k","ceiling":100,"tokens_per_item":40,"because":"b"}],
+		 "routes":[{"name":"search","origin":"api","method":"POST","path":"/search","headers":["content-type","accept-encoding"],"query":[],"class":"read"},
+		  {"name":"facts","origin":"bolt","statement":"MATCH (e) RETURN e","class":"write"}]}`, ``},
 		{`{"manifest":1,"name":"a","version":"1","abi":"mh1-extism","providers":[{"name":"a","kind":"control"}],"config_schema":{}}`, ``},
 	})
 	for _, c := range []struct{ name, old, new, want string }{
-		{"version", `"manifest":1`, `"manifest":2`, `manifest: version 2, want 1`},
+		{"version", `"manifest":1`, `"manifest":2`, `routes[0].headers: missing, want the headers that the module may set, [] for none`},
+		{"version to come", `"manifest":1`, `"manifest":3`, `manifest: version 3, want 1 or 2`},
+		{"a header that is none", `"path":"/mcp"`, `"path":"/mcp","headers":["a b"]`, `routes[1].headers[0]: "a b" is no header name`},
+		{"the host's header", `"path":"/mcp"`, `"path":"/mcp","headers":["x-a","X-HTTP-Method-Override"]`, `routes[1].headers[1]: X-HTTP-Method-Override is never a module's to set`},
+		{"compression beside a secret", `"path":"/mcp"`, `"path":"/mcp","headers":["Accept-Encoding"]`, `routes[1].headers[0]: Accept-Encoding is never a module's to set`},
+		{"a query key without name", `"path":"/mcp"`, `"path":"/mcp","query":[""]`, `routes[1].query[0]: missing or empty`},
+		{"headers of a bolt route", `"statement":`, `"headers":[],"statement":`, `routes[2].headers: not of a bolt origin, which has none`},
+		{"query of a bolt route", `"statement":`, `"query":[],"statement":`, `routes[2].query: not of a bolt origin, which has none`},
+		{"limit's number", `"native":10,`, ``, `limits[0].native: want at least 1, or a ceiling in its place`},
+		{"limit's ceiling", `"native":10,`, `"native":10,"ceiling":-1,`, `limits[0].ceiling: negative`},
+		{"limit's tokens", `"native":10,`, `"ceiling":10,"tokens_per_item":-1,`, `limits[0].tokens_per_item: negative`},
 		{"name", `"name":"mem0","version"`, `"name":"Mem0","version"`, `name: "Mem0" is no name: want a small letter, then up to 63 small letters, digits and underscores`},
 		{"no name", `"name":"mem0","version"`, `"version"`, `name: missing or empty`},
 		{"module version", `"version":"0.1.0"`, `"version":""`, `version: missing or empty`},

@@ -154,3 +154,20 @@ func TestValidateProvenance(t *testing.T) {
 		{with(`,"event_id":"e","limit":-1`), `limit: negative`},
 	})
 }
+
+func TestValidateForget(t *testing.T) {
+	checkValid(t, func() validator { return new(ForgetRequest) }, [][2]string{
+		{`{` + okScope + `,"event_ids":["e"],"reason":"r"}`, ``},
+		{`{` + okScope + `,"session_id":"s"}`, ``},
+		{`{` + okScope + `,"from":"2026-03-01T00:00:00Z","to":"2026-03-01T00:00:00Z"}`, ``},
+		{`{` + okScope + `,"native_ids":["n"]}`, ``},
+		{`{"event_ids":["e"]}`, `scope.run_id: missing or empty`},
+		{`{` + okScope + `}`, `want exactly one of event_ids, session_id, from with to, and native_ids`},
+		{`{` + okScope + `,"event_ids":["e"],"native_ids":["n"]}`, `want exactly one of event_ids, session_id, from with to, and native_ids`},
+		{`{` + okScope + `,"event_ids":["e",""]}`, `event_ids[1]: missing or empty`},
+		{`{` + okScope + `,"session_id":"\u0000"}`, `session_id: contains U+0000`},
+		{`{` + okScope + `,"from":"2026-03-01T00:00:00Z"}`, `to: "" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z`},
+		{`{` + okScope + `,"from":"2026-03-02T00:00:00Z","to":"2026-03-01T00:00:00Z"}`, `to: earlier than from`},
+		{`{` + okScope + `,"native_ids":[""]}`, `native_ids[0]: missing or empty`},
+	})
+}

@@ -33,6 +33,7 @@ const (
 	OpNativeQuery    = "native_query"
 	OpNativeMutation = "native_mutation"
 	OpApplyFeedback  = "apply_feedback"
+	OpForget         = "forget"
 	// OpSetMode is the host's own and no export.
 	OpSetMode = "set_mode"
 )
@@ -45,7 +46,39 @@ func RequiredOperations() []string {
 // OptionalOperations lists the exports that are capabilities.
 func OptionalOperations() []string {
 	return []string{OpRecordEvents, OpReadiness, OpWaitUntilReady, OpFindEvent, OpInventory, OpProvenance, OpNativeQuery,
-		OpNativeMutation, OpApplyFeedback}
+		OpNativeMutation, OpApplyFeedback, OpForget}
+}
+
+// RequiredFields lists the members that a guest's answer to an operation has, none of them null: an answer without one of them is a
+// breach of the contract. Nil for a name that is no export.
+func RequiredFields(op string) []string {
+	switch op {
+	case OpSetupScope:
+		return []string{"ready", "native_scope"}
+	case OpRecordEvent:
+		return []string{"status", "native_ids_kind"}
+	case OpRecordEvents:
+		return []string{"receipts"}
+	case OpRetrieve:
+		return []string{"raw", "formatted_context", "evidence"}
+	case OpFormatContext:
+		return []string{"formatted_context", "token_count", "truncated"}
+	case OpReadiness, OpWaitUntilReady:
+		return []string{"status", "event_ids", "method"}
+	case OpFindEvent:
+		return []string{"found"}
+	case OpInventory:
+		return []string{"kinds", "complete", "quiescent"}
+	case OpProvenance:
+		return []string{"items"}
+	case OpNativeQuery:
+		return []string{"name"}
+	case OpForget:
+		return []string{"status", "removed", "derived_may_remain"}
+	case OpResetScope, OpHealth, OpNativeMutation, OpApplyFeedback:
+		return []string{"status"}
+	}
+	return nil
 }
 
 // Imports of HostModule. Each power is its own import.

@@ -147,7 +147,7 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"no manifest", (&handMade{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t), []string{`no custom section "memhost.manifest"`, "memhost pack"}},
 		{"manifest that is no JSON", goodModule().says("{", "[").bytes(t), []string{"manifest that is wrong"}},
 		{"manifest with an unknown key", goodModule().says(`"version"`, `"verssion"`).bytes(t), []string{"verssion", `"version"`}},
-		{"manifest of another version", goodModule().says(`"manifest":1`, `"manifest":2`).bytes(t), []string{"manifest"}},
+		{"manifest of another version", goodModule().says(`"manifest":1`, `"manifest":3`).bytes(t), []string{"manifest"}},
 		{"manifest with a schema that is none", goodModule().says(`{"type":"object"}`, `{"type":"objekt"}`).bytes(t), []string{"config_schema"}},
 		{"manifest without providers", goodModule().says(`[{"name":"hand","kind":"control"}]`, `[]`).bytes(t), []string{"providers"}},
 		{"no marker", goodModule().without(abi.Marker).bytes(t), []string{"no memhost plugin", abi.Marker}},

@@ -19,7 +19,7 @@ func (c *call) route(name, protocol string) (*egress.Route, error) {
 		return nil, abi.NewError(abi.CodeReadOnly,
 			fmt.Sprintf("route %s is of class %s, and the slot is read-only", name, route.Class))
 	}
-	admins := []string{abi.OpSetupScope, abi.OpResetScope, abi.OpNativeMutation}
+	admins := []string{abi.OpSetupScope, abi.OpResetScope, abi.OpNativeMutation, abi.OpForget}
 	if route.Class == abi.ClassAdmin && !slices.Contains(admins, c.op) {
 		return nil, abi.NewError(abi.CodeDenied,
 			fmt.Sprintf("route %s is of class admin, which %s may not use", name, c.op))

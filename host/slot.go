@@ -207,5 +207,5 @@ func errWallState(string) *abi.Error {
 
 // errReadState is the refusal of state writes in an operation that only reads.
 func errReadState(op string) *abi.Error {
-	return abi.NewError(abi.CodeDenied, op+" only reads: state may be written in setup_scope, record_event, record_events, reset_scope, wait_until_ready, apply_feedback and native_mutation")
+	return abi.NewError(abi.CodeDenied, op+" only reads: state may be written in setup_scope, record_event, record_events, reset_scope, wait_until_ready, apply_feedback, native_mutation and forget")
 }

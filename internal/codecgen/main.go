@@ -70,6 +70,8 @@ type goStruct struct {
 type field struct {
 	name, key string
 	omitEmpty bool
+	// omitZero leaves out a nil slice and writes an empty one.
+	omitZero bool
 	// document is a Raw tagged codec:"document", which may be as deep as the document around it.
 	document bool
 	// host is tagged codec:"host": the host fills it, and a guest does not write it.
@@ -172,14 +174,16 @@ func tag(f *ast.Field) (field, error) {
 	}
 	tags := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
 	key, options, _ := strings.Cut(tags.Get("json"), ",")
-	if options != "" && options != "omitempty" {
+	_, slice := f.Type.(*ast.ArrayType)
+	if options != "" && options != "omitempty" && (options != "omitzero" || !slice) {
 		return read, fmt.Errorf("no codec for the tag's option %s", options)
 	}
 	form := tags.Get("codec")
 	if form != "" && form != "host" && (form != "document" || ident(f.Type) != "Raw") {
 		return read, fmt.Errorf("no codec of the form %s for its type", form)
 	}
-	read.key, read.omitEmpty, read.document, read.host = key, options == "omitempty", form == "document", form == "host"
+	read.key, read.omitEmpty, read.omitZero = key, options == "omitempty", options == "omitzero"
+	read.document, read.host = form == "document", form == "host"
 	return read, nil
 }
 

@@ -23,6 +23,8 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 		}
 		write := fmt.Sprintf("e.FieldStart(%q)\n%s\n", f.key, code.write)
 		switch {
+		case f.omitZero:
+			write = "if $ != nil {\n" + write + "}\n"
 		case f.omitEmpty && code.some != "":
 			write = fmt.Sprintf(code.some, f.key)
 		case f.omitEmpty:
@@ -148,6 +150,9 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 }
 
 func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok bool) (code, bool) {
+	if list, is := elem.(*ast.ArrayType); is && ok && plain == "Map" && list.Len == nil && ident(list.Elt) == "string" {
+		return code{write: "writeMap($, e, writeTexts)", read: "readMap(&$, d, m, readTexts)", present: "len($) > 0"}, true
+	}
 	name := ident(elem)
 	_, pointer := elem.(*ast.StarExpr)
 	suffix, _, scalar := pkg.scalar(name)

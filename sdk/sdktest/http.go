@@ -106,7 +106,7 @@ func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
 		return route, abi.NewError(abi.CodeDenied, power+": the manifest has no route "+name)
 	case c.ReadOnly && route.Class != abi.ClassRead:
 		return route, abi.NewError(abi.CodeReadOnly, power+": route "+name+" is of class "+string(route.Class))
-	case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope && c.op != abi.OpNativeMutation:
+	case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope && c.op != abi.OpNativeMutation && c.op != abi.OpForget:
 		return route, abi.NewError(abi.CodeDenied, power+": "+c.op+" may not use route "+name+" of class admin")
 	}
 	return route, nil

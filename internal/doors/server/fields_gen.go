@@ -12,7 +12,7 @@ func typeComments() map[string]string {
 		"BatchReceipts":     "BatchReceipts answers an EventBatch, item by item in its order.",
 		"BoltRequest":       "BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.",
 		"BoltResult":        "BoltResult is the head of a bolt_run result. The rows follow it, each one a JSON array in the order of Columns and ended by a newline; ABI.md says how the types of Cypher are spelled there.",
-		"BudgetUse":         "BudgetUse says how one budget field took effect. How is native, fixed, advisory or formatter; Sent is the value that the backend got.",
+		"BudgetUse":         "BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of max_tokens and min_tokens. Nil: not known, or there is no such number.",
 		"Capabilities":      "Capabilities lists what the provider behind the slot can do.",
 		"ConformanceDecl":   "ConformanceDecl says which clauses of the conformance kit do not apply, and why.",
 		"ContextBudget":     "ContextBudget bounds what a retrieval may put into a prompt. A nil field means no limit.",
@@ -26,6 +26,8 @@ func typeComments() map[string]string {
 		"FeedbackReceipt":   "FeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.",
 		"FindEventAnswer":   "FindEventAnswer says what the backend has of an event.",
 		"FindEventRequest":  "FindEventRequest asks a provider whether an event reached its backend.",
+		"ForgetReceipt":     "ForgetReceipt answers a ForgetRequest.",
+		"ForgetRequest":     "ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and NativeIDs says what.",
 		"FormatRequest":     "FormatRequest asks to format an earlier result again, perhaps for another budget.",
 		"FormatResult":      "FormatResult is the formatted context with its size.",
 		"GuestConfig":       "GuestConfig is the answer of the config import.",
@@ -46,7 +48,7 @@ func typeComments() map[string]string {
 		"ModuleManifest":    "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
 		"MutationReceipt":   "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
 		"NativeError":       "NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.",
-		"NativeLimit":       "NativeLimit declares a native limit larger than the budget asked for.",
+		"NativeLimit":       "NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0.",
 		"NativeMutation":    "NativeMutation asks for one of the provider's own changes.",
 		"NativeQuery":       "NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.",
 		"NativeQueryResult": "NativeQueryResult is the backend's answer, verbatim.",
@@ -77,6 +79,7 @@ func typeComments() map[string]string {
 		"ScopeMapping":      "ScopeMapping is how the backend addresses a scope's memory.",
 		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt origin is the password with which the host logs on.",
 		"SetupReceipt":      "SetupReceipt answers setup_scope.",
+		"Shown":             "Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before them. Whole is false where the text was cut.",
 		"SmokeVerdict":      "SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.",
 		"Span":              "Span is a half-open range of bytes in the text at an Evidence's pointer.",
 		"StateDeleted":      "StateDeleted is the head of state_delete.",
@@ -118,6 +121,14 @@ func fieldComments() map[string]map[string]string {
 			"more":     "more is true when the rows were cut at a limit of the host. The statement has run to its end all the same.",
 			"server":   "server is what the database calls itself, such as Neo4j/5.26.2.",
 		},
+		"BudgetUse": {
+			"asked":    "asked is the request's value. The host fills it.",
+			"ceiling":  "ceiling is the most that the routes used can give, by the manifest's limits. The host fills it.",
+			"how":      "how is native (the backend applied it), fixed (the backend has a limit of its own), advisory or formatter.",
+			"received": "received is how much the backend's answer held, before the formatter.",
+			"sent":     "sent is the value that the backend got.",
+			"shown":    "shown is how much of it is in the formatted context, the frame not counted.",
+		},
 		"Capabilities": {
 			"operations": "operations are exports that every provider has; Capabilities those it may have.",
 		},
@@ -139,6 +150,7 @@ func fieldComments() map[string]map[string]string {
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
 			"rank":       "rank counts from 1 in the backend's order.",
+			"shown":      "shown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.",
 			"span":       "span is where in prose the item stands.",
 			"time_basis": "time_basis says what the times mean.",
 		},
@@ -149,11 +161,20 @@ func fieldComments() map[string]map[string]string {
 		"FindEventRequest": {
 			"sent_at": "sent_at is RFC 3339: when the write was sent.",
 		},
+		"ForgetReceipt": {
+			"derived_may_remain": "derived_may_remain says what the backend made of the removed items and may still hold, and why.",
+			"removed":            "removed lists native ids by native type.",
+		},
+		"ForgetRequest": {
+			"from": "from and To are RFC 3339: events with From <= timestamp <= To.",
+		},
 		"FormatResult": {
+			"evidence":    "evidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.",
 			"token_count": "token_count is counted by the configured tokenizer.",
 		},
 		"GuestConfig": {
 			"config":  "config is the validated block, preset and defaults laid under it. A secret stands as {\"secret\": NAME}.",
+			"frame":   "frame is the operator's wish for formatted_context. Absent: FrameFull.",
 			"secrets": "secrets lists the manifest's secrets for which the operator gave a value.",
 		},
 		"HTTPRequest": {
@@ -202,6 +223,12 @@ func fieldComments() map[string]map[string]string {
 			"requires":      "requires names capabilities that the module has in some configurations only.",
 			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
 		},
+		"NativeLimit": {
+			"ceiling":         "ceiling is the most items that one answer of the route can have.",
+			"field":           "field is the backend's own name for the limit.",
+			"native":          "native is how many items the route fetches even where the budget asks for fewer.",
+			"tokens_per_item": "tokens_per_item is about how many tokens one item has: what turns a budget of tokens into a number of items.",
+		},
 		"NotApplicable": {
 			"pointer": "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
 			"unless":  "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
@@ -246,6 +273,7 @@ func fieldComments() map[string]map[string]string {
 			"formatted_context": "formatted_context is one memory-context element, or the empty string when there is no memory.",
 		},
 		"RouteDecl": {
+			"headers":      "headers and Query are of HTTP routes: the headers (in any case) and query keys that a guest may set. Nil: the manifest says nothing of them, which ManifestLists does not allow; empty: none. Headers for which a secret is declared need not be listed.",
 			"match":        "match holds JSON Pointers into the request body with the values they must have.",
 			"method":       "method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.",
 			"side_effects": "side_effects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
@@ -308,19 +336,22 @@ func fieldComments() map[string]map[string]string {
 			"arguments": "arguments is the JSON text of the arguments as the model wrote it, not parsed.",
 		},
 		"Trace": {
-			"as_of_mode":     "as_of_mode is native or ignored.",
-			"budget_applied": "budget_applied tells for each budget field how it took effect.",
-			"consistency":    "consistency is committed, queued or pending.",
-			"effective":      "effective names search mode and limits as used.",
+			"as_of_mode":        "as_of_mode is native or ignored.",
+			"budget_applied":    "budget_applied tells for each budget field how it took effect.",
+			"consistency":       "consistency is committed, queued or pending. Of a retrieval it is the host's, from the ledger: committed where no write of the scope is outstanding.",
+			"consistency_as_of": "consistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.",
+			"effective":         "effective names search mode and limits as used.",
+			"frame_tokens":      "frame_tokens counts the tokens of the formatted context that are not items' own words: the element, headings, labels, dates.",
 		},
 		"WaitRequest": {
 			"background":  "background is true when the host works of its own accord, by the manifest's interval, and nobody waits for the scope to be ready.",
 			"deadline_ms": "deadline_ms is how long the guest may work, in ms.",
 		},
 		"WriteReceipt": {
-			"markers":      "markers are opaque: the provider gets them back in readiness and find_event.",
-			"stored_count": "stored_count is how many items the backend says it stored; nil when it does not say.",
-			"warnings":     "warnings start with a stable code and a colon.",
+			"markers":        "markers are opaque: the provider gets them back in readiness and find_event.",
+			"retry_after_ms": "retry_after_ms is the host's, of an uncertain write: after so many ms recording the event again can settle it.",
+			"stored_count":   "stored_count is how many items the backend says it stored; nil when it does not say.",
+			"warnings":       "warnings start with a stable code and a colon.",
 		},
 	}
 }
@@ -332,6 +363,8 @@ func enums() map[string][]string {
 		"Code":            []string{"invalid_argument", "unauthenticated", "denied", "not_found", "conflict", "read_only", "unsupported", "too_large", "rate_limited", "unavailable", "timeout", "backend", "isolation_breach", "internal"},
 		"ConditionKind":   []string{"architecture", "control"},
 		"FilterMode":      []string{"hard", "semantic", "none"},
+		"ForgetStatus":    []string{"done", "in_progress", "partial", "unsupported"},
+		"Frame":           []string{"full", "compact", "minimal"},
 		"HealthStatus":    []string{"ok", "degraded", "unavailable"},
 		"NativeIDsKind":   []string{"final", "transient", "none"},
 		"ReadinessStatus": []string{"ready", "pending", "degraded", "failed", "unknown"},

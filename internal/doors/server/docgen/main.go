@@ -131,12 +131,18 @@ func jsonName(f *ast.Field) string {
 	return name
 }
 
-// line is a comment as one line.
+// line is a comment as one line, without its indented examples.
 func line(g *ast.CommentGroup) string {
 	if g == nil {
 		return ""
 	}
-	return strings.Join(strings.Fields(g.Text()), " ")
+	var words []string
+	for text := range strings.Lines(g.Text()) {
+		if !strings.HasPrefix(text, "\t") {
+			words = append(words, strings.Fields(text)...)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func (c *comments) source() ([]byte, error) {
