@@ -1,0 +1,344 @@
+// Package lab is the file that says what an evaluation runs, and what it will cost.
+package lab
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"go.yaml.in/yaml/v3"
+)
+
+// Version is the form that this program reads.
+const Version = 1
+
+// Lab is a lab file, resolved: every default is filled in.
+type Lab struct {
+	Lab  int    `json:"lab" yaml:"lab"`
+	Name string `json:"name" yaml:"name"`
+	// Pack is a path, relative to the lab file's folder.
+	Pack      string     `json:"pack" yaml:"pack"`
+	Providers []Provider `json:"providers" yaml:"providers"`
+	// Budgets are max_tokens, in the order in which a probe is asked; 0 means no limit. Default: 1000, 4000.
+	Budgets []int64 `json:"budgets" yaml:"budgets"`
+	// Replicates is how often each provider runs the whole pack; default 1.
+	Replicates int `json:"replicates" yaml:"replicates"`
+	// Seed is that of everything drawn: canaries, sampled probes, statistics. Default 1.
+	Seed uint64 `json:"seed" yaml:"seed"`
+	// Concurrency is how many personas of a cell run side by side; default 1, with which alone latencies are comparable.
+	Concurrency int `json:"concurrency" yaml:"concurrency"`
+	// CellsAtOnce is how many cells run side by side; default 1.
+	CellsAtOnce int       `json:"cells_at_once" yaml:"cells_at_once"`
+	Readiness   Readiness `json:"readiness" yaml:"readiness"`
+	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Both are comparability keys.
+	Tokenizer string `json:"tokenizer" yaml:"tokenizer"`
+	Frame     string `json:"frame" yaml:"frame"`
+	// Stability is the share of probes that are read three times; default 0: a read may cost money.
+	Stability float64 `json:"stability" yaml:"stability"`
+	// Primary is the comparison that verdicts are given for. It is sealed before the run; everything else is exploratory.
+	Primary *Primary `json:"primary,omitempty" yaml:"primary"`
+	// Cassettes has each cell recorded, for replay: one operation at a time.
+	Cassettes bool `json:"cassettes,omitempty" yaml:"cassettes"`
+	// Agent, Simulator and Judge are asked where they are set.
+	Agent     *Agent     `json:"agent,omitempty" yaml:"agent"`
+	Simulator *Simulator `json:"simulator,omitempty" yaml:"simulator"`
+	Judge     *Judge     `json:"judge,omitempty" yaml:"judge"`
+}
+
+// Provider is one column of the comparison.
+type Provider struct {
+	// Label names it in the run's folder and report: letters, digits, - _ and dots. Default: the provider's name.
+	Label string `json:"label" yaml:"label"`
+	// Memory is the block memory of a memhost configuration; Secrets the block secrets.
+	Memory  map[string]any `json:"memory" yaml:"memory"`
+	Secrets map[string]any `json:"secrets,omitempty" yaml:"secrets"`
+	// Plugin is a module's file or a built-in module's name, where the configuration names none.
+	Plugin string `json:"plugin,omitempty" yaml:"plugin"`
+}
+
+// Readiness says how long a test session waits for memory to be ready.
+type Readiness struct {
+	TimeoutMS int64 `json:"timeout_ms" yaml:"timeout_ms"` // default 60000
+	// OnTimeout is pending (default: the session's probes are asked and flagged) or stop (the cell ends there).
+	OnTimeout string `json:"on_timeout" yaml:"on_timeout"`
+}
+
+// Primary is the sealed comparison: every provider against Reference, on one metric at one budget.
+type Primary struct {
+	Metric    string `json:"metric" yaml:"metric"`
+	Budget    int64  `json:"budget" yaml:"budget"`
+	Reference string `json:"reference" yaml:"reference"`
+}
+
+// Model is an OpenAI-compatible endpoint.
+type Model struct {
+	URL   string `json:"url" yaml:"url"` // up to and with /v1
+	Model string `json:"model" yaml:"model"`
+	// KeyEnv names the environment variable that holds the key; empty: none is sent.
+	KeyEnv      string  `json:"key_env,omitempty" yaml:"key_env"`
+	Temperature float64 `json:"temperature" yaml:"temperature"`
+	MaxTokens   int64   `json:"max_tokens" yaml:"max_tokens"` // of an answer; default 512
+	TimeoutMS   int64   `json:"timeout_ms" yaml:"timeout_ms"` // default 60000
+}
+
+// Agent answers probes with the context that a provider gave.
+type Agent struct {
+	Model `yaml:",inline"`
+	// Template has {{context}} and {{query}}, and {{options}} where probes have choices; one for all providers. Default: DefaultTemplate.
+	Template string `json:"template" yaml:"template"`
+}
+
+// Simulator plays the user over several turns.
+type Simulator struct {
+	Model `yaml:",inline"`
+	// Command is an external process that speaks JSON lines, instead of a model.
+	Command []string `json:"command,omitempty" yaml:"command"`
+	Turns   int      `json:"turns" yaml:"turns"` // default 3
+}
+
+// Judge decides whether an answer is right. It never learns which provider gave it.
+type Judge struct {
+	Model  `yaml:",inline"`
+	Rubric string `json:"rubric" yaml:"rubric"` // default: DefaultRubric
+}
+
+// DefaultTemplate is the agent's prompt.
+const DefaultTemplate = `{{context}}
+
+Answer the user's question in at most two sentences. Use what the memory above says; if it does not say, answer "I do not know".
+
+Question: {{query}}{{options}}`
+
+// DefaultRubric is what a judge is told.
+const DefaultRubric = `You compare an answer with the expected one. Answer with one word.
+yes: the answer says the same as the expected answer, in any words.
+no: it says something else, leaves it open, or says that it does not know.`
+
+// Read reads a lab file (YAML or JSON) and fills in the defaults.
+//
+// Errors: invalid_argument that starts with the path of the key.
+func Read(path string) (*Lab, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, err.Error(), err)
+	}
+	l, err := Parse(text)
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Message = path + ": " + e.Message
+		return nil, &e
+	}
+	if l.Pack != "" && !filepath.IsAbs(l.Pack) {
+		l.Pack = filepath.Join(filepath.Dir(path), l.Pack)
+	}
+	return l, nil
+}
+
+// Parse reads a lab file's text.
+func Parse(text []byte) (*Lab, error) {
+	var tree any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, wrong("%v", err)
+	}
+	known, err := shorthand(tree)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := json.Marshal(known)
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	l := new(Lab)
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.DisallowUnknownFields()
+	if err := d.Decode(l); err != nil {
+		return nil, unknownKey(err)
+	}
+	l.complete()
+	return l, l.Validate()
+}
+
+// shorthand lets a provider stand in the list by its name alone, where it needs no block.
+func shorthand(tree any) (map[string]any, error) {
+	root, ok := tree.(map[string]any)
+	if !ok {
+		return nil, wrong("want a mapping with lab, pack and providers")
+	}
+	list, _ := root["providers"].([]any)
+	for i, p := range list {
+		if name, ok := p.(string); ok {
+			list[i] = map[string]any{"label": name, "memory": map[string]any{"provider": name}}
+		}
+	}
+	return root, nil
+}
+
+var unknownField = regexp.MustCompile(`unknown field "(.+)"`)
+
+func unknownKey(err error) error {
+	m := unknownField.FindStringSubmatch(err.Error())
+	if m == nil {
+		return wrong("%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	e := wrong("%s: is not a key of a lab file", m[1])
+	if near := abi.Nearest(m[1], keys); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}
+
+// keys are those that a typing error may have meant.
+var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secrets", "plugin", "budgets", "replicates", "seed", "concurrency", "cells_at_once",
+	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "primary", "metric", "budget", "reference", "cassettes", "agent",
+	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns", "rubric"}
+
+func (l *Lab) complete() {
+	if l.Name == "" {
+		l.Name = "evaluation"
+	}
+	if l.Budgets == nil {
+		l.Budgets = []int64{1000, 4000}
+	}
+	l.Replicates, l.Concurrency, l.CellsAtOnce = max(1, l.Replicates), max(1, l.Concurrency), max(1, l.CellsAtOnce)
+	if l.Seed == 0 {
+		l.Seed = 1
+	}
+	if l.Readiness.TimeoutMS == 0 {
+		l.Readiness.TimeoutMS = 60_000
+	}
+	if l.Readiness.OnTimeout == "" {
+		l.Readiness.OnTimeout = "pending"
+	}
+	if l.Tokenizer == "" {
+		l.Tokenizer = "o200k_base"
+	}
+	if l.Frame == "" {
+		l.Frame = "full"
+	}
+	for i := range l.Providers {
+		p := &l.Providers[i]
+		if p.Label == "" {
+			p.Label = p.Name()
+		}
+	}
+	for _, m := range l.models() {
+		if m.MaxTokens == 0 {
+			m.MaxTokens = 512
+		}
+		if m.TimeoutMS == 0 {
+			m.TimeoutMS = 60_000
+		}
+	}
+	if l.Agent != nil && l.Agent.Template == "" {
+		l.Agent.Template = DefaultTemplate
+	}
+	if l.Judge != nil && l.Judge.Rubric == "" {
+		l.Judge.Rubric = DefaultRubric
+	}
+	if l.Simulator != nil && l.Simulator.Turns == 0 {
+		l.Simulator.Turns = 3
+	}
+}
+
+// models lists the endpoints that are named.
+func (l *Lab) models() map[string]*Model {
+	list := map[string]*Model{}
+	if l.Agent != nil {
+		list["agent"] = &l.Agent.Model
+	}
+	if l.Simulator != nil {
+		list["simulator"] = &l.Simulator.Model
+	}
+	if l.Judge != nil {
+		list["judge"] = &l.Judge.Model
+	}
+	return list
+}
+
+// Name is the provider that the block chooses: memory.backend, memory.condition, or memory.provider, which is either.
+func (p *Provider) Name() string {
+	for _, key := range []string{"provider", "backend", "condition"} {
+		if name, ok := p.Memory[key].(string); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Validate checks what can be checked without pack and modules.
+func (l *Lab) Validate() error {
+	switch {
+	case l.Lab != Version:
+		return wrong("lab: is version %d, this program reads version %d", l.Lab, Version).WithHint("a lab file begins with: lab: 1")
+	case l.Pack == "":
+		return wrong("pack: required").WithHint("`memhost eval pack build` makes one")
+	case len(l.Providers) == 0:
+		return wrong("providers: want at least one")
+	case len(l.Budgets) == 0:
+		return wrong("budgets: want at least one; 0 means no limit")
+	case l.Stability < 0 || l.Stability > 1:
+		return wrong("stability: want a share from 0 to 1, found %v", l.Stability)
+	case !slices.Contains([]string{"pending", "stop"}, l.Readiness.OnTimeout):
+		return wrong("readiness.on_timeout: %q is none of pending, stop", l.Readiness.OnTimeout)
+	case !slices.Contains([]string{"full", "compact", "minimal"}, l.Frame):
+		return wrong("frame: %q is none of full, compact, minimal", l.Frame)
+	case l.Cassettes && (l.Concurrency > 1 || l.CellsAtOnce > 1):
+		return wrong("cassettes: a host that records does one operation at a time").WithHint("leave out concurrency and cells_at_once")
+	}
+	labels := map[string]bool{}
+	for i := range l.Providers {
+		p := &l.Providers[i]
+		switch {
+		case p.Name() == "":
+			return wrong("providers[%d].memory: want backend, condition or provider: NAME", i)
+		case !labelForm.MatchString(p.Label):
+			return wrong("providers[%d].label: %q: want letters, digits, dots, - and _", i, p.Label)
+		case labels[strings.ToLower(p.Label)]:
+			return wrong("providers[%d].label: %q is there twice", i, p.Label).WithHint("give each a label of its own")
+		}
+		labels[strings.ToLower(p.Label)] = true
+	}
+	for i, b := range l.Budgets {
+		if b < 0 || slices.Contains(l.Budgets[:i], b) {
+			return wrong("budgets[%d]: %d: want different numbers of tokens, 0 for no limit", i, b)
+		}
+	}
+	for name, m := range l.models() {
+		if m.URL == "" && (name != "simulator" || len(l.Simulator.Command) == 0) {
+			return wrong("%s.url: required", name)
+		}
+	}
+	if l.Judge != nil && l.Agent == nil {
+		return wrong("judge: judges answers, and there is no agent")
+	}
+	if p := l.Primary; p != nil {
+		if !labels[strings.ToLower(p.Reference)] {
+			return wrong("primary.reference: %q is no provider's label", p.Reference)
+		}
+		if !slices.Contains(l.Budgets, p.Budget) {
+			return wrong("primary.budget: %d is none of budgets", p.Budget)
+		}
+	}
+	return nil
+}
+
+// SHA256 names the lab as it was resolved, in hexadecimal.
+func (l *Lab) SHA256() string {
+	text, _ := json.Marshal(l) // of plain values: cannot fail
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func wrong(format string, args ...any) *abi.Error {
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,335 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/host"
+)
+
+// cell is one cell while it runs.
+type cell struct {
+	*runner
+	*Cell
+	dir     string
+	journal *journal.Writer
+	before  *done // what the journal said when the cell was opened
+	slot    *host.Slot
+	has     map[string]bool // the provider's capabilities
+
+	done  atomic.Int64
+	total int
+}
+
+// walk runs a cell from where it is to its end. It returns the journal's head.
+func (r *runner) walk(ctx context.Context, info *Cell) (head string, err error) {
+	c := &cell{runner: r, Cell: info, dir: info.Folder(r.folder), before: newDone(), has: map[string]bool{},
+		total: r.pack.Manifest.Counts.Events + r.pack.Manifest.Counts.Probes*len(r.Lab.Budgets)}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return "", unusable(err)
+	}
+	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string { return stamp(r.options.Now()) }, c.before.add)
+	if err != nil {
+		return "", err
+	}
+	defer c.journal.Close()
+	if c.before.ended {
+		return c.journal.Head(), nil
+	}
+	c.done.Store(int64(c.before.lines))
+	h, err := c.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		closing := context.WithoutCancel(ctx)
+		if c.slot != nil {
+			err = errors.Join(err, c.slot.Close(closing))
+		}
+		err = errors.Join(err, h.Close(closing))
+	}()
+	if err := c.seal(ctx); err != nil {
+		return "", err
+	}
+	if err := c.personas(ctx); err != nil {
+		return "", err
+	}
+	counts := r.pack.Manifest.Counts
+	if err := c.journal.Write(&journal.Line{Kind: journal.KindEnd,
+		End: &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(r.Lab.Budgets)}}); err != nil {
+		return "", err
+	}
+	return c.journal.Head(), c.journal.Sync()
+}
+
+// open opens the cell's host and loads the provider. Smokes run when the cell begins, and never again.
+func (c *cell) open(ctx context.Context) (*host.Host, error) {
+	p := &c.Lab.Providers[0]
+	for i := range c.Lab.Providers {
+		if c.Lab.Providers[i].Label == c.Label {
+			p = &c.Lab.Providers[i]
+		}
+	}
+	config, err := c.options.Provider(p)
+	if err != nil {
+		return nil, err
+	}
+	config.Tokenizer = c.Lab.Tokenizer
+	config.Smoke = host.SmokeAlways
+	o := c.options.Host
+	o.DataDir, o.Durability, o.Logger = filepath.Join(c.dir, "data"), "process", c.options.Logger.With("cell", c.Label)
+	o.Run = host.RunLabels{Seed: strconv.FormatUint(c.Lab.Seed, 10), Replicate: strconv.Itoa(c.Replicate),
+		Labels: map[string]string{"evaluation": c.Lab.Name, "label": c.Label}}
+	if c.before.begin != nil || c.Lab.Cassettes {
+		config.Smoke = host.SmokeNever
+	}
+	if c.Lab.Cassettes {
+		if c.before.begin != nil {
+			return nil, abi.NewError(abi.CodeUnsupported, "a cell that is recorded on a cassette cannot be resumed: the cassette would have a gap").
+				WithHint("remove the cell's folder, and it begins anew")
+		}
+		o.Cassette = &host.CassetteOptions{Path: filepath.Join(c.dir, "cassette.jsonl"), Seed: []byte(c.RunID)}
+	}
+	c.note("loading")
+	h, err := host.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if c.slot, err = h.Open(ctx, config); err != nil {
+		return nil, errors.Join(err, h.Close(context.WithoutCancel(ctx)))
+	}
+	return h, nil
+}
+
+// seal writes the cell's manifest and the journal's first line. A cell that goes on must be served by what it began with.
+func (c *cell) seal(ctx context.Context) error {
+	capabilities, err := c.slot.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range capabilities.Capabilities {
+		c.has[name] = true
+	}
+	m, err := c.slot.Manifest(ctx)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.dir, "manifest.json")
+	if begun := c.before.begin; begun != nil {
+		sealed, err := os.ReadFile(path)
+		if err != nil {
+			return unusable(err)
+		}
+		if digest(sealed) != begun.ManifestSHA256 {
+			return abi.NewError(abi.CodeConflict, path+" is not the manifest that was sealed when the cell began").WithReason("sealed")
+		}
+		first, err := host.ParseRunManifest(sealed)
+		if err != nil {
+			return err
+		}
+		if first.Module.SHA256 != m.Module.SHA256 || first.ConfigHash != m.ConfigHash {
+			return abi.NewError(abi.CodeConflict, fmt.Sprintf("the cell began with module %.12s and configuration %.12s, now they are %.12s and %.12s",
+				first.Module.SHA256, first.ConfigHash, m.Module.SHA256, m.ConfigHash)).WithReason("sealed").
+				WithHint("resume with the program and the lab file that it began with")
+		}
+		return nil
+	}
+	text := append(abi.Marshal(m), '\n')
+	if err := writeFile(path, text); err != nil {
+		return err
+	}
+	return c.journal.Write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{RunID: c.RunID, Label: c.Label, Replicate: c.Replicate,
+		PackSHA256: c.Pack.ContentSHA256, LabSHA256: c.LabSHA256, ManifestSHA256: digest(text)}})
+}
+
+// personas walks every persona, some side by side; the steps of one run in order.
+func (c *cell) personas(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	work := make(chan string)
+	var workers sync.WaitGroup
+	for range c.Lab.Concurrency {
+		workers.Go(func() {
+			for id := range work {
+				p := &persona{cell: c, id: id, scope: abi.MemoryScope{RunID: c.RunID, PersonaID: id}, done: c.before.personas[id]}
+				if p.done == nil {
+					p.done = newDone().persona(id)
+				}
+				if err := p.walk(ctx); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	for i := range c.Pack.Personas {
+		select {
+		case work <- c.Pack.Personas[i].PersonaID:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// persona is one persona of a cell while it is walked.
+type persona struct {
+	*cell
+	id    string
+	scope abi.MemoryScope
+	done  *personaDone // of an earlier process
+	// canary is the last write that was tried behind the wall and has not been looked for yet.
+	canary *canary
+}
+
+// walk records the persona's sessions and holds the test sessions between them.
+func (p *persona) walk(ctx context.Context) error {
+	probes, err := p.probes()
+	if err != nil {
+		return err
+	}
+	session := 0
+	var last *pack.Event
+	for e, err := range p.pack.Events(p.id) {
+		if err != nil {
+			return err
+		}
+		if e.SessionIndex != session && session > 0 {
+			if err := p.test(ctx, session, last, probes[session]); err != nil {
+				return err
+			}
+		}
+		session, last = e.SessionIndex, e
+		if err := p.record(ctx, e); err != nil {
+			return err
+		}
+	}
+	if session == 0 {
+		return nil
+	}
+	if err := p.test(ctx, session, last, probes[session]); err != nil {
+		return err
+	}
+	return p.lastCheck(ctx, session+1)
+}
+
+// probes reads the persona's probes by the session they follow.
+func (p *persona) probes() (map[int][]*pack.Probe, error) {
+	list := map[int][]*pack.Probe{}
+	for probe, err := range p.pack.Probes(p.id) {
+		if err != nil {
+			return nil, err
+		}
+		list[probe.AfterSession] = append(list[probe.AfterSession], probe)
+	}
+	return list, nil
+}
+
+// record records one event, until the provider has it, refuses it for good, or the attempts are used up.
+func (p *persona) record(ctx context.Context, e *pack.Event) error {
+	if p.done.events[e.EventID] {
+		return nil
+	}
+	line := &journal.Line{Kind: journal.KindRecord, PersonaID: p.id, Session: e.SessionIndex}
+	event := e.MemoryEvent(p.RunID)
+	for attempt := 0; ; attempt++ {
+		began := time.Now()
+		receipt, err := p.slot.RecordEvent(ctx, event)
+		r := &journal.Record{EventID: e.EventID, LatencyMS: since(began)}
+		line.Record = r
+		if err == nil {
+			r.Status, r.Duplicate, r.Warnings = receipt.Status, receipt.Duplicate, codes(receipt.Warnings)
+			if receipt.Trace != nil {
+				r.IO = receipt.Trace.IO
+			}
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.Error = abi.AsError(err)
+		if !r.Error.Retryable || attempt == retries {
+			break
+		}
+		if err := pause(ctx, r.Error); err != nil {
+			return err
+		}
+	}
+	if err := p.journal.Write(line); err != nil {
+		return err
+	}
+	if line.Record.Error != nil {
+		// A memory that lacks an event is not the memory that the pack describes: the column is partial from here on.
+		return line.Record.Error
+	}
+	p.step("")
+	return nil
+}
+
+// retries is how often a call that failed for now is made again.
+const retries = 5
+
+// pause waits as long as an error asks for, one second where it does not say.
+func pause(ctx context.Context, e *abi.Error) error {
+	wait := time.Second
+	if e.RetryAfterMS != nil {
+		wait = min(time.Minute, time.Duration(*e.RetryAfterMS)*time.Millisecond)
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// step counts one event or retrieval.
+func (c *cell) step(note string) {
+	c.done.Add(1)
+	c.note(note)
+}
+
+func (c *cell) note(what string) {
+	if tell := c.options.Progress; tell != nil {
+		tell(Progress{Label: c.Label, Replicate: c.Replicate, Done: int(c.done.Load()), Total: c.total, Note: what})
+	}
+}
+
+func since(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// codes are warnings by their stable codes: the words behind the colon may hold figures of the clock.
+func codes(warnings []string) []string {
+	var list []string
+	for _, w := range warnings {
+		list = append(list, warningCode(w))
+	}
+	return list
+}
+
+func warningCode(warning string) string {
+	for i := range len(warning) {
+		if warning[i] == ':' {
+			return warning[:i]
+		}
+	}
+	return warning
+}

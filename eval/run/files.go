@@ -1,0 +1,90 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// store keeps texts by their hash in a folder.
+type store string
+
+// put keeps a text and returns its SHA-256 in hexadecimal.
+func (s store) put(text []byte) (string, error) {
+	sum := sha256.Sum256(text)
+	name := hex.EncodeToString(sum[:])
+	path := filepath.Join(string(s), name[:2], name)
+	if _, err := os.Stat(path); err == nil {
+		return name, nil
+	}
+	if err := writeFile(path, text); err != nil {
+		return "", err
+	}
+	return name, nil
+}
+
+// Text reads a text of a run: folder is contexts or blobs.
+func Text(run, folder, sha256 string) ([]byte, error) {
+	if len(sha256) < 2 {
+		return nil, nil
+	}
+	text, err := os.ReadFile(filepath.Join(run, folder, sha256[:2], filepath.Base(sha256)))
+	if err != nil {
+		return nil, unusable(err)
+	}
+	return text, nil
+}
+
+// writeFile writes a file as a whole, or leaves the one before.
+func writeFile(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return unusable(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return unusable(err)
+	}
+	_, err = f.Write(text)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return unusable(err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// readJSON reads a file into v. It answers false where there is none.
+func readJSON(path string, v any) (bool, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unusable(err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return false, abi.NewError(abi.CodeInvalidArgument, path+": "+err.Error())
+	}
+	return true, nil
+}
+
+func unusable(err error) error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }

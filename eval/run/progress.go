@@ -1,0 +1,113 @@
+package run
+
+import (
+	"github.com/memhost/memhost/eval/journal"
+)
+
+// done is what a cell's journal says is done.
+type done struct {
+	begin    *journal.Begin
+	ended    bool
+	personas map[string]*personaDone
+	lines    int // events and retrievals
+}
+
+// personaDone is how far one persona is.
+type personaDone struct {
+	events   map[string]bool // recorded
+	sessions map[int]*sessionDone
+	// last is the newest test session that was opened; 0 before the first.
+	last int
+}
+
+// sessionDone is how far one test session is.
+type sessionDone struct {
+	readiness *journal.Readiness
+	checked   bool // the canary of the session before was looked for
+	before    *journal.Inventory
+	wallUp    bool
+	probes    map[asked]bool
+	answers   map[asked]bool
+	canary    *journal.Canary
+	wallDown  bool
+	after     *journal.Inventory
+	closed    bool
+}
+
+// asked is one retrieval.
+type asked struct {
+	probe  string
+	budget int64
+	read   int
+}
+
+func newDone() *done { return &done{personas: map[string]*personaDone{}} }
+
+func (d *done) persona(id string) *personaDone {
+	p := d.personas[id]
+	if p == nil {
+		p = &personaDone{events: map[string]bool{}, sessions: map[int]*sessionDone{}}
+		d.personas[id] = p
+	}
+	return p
+}
+
+func (p *personaDone) session(n int) *sessionDone {
+	s := p.sessions[n]
+	if s == nil {
+		s = &sessionDone{probes: map[asked]bool{}, answers: map[asked]bool{}}
+		p.sessions[n] = s
+	}
+	return s
+}
+
+// add takes in a line.
+func (d *done) add(l *journal.Line) {
+	switch l.Kind {
+	case journal.KindBegin:
+		d.begin = l.Begin
+		return
+	case journal.KindEnd:
+		d.ended = true
+		return
+	case journal.KindDropped:
+		return
+	}
+	p := d.persona(l.PersonaID)
+	if l.Kind == journal.KindRecord {
+		if l.Record.Error == nil {
+			p.events[l.Record.EventID] = true
+			d.lines++
+		}
+		return
+	}
+	s := p.session(l.Session)
+	p.last = max(p.last, l.Session)
+	switch l.Kind {
+	case journal.KindReadiness:
+		s.readiness = l.Readiness
+	case journal.KindCanaryCheck:
+		s.checked = true
+	case journal.KindInventory:
+		if l.Inventory.When == "before" {
+			s.before = l.Inventory
+		} else {
+			s.after = l.Inventory
+		}
+	case journal.KindWall:
+		if l.Wall.Up {
+			s.wallUp = true
+		} else {
+			s.wallDown = true
+		}
+	case journal.KindProbe:
+		s.probes[asked{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = true
+		d.lines++
+	case journal.KindAnswer:
+		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
+	case journal.KindCanary:
+		s.canary = l.Canary
+	case journal.KindClosed:
+		s.closed = true
+	}
+}

@@ -1,0 +1,236 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/build"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/plugins"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// synthetic builds a small pack of made-up people.
+func synthetic(t *testing.T) (string, *pack.Pack) {
+	t.Helper()
+	b, err := build.Find("synth")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "synth.pack")
+	_, err = b.Build(build.Request{Options: map[string]string{"personas": "2", "sessions": "3", "turns": "2"}}, path)
+	require.NoError(t, err)
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	return path, p
+}
+
+func labOf(t *testing.T, text string) *lab.Lab {
+	t.Helper()
+	l, err := lab.Parse([]byte("lab: 1\npack: synth.pack\ntokenizer: bytes4\n" + text))
+	require.NoError(t, err)
+	return l
+}
+
+// options open built-in modules by the names of their providers.
+func options(t *testing.T, p *pack.Pack) Options {
+	t.Helper()
+	return Options{Now: time.Now, Logger: hclog.NewNullLogger(), Host: host.Options{CacheDir: cacheDir(t), Version: "test"},
+		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
+			m, ok := plugins.Find(entry.Name())
+			require.True(t, ok, entry.Name())
+			block := p.Conditions[entry.Name()]
+			if block == nil {
+				block = json.RawMessage("{}")
+			}
+			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}, nil
+		}}
+}
+
+// cacheDir is shared by the tests of this process: compiling a module takes longest.
+func cacheDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "memhost-eval-cache")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	return dir
+}
+
+// lines lists a cell's journal without what the clock decides.
+func lines(t *testing.T, run string, c *Cell) []journal.Line {
+	t.Helper()
+	var list []journal.Line
+	for e, err := range journal.Read(filepath.Join(c.Folder(run), journal.Name)) {
+		require.NoError(t, err)
+		list = append(list, e.Line)
+	}
+	return list
+}
+
+func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
+	path, p := synthetic(t)
+	run := filepath.Join(t.TempDir(), "run")
+	r, err := Begin(run, labOf(t, "providers: [full_history, no_memory]\nbudgets: [200, 0]"), path, p, options(t, p))
+	require.NoError(t, err)
+	o := options(t, p)
+	var last Progress
+	o.Progress = func(p Progress) { last = p }
+	require.NoError(t, Go(t.Context(), run, r, p, o))
+	assert.Equal(t, last.Total, last.Done)
+	r, err = Open(run)
+	require.NoError(t, err)
+	require.Len(t, r.Cells, 2)
+	for _, c := range r.Cells {
+		assert.Equal(t, Complete, c.State)
+		assert.True(t, c.Alone)
+		n, err := journal.Verify(filepath.Join(c.Folder(run), journal.Name), c.Head)
+		require.NoError(t, err)
+		assert.Positive(t, n)
+	}
+	var kinds []string
+	for _, l := range lines(t, run, r.Cells[0]) {
+		if l.PersonaID != "synth-01" || l.Session > 2 {
+			continue
+		}
+		kind := string(l.Kind)
+		if len(kinds) == 0 || kinds[len(kinds)-1] != kind {
+			kinds = append(kinds, kind)
+		}
+		switch l.Kind {
+		case journal.KindCanary:
+			assert.Equal(t, abi.StatusSkippedReadOnly, l.Canary.Status)
+		case journal.KindCanaryCheck:
+			assert.False(t, l.CanaryCheck.Found)
+		case journal.KindClosed:
+			assert.Equal(t, "clean", l.Closed.Wall, l.Closed.Detail)
+		case journal.KindProbe:
+			require.Nil(t, l.Probe.Error)
+			text, err := Text(run, "contexts", l.Probe.ContextSHA256)
+			require.NoError(t, err)
+			assert.Contains(t, string(text), "<memory-context")
+		}
+	}
+	session := []string{"readiness", "inventory", "wall", "probe", "canary", "wall", "inventory", "closed"}
+	second := append([]string{"record", "readiness", "canary_check"}, session[1:]...)
+	assert.Equal(t, append(append([]string{"record"}, session...), second...), kinds)
+}
+
+// told are the lines of a journal as scoring sees them: without times, latencies and what a resumption adds.
+func told(t *testing.T, run string, c *Cell) []string {
+	t.Helper()
+	var list []string
+	for _, l := range lines(t, run, c) {
+		l.N, l.Prev, l.At = 0, "", ""
+		switch l.Kind {
+		case journal.KindDropped, journal.KindBegin, journal.KindWall:
+			continue
+		case journal.KindRecord:
+			l.Record.LatencyMS, l.Record.IO, l.Record.Duplicate, l.Record.Warnings = 0, nil, false, nil
+		case journal.KindReadiness:
+			l.Readiness.WaitedMS = 0
+		case journal.KindInventory:
+			if l.Inventory.Inventory != nil {
+				l.Inventory.Inventory.Trace = nil
+			}
+		case journal.KindProbe:
+			l.Probe.LatencyMS, l.Probe.Trace = 0, nil
+		}
+		text, err := json.Marshal(l)
+		require.NoError(t, err)
+		list = append(list, string(text))
+	}
+	return list
+}
+
+func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {
+	path, p := synthetic(t)
+	const block = "providers: [full_history]\nbudgets: [200]\nstability: 0.2"
+	whole := filepath.Join(t.TempDir(), "whole")
+	r, err := Begin(whole, labOf(t, block), path, p, options(t, p))
+	require.NoError(t, err)
+	require.NoError(t, Go(t.Context(), whole, r, p, options(t, p)))
+	want := told(t, whole, r.Cells[0])
+
+	random := rand.New(rand.NewPCG(1, 2))
+	for try := range 6 {
+		run := filepath.Join(t.TempDir(), "run")
+		r, err := Begin(run, labOf(t, block), path, p, options(t, p))
+		require.NoError(t, err)
+		for interrupted := 0; ; interrupted++ {
+			require.Less(t, interrupted, 100)
+			ctx, stop := context.WithCancel(t.Context())
+			left, o := 3+random.IntN(15), options(t, p)
+			o.Progress = func(Progress) {
+				if left--; left == 0 {
+					stop()
+				}
+			}
+			err = Go(ctx, run, r, p, o)
+			stop()
+			if err == nil {
+				assert.Positive(t, interrupted, "it was interrupted at all")
+				break
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			if random.IntN(2) == 0 { // and the last line was half written
+				file := filepath.Join(r.Cells[0].Folder(run), journal.Name)
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				if len(text) > 100 {
+					at := strings.LastIndexByte(string(text[:len(text)-1]), '\n') + 1
+					require.NoError(t, os.WriteFile(file, text[:at+random.IntN(len(text)-at)], 0o600))
+				}
+			}
+			r, err = Open(run)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, want, told(t, run, r.Cells[0]), "try %d", try)
+	}
+}
+
+func TestARunIsResumedWithWhatItBeganWith(t *testing.T) {
+	path, p := synthetic(t)
+	run := filepath.Join(t.TempDir(), "run")
+	r, err := Begin(run, labOf(t, "providers: [full_history]\nbudgets: [200]"), path, p, options(t, p))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	o, steps := options(t, p), 0
+	o.Progress = func(Progress) {
+		if steps++; steps == 12 {
+			stop()
+		}
+	}
+	require.ErrorIs(t, Go(ctx, run, r, p, o), context.Canceled)
+
+	_, err = Begin(run, r.Lab, path, p, options(t, p))
+	assert.ErrorContains(t, err, "is not empty")
+
+	other := *p
+	other.Manifest.ContentSHA256 = strings.Repeat("0", 64)
+	assert.ErrorContains(t, Go(t.Context(), run, r, &other, options(t, p)), "the run began with")
+
+	changed := options(t, p)
+	inner := changed.Provider
+	changed.Provider = func(entry *lab.Provider) (host.ProviderConfig, error) {
+		c, err := inner(entry)
+		c.Block = abi.Raw(`{"max_tokens":50}`)
+		return c, err
+	}
+	err = Go(t.Context(), run, r, p, changed)
+	require.Error(t, err)
+	t.Log(err)
+	require.NoError(t, Go(t.Context(), run, r, p, options(t, p)), "it still goes on with the first")
+
+	manifest := filepath.Join(r.Cells[0].Folder(run), "manifest.json")
+	_, err = os.Stat(manifest)
+	require.NoError(t, err)
+}

@@ -1,0 +1,354 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/pack"
+)
+
+// testSession is one test session while it runs.
+type testSession struct {
+	*persona
+	number int // that of the session before it
+	at     *pack.Event
+	done   *sessionDone
+}
+
+func (t *testSession) line(kind journal.Kind) *journal.Line {
+	return &journal.Line{Kind: kind, PersonaID: t.id, Session: t.number}
+}
+
+// test holds the test session after a session, where it has probes.
+func (p *persona) test(ctx context.Context, session int, last *pack.Event, probes []*pack.Probe) error {
+	if len(probes) == 0 {
+		return nil
+	}
+	t := &testSession{persona: p, number: session, at: last, done: p.done.session(session)}
+	if t.done.closed {
+		p.canary = t.remembered()
+		return nil
+	}
+	if err := t.ready(ctx, "test_session"); err != nil {
+		return err
+	}
+	if err := t.findCanary(ctx); err != nil {
+		return err
+	}
+	var err error
+	if t.done.before == nil {
+		if t.done.before, err = t.inventory(ctx, "before"); err != nil {
+			return err
+		}
+	}
+	// A resumed process raises it again: the slot kept it, and says so.
+	if err := t.wall(ctx, true); err != nil {
+		return err
+	}
+	for _, probe := range probes {
+		if err := t.ask(ctx, probe); err != nil {
+			return err
+		}
+	}
+	if err := t.tryCanary(ctx); err != nil {
+		return err
+	}
+	if err := t.wall(ctx, false); err != nil {
+		return err
+	}
+	if t.done.after == nil {
+		if t.done.after, err = t.inventory(ctx, "after"); err != nil {
+			return err
+		}
+	}
+	closed := t.verdict(len(probes))
+	line := t.line(journal.KindClosed)
+	line.Closed = closed
+	if err := t.journal.Write(line); err != nil {
+		return err
+	}
+	p.canary = t.remembered()
+	return t.journal.Sync()
+}
+
+// ready waits until everything before the session can be found, or the lab's patience ends.
+func (t *testSession) ready(ctx context.Context, purpose string) error {
+	if t.done.readiness != nil {
+		return nil
+	}
+	t.note(fmt.Sprintf("waiting for memory, persona %s, session %d", t.id, t.number))
+	line, began := t.line(journal.KindReadiness), time.Now()
+	r := &journal.Readiness{Purpose: purpose}
+	line.Readiness = r
+	answer, err := t.slot.Readiness(ctx, &abi.ReadinessRequest{Scope: t.scope, TimeoutMS: t.Lab.Readiness.TimeoutMS})
+	switch e := abi.AsError(err); {
+	case err == nil:
+		r.Status, r.Events = answer.Status, answer.EventIDs
+		r.TimedOut = answer.Status == abi.ReadinessPending
+	case e.Code == abi.CodeUnsupported: // it does its work before it answers a write
+		r.Status = abi.ReadinessReady
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		r.Status, r.Error = abi.ReadinessUnknown, e
+	}
+	r.WaitedMS = since(began)
+	if err := t.journal.Write(line); err != nil {
+		return err
+	}
+	t.done.readiness = r
+	if r.TimedOut && t.Lab.Readiness.OnTimeout == "stop" {
+		return abi.NewError(abi.CodeTimeout, fmt.Sprintf("memory of persona %s was not ready %d ms after session %d", t.id, t.Lab.Readiness.TimeoutMS, t.number)).
+			WithHint("raise readiness.timeout_ms, or set readiness.on_timeout: pending, which asks all the same and flags the probes")
+	}
+	return nil
+}
+
+// inventory takes the inventory, where the provider has one.
+func (t *testSession) inventory(ctx context.Context, when string) (*journal.Inventory, error) {
+	i := &journal.Inventory{When: when}
+	if t.has[abi.OpInventory] {
+		answer, err := t.slot.Inventory(ctx, &abi.InventoryRequest{Scope: t.scope})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if i.Inventory = answer; err != nil {
+			i.Error = abi.AsError(err)
+		}
+	}
+	line := t.line(journal.KindInventory)
+	line.Inventory = i
+	return i, t.journal.Write(line)
+}
+
+// wall raises or lowers the read-only wall of the persona's scope.
+func (t *testSession) wall(ctx context.Context, up bool) error {
+	receipt, err := t.slot.SetMode(ctx, &abi.AdapterMode{ReadOnly: up, Reason: "test_session", Scope: &t.scope})
+	if err != nil {
+		return err
+	}
+	if up && t.done.wallUp || !up && t.done.wallDown {
+		return nil
+	}
+	line := t.line(journal.KindWall)
+	line.Wall = &journal.Wall{Up: up, Receipt: receipt}
+	return t.journal.Write(line)
+}
+
+// ask asks a probe once for each budget, and again where its reads are to be compared.
+func (t *testSession) ask(ctx context.Context, probe *pack.Probe) error {
+	for _, budget := range t.Lab.Budgets {
+		reads := 1
+		if t.sampled(probe.ProbeID) {
+			reads = 3
+		}
+		for read := 1; read <= reads; read++ {
+			if err := t.retrieve(ctx, probe, asked{probe.ProbeID, budget, read}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sampled tells whether a probe is among the share whose reads are compared: decided by its id and the seed.
+func (t *testSession) sampled(probe string) bool {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00stability\x00%s", t.Lab.Seed, probe))
+	return float64(sum[0])/256 < t.Lab.Stability
+}
+
+// retrieve asks for one context and writes down what came. An error is a result: it is never asked away, and never an empty one.
+func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) error {
+	if t.done.probes[a] {
+		return nil
+	}
+	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope, SessionID: fmt.Sprintf("test-session-%d", t.number), Scenario: probe.Scenario,
+		Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters, AsOf: probe.AsOf}
+	if a.budget > 0 {
+		request.Budget.MaxTokens = &a.budget
+	}
+	p := &journal.Probe{ProbeID: a.probe, Budget: a.budget, Read: a.read}
+	var text string
+	for attempt := 0; ; attempt++ {
+		began := time.Now()
+		result, err := t.slot.Retrieve(ctx, request)
+		p.LatencyMS, p.Error = since(began), nil
+		if err == nil {
+			text = result.FormattedContext
+			if err := t.keep(p, result); err != nil {
+				return err
+			}
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.Error = abi.AsError(err)
+		if !p.Error.Retryable || attempt == retries {
+			break
+		}
+		if err := pause(ctx, p.Error); err != nil {
+			return err
+		}
+	}
+	line := t.line(journal.KindProbe)
+	line.Probe = p
+	if err := t.journal.Write(line); err != nil {
+		return err
+	}
+	if a.read == 1 {
+		t.step("")
+	}
+	if t.options.Agent == nil || p.Error != nil || a.read > 1 || t.done.answers[a] {
+		return nil
+	}
+	return t.answer(ctx, probe, a, text)
+}
+
+// keep puts the texts of a result beside the journal.
+func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err error) {
+	if p.ContextSHA256, err = store(t.folder + "/contexts").put([]byte(result.FormattedContext)); err != nil {
+		return err
+	}
+	if p.RawSHA256, err = store(t.folder + "/blobs").put(abi.Marshal(&result.Raw)); err != nil {
+		return err
+	}
+	p.Evidence, p.Trace = result.Evidence, result.Trace
+	return nil
+}
+
+// answer lets the agent answer a probe.
+func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
+	answers, err := t.options.Agent.Answer(ctx, probe, text, store(t.folder+"/blobs").put)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		answers = []journal.Answer{{Turn: 1, Error: abi.AsError(err)}}
+	}
+	for i := range answers {
+		answers[i].ProbeID, answers[i].Budget = a.probe, a.budget
+		line := t.line(journal.KindAnswer)
+		line.Answer = &answers[i]
+		if err := t.journal.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canary is a write that was tried behind the wall.
+type canary struct{ eventID, name, text string }
+
+// newCanary makes the canary of a test session: a first-person fact with a made-up name, the same in every cell.
+func (t *testSession) newCanary() *canary {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00canary\x00%s\x00%d", t.Lab.Seed, t.id, t.number))
+	name := "Zq" + hex.EncodeToString(sum[:5])
+	return &canary{eventID: "canary-" + hex.EncodeToString(sum[:8]), name: name, text: "My parrot is called " + name + "."}
+}
+
+// remembered is the session's canary if one was tried.
+func (t *testSession) remembered() *canary {
+	if t.done.canary == nil {
+		return nil
+	}
+	return t.newCanary()
+}
+
+// tryCanary writes behind the wall. The write must be skipped.
+func (t *testSession) tryCanary(ctx context.Context) error {
+	if t.done.canary != nil {
+		return nil
+	}
+	c := t.newCanary()
+	event := &abi.MemoryEvent{EventID: c.eventID, RunID: t.RunID, UserID: t.id, SessionID: fmt.Sprintf("test-session-%d", t.number), TurnID: "canary",
+		Timestamp: t.at.Timestamp, Messages: []abi.Message{{Role: abi.RoleUser, Content: &c.text}}}
+	r := &journal.Canary{EventID: c.eventID, Text: c.name}
+	receipt, err := t.slot.RecordEvent(ctx, event)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.Error = abi.AsError(err)
+	} else {
+		r.Status = receipt.Status
+	}
+	line := t.line(journal.KindCanary)
+	line.Canary = r
+	t.done.canary = r
+	return t.journal.Write(line)
+}
+
+// findCanary looks for the canary of the test session before: it must not be there.
+func (t *testSession) findCanary(ctx context.Context) error {
+	c := t.canary
+	if c == nil || t.done.checked {
+		return nil
+	}
+	check := &journal.CanaryCheck{EventID: c.eventID}
+	result, err := t.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What is my parrot called?", Scope: t.scope, SessionID: fmt.Sprintf("canary-check-%d", t.number)})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		check.Error = abi.AsError(err)
+	} else {
+		check.Found = holds(result.FormattedContext, c.name) || holds(string(abi.Marshal(&result.Raw)), c.name)
+	}
+	line := t.line(journal.KindCanaryCheck)
+	line.CanaryCheck = check
+	t.persona.canary = nil
+	return t.journal.Write(line)
+}
+
+// lastCheck looks for the canary of the last test session, after a further readiness.
+func (p *persona) lastCheck(ctx context.Context, session int) error {
+	if p.canary == nil {
+		return nil
+	}
+	t := &testSession{persona: p, number: session, done: p.done.session(session)}
+	if err := t.ready(ctx, "canary_check"); err != nil {
+		return err
+	}
+	return t.findCanary(ctx)
+}
+
+func holds(text, name string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(name))
+}
+
+// verdict is what the session proved of the wall.
+func (t *testSession) verdict(probes int) *journal.Closed {
+	c := &journal.Closed{Wall: "clean", Probes: probes, Pending: t.done.readiness.TimedOut}
+	before, after := t.done.before.Inventory, t.done.after.Inventory
+	switch {
+	case t.done.canary.Status != abi.StatusSkippedReadOnly:
+		c.Wall, c.Detail = "breached", "a write behind the wall was answered "+string(t.done.canary.Status)
+	case before == nil || after == nil:
+		c.Wall, c.Detail = "inconclusive", "the provider gave no inventory"
+	case !before.Complete || !after.Complete || !before.Quiescent || !after.Quiescent:
+		c.Wall, c.Detail = "inconclusive", "an inventory was not complete, or work was under way"
+	case !slices.Equal(kinds(before), kinds(after)):
+		c.Wall, c.Detail = "breached", fmt.Sprintf("inventory before %v, after %v", kinds(before), kinds(after))
+	}
+	return c
+}
+
+// kinds lists what an inventory counted, for comparison.
+func kinds(i *abi.Inventory) []string {
+	var list []string
+	for _, k := range i.Kinds {
+		text, _ := json.Marshal(k)
+		list = append(list, string(text))
+	}
+	slices.Sort(list)
+	return list
+}
