@@ -1,37 +1,35 @@
 package main
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // apply replays one event of a commit on a view. It returns a warning where a forget meets nothing.
-func apply(v *view, e *event, k *commit, m *meta) (warning string, err error) {
+func (v *view) apply(e *event, k *commit, m *meta) (warning string) {
 	switch e.Type {
 	case typeAdd:
-		return "", applyAdd(v, e, k, m)
+		v.applyAdd(e, k, m)
 	case typeModify:
-		return "", applyModify(v, e, k, m)
+		v.applyModify(e, k, m)
 	case typeForget:
-		return applyForget(v, e, k, m)
+		return v.applyForget(e, k, m)
+	default:
+		v.applyObserve(e, k, m)
 	}
-	return "", applyObserve(v, e, k, m)
+	return ""
 }
 
-// touch notes the commit that changed an entry.
-func (e *entry) touch(k *commit, m *meta) {
+// write puts an entry that a commit has changed.
+func (v *view) write(e *entry, k *commit, m *meta) {
 	e.CommitID, e.UpdatedAt = k.ID, k.Timestamp
 	for _, id := range m.EventIDs {
 		if !slices.Contains(e.SourceEvents, id) {
 			e.SourceEvents = append(e.SourceEvents, id)
 		}
 	}
-	if more := len(e.SourceEvents) - maxSources; more > 0 {
-		e.SourceEvents = e.SourceEvents[more:]
-	}
+	e.SourceEvents = e.SourceEvents[max(0, len(e.SourceEvents)-maxSources):]
 	if m.ConversationID != "" {
 		e.ConversationID = m.ConversationID
 	}
+	v.put(e)
 }
 
 func newEntry(e *event) *entry {
@@ -41,138 +39,88 @@ func newEntry(e *event) *entry {
 }
 
 // applyAdd: a new fact; one that is active is confirmed; one that was forgotten is there again.
-func applyAdd(v *view, e *event, k *commit, m *meta) error {
-	is, err := v.get(e.ID)
-	if err != nil {
-		return err
-	}
+func (v *view) applyAdd(e *event, k *commit, m *meta) {
+	is := v.get(e.ID)
 	switch {
 	case is == nil:
 		is = newEntry(e)
-	case is.ForgottenAt == "":
+	case is.active():
 		is.Confirmations++
 		is.Confidence = max(is.Confidence, e.Confidence)
 	default:
 		is.ForgottenAt = ""
 		is.take(e)
 	}
-	is.touch(k, m)
-	return v.put(is)
+	v.write(is, k, m)
 }
 
-// applyModify: another value for the lineage of the parent, or for the only active fact with its subject and predicate; else a fact of its own, marked.
-func applyModify(v *view, e *event, k *commit, m *meta) error {
-	lineage, err := target(v, &e.identity)
-	if err != nil {
-		return err
-	}
-	var is *entry
-	if lineage == "" {
-		if is, err = v.get(e.ID); err != nil {
-			return err
-		}
-		if is == nil {
-			is = newEntry(e)
-		}
-		is.OrphanModify, is.ForgottenAt = true, ""
-	} else {
-		if is, err = v.get(lineage); err != nil {
-			return err
-		}
+// applyModify: another value for the lineage of the parent, or for the only active fact with its subject and
+// predicate; else a fact of its own, marked.
+func (v *view) applyModify(e *event, k *commit, m *meta) {
+	is := v.target(&e.identity)
+	if is != nil {
 		is.take(e)
 		is.Revisions++
-		is.ForgottenAt = ""
-		if err := v.own(e.ID, lineage); err != nil {
-			return err
+		v.own(e.ID, is.Lineage)
+	} else {
+		if is = v.get(e.ID); is == nil {
+			is = newEntry(e)
 		}
+		is.OrphanModify = true
 	}
-	is.touch(k, m)
-	return v.put(is)
+	is.ForgottenAt = ""
+	v.write(is, k, m)
 }
 
-// target is the lineage that a modify means, "" where there is none, or more than one.
-func target(v *view, e *identity) (string, error) {
+// target is the entry that a modify means, nil where there is none, or more than one.
+func (v *view) target(e *identity) *entry {
 	if e.ParentID != "" {
-		if lineage, err := v.owner(e.ParentID); err != nil || lineage != "" {
-			return lineage, err
+		if lineage := v.owner(e.ParentID); lineage != "" {
+			return v.must(lineage)
 		}
 	}
-	same, err := v.facts(e.Subject, e.Predicate)
-	if err != nil || len(same) != 1 {
-		return "", err
+	if same := v.facts(e.Subject, e.Predicate); len(same) == 1 {
+		return same[0]
 	}
-	return same[0], nil
+	return nil
 }
 
-// forgets are the lineages that a forget means.
-func forgets(v *view, e *identity) ([]string, error) {
+// forgets are the entries that a forget means.
+func (v *view) forgets(e *identity) []*entry {
 	if e.ParentID != "" {
-		lineage, err := v.owner(e.ParentID)
-		if err != nil || lineage == "" {
-			return nil, err
+		is := v.entryOf(e.ParentID)
+		if is == nil || !is.active() {
+			return nil
 		}
-		is, err := v.get(lineage)
-		if err != nil || is == nil || is.ForgottenAt != "" {
-			return nil, err
-		}
-		return []string{lineage}, nil
+		return []*entry{is}
 	}
-	same, err := v.facts(e.Subject, e.Predicate)
-	if err != nil || e.Object == "" {
-		return same, err
+	same := v.facts(e.Subject, e.Predicate)
+	if e.Object == "" {
+		return same
 	}
-	var exact []string
-	for _, lineage := range same {
-		is, err := v.get(lineage)
-		if err != nil {
-			return nil, err
-		}
-		if is.Object == e.Object {
-			exact = append(exact, lineage)
-		}
-	}
-	return exact, nil
+	return slices.DeleteFunc(same, func(is *entry) bool { return is.Object != e.Object })
 }
 
-func applyForget(v *view, e *event, k *commit, m *meta) (string, error) {
-	lineages, err := forgets(v, &e.identity)
-	if err != nil {
-		return "", err
+func (v *view) applyForget(e *event, k *commit, m *meta) (warning string) {
+	meant := v.forgets(&e.identity)
+	if len(meant) == 0 {
+		return "forget_miss: event " + e.ID + " forgets what is not there"
 	}
-	if len(lineages) == 0 {
-		return "forget_miss: event " + e.ID + " forgets what is not there", nil
-	}
-	for _, lineage := range lineages {
-		is, err := v.get(lineage)
-		if err != nil {
-			return "", err
-		}
+	for _, is := range meant {
 		is.ForgottenAt = k.Timestamp
-		is.touch(k, m)
-		if err := v.put(is); err != nil {
-			return "", err
-		}
-		if err := v.own(e.ID, lineage); err != nil {
-			return "", err
-		}
+		v.write(is, k, m)
+		v.own(e.ID, is.Lineage)
 	}
-	return "", nil
+	return ""
 }
 
 // applyObserve counts. An observation never overrides a fact.
-func applyObserve(v *view, e *event, k *commit, m *meta) error {
-	is, err := v.get(e.ID)
-	if err != nil {
-		return err
-	}
+func (v *view) applyObserve(e *event, k *commit, m *meta) {
+	is := v.get(e.ID)
 	if is == nil {
 		is = newEntry(e)
 	}
 	is.ForgottenAt = ""
 	is.Count++
-	is.touch(k, m)
-	return v.put(is)
+	v.write(is, k, m)
 }
-
-// fold is how subjects and predicates are compared.
-func fold(s string) string { return lower(strings.TrimSpace(s)) }

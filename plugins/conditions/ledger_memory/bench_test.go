@@ -15,7 +15,8 @@ func filled(b *testing.B, n int) *host.Slot {
 	b.Helper()
 	s := slot(b, `{}`)
 	for turn := range n {
-		e := &abi.MemoryEvent{EventID: "e" + strconv.Itoa(turn), RunID: "run", UserID: "mara", SessionID: "s", TurnID: strconv.Itoa(turn), Timestamp: "2026-01-12T09:00:00Z"}
+		e := &abi.MemoryEvent{EventID: "e" + strconv.Itoa(turn), RunID: "run", UserID: "mara", SessionID: "s",
+			TurnID: strconv.Itoa(turn), Timestamp: "2026-01-12T09:00:00Z"}
 		for i := range 100 {
 			text := "Fact " + strconv.Itoa(turn*100+i) + " is about tea."
 			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: &text})
@@ -37,7 +38,8 @@ func BenchmarkRetrieve(b *testing.B) {
 				b.Run(name, func(b *testing.B) {
 					entries := 0
 					for b.Loop() {
-						r, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s", Budget: abi.ContextBudget{MaxTokens: &most}})
+						r, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s",
+							Budget: abi.ContextBudget{MaxTokens: &most}})
 						require.NoError(b, err)
 						entries = len(r.Evidence)
 					}
@@ -55,7 +57,8 @@ func BenchmarkRecord(b *testing.B) {
 			text, i := "I had tea.", 0
 			for b.Loop() {
 				i++
-				_, err := s.RecordEvent(b.Context(), &abi.MemoryEvent{EventID: "r" + strconv.Itoa(i), RunID: "run", UserID: "mara", SessionID: "s", TurnID: "t" + strconv.Itoa(i),
+				_, err := s.RecordEvent(b.Context(), &abi.MemoryEvent{EventID: "r" + strconv.Itoa(i), RunID: "run", UserID: "mara",
+					SessionID: "s", TurnID: "t" + strconv.Itoa(i),
 					Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 				require.NoError(b, err)
 			}

@@ -16,7 +16,8 @@ import (
 
 func TestS1AndS2ScopesShareNothingAndAResetClearsOne(t *testing.T) {
 	s := slot(t, `{}`)
-	scopes := []abi.MemoryScope{{RunID: "run", PersonaID: "mara"}, {RunID: "run", PersonaID: "Mara"}, {RunID: "run", PersonaID: "mara "}, {RunID: "run:x", PersonaID: "m"},
+	scopes := []abi.MemoryScope{{RunID: "run", PersonaID: "mara"}, {RunID: "run", PersonaID: "Mara"},
+		{RunID: "run", PersonaID: "mara "}, {RunID: "run:x", PersonaID: "m"},
 		{RunID: "run_x", PersonaID: "m"}}
 	look := func(scope abi.MemoryScope) string {
 		r, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s"})
@@ -52,7 +53,8 @@ func TestS1AndS2ScopesShareNothingAndAResetClearsOne(t *testing.T) {
 }
 
 func TestS5AnEventIsStoredOnce(t *testing.T) {
-	for name, h := range map[string]*sdktest.Host{"verbatim": newHost(t), "model": func() *sdktest.Host { h, _ := withModel(t, ""); return h }()} {
+	for name, h := range map[string]*sdktest.Host{"verbatim": newHost(t),
+		"model": func() *sdktest.Host { h, _ := withModel(t, ""); return h }()} {
 		first := record(t, h, turn("e1", "s", "I had tea."))
 		before := h.Keys(scope)
 		again := record(t, h, turn("e1", "s", "I had tea."))
@@ -86,12 +88,14 @@ func TestS6RetrieveOnlyReads(t *testing.T) {
 		assert.Nil(t, e.Score, "S8: where there is no score none is given")
 	}
 	most := int64(60)
-	cut, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: "s", Budget: abi.ContextBudget{MaxTokens: &most}})
+	cut, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
+		SessionID: "s", Budget: abi.ContextBudget{MaxTokens: &most}})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, *cut.Trace.TokenCount, most, "S7")
 	assert.Equal(t, len(cut.Evidence) < len(r.Evidence), *cut.Trace.Truncated, "S7")
 	least := int64(100000)
-	short, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: "s", Budget: abi.ContextBudget{MinTokens: &least}})
+	short, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
+		SessionID: "s", Budget: abi.ContextBudget{MinTokens: &least}})
 	require.NoError(t, err)
 	assert.Equal(t, r.FormattedContext, short.FormattedContext, "S7: nothing is padded")
 	assert.Equal(t, least-*short.Trace.TokenCount, *short.Trace.BudgetShortfall, "S7")
@@ -99,7 +103,8 @@ func TestS6RetrieveOnlyReads(t *testing.T) {
 
 func TestS9AWaitEndsWithItsDeadline(t *testing.T) {
 	h, stub := withModel(t, "")
-	h.DeadlineMS = 900 // too little for a call to a model: sdktest's clock stands still, so it is the module's own look that ends it
+	// too little for a call to a model: sdktest's clock stands still, so it is the module's own look that ends it
+	h.DeadlineMS = 900
 	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Status, Status: 503, RetryAfter: 60}))
 	record(t, h, turn("e1", "s", "I like tea."))
 	assert.NotEqual(t, abi.ReadinessReady, wait(t, h).Status)
@@ -131,7 +136,8 @@ func TestS11TheKeyIsNowhere(t *testing.T) {
 	record(t, h, turn("e1", "s", "I like tea."))
 	r := wait(t, h)
 	require.NotEmpty(t, h.Sent)
-	assert.Equal(t, "Bearer {{secret:api_key}}", h.Sent[0].Headers.Get("authorization"), "the guest has the placeholder only")
+	assert.Equal(t, "Bearer {{secret:api_key}}", h.Sent[0].Headers.Get("authorization"),
+		"the guest has the placeholder only")
 	assert.NotContains(t, string(abi.Marshal(r)), "sk-very-secret")
 	c := h.Call(abi.OpReadiness, scope)
 	for _, key := range h.Keys(scope) {
@@ -164,8 +170,10 @@ func TestS13UnusualEvents(t *testing.T) {
 		many.Messages = append(many.Messages, abi.Message{Role: abi.RoleUser, Content: &text})
 	}
 	tool := turn("tool", "s")
-	tool.Messages = []abi.Message{{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "c", Name: "look", Arguments: `{"a":1}`}}}}
-	for name, e := range map[string]*abi.MemoryEvent{"not ASCII": turn("utf", "s", "喜欢深色模式 🌱 é\u2028"), "1 MB": turn("large", "s", large), "empty": turn("empty", "s", empty),
+	tool.Messages = []abi.Message{{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "c", Name: "look",
+		Arguments: `{"a":1}`}}}}
+	for name, e := range map[string]*abi.MemoryEvent{"not ASCII": turn("utf", "s", "喜欢深色模式 🌱 é\u2028"),
+		"1 MB": turn("large", "s", large), "empty": turn("empty", "s", empty),
 		"tool": tool, "500 messages": many} {
 		t.Run(name, func(t *testing.T) {
 			for _, h := range []*sdktest.Host{newHost(t), func() *sdktest.Host { h, _ := withModel(t, ""); return h }()} {

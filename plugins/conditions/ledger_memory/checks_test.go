@@ -15,23 +15,27 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// withModel is a host in memory with the stub as its model. more is what the block has besides llm: `,"profile":"local"`.
+// withModel is a host in memory with the stub as its model. more is what the block has besides llm:
+// `,"profile":"local"`.
 func withModel(t *testing.T, more string) (*sdktest.Host, *llm.Server) {
 	t.Helper()
 	stub := llm.New(llm.Options{})
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
-	return sdktest.New(t, sdktest.Options{Provider: "ledger_memory", Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` + more + `}`, Manifest: manifest,
+	return sdktest.New(t, sdktest.Options{Provider: "ledger_memory",
+		Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` + more + `}`, Manifest: manifest,
 		HTTP: sdktest.Handler(t, manifest, nil, stub)}), stub
 }
 
 func turn(id, session string, texts ...string) *abi.MemoryEvent {
-	e := &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: session, TurnID: "t-" + id, Timestamp: "2026-01-12T09:00:00Z"}
+	e := &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: session, TurnID: "t-" + id,
+		Timestamp: "2026-01-12T09:00:00Z"}
 	for i := range texts {
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: &texts[i]})
 	}
@@ -57,7 +61,8 @@ func ready(t test, h *sdktest.Host, markers ...string) *abi.BackendReadiness {
 }
 
 func found(t test, h *sdktest.Host, sessionID string) *abi.RetrieveResult {
-	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: sessionID})
+	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
+		SessionID: sessionID})
 	require.NoError(t, err)
 	return r
 }
@@ -67,9 +72,11 @@ func say(t *testing.T, stub *llm.Server, content string) {
 	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Say, Content: content}))
 }
 
-// independentID is the id by another way: the standard library's encoder, with what it escapes beyond RFC 8785 taken back.
+// independentID is the id by another way: the standard library's encoder, with what it escapes beyond RFC 8785 taken
+// back.
 func independentID(t test, i *identity) string {
-	fields := map[string]any{"event_type": i.Type, "kind": "event", "object": i.Object, "parent_id": nil, "predicate": i.Predicate, "scope": i.Scope,
+	fields := map[string]any{"event_type": i.Type, "kind": "event", "object": i.Object, "parent_id": nil,
+		"predicate": i.Predicate, "scope": i.Scope,
 		"sensitivity": i.Sensitivity, "subject": i.Subject, "topic": i.Topic, "v": 1}
 	if i.ParentID != "" {
 		fields["parent_id"] = i.ParentID
@@ -87,8 +94,10 @@ func independentID(t test, i *identity) string {
 func TestC1IdsAgreeWithAnotherImplementation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String()
-		i := &identity{Type: typeAdd, Subject: text.Draw(t, "subject"), Predicate: text.Draw(t, "predicate"), Object: text.Draw(t, "object") + "<&>\u2028\u2029\\u2028",
-			Scope: permanent, Topic: text.Draw(t, "topic"), Sensitivity: normal, ParentID: rapid.SampledFrom([]string{"", "41fc2ca5c871bf7f"}).Draw(t, "parent")}
+		i := &identity{Type: typeAdd, Subject: text.Draw(t, "subject"), Predicate: text.Draw(t, "predicate"),
+			Object: text.Draw(t, "object") + "<&>\u2028\u2029\\u2028",
+			Scope:  permanent, Topic: text.Draw(t, "topic"), Sensitivity: normal, ParentID: rapid.SampledFrom([]string{"",
+				"41fc2ca5c871bf7f"}).Draw(t, "parent")}
 		require.Equal(t, independentID(t, i), i.id())
 	})
 }
@@ -109,23 +118,23 @@ func TestC6AModifyOfNothingIsAFactOfItsOwnAndAForgetOfNothingIsAWarning(t *testi
 	call := h.Call(abi.OpNativeMutation, scope)
 	s, err := settingsOf(call)
 	require.NoError(t, err)
-	l := &ledger{Call: call, s: s}
+	l := &ledger{State: state.Of(call), s: s}
 	commit := func(e *event) (*commit, []string) {
 		require.NoError(t, e.normalise())
-		k, warnings, err := l.recordOn(&step{events: []*event{e}, message: "x"})
-		require.NoError(t, err)
+		k, warnings := l.commitOn(&step{events: []*event{e}, message: "x"})
+		require.NoError(t, l.Err())
 		return k, warnings
 	}
-	commit(&event{identity: identity{Type: typeModify, Subject: "user", Predicate: "likes", Object: "tea", ParentID: "0123456789abcdef"}, Source: "agent", Timestamp: l.now()})
-	_, warnings := commit(&event{identity: identity{Type: typeForget, Subject: "user", Predicate: "owns", ParentID: "0123456789abcdef"}, Source: "agent", Timestamp: l.now()})
+	commit(&event{identity: identity{Type: typeModify, Subject: "user", Predicate: "likes", Object: "tea",
+		ParentID: "0123456789abcdef"}, Source: "agent", Timestamp: l.now()})
+	_, warnings := commit(&event{identity: identity{Type: typeForget, Subject: "user", Predicate: "owns",
+		ParentID: "0123456789abcdef"}, Source: "agent", Timestamp: l.now()})
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0], "forget_miss: ")
-	b, err := l.on("")
-	require.NoError(t, err)
-	v, err := l.viewOf(b)
-	require.NoError(t, err)
-	e, err := v.get((&identity{Type: typeModify, Subject: "user", Predicate: "likes", Object: "tea", Scope: permanent, Sensitivity: normal, ParentID: "0123456789abcdef"}).id())
-	require.NoError(t, err)
+	_, v := l.onView("")
+	e := v.get((&identity{Type: typeModify, Subject: "user", Predicate: "likes", Object: "tea", Scope: permanent,
+		Sensitivity: normal, ParentID: "0123456789abcdef"}).id())
+	require.NoError(t, l.Err())
 	assert.True(t, e.OrphanModify)
 
 	// The tool makes no commit for what it does not find.
@@ -157,7 +166,8 @@ func TestC9AScopeThatIsNoneIsTheTopic(t *testing.T) {
 
 func TestC10ScopesOfAFactHideAndDoNotDelete(t *testing.T) {
 	h := newHost(t)
-	must(t, h, "memory_add", `{"subject":"user","predicate":"sits in","object":"Oslo today","scope":"session","session_id":"s1"}`)
+	must(t, h, "memory_add",
+		`{"subject":"user","predicate":"sits in","object":"Oslo today","scope":"session","session_id":"s1"}`)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"has","object":"a cold","scope":"temporary"}`)
 	before := h.Keys(scope)
 	assert.Contains(t, found(t, h, "s1").FormattedContext, "Oslo today")
@@ -205,11 +215,13 @@ func TestC19ACrashLeavesNothingHalfDone(t *testing.T) {
 	h := newHost(t)
 	add(t, h, "tea", "")
 	before, view := h.Keys(scope), ask(t, h, "view", `{"all":true}`)
-	_, err := sdktest.Do(h, abi.OpNativeMutation, scope, func(c *sdk.Call, m *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	_, err := sdktest.Do(h, abi.OpNativeMutation, scope, func(c *sdk.Call, m *abi.NativeMutation) (*abi.MutationReceipt,
+		error) {
 		_, err := nativeMutation(c, m)
 		require.NoError(t, err)
 		return nil, errors.New("killed")
-	}, &abi.NativeMutation{Scope: scope, Name: "memory_add", Params: map[string]abi.Raw{"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"owns"`), "object": abi.Raw(`"a cat"`)}})
+	}, &abi.NativeMutation{Scope: scope, Name: "memory_add", Params: map[string]abi.Raw{"subject": abi.Raw(`"user"`),
+		"predicate": abi.Raw(`"owns"`), "object": abi.Raw(`"a cat"`)}})
 	require.Error(t, err)
 	assert.Equal(t, before, h.Keys(scope))
 	assert.Equal(t, view, ask(t, h, "view", `{"all":true}`))
@@ -223,8 +235,10 @@ func TestC19ACrashLeavesNothingHalfDone(t *testing.T) {
 func TestC21WhatTheModelAnswers(t *testing.T) {
 	item := `{"event_type":"add","subject":"user","predicate":"owns","object":"a cat","confidence":"0.9"}`
 	for name, answer := range map[string]string{
-		"bare": `[` + item + `]`, "fenced": "```json\n[" + item + "]\n```", "events": `{"events":[` + item + `]}`, "memories": `{"memories":[` + item + `]}`,
-		"items": `{"items":[` + item + `]}`, "prose": "Here you are (see [1 for more): [" + item + "] That is all.", "thinking": "<think>[]</think>[" + item + "]",
+		"bare": `[` + item + `]`, "fenced": "```json\n[" + item + "]\n```", "events": `{"events":[` + item +
+			`]}`, "memories": `{"memories":[` + item + `]}`,
+		"items": `{"items":[` + item + `]}`, "prose": "Here you are (see [1 for more): [" + item +
+			"] That is all.", "thinking": "<think>[]</think>[" + item + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, stub := withModel(t, "")
@@ -255,7 +269,8 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 		assert.Equal(t, "[]", ask(t, h, "log", `{}`), "nothing was committed")
 
 		say(t, stub, `[`+item+`]`)
-		assert.Equal(t, abi.StatusPending, record(t, h, turn("e1", "s", "I own a cat.")).Status, "recorded again it is tried again")
+		assert.Equal(t, abi.StatusPending, record(t, h, turn("e1", "s", "I own a cat.")).Status,
+			"recorded again it is tried again")
 		assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
 		assert.Contains(t, shown(t, h), "a cat")
 	})
@@ -306,15 +321,18 @@ func TestExtractionSettlesWithWhatIsThere(t *testing.T) {
 	record(t, h, turn("e1", "s", "I like coffee now."))
 	wait(t, h)
 	view := ask(t, h, "view", `{}`)
-	assert.Contains(t, view, `"lineage_id":"`+id+`","event_type":"modify","subject":"user","predicate":"likes","object":"coffee"`)
-	assert.Contains(t, view, `"event_type":"add","subject":"user","predicate":"owns","object":"a dog"`, "a modify of nothing becomes an add")
+	assert.Contains(t, view,
+		`"lineage_id":"`+id+`","event_type":"modify","subject":"user","predicate":"likes","object":"coffee"`)
+	assert.Contains(t, view, `"event_type":"add","subject":"user","predicate":"owns","object":"a dog"`,
+		"a modify of nothing becomes an add")
 	assert.NotContains(t, view, "rain")
 }
 
 func TestControlWaitsForTheEndOfTheSession(t *testing.T) {
 	h, stub := withModel(t, `,"profile":"control"`)
 	background := func() {
-		_, err := sdktest.Do(h, abi.OpWaitUntilReady, scope, waitUntilReady, &abi.WaitRequest{DeadlineMS: 30000, Background: true})
+		_, err := sdktest.Do(h, abi.OpWaitUntilReady, scope, waitUntilReady,
+			&abi.WaitRequest{DeadlineMS: 30000, Background: true})
 		require.NoError(t, err)
 	}
 	record(t, h, turn("e1", "s1", "I own a cat."))
@@ -336,7 +354,8 @@ func TestAnExportLeavesOutWhatWaits(t *testing.T) {
 	other, _ := withModel(t, "")
 	must(t, other, "import_files", `{"files":`+ask(t, h, "files", `{}`)+`,"done":true}`)
 	assert.True(t, record(t, other, turn("e1", "s", "I like oolong tea.")).Duplicate)
-	assert.False(t, record(t, other, turn("e2", "s", "I live in Oslo.")).Duplicate, "it is not lost: recorded again it is stored")
+	assert.False(t, record(t, other, turn("e2", "s", "I live in Oslo.")).Duplicate,
+		"it is not lost: recorded again it is stored")
 	assert.Equal(t, abi.ReadinessReady, wait(t, other).Status)
 }
 
@@ -357,7 +376,8 @@ func TestProvenanceNamesTheSources(t *testing.T) {
 	page, err := get(&abi.ProvenanceRequest{From: "2026-01-01T00:00:00Z", To: "2026-02-01T00:00:00Z", Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
-	rest, err := get(&abi.ProvenanceRequest{From: "2026-01-01T00:00:00Z", To: "2026-02-01T00:00:00Z", Limit: 1, Cursor: page.NextCursor})
+	rest, err := get(&abi.ProvenanceRequest{From: "2026-01-01T00:00:00Z", To: "2026-02-01T00:00:00Z", Limit: 1,
+		Cursor: page.NextCursor})
 	require.NoError(t, err)
 	require.Len(t, rest.Items, 1)
 	assert.NotEqual(t, page.Items[0].Evidence.NativeID, rest.Items[0].Evidence.NativeID)
@@ -381,7 +401,7 @@ func TestC25TheLimitsOfArguments(t *testing.T) {
 
 // S3 as well. The wall is the host's: no tool enters the guest.
 func TestC26ReadOnlyLeavesNoTrace(t *testing.T) {
-	stub, endpoint := model(t)
+	stub, endpoint := stubModel(t)
 	s := slot(t, `{`+endpoint+`}`)
 	_, err := s.RecordEvent(t.Context(), turn("e0", "s", "I own a cat."))
 	require.NoError(t, err)
@@ -397,7 +417,8 @@ func TestC26ReadOnlyLeavesNoTrace(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, abi.StatusSkippedReadOnly, r.Status)
 	}
-	for _, name := range []string{"memory_add", "memory_update", "memory_forget", "memory_consolidate", "memory_branch", "create_branch", "checkout", "merge", "cherry_pick", "rebuild"} {
+	for _, name := range []string{"memory_add", "memory_update", "memory_forget", "memory_consolidate", "memory_branch",
+		"create_branch", "checkout", "merge", "cherry_pick", "rebuild"} {
 		r, err := s.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: name})
 		require.NoError(t, err)
 		assert.Equal(t, "skipped_read_only", r.Status, name)
@@ -413,13 +434,15 @@ func TestC28ConcurrentAddsAreCommitsInALine(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 8 {
 		wg.Go(func() {
-			_, err := s.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: "memory_add", Params: map[string]abi.Raw{
-				"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"likes"`), "object": abi.Raw(fmt.Sprintf(`"tea %d"`, n))}})
+			_, err := s.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: "memory_add",
+				Params: map[string]abi.Raw{
+					"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"likes"`), "object": abi.Raw(fmt.Sprintf(`"tea %d"`, n))}})
 			assert.NoError(t, err)
 		})
 	}
 	wg.Wait()
-	r, err := s.NativeQuery(t.Context(), &abi.NativeQuery{Scope: scope, Name: "log", Params: map[string]abi.Raw{"limit": abi.Raw("100")}})
+	r, err := s.NativeQuery(t.Context(), &abi.NativeQuery{Scope: scope, Name: "log",
+		Params: map[string]abi.Raw{"limit": abi.Raw("100")}})
 	require.NoError(t, err)
 	var commits []struct {
 		ID       string  `json:"id"`

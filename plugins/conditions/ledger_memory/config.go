@@ -4,7 +4,8 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -12,14 +13,15 @@ import (
 type settings struct {
 	config *abi.GuestConfig
 	// llm is nil where no endpoint is configured: then what was said is kept as observations.
-	llm *nanobot.LLM
+	llm *model.Endpoint
 	// perSession extracts when a session is over, and not event by event.
 	perSession bool
 	// manual leaves what was recorded waiting until memory_consolidate is asked for.
 	manual bool
 	// autoPersona asks the model on which branch a turn belongs.
 	autoPersona bool
-	// conflicts is what an extracted add that contradicts an active fact does: keep_both, replace, or what the model says (llm).
+	// conflicts is what an extracted add that contradicts an active fact does: keep_both, replace, or what the model
+	// says (llm).
 	conflicts string
 	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
 	maxTokens *int64
@@ -32,44 +34,34 @@ type settings struct {
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, maxTokens: sdk.Ptr(int64(8000)), temporarySeconds: 86400, conflicts: keepBoth}
-	var profile, policy string
+	s := &settings{config: config, temporarySeconds: 86400, conflicts: keepBoth}
+	most, profile, policy := int64(8000), "", ""
+	s.maxTokens = &most
 	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		if d.Next() == jsontext.Null {
-			if key == "max_context_tokens" {
-				s.maxTokens = nil
-			}
-			return d.Null()
-		}
-		switch key {
-		case "max_context_tokens":
-			*s.maxTokens, err = d.Int64()
-		case "llm":
-			var llm nanobot.LLM
-			llm, err = nanobot.ParseLLM(d, config.Secrets)
-			s.llm = &llm
-		case "profile":
-			profile, err = d.Str()
-		case "update_policy":
-			policy, err = d.Str()
-		case "conflict_policy":
-			s.conflicts, err = d.Str()
-		case "auto_persona":
-			s.autoPersona, err = d.Bool()
-		case "temporary_ttl_s":
-			s.temporarySeconds, err = d.Int64()
-		case "expose_confidential":
-			s.exposeConfidential, err = d.Bool()
+		switch {
+		case key == "max_context_tokens" && d.Next() == jsontext.Null:
+			s.maxTokens = nil
+			err = d.Null()
+		case key == "llm" && d.Next() == jsontext.Object:
+			s.llm = new(model.Endpoint)
+			*s.llm, err = model.ParseEndpoint(d, config.Secrets)
 		default:
 			err = d.Skip()
 		}
 		return err
 	})
+	if err == nil {
+		err = object.Decode(config.Config, object.Optional("max_context_tokens", &most),
+			object.Optional("profile", &profile), object.Optional("update_policy", &policy),
+			object.Optional("conflict_policy", &s.conflicts), object.Optional("auto_persona",
+				&s.autoPersona), object.Optional("temporary_ttl_s", &s.temporarySeconds),
+			object.Optional("expose_confidential", &s.exposeConfidential))
+	}
 	if err != nil {
 		return nil, wrong("config of ledger_memory", err.Error())
 	}
-	s.perSession = policy == nanobot.PolicySession || policy == "" && profile != "local"
-	s.manual = policy == nanobot.PolicyManual
+	s.perSession = policy == model.PolicySession || policy == "" && profile != "local"
+	s.manual = policy == model.PolicyManual
 	return s, nil
 }
 

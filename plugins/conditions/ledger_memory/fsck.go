@@ -4,110 +4,100 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
-// queryFsck reads every object and checks it against its id and checksum, and every chain: {checked, ok, corrupt, missing, unreachable, stale_views}.
-// Unreachable objects do no harm: they are what an import or another program left behind.
-func (l *ledger) queryFsck(p *params) ([]byte, error) {
-	if err := p.done(); err != nil {
-		return nil, err
+// check is what fsck has found.
+type check struct {
+	checked int64
+	// events are all that are stored, true where a commit that was reached names them; commits are nil where they cannot
+	// be read.
+	events  map[string]bool
+	commits map[string]*commit
+	reached map[string]bool
+	// The keys of what cannot be read, is named but not there, or is reached by no branch; the branches whose view does
+	// not show their head.
+	corrupt, missing, unreachable, staleViews []string
+}
+
+// queryFsck reads every object and checks it against its id and checksum, and every chain: {ok, checked, corrupt,
+// missing, unreachable, stale_views}. Unreachable objects do no harm: they are what an import or another program left
+// behind.
+func (l *ledger) queryFsck(p *params, answer *jsontext.Encoder) {
+	p.done()
+	c := &check{events: map[string]bool{}, commits: map[string]*commit{}, reached: map[string]bool{}}
+	for item := range l.Values(eventPrefix) {
+		id := strings.TrimPrefix(item.Key, eventPrefix)
+		_, err := readEvent(id, item.Value)
+		c.count(item.Key, err)
+		c.events[id] = false
 	}
-	var corrupted, lost, views []string
-	checked := int64(0)
-	events, commits := map[string]bool{}, map[string]*commit{}
-	if err := l.each(eventPrefix, func(i sdk.Item) error {
-		id := strings.TrimPrefix(i.Key, eventPrefix)
-		checked++
-		events[id] = false
-		if _, err := readEvent(id, i.Value); err != nil {
-			corrupted = append(corrupted, i.Key)
+	for item := range l.Values(commitPrefix) {
+		id := strings.TrimPrefix(item.Key, commitPrefix)
+		k, err := readCommit(id, item.Value)
+		c.count(item.Key, err)
+		c.commits[id] = k
+	}
+	for _, b := range l.branches() {
+		c.follow(b.Head)
+		if _, current := l.openView(b); !current {
+			c.staleViews = append(c.staleViews, b.Name)
 		}
-		return nil
-	}); err != nil {
-		return nil, err
 	}
-	reached := map[string]bool{}
-	if err := l.each(commitPrefix, func(i sdk.Item) error {
-		id := strings.TrimPrefix(i.Key, commitPrefix)
-		checked++
-		k, err := readCommit(id, i.Value)
-		if err != nil {
-			corrupted = append(corrupted, i.Key)
-			k = nil
-		}
-		commits[id] = k
-		return nil
-	}); err != nil {
-		return nil, err
+	c.findLoose()
+	for _, keys := range []*[]string{&c.corrupt, &c.missing, &c.unreachable, &c.staleViews} {
+		slices.Sort(*keys)
+		*keys = slices.Compact(*keys)
 	}
-	list, err := l.branches()
+	ok := len(c.corrupt)+len(c.missing)+len(c.staleViews) == 0
+	object.Write(answer, object.Always("ok", &ok), object.Always("checked", &c.checked),
+		object.Always("corrupt", &c.corrupt), object.Always("missing", &c.missing),
+		object.Always("unreachable", &c.unreachable), object.Always("stale_views", &c.staleViews))
+}
+
+func (c *check) count(key string, err error) {
+	c.checked++
 	if err != nil {
-		return nil, err
+		c.corrupt = append(c.corrupt, key)
 	}
-	var open []string
-	for _, b := range list {
-		open = append(open, b.Head)
-		if _, err := l.viewOf(b); err != nil {
-			views = append(views, b.Name)
-		}
-	}
-	for len(open) > 0 {
+}
+
+// follow marks what a branch's head stands on.
+func (c *check) follow(head string) {
+	for open := []string{head}; len(open) > 0; {
 		id := open[len(open)-1]
 		open = open[:len(open)-1]
-		if id == "" || reached[id] {
+		if id == "" || c.reached[id] {
 			continue
 		}
-		reached[id] = true
-		k, there := commits[id]
+		c.reached[id] = true
+		k, there := c.commits[id]
 		if !there {
-			lost = append(lost, commitPrefix+id)
+			c.missing = append(c.missing, commitPrefix+id)
 		}
 		if k == nil {
 			continue
 		}
 		open = append(open, k.ParentID, k.MergeParentID)
 		for _, e := range k.Events {
-			if _, there := events[e]; !there {
-				lost = append(lost, eventPrefix+e)
+			if _, there := c.events[e]; !there {
+				c.missing = append(c.missing, eventPrefix+e)
 			}
-			events[e] = true
+			c.events[e] = true
 		}
 	}
-	var loose []string
-	for id, used := range events {
-		if !used && !slices.Contains(lost, eventPrefix+id) {
-			loose = append(loose, eventPrefix+id)
-		}
-	}
-	for id := range commits {
-		if !reached[id] {
-			loose = append(loose, commitPrefix+id)
-		}
-	}
-	ok := "true"
-	if len(corrupted)+len(lost)+len(views) > 0 {
-		ok = "false"
-	}
-	out := append(append([]byte(`{"ok":`), ok...), `,"checked":`...)
-	out = append(out, sdk.Number(checked)...)
-	for _, part := range []struct {
-		name string
-		keys []string
-	}{{"corrupt", corrupted}, {"missing", lost}, {"unreachable", loose}, {"stale_views", views}} {
-		slices.Sort(part.keys)
-		out = appendTexts(append(appendString(append(out, ','), part.name), ':'), slices.Compact(part.keys))
-	}
-	return append(out, '}'), nil
 }
 
-func appendTexts(b []byte, texts []string) []byte {
-	b = append(b, '[')
-	for i, t := range texts {
-		if i > 0 {
-			b = append(b, ',')
+func (c *check) findLoose() {
+	for id, used := range c.events {
+		if !used {
+			c.unreachable = append(c.unreachable, eventPrefix+id)
 		}
-		b = appendString(b, t)
 	}
-	return append(b, ']')
+	for id := range c.commits {
+		if !c.reached[id] {
+			c.unreachable = append(c.unreachable, commitPrefix+id)
+		}
+	}
 }

@@ -24,26 +24,28 @@ func slot(t testing.TB, block string) *host.Slot {
 	return nanobottest.Open(t, nanobottest.Built(t, "ledger_memory", block)).Slot
 }
 
-// model starts the stub and returns it with the block llm that points to it.
-func model(t testing.TB) (*llm.Server, string) {
+// stubModel starts the stub and returns it with the block llm that points to it.
+func stubModel(t testing.TB) (*llm.Server, string) {
 	t.Helper()
 	stub, url := nanobottest.Serve(t)
 	return stub, `"llm":{"base_url":"` + url + `/v1","model":"stub"}`
 }
 
 func TestConformance(t *testing.T) {
-	_, endpoint := model(t)
-	for name, block := range map[string]string{"verbatim": `{}`, "control": `{` + endpoint + `,"profile":"control"}`, "local": `{` + endpoint + `,"profile":"local"}`} {
+	_, endpoint := stubModel(t)
+	for name, block := range map[string]string{"verbatim": `{}`, "control": `{` + endpoint + `,"profile":"control"}`,
+		"local": `{` + endpoint + `,"profile":"local"}`} {
 		t.Run(name, func(t *testing.T) {
-			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
 
-// TestConversations: what the entries say is for a person to judge; here it is that no turn waits, that something was kept, and that the ledger is whole.
-// With CHATS_OUT=DIR what a prompt would show is written there, beside the files.
+// TestConversations: what the entries say is for a person to judge; here it is that no turn waits, that something was
+// kept, and that the ledger is whole. With CHATS_OUT=DIR what a prompt would show is written there, beside the files.
 func TestConversations(t *testing.T) {
-	_, endpoint := model(t)
+	_, endpoint := stubModel(t)
 	s := slot(t, `{`+endpoint+`,"max_context_tokens":null}`)
 	for scope := range nanobottest.Conversations(t, "ledger_memory", s) {
 		shown, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: "later"})

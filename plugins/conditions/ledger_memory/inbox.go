@@ -4,10 +4,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -25,7 +24,8 @@ const (
 	// inInbox and isDead stand in a source's key in place of the commit, isDead with the letter's number behind it.
 	inInbox = "inbox"
 	isDead  = "dead/"
-	// maxAttempts is how often an event may be answered with what cannot be used. An endpoint that cannot be reached does not count: the event waits.
+	// maxAttempts is how often an event may be answered with what cannot be used. An endpoint that cannot be reached
+	// does not count: the event waits.
 	maxAttempts = 5
 	// mostWaiting is how many events one run of the work looks at.
 	mostWaiting = 200
@@ -39,30 +39,22 @@ type letter struct {
 	event    abi.MemoryEvent
 }
 
+func (m *letter) members(event *abi.Raw) []object.Member {
+	return []object.Member{object.Always("attempts", &m.attempts), object.OrNull("problem", &m.problem),
+		object.Always("event", event)}
+}
+
 func (m *letter) encode() []byte {
-	b := jsontext.AppendInt([]byte(`{"attempts":`), m.attempts)
-	b = appendOptional(b, ',', "problem", m.problem)
-	return append(append(append(b, `,"event":`...), abi.Marshal(&m.event)...), '}')
+	event := abi.Raw(abi.Marshal(&m.event))
+	return object.Encode(m.members(&event)...)
 }
 
 func decodeLetter(number string, data []byte) (*letter, error) {
-	m := &letter{number: number}
-	err := readObject(data, func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case "attempts":
-			m.attempts, err = d.Int64()
-		case "problem":
-			m.problem, err = d.Str()
-		case "event":
-			var raw jsontext.Raw
-			if raw, err = d.Raw(); err == nil {
-				err = abi.Unmarshal(append([]byte(nil), raw...), &m.event)
-			}
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	m, event := &letter{number: number}, abi.Raw{}
+	err := object.DecodeStrictly(data, m.members(&event)...)
+	if err == nil {
+		err = abi.Unmarshal(event, &m.event)
+	}
 	return m, err
 }
 
@@ -72,108 +64,84 @@ type arrivals struct {
 	session        string
 }
 
-func (l *ledger) arrivals() (*arrivals, error) {
-	a := new(arrivals)
-	data, version, err := l.Get(arrivalsKey)
-	if err != nil || version == 0 {
-		return a, err
-	}
-	if a.version = version; nanobot.Decode(data, nanobot.Number("count", &a.count), nanobot.Word("session", &a.session)) != nil {
-		return nil, damaged(arrivalsKey)
-	}
-	return a, nil
+func (a *arrivals) members() []object.Member {
+	return []object.Member{object.Optional("count", &a.count), object.Optional("session", &a.session)}
+}
+
+func (l *ledger) arrivals() (a arrivals) {
+	a.version = l.Load(arrivalsKey, a.members()...)
+	return a
 }
 
 // queue stores an event for extraction. No model is asked here.
-func (l *ledger) queue(e *abi.MemoryEvent, key, digest string, expected int64) (*abi.WriteReceipt, error) {
-	a, err := l.arrivals()
-	if err != nil {
-		return nil, err
-	}
+func (l *ledger) queue(e *abi.MemoryEvent, key, digest string, expected int64) *abi.WriteReceipt {
+	a := l.arrivals()
 	a.count++
 	a.session = e.SessionID
-	if err := l.Put(arrivalsKey, nanobot.Encode(nanobot.Number("count", &a.count), nanobot.Word("session", &a.session)), a.version); err != nil {
-		return nil, err
-	}
+	l.Store(arrivalsKey, a.version, a.members()...)
 	m := &letter{event: *e}
-	if err := l.Put(inboxPrefix+fixed(a.count), m.encode(), 0); err != nil {
-		return nil, err
-	}
-	return l.pending(e), l.Put(key, []byte(digest+" "+inInbox), expected)
+	l.Put(inboxPrefix+fixed(a.count), m.encode(), 0)
+	l.Put(key, []byte(digest+" "+inInbox), expected)
+	return l.pending(e)
 }
 
 func (l *ledger) pending(e *abi.MemoryEvent) *abi.WriteReceipt {
-	r := l.receipt(e, abi.StatusPending, "", nil)
+	r := l.receipt(e, abi.StatusPending, nil)
 	r.Trace.Consistency, r.StoredCount = "pending", sdk.Ptr(int64(len(e.Messages)))
 	r.Markers = []string{e.EventID}
 	return r
 }
 
 // letters lists the oldest of the inbox, in order.
-func (l *ledger) letters(most int64) ([]*letter, error) {
-	items, _, err := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: most, Values: true})
-	if err != nil {
-		return nil, err
-	}
+func (l *ledger) letters(most int64) []*letter {
+	items, _ := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: most, Values: true})
 	list := make([]*letter, len(items))
 	for n, i := range items {
-		if list[n], err = decodeLetter(strings.TrimPrefix(i.Key, inboxPrefix), i.Value); err != nil {
-			return nil, damaged(i.Key)
+		m, err := decodeLetter(strings.TrimPrefix(i.Key, inboxPrefix), i.Value)
+		if err != nil {
+			l.Fail(damaged(i.Key))
 		}
+		list[n] = m
 	}
-	return list, nil
+	return list
 }
 
-// work extracts what is due, in order, until one fails or the time is half over. ended leaves out the session that is under way.
-func (l *ledger) work(ended bool) error {
-	progress, err := nanobot.ReadProgress(l.Call, extractionKey)
-	if err != nil || progress.RetryAt > nanobot.NowMS(l.Call) {
-		return err
+// work extracts what is due, in order, until one fails or the time is half over. ended leaves out the session that is
+// under way.
+func (l *ledger) work(ended bool) {
+	progress := model.ReadProgress(l.State, extractionKey)
+	if progress.RetryAt > l.NowMS() {
+		return
 	}
-	a, err := l.arrivals()
-	if err != nil {
-		return err
-	}
-	waiting, err := l.letters(mostWaiting)
-	if err != nil {
-		return err
-	}
-	var u nanobot.Usage
+	current := l.arrivals().session
+	var u model.Usage
 	began := l.Remaining()
-	for _, m := range waiting {
-		if ended && m.event.SessionID == a.session {
+	for _, m := range l.letters(mostWaiting) {
+		if ended && m.event.SessionID == current {
 			continue
 		}
-		if l.Remaining() < began/2 {
+		if !l.OK() || l.Remaining() < began/2 {
 			break
 		}
 		k, warnings, failed := l.extract(&m.event, &u)
-		if failed != nil && !nanobot.OfModel(failed) {
-			return failed
-		}
-		if failed != nil && abi.CodeOf(failed) == abi.CodeTimeout && l.Remaining() < 1000 {
-			break // the caller's time is over, not the model's: nothing is known of it
-		}
 		if failed != nil {
-			progress.Fail(l.Call, failed, l.s.llm.Retries)
-			if err := l.failed(m, abi.AsError(failed)); err != nil {
-				return err
+			if !model.OutOfTime(l.Call, failed) {
+				progress.Note(l.State, failed, l.s.llm.Retries)
+				l.failed(m, abi.AsError(failed))
 			}
 			break
 		}
-		progress.Failure = nanobot.Failure{}
-		if err := l.extracted(m, k, warnings); err != nil {
-			return err
-		}
+		progress.Failure = model.Failure{}
+		l.extracted(m, k, warnings)
 	}
-	if err := u.Add(l.Call); err != nil || u.Calls == 0 {
-		return err
+	u.Add(l.State)
+	if u.Calls > 0 {
+		progress.Save(l.State, extractionKey)
 	}
-	return progress.Save(l.Call, extractionKey)
 }
 
-// extracted notes what became of a letter.
-func (l *ledger) extracted(m *letter, k *commit, warnings []string) error {
+// extracted logs the warnings of a letter's extraction, and closes it. k is nil where there was nothing to remember.
+func (l *ledger) extracted(m *letter, k *commit, warnings []string) {
 	for _, w := range warnings {
 		l.Log(abi.LogWarn, "event "+strconv.Quote(m.event.EventID)+": "+w)
 	}
@@ -181,66 +149,50 @@ func (l *ledger) extracted(m *letter, k *commit, warnings []string) error {
 	if k != nil {
 		id = k.ID
 	}
-	return l.closeLetter(m, id)
+	l.closeLetter(m, id)
 }
 
 // closeLetter takes a letter out of the inbox and notes in its source where it has gone.
-func (l *ledger) closeLetter(m *letter, to string) error {
-	if _, err := l.Delete(inboxPrefix + m.number); err != nil {
-		return err
-	}
+func (l *ledger) closeLetter(m *letter, to string) {
+	l.Delete(inboxPrefix + m.number)
 	key := sourceKey(m.event.EventID)
-	known, _, err := l.Get(key)
-	if err != nil {
-		return err
-	}
+	known, _ := l.Get(key)
 	digest, _, _ := strings.Cut(string(known), " ")
-	return l.Put(key, []byte(digest+" "+to), sdk.AnyVersion)
+	l.Put(key, []byte(digest+" "+to), sdk.AnyVersion)
 }
 
 // failed keeps a letter with what was wrong, after too many unusable answers among the dead.
-func (l *ledger) failed(m *letter, e *abi.Error) error {
+func (l *ledger) failed(m *letter, e *abi.Error) {
 	m.problem = e.Reason + ": " + oneLine(e.Message, 200)
-	if e.Reason == nanobot.ReasonBadOutput {
+	if e.Reason == model.ReasonBadOutput {
 		m.attempts++
 	}
-	if m.attempts <= maxAttempts {
-		return l.Put(inboxPrefix+m.number, m.encode(), sdk.AnyVersion)
+	key := inboxPrefix + m.number
+	if m.attempts > maxAttempts {
+		l.closeLetter(m, isDead+m.number)
+		key = deadPrefix + m.number
 	}
-	if err := l.closeLetter(m, isDead+m.number); err != nil {
-		return err
-	}
-	return l.Put(deadPrefix+m.number, m.encode(), sdk.AnyVersion)
+	l.Put(key, m.encode(), sdk.AnyVersion)
 }
 
 // readiness judges markers, which are event ids, by where their events stand.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	return l.ready(r.Markers)
+	return with(c, func(l *ledger) *abi.BackendReadiness { return l.ready(r.Markers) })
 }
 
-func (l *ledger) ready(markers []string) (*abi.BackendReadiness, error) {
+func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 	answer := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "stored with the receipt"}
 	if l.s.llm == nil {
-		return answer, nil
+		return answer
 	}
 	answer.Method = "the inbox of the scope"
-	first, err := l.letters(1)
-	if err != nil {
-		return nil, err
-	}
-	if len(first) > 0 {
+	if first := l.letters(1); len(first) > 0 {
 		answer.Status, answer.OldestPendingAt = abi.ReadinessPending, first[0].event.Timestamp
-		progress, err := nanobot.ReadProgress(l.Call, extractionKey)
-		if err != nil {
-			return nil, err
-		}
-		if progress.RetryAt > nanobot.NowMS(l.Call) {
+		progress := model.ReadProgress(l.State, extractionKey)
+		if progress.RetryAt > l.NowMS() {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, progress.Reason+": "+sdk.Itoa(progress.Failures)+" failures, nothing is lost: "+progress.Said)
+			answer.Warnings = append(answer.Warnings,
+				progress.Reason+": "+sdk.Itoa(progress.Failures)+" failures, nothing is lost: "+progress.Said)
 		}
 		waits := "llm_work_waits: events wait for the model"
 		if l.s.manual {
@@ -248,28 +200,21 @@ func (l *ledger) ready(markers []string) (*abi.BackendReadiness, error) {
 		}
 		answer.Warnings = append(answer.Warnings, waits)
 	}
-	dead, _, err := l.List(abi.StateListRequest{Prefix: deadPrefix, Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(dead) > 0 {
+	if dead, _ := l.List(abi.StateListRequest{Prefix: deadPrefix, Limit: 1}); len(dead) > 0 {
 		answer.Status = abi.ReadinessFailed
-		answer.Warnings = append(answer.Warnings, "dead_letter: events are stored, but the model's answers to them cannot be used; recorded again they are tried again")
+		answer.Warnings = append(answer.Warnings,
+			"dead_letter: events are stored, but the model's answers to them cannot be used; "+
+				"recorded again they are tried again")
 	}
 	for _, id := range markers {
-		if err := l.place(id, &answer.EventIDs); err != nil {
-			return nil, err
-		}
+		l.locate(id, &answer.EventIDs)
 	}
-	return answer, nil
+	return answer
 }
 
-// place adds an event to the list of where it stands; one that is in the ledger is in none.
-func (l *ledger) place(id string, lists *abi.ReadinessEventIDs) error {
-	known, version, err := l.Get(sourceKey(id))
-	if err != nil {
-		return err
-	}
+// locate adds an event to the list of where it stands; one that is in the ledger is in no list.
+func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
+	known, version := l.Get(sourceKey(id))
 	_, at, _ := strings.Cut(string(known), " ")
 	switch {
 	case version == 0:
@@ -281,20 +226,15 @@ func (l *ledger) place(id string, lists *abi.ReadinessEventIDs) error {
 	case strings.HasPrefix(at, isDead):
 		lists.Failed = append(lists.Failed, id)
 	}
-	return nil
 }
 
-// waitUntilReady extracts what waits, until it is done, one fails, or the time is half over. In the background, where the policy is to wait for the end of
-// a session, the one under way is left.
+// waitUntilReady extracts what waits, until it is done, one fails, or the time is half over. In the background, where
+// the policy is to wait for the end of a session, the one under way is left.
 func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	if l.s.llm != nil && !l.s.manual {
-		if err := l.work(r.Background && l.s.perSession); err != nil {
-			return nil, err
+	return with(c, func(l *ledger) *abi.BackendReadiness {
+		if l.s.llm != nil && !l.s.manual {
+			l.work(r.Background && l.s.perSession)
 		}
-	}
-	return l.ready(nil)
+		return l.ready(nil)
+	})
 }

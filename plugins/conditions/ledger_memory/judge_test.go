@@ -17,18 +17,21 @@ const (
 	livesInBergen = `[{"event_type":"add","subject":"user","predicate":"lives in","object":"Bergen"}]`
 )
 
-// remembered extracts one turn: the model answers extraction, and where it is asked the purpose as well, with these texts.
+// remembered extracts one turn: the model answers extraction, and where it is asked the purpose as well, with these
+// texts.
 func remembered(t *testing.T, h *sdktest.Host, stub *llm.Server, id, items, purpose, answer string) {
 	t.Helper()
 	stub.ClearFaults()
-	require.NoError(t, stub.Fail(llm.Fault{Purpose: "nanobot.ledger", Mode: llm.Say, Content: items}, llm.Fault{Purpose: purpose, Mode: llm.Say, Content: answer}))
+	require.NoError(t, stub.Fail(llm.Fault{Purpose: "nanobot.ledger", Mode: llm.Say, Content: items},
+		llm.Fault{Purpose: purpose, Mode: llm.Say, Content: answer}))
 	record(t, h, turn(id, "s", "I told you where I live."))
 	require.Equal(t, abi.ReadinessReady, wait(t, h).Status)
 }
 
 // Section 5.4: the model is asked about a contradiction; an unclear answer keeps both.
 func TestTheModelJudgesAContradiction(t *testing.T) {
-	for answer, want := range map[string][]string{"keep_old": {"Oslo"}, "replace": {"Bergen"}, "Keep_both.": {"Oslo", "Bergen"}, "**replace**": {"Bergen"},
+	for answer, want := range map[string][]string{"keep_old": {"Oslo"}, "replace": {"Bergen"},
+		"Keep_both.": {"Oslo", "Bergen"}, "**replace**": {"Bergen"},
 		"replace, or keep_old": {"Oslo", "Bergen"}, "It depends.": {"Oslo", "Bergen"}, "": {"Oslo", "Bergen"}} {
 		t.Run(answer, func(t *testing.T) {
 			h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm"`)
@@ -36,7 +39,8 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 			remembered(t, h, stub, "e2", livesInBergen, "nanobot.judge", answer)
 			text := found(t, h, "s").FormattedContext
 			for _, city := range []string{"Oslo", "Bergen"} {
-				assert.Equal(t, strings.Contains(strings.Join(want, " "), city), strings.Contains(text, city), "%s in %s", city, text)
+				assert.Equal(t, strings.Contains(strings.Join(want, " "), city), strings.Contains(text, city), "%s in %s", city,
+					text)
 			}
 			log := stub.Log()
 			assert.Contains(t, log[len(log)-1].Prompt, `new: {"subject":"user","predicate":"lives in","object":"Bergen"`)
@@ -46,7 +50,8 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 		h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm"`)
 		remembered(t, h, stub, "e1", livesInOslo, "nanobot.judge", "unasked")
 		stub.ClearFaults()
-		require.NoError(t, stub.Fail(llm.Fault{Purpose: "nanobot.ledger", Mode: llm.Say, Content: livesInBergen}, llm.Fault{Purpose: "nanobot.judge", Mode: llm.Status, Status: 400}))
+		require.NoError(t, stub.Fail(llm.Fault{Purpose: "nanobot.ledger", Mode: llm.Say, Content: livesInBergen},
+			llm.Fault{Purpose: "nanobot.judge", Mode: llm.Status, Status: 400}))
 		record(t, h, turn("e2", "s", "I moved."))
 		assert.Equal(t, abi.ReadinessFailed, wait(t, h).Status)
 		assert.NotContains(t, found(t, h, "s").FormattedContext, "Bergen")
@@ -64,7 +69,8 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 
 // Section 5.5: with on_conflict llm each conflict is chosen, and an unclear answer leaves it open (C15, C16).
 func TestTheModelJudgesAMerge(t *testing.T) {
-	for answer, want := range map[string]string{"ours": "coffee", "Theirs.": "cocoa", "ours or theirs?": "open", "no idea": "open"} {
+	for answer, want := range map[string]string{"ours": "coffee", "Theirs.": "cocoa", "ours or theirs?": "open",
+		"no idea": "open"} {
 		t.Run(answer, func(t *testing.T) {
 			h, stub := withModel(t, "")
 			id := add(t, h, "tea", "")
@@ -130,7 +136,8 @@ func TestManualExtractsOnDemandOnly(t *testing.T) {
 	record(t, h, turn("e2", "s2", "I live in Oslo."))
 	r := wait(t, h)
 	assert.Equal(t, abi.ReadinessPending, r.Status)
-	assert.Contains(t, strings.Join(r.Warnings, " "), "llm_work_waits: events wait for the native mutation memory_consolidate")
+	assert.Contains(t, strings.Join(r.Warnings, " "),
+		"llm_work_waits: events wait for the native mutation memory_consolidate")
 	assert.Zero(t, stub.Counts().LLM)
 	must(t, h, "memory_consolidate", `{}`)
 	assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)

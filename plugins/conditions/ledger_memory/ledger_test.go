@@ -46,7 +46,8 @@ func must(t test, h *sdktest.Host, name, params string) *abi.MutationReceipt {
 }
 
 func add(t test, h *sdktest.Host, object, branch string) string {
-	r := must(t, h, "memory_add", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object, branch))
+	r := must(t, h, "memory_add", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object,
+		branch))
 	return r.NativeIDs[0]
 }
 
@@ -59,7 +60,8 @@ func ask(t test, h *sdktest.Host, name, params string) string {
 }
 
 func shown(t test, h *sdktest.Host) string {
-	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope, SessionID: "s"})
+	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
+		SessionID: "s"})
 	require.NoError(t, err)
 	return r.FormattedContext
 }
@@ -69,18 +71,23 @@ func TestC1Vectors(t *testing.T) {
 		identity
 		want string
 	}{
-		{identity{"add", "user", "prefers", "Python for backend", permanent, "work/technical", normal, ""}, "41fc2ca5c871bf7f"},
-		{identity{"modify", "user", "prefers", "Go for backend", permanent, "work/technical", normal, "41fc2ca5c871bf7f"}, "e94a598c48540f9a"},
-		{identity{"forget", "user", "prefers", "", permanent, "work/technical", normal, "41fc2ca5c871bf7f"}, "d4f8043911c81f68"},
+		{identity{"add", "user", "prefers", "Python for backend", permanent, "work/technical", normal, ""},
+			"41fc2ca5c871bf7f"},
+		{identity{"modify", "user", "prefers", "Go for backend", permanent, "work/technical", normal, "41fc2ca5c871bf7f"},
+			"e94a598c48540f9a"},
+		{identity{"forget", "user", "prefers", "", permanent, "work/technical", normal, "41fc2ca5c871bf7f"},
+			"d4f8043911c81f68"},
 		{identity{"add", "用户", "喜欢", "深色模式", permanent, "", normal, ""}, "cae80fe8d9b7dd0e"},
 		{identity{"observe", "user", "said", "a \"b\" <c>\n\u2028&", session, "", private, ""}, "4a169acdc58a1b3a"},
 	} {
 		assert.Equal(t, tt.want, tt.id())
 	}
-	k := commit{Branch: "main", Events: []string{"41fc2ca5c871bf7f"}, Message: "Remember backend preference", Timestamp: "2026-02-03T16:29:35Z", Metadata: []byte(`{"conversation_id":"s1"}`)}
+	k := commit{Branch: "main", Events: []string{"41fc2ca5c871bf7f"}, Message: "Remember backend preference",
+		Timestamp: "2026-02-03T16:29:35Z", Metadata: []byte(`{"conversation_id":"s1"}`)}
 	k.seal()
 	assert.Equal(t, "a7b2c3c8df8e4986", k.ID)
-	k = commit{Branch: "main", Events: []string{"e94a598c48540f9a"}, Message: "Correct backend preference", ParentID: k.ID, Timestamp: "2026-02-04T09:00:00Z", Metadata: []byte(`{"conversation_id":"s2"}`)}
+	k = commit{Branch: "main", Events: []string{"e94a598c48540f9a"}, Message: "Correct backend preference",
+		ParentID: k.ID, Timestamp: "2026-02-04T09:00:00Z", Metadata: []byte(`{"conversation_id":"s2"}`)}
 	k.seal()
 	assert.Equal(t, "c21636957fca00c9", k.ID)
 }
@@ -117,7 +124,8 @@ func TestC4AModifyBackIsAnEventOfItsOwn(t *testing.T) {
 func TestC11ConfidentialNeverLeaves(t *testing.T) {
 	h := newHost(t)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"has","object":"a secret","sensitivity":"confidential"}`)
-	for _, text := range []string{shown(t, h), ask(t, h, "view", `{"all":true}`), ask(t, h, "log", `{}`), ask(t, h, "memory_search", `{"query":"secret"}`)} {
+	for _, text := range []string{shown(t, h), ask(t, h, "view", `{"all":true}`), ask(t, h, "log", `{}`),
+		ask(t, h, "memory_search", `{"query":"secret"}`)} {
 		assert.NotContains(t, text, "secret")
 	}
 }
@@ -175,29 +183,35 @@ func TestC25BadArgumentsChangeNothing(t *testing.T) {
 	h := newHost(t)
 	add(t, h, "tea", "")
 	before := h.Keys(scope)
-	for _, tt := range [][2]string{{"memory_add", `{"subject":"a","predicate":"b"}`}, {"memory_update", `{"id":"abc","object":"x"}`}, {"memory_add", `{"subjekt":"a"}`}} {
+	for _, tt := range [][2]string{{"memory_add", `{"subject":"a","predicate":"b"}`},
+		{"memory_update", `{"id":"abc","object":"x"}`}, {"memory_add", `{"subjekt":"a"}`}} {
 		_, err := do(h, tt[0], tt[1])
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	}
 	assert.Equal(t, before, h.Keys(scope))
 }
 
-// C23, C27 and C28: whatever is done, a rebuilt view is the one that was kept up to date, fsck is clean, and files taken in elsewhere give the same files.
+// C23, C27 and C28: whatever is done, a rebuilt view is the one that was kept up to date, fsck is clean, and files
+// taken in elsewhere give the same files.
 func TestTheLedgerHoldsWhateverIsDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHost(t)
 		must(t, h, "create_branch", `{"name":"b"}`)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			on, object := rapid.SampledFrom([]string{"main", "b"}).Draw(t, "on"), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "object")
+			on, object := rapid.SampledFrom([]string{"main", "b"}).Draw(t,
+				"on"), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "object")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				add(t, h, object, on)
 			case 1:
-				_, _ = do(h, "memory_update", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object, on))
+				_, _ = do(h, "memory_update", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object,
+					on))
 			case 2:
-				must(t, h, "memory_forget", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object, on))
+				must(t, h, "memory_forget", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object,
+					on))
 			case 3:
-				must(t, h, "merge", `{"source":"b","target":"main","on_conflict":"`+rapid.SampledFrom([]string{"report", "ours", "theirs"}).Draw(t, "policy")+`"}`)
+				must(t, h, "merge", `{"source":"b","target":"main","on_conflict":"`+rapid.SampledFrom([]string{"report", "ours",
+					"theirs"}).Draw(t, "policy")+`"}`)
 			}
 		}
 		require.Contains(t, ask(t, h, "fsck", `{}`), `"ok":true`)
@@ -227,7 +241,8 @@ func TestC15EachKindOfConflictIsReportedAndAppliedWhereTheSourceCounts(t *testin
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Oslo"}`)
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Bergen","branch":"b"}`)
 			conflicts := string(must(t, h, "merge", `{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details.Get("conflicts"))
-			for _, want := range []string{`"type":"modify_forget","severity":"blocking"`, `"type":"forget_modify","severity":"blocking"`, `"type":"add_add","severity":"advisory"`,
+			for _, want := range []string{`"type":"modify_forget","severity":"blocking"`,
+				`"type":"forget_modify","severity":"blocking"`, `"type":"add_add","severity":"advisory"`,
 				`"base":"tea","ours":"coffee","theirs":null`, `"base":"jazz","ours":null,"theirs":"swing"`, `"base":null,"ours":"Oslo","theirs":"Bergen"`} {
 				assert.Contains(t, conflicts, want)
 			}

@@ -3,7 +3,8 @@ package main
 
 import (
 	"github.com/memhost/memhost/sdk"
-	_ "github.com/memhost/memhost/sdk/gc" // a ledger of 100,000 events is gone through in one operation, when its view is made anew
+	// a ledger of 100,000 events is gone through in one operation, when its view is made anew
+	_ "github.com/memhost/memhost/sdk/gc"
 )
 
 func main() {}

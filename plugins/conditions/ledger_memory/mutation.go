@@ -2,10 +2,13 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
-var mutationNames = []string{"memory_add", "memory_update", "memory_forget", "memory_branch", "create_branch", "checkout", "merge", "cherry_pick",
+var mutationNames = []string{"memory_add", "memory_update", "memory_forget", "memory_branch", "create_branch",
+	"checkout", "merge", "cherry_pick",
 	"memory_consolidate", "rebuild", "import_files"}
 
 // The statuses of a mutation's answer.
@@ -14,25 +17,34 @@ const (
 	noChange = "no_change"
 )
 
-// nativeMutation answers the writing tools and what the command line changes. What a tool tells beyond status and ids stands in trace.details.
+// nativeMutation answers the writing tools and what the command line changes. What a tool tells beyond status and ids
+// stands in trace.details.
 //
-//	memory_add         subject, predicate, object; scope?, topic?, confidence? (0.8), sensitivity?, evidence?, session_id?, branch?
+//	memory_add         subject, predicate, object; scope?, topic?, confidence? (0.8), sensitivity?, evidence?,
+//	                   session_id?, branch?
 //	memory_update      object, and id or subject with predicate; confidence?, evidence?, session_id?, branch?
 //	memory_forget      id, or subject with predicate and object?; session_id?, branch?
-//	memory_branch      action: create or switch; name, persona?; also create_branch {name, persona?, from?, orphan?} and checkout {name}
+//	memory_branch      action: create or switch; name, persona?; also create_branch {name, persona?, from?, orphan?}
+//	                   and checkout {name}
 //	merge              source, target? (the current branch), on_conflict?: report, ours, theirs or llm
 //	cherry_pick        id, target?
-//	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait are extracted first; branch?
+//	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait
+//	                   are extracted first; branch?
 //	rebuild            branch?: makes its view anew from the ledger
-//	import_files       files: {path: text}, done?: what the query files gave, see files.go
+//	import_files       files: {path: text}, done?: what the query files gave, see export.go
 //
 // Errors: unsupported for another name, invalid_argument, not_found, and conflict where an id or a name fits several.
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	p, name := &params{given: r.Params}, r.Name
+	return with(c, func(l *ledger) *abi.MutationReceipt {
+		answer := l.mutate(&params{l: l, given: r.Params}, r.Name, r.Reason)
+		if answer != nil {
+			answer.Trace.NativeOperation = r.Name
+		}
+		return answer
+	})
+}
+
+func (l *ledger) mutate(p *params, name, reason string) *abi.MutationReceipt {
 	if name == "memory_branch" {
 		switch p.oneOf("action", "", "create", "switch") {
 		case "create":
@@ -40,384 +52,274 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 		case "switch":
 			name = "checkout"
 		default:
-			return nil, wrong("params.action", "want create or switch; list is a query")
+			p.fail("action", "want create or switch; list is a query")
+			return nil
 		}
 	}
-	var answer *abi.MutationReceipt
 	switch name {
 	case "memory_add":
-		answer, err = l.add(p)
+		return l.add(p)
 	case "memory_update":
-		answer, err = l.update(p, r.Reason)
+		return l.update(p, reason)
 	case "memory_forget":
-		answer, err = l.forget(p, r.Reason)
+		return l.forget(p, reason)
 	case "create_branch":
-		answer, err = l.mutateBranch(p)
+		return l.mutateBranch(p)
 	case "checkout":
-		answer, err = l.checkout(p)
+		return l.checkout(p)
 	case "merge":
-		answer, err = l.mutateMerge(p)
+		return l.mutateMerge(p)
 	case "cherry_pick":
-		answer, err = l.mutateCherryPick(p)
+		return l.mutateCherryPick(p)
 	case "memory_consolidate":
-		answer, err = l.consolidate(p)
+		return l.consolidate(p)
 	case "rebuild":
-		answer, err = l.mutateRebuild(p)
+		return l.mutateRebuild(p)
 	case "import_files":
-		answer, err = l.importFiles(p)
-	default:
-		return nil, unknownName("native mutation", r.Name, mutationNames)
+		return l.importFiles(p)
 	}
-	if err != nil {
-		return nil, err
-	}
-	answer.Trace.NativeOperation = r.Name
-	return answer, nil
+	l.Fail(unknownName("native mutation", name, mutationNames))
+	return nil
 }
 
-// result is a mutation's answer; details are pairs of a name and a JSON value.
-func (l *ledger) result(status string, ids []string, details abi.Members[abi.Raw]) *abi.MutationReceipt {
+// note is one member of a trace's details.
+type note struct {
+	name  string
+	value abi.Raw
+}
+
+// receiptOf is a mutation's answer.
+func (l *ledger) receiptOf(status string, ids []string, notes ...note) *abi.MutationReceipt {
 	t := l.s.trace("")
-	t.Details, t.NativeIDs = details, ids
+	t.NativeIDs = ids
+	for _, n := range notes {
+		t.Details.Set(n.name, n.value)
+	}
 	return &abi.MutationReceipt{Status: status, NativeIDs: ids, Trace: t}
 }
 
-// factOf reads the fields of a fact that a tool gives.
-func (l *ledger) factOf(p *params, kind string) *event {
-	return &event{identity: identity{Type: kind, Subject: p.text("subject"), Predicate: p.text("predicate"), Object: p.text("object"), Scope: p.text("scope"),
-		Topic: p.text("topic"), Sensitivity: p.text("sensitivity")}, Confidence: p.share("confidence"), Source: "agent", Evidence: p.text("evidence"), Timestamp: l.now()}
-}
-
-func (l *ledger) add(p *params) (*abi.MutationReceipt, error) {
-	for _, name := range []string{"subject", "predicate", "object"} {
-		p.must(name)
-	}
-	e := l.factOf(p, typeAdd)
+func (l *ledger) add(p *params) *abi.MutationReceipt {
+	e := &event{identity: identity{Type: typeAdd, Subject: p.must("subject"), Predicate: p.must("predicate"),
+		Object: p.must("object"), Scope: p.text("scope"),
+		Topic: p.text("topic"), Sensitivity: p.text("sensitivity")}, Confidence: p.share("confidence"), Source: "agent",
+		Evidence: p.text("evidence"), Timestamp: l.now()}
 	sessionID := p.text("session_id")
-	b, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
+	b, v := p.branch()
+	l.Fail(e.normalise())
+	id := note{"id", sdk.Text(e.ID)}
+	if is := v.get(e.ID); is != nil && is.active() && is.EventID == e.ID {
+		return l.receiptOf(noChange, []string{e.ID}, note{"status", sdk.Text("duplicate")}, id,
+			note{"commit_id", sdk.Text(is.CommitID)})
 	}
-	if err := e.normalise(); err != nil {
-		return nil, err
-	}
-	is, err := v.get(e.ID)
-	if err != nil {
-		return nil, err
-	}
-	if is != nil && is.ForgottenAt == "" && is.EventID == e.ID {
-		return l.result(noChange, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("duplicate")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "commit_id", Value: sdk.Text(is.CommitID)}}), nil
-	}
-	rivals, err := l.rivals(v, e)
-	if err != nil {
-		return nil, err
-	}
-	k, _, err := l.commitTo(b, v, &step{events: []*event{e}, message: e.message("Add"), meta: meta{ConversationID: sessionID}})
-	if err != nil {
-		return nil, err
-	}
-	r := l.result(applied, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("added")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "commit_id", Value: sdk.Text(k.ID)},
-		{Name: "possible_conflicts", Value: appendTexts(nil, rivals)}})
+	rivals := v.rivals(e)
+	k, _ := l.commitTo(b, v, &step{events: []*event{e}, message: e.message("Add"), meta: meta{ConversationID: sessionID}})
+	r := l.receiptOf(applied, []string{e.ID}, note{"status", sdk.Text("added")}, id, note{"commit_id", sdk.Text(k.ID)},
+		note{"possible_conflicts", idsOf(rivals)})
 	if len(rivals) > 0 {
 		r.Trace.Warnings = append(r.Trace.Warnings, possibleConflict)
 	}
-	return r, nil
+	return r
 }
 
-// rivals are the active facts with an event's subject and predicate and another object.
-func (l *ledger) rivals(v *view, e *event) ([]string, error) {
-	lineages, err := v.facts(e.Subject, e.Predicate)
+// named is the active entry that the branch has under the beginning of an event's id.
+//
+// Errors: those of lookup; not_found.
+func (l *ledger) named(v *view, prefix string) (*entry, error) {
+	id, err := l.lookup(eventPrefix, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, lineage := range lineages {
-		is, err := v.get(lineage)
-		if err != nil {
-			return nil, err
-		}
-		if is.Object != e.Object {
-			ids = append(ids, is.EventID)
-		}
+	e := v.entryOf(id)
+	if e == nil || !e.active() || !l.mayShow(e) {
+		return nil, abi.NewError(abi.CodeNotFound, "params.id: the branch has no active entry "+id)
 	}
-	return ids, nil
+	return e, nil
 }
 
 // meant finds the active entry that a tool names by id, or by subject and predicate.
 //
 // Errors: not_found, conflict where several fit.
-func (l *ledger) meant(v *view, id, subject, predicate string) (*entry, error) {
+func (l *ledger) meant(v *view, id, subject, predicate string) *entry {
 	if id != "" {
-		id, err := l.resolve(eventPrefix, id)
+		e, err := l.named(v, id)
 		if err != nil {
-			return nil, err
+			l.Fail(err)
+			e = new(entry)
 		}
-		e, err := l.entryOf(v, id)
-		if err == nil && (e == nil || e.ForgottenAt != "" || !l.mayShow(e)) {
-			err = abi.NewError(abi.CodeNotFound, "params.id: the branch has no active entry "+id)
-		}
-		return e, err
+		return e
 	}
-	if subject == "" || predicate == "" {
-		return nil, wrong("params.id", "want an id, or subject and predicate")
+	l.needs(subject, predicate)
+	facts := v.facts(subject, predicate)
+	if len(facts) == 1 {
+		return facts[0]
 	}
-	lineages, err := v.facts(subject, predicate)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(lineages) == 0:
-		return nil, abi.NewError(abi.CodeNotFound, "params.subject: the branch has no fact with this subject and predicate")
-	case len(lineages) > 1:
-		e := abi.NewError(abi.CodeConflict, "params.subject: "+sdk.Itoa(len(lineages))+" facts have this subject and predicate")
+	e := abi.NewError(abi.CodeNotFound, "params.subject: the branch has no fact with this subject and predicate")
+	if len(facts) > 1 {
+		e = abi.NewError(abi.CodeConflict, "params.subject: "+sdk.Itoa(len(facts))+" facts have this subject and predicate")
 		e.Hint = "give the id of one:"
-		for _, lineage := range lineages {
-			is, err := v.get(lineage)
-			if err != nil {
-				return nil, err
-			}
+		for _, is := range facts {
 			e.Hint += " " + is.EventID
 		}
-		return nil, e
 	}
-	return v.get(lineages[0])
+	l.Fail(e)
+	return new(entry)
 }
 
-func (l *ledger) update(p *params, reason string) (*abi.MutationReceipt, error) {
+// needs refuses a tool call that names an entry neither by its id nor by subject and predicate.
+func (l *ledger) needs(subject, predicate string) {
+	if subject == "" || predicate == "" {
+		l.Fail(wrong("params.id", "want an id, or subject and predicate"))
+	}
+}
+
+func (l *ledger) update(p *params, reason string) *abi.MutationReceipt {
 	object := p.must("object")
-	id, subject, predicate, evidence, sessionID := p.text("id"), p.text("subject"), p.text("predicate"), p.text("evidence"), p.text("session_id")
+	id, subject, predicate := p.text("id"), p.text("subject"), p.text("predicate")
+	evidence, sessionID := p.text("evidence"), p.text("session_id")
 	confidence := p.share("confidence")
-	b, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
-	}
-	is, err := l.meant(v, id, subject, predicate)
-	if err != nil {
-		return nil, err
-	}
+	b, v := p.branch()
+	is := l.meant(v, id, subject, predicate)
 	if is.observed() {
-		return nil, wrong("params.id", is.EventID+" is an observation, which is not changed; forget it, or add a fact")
+		p.fail("id", is.EventID+" is an observation, which is not changed; forget it, or add a fact")
 	}
 	e := &event{identity: is.identity, Confidence: confidence, Source: "agent", Evidence: evidence, Timestamp: l.now()}
 	e.Type, e.Object, e.ParentID = typeModify, object, is.EventID
-	if err := e.normalise(); err != nil {
-		return nil, err
-	}
+	l.Fail(e.normalise())
 	if e.Object == is.Object {
-		return l.result(noChange, []string{is.EventID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("unchanged")}, {Name: "id", Value: sdk.Text(is.EventID)}}), nil
+		return l.receiptOf(noChange, []string{is.EventID}, note{"status", sdk.Text("unchanged")},
+			note{"id", sdk.Text(is.EventID)})
 	}
-	message := e.message("Update")
-	if reason != "" {
-		message = reason
+	if reason == "" {
+		reason = e.message("Update")
 	}
-	previous := is.EventID
-	k, _, err := l.commitTo(b, v, &step{events: []*event{e}, message: message, meta: meta{ConversationID: sessionID}})
-	if err != nil {
-		return nil, err
-	}
-	return l.result(applied, []string{e.ID}, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("updated")}, {Name: "id", Value: sdk.Text(e.ID)}, {Name: "previous_id", Value: sdk.Text(previous)},
-		{Name: "commit_id", Value: sdk.Text(k.ID)}}), nil
+	k, _ := l.commitTo(b, v, &step{events: []*event{e}, message: reason, meta: meta{ConversationID: sessionID}})
+	return l.receiptOf(applied, []string{e.ID}, note{"status", sdk.Text("updated")}, note{"id", sdk.Text(e.ID)},
+		note{"previous_id", sdk.Text(e.ParentID)},
+		note{"commit_id", sdk.Text(k.ID)})
 }
 
-func (l *ledger) forget(p *params, reason string) (*abi.MutationReceipt, error) {
-	id, subject, predicate, object, sessionID := p.text("id"), p.text("subject"), p.text("predicate"), p.text("object"), p.text("session_id")
-	b, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
-	}
+func (l *ledger) forget(p *params, reason string) *abi.MutationReceipt {
+	id, subject, predicate := p.text("id"), p.text("subject"), p.text("predicate")
+	object, sessionID := p.text("object"), p.text("session_id")
+	b, v := p.branch()
 	var doomed []*entry
-	if id != "" {
-		e, err := l.meant(v, id, "", "")
-		switch {
-		case abi.CodeOf(err) == abi.CodeNotFound:
-		case err != nil:
-			return nil, err
-		default:
-			doomed = append(doomed, e)
-		}
-	} else {
-		if subject == "" || predicate == "" {
-			return nil, wrong("params.id", "want an id, or subject and predicate")
-		}
-		lineages, err := forgets(v, &identity{Subject: subject, Predicate: predicate, Object: object})
-		if err != nil {
-			return nil, err
-		}
-		for _, lineage := range lineages {
-			e, err := v.get(lineage)
-			if err != nil {
-				return nil, err
-			}
-			doomed = append(doomed, e)
-		}
+	if id == "" {
+		l.needs(subject, predicate)
+		doomed = v.forgets(&identity{Subject: subject, Predicate: predicate, Object: object})
+	} else if e, err := l.named(v, id); err == nil {
+		doomed = append(doomed, e)
+	} else if abi.CodeOf(err) != abi.CodeNotFound {
+		l.Fail(err)
 	}
 	if len(doomed) == 0 {
-		return l.result(noChange, nil, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("not_found")}}), nil
+		return l.receiptOf(noChange, nil, note{"status", sdk.Text("not_found")})
 	}
-	message := "Forget " + sdk.Itoa(len(doomed)) + " item(s)"
-	if reason != "" {
-		message = reason
+	if reason == "" {
+		reason = "Forget " + sdk.Itoa(len(doomed)) + " item(s)"
 	}
-	k, ids, err := l.forgetAll(b, v, doomed, message, sessionID)
-	if err != nil {
-		return nil, err
-	}
-	return l.result(applied, ids, abi.Members[abi.Raw]{{Name: "status", Value: sdk.Text("forgotten")}, {Name: "ids", Value: appendTexts(nil, ids)}, {Name: "commit_id", Value: sdk.Text(k.ID)}}), nil
+	k, ids := l.forgetAll(b, v, doomed, reason, sessionID)
+	return l.receiptOf(applied, ids, note{"status", sdk.Text("forgotten")}, note{"ids", idsOf(doomed)},
+		note{"commit_id", sdk.Text(k.ID)})
 }
 
 // forgetAll makes one commit that forgets entries, each by its present event.
-func (l *ledger) forgetAll(b *branch, v *view, doomed []*entry, message, sessionID string) (*commit, []string, error) {
+func (l *ledger) forgetAll(b *branch, v *view, doomed []*entry, message, sessionID string) (*commit, []string) {
 	s := &step{message: message, meta: meta{ConversationID: sessionID}}
 	var ids []string
 	for _, d := range doomed {
 		e := &event{identity: d.identity, Source: "agent", Timestamp: l.now()}
 		e.Type, e.Object, e.ParentID = typeForget, "", d.EventID
-		if err := e.normalise(); err != nil {
-			return nil, nil, err
-		}
+		l.Fail(e.normalise())
 		s.events = append(s.events, e)
 		ids = append(ids, d.EventID)
 	}
-	k, _, err := l.commitTo(b, v, s)
-	return k, ids, err
+	k, _ := l.commitTo(b, v, s)
+	return k, ids
 }
 
-func (l *ledger) mutateBranch(p *params) (*abi.MutationReceipt, error) {
+func (l *ledger) mutateBranch(p *params) *abi.MutationReceipt {
 	name, persona, from, orphan := p.must("name"), p.text("persona"), p.text("from"), p.flag("orphan")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
+	p.done()
 	if orphan && from != "" {
-		return nil, wrong("params.from", "an orphan begins with nothing")
+		p.fail("from", "an orphan begins with nothing")
 	}
-	b, err := l.createBranch(name, persona, from, orphan)
-	if err != nil {
-		return nil, err
-	}
-	return l.result(applied, nil, abi.Members[abi.Raw]{{Name: "branch", Value: b.encode()}}), nil
+	return l.receiptOf(applied, nil, note{"branch", l.createBranch(name, persona, from, orphan).encode()})
 }
 
-func (l *ledger) checkout(p *params) (*abi.MutationReceipt, error) {
+func (l *ledger) checkout(p *params) *abi.MutationReceipt {
 	name := p.must("name")
 	p.text("persona")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
-	moved, err := l.switchTo(name)
-	if err != nil {
-		return nil, err
-	}
+	p.done()
 	status := noChange
-	if moved {
+	if l.switchTo(name) {
 		status = applied
 	}
-	return l.result(status, nil, abi.Members[abi.Raw]{{Name: "current", Value: sdk.Text(name)}}), nil
+	return l.receiptOf(status, nil, note{"current", sdk.Text(name)})
 }
 
-func (l *ledger) mutateMerge(p *params) (*abi.MutationReceipt, error) {
+func (l *ledger) mutateMerge(p *params) *abi.MutationReceipt {
 	source, target, policy := p.must("source"), p.text("target"), p.oneOf("on_conflict", onReport, onOurs, onTheirs, onLLM)
-	if err := p.done(); err != nil {
-		return nil, err
-	}
+	p.done()
 	if policy == onLLM && l.s.llm == nil {
-		return nil, wrong("params.on_conflict", "llm needs the block llm in the configuration")
+		p.fail("on_conflict", "llm needs the block llm in the configuration")
 	}
 	if target == "" {
-		var err error
-		if target, _, err = l.head(); err != nil {
-			return nil, err
-		}
+		target, _ = l.head()
 	}
-	m, err := l.merge(target, source, policy)
-	if err != nil {
-		return nil, err
-	}
-	r := l.mergeResult(m)
+	m := l.merge(target, source, policy)
+	r := l.mergeReceipt(m)
 	if m.upToDate {
 		r.Trace.Details.Set("up_to_date", abi.Raw("true"))
 	}
-	return r, nil
+	return r
 }
 
-func (l *ledger) mutateCherryPick(p *params) (*abi.MutationReceipt, error) {
+func (l *ledger) mutateCherryPick(p *params) *abi.MutationReceipt {
 	id, target := p.must("id"), p.text("target")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
-	full, err := l.resolve(commitPrefix, id)
-	if err != nil {
-		return nil, err
-	}
-	m, err := l.cherryPick(full, target)
-	if err != nil {
-		return nil, err
-	}
-	return l.mergeResult(m), nil
+	p.done()
+	return l.mergeReceipt(l.cherryPick(l.resolve(commitPrefix, id), target))
 }
 
-// mergeResult is {commit_id, applied, skipped, conflicts} in trace.details.
-func (l *ledger) mergeResult(m *merged) *abi.MutationReceipt {
-	details := abi.Members[abi.Raw]{{Name: "commit_id", Value: abi.Raw("null")}, {Name: "applied", Value: appendTexts(nil, m.applied)}, {Name: "skipped", Value: appendTexts(nil, m.skipped)}}
-	status := noChange
+// mergeReceipt has {commit_id, applied, skipped, conflicts} in trace.details.
+func (l *ledger) mergeReceipt(m *merged) *abi.MutationReceipt {
+	status, id := noChange, abi.Raw("null")
 	if m.commit != nil {
-		status = applied
-		details.Set("commit_id", sdk.Text(m.commit.ID))
+		status, id = applied, sdk.Text(m.commit.ID)
 	}
-	list := []byte{'['}
-	for i, c := range m.conflicts {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		about := c.theirs
-		list = appendField(list, '{', "type", c.kind)
-		list = appendField(list, ',', "severity", c.severity)
-		list = appendField(list, ',', "lineage_id", about.Lineage)
-		list = appendField(list, ',', "subject", about.Subject)
-		list = appendField(list, ',', "predicate", about.Predicate)
-		for _, side := range []struct {
-			name string
-			e    *entry
-		}{{"base", c.base}, {"ours", c.ours}, {"theirs", c.theirs}} {
+	var conflicts jsontext.Encoder
+	conflicts.ArrStart()
+	for _, c := range m.conflicts {
+		about := &c.theirs.identity
+		members := []object.Member{object.Always("type", &c.kind), object.Always("severity", &c.severity),
+			object.Always("lineage_id", &c.theirs.Lineage),
+			object.Always("subject", &about.Subject), object.Always("predicate", &about.Predicate)}
+		for _, side := range c.sides() {
 			value := ""
-			if side.e != nil && side.e.ForgottenAt == "" && l.mayShow(side.e) {
-				value = side.e.Object
+			if side.is != nil && side.is.active() && l.mayShow(side.is) {
+				value = side.is.Object
 			}
-			list = appendOptional(list, ',', side.name, value)
+			members = append(members, object.OrNull(side.name, &value))
 		}
-		list = appendOptional(list, ',', "settled", c.settled)
-		list = append(appendTexts(append(list, `,"event_ids":`...), c.events), '}')
+		object.Write(&conflicts, append(members, object.OrNull("settled", &c.settled),
+			object.Always("event_ids", &c.events))...)
 	}
-	details.Set("conflicts", append(list, ']'))
-	r := l.result(status, m.applied, details)
+	conflicts.ArrEnd()
+	r := l.receiptOf(status, m.applied, note{"commit_id", id}, note{"applied", object.Texts(m.applied)},
+		note{"skipped", object.Texts(m.skipped)},
+		note{"conflicts", conflicts.Bytes()})
 	r.Trace.Warnings = m.warnings
 	return r
 }
 
-func (l *ledger) mutateRebuild(p *params) (*abi.MutationReceipt, error) {
+func (l *ledger) mutateRebuild(p *params) *abi.MutationReceipt {
 	name := p.text("branch")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
-	b, err := l.on(name)
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.rebuild(b)
-	if err != nil {
-		return nil, err
-	}
+	p.done()
+	b := l.on(name)
+	v := l.rebuild(b)
 	// Work under way began with the view as it was: it has to begin anew.
 	if b.Head != "" {
-		if err := l.putBranch(b); err != nil {
-			return nil, err
-		}
+		l.putBranch(b)
 	}
-	return l.result(applied, nil, abi.Members[abi.Raw]{{Name: "branch", Value: sdk.Text(b.Name)}, {Name: "active", Value: sdk.Number(v.active)}, {Name: "forgotten", Value: sdk.Number(v.gone)}}), nil
-}
-
-// message is a commit's, for one fact. A log is shown freely: what is delicate is not spelt out in it.
-func (e *event) message(verb string) string {
-	if e.Sensitivity != normal {
-		return verb + " a " + e.Sensitivity + " fact"
-	}
-	return verb + " " + e.Subject + " " + e.Predicate + " " + e.Object
+	return l.receiptOf(applied, nil, note{"branch", sdk.Text(b.Name)}, note{"active", sdk.Number(v.active)},
+		note{"forgotten", sdk.Number(v.gone)})
 }

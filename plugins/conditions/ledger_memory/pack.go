@@ -6,8 +6,9 @@ import (
 	"math/bits"
 )
 
-// The view holds an entry packed, since a retrieval reads hundreds: a byte for the form, each text behind its length, the numbers, the sources behind their
-// number, and a checksum of 8 bytes over all of it. An entry whose first byte is a brace is one of an earlier version, in JSON.
+// The view holds an entry packed, since a retrieval reads hundreds: a byte for the form, each text behind its length,
+// the numbers, the sources behind their number, and a checksum of 8 bytes over all of it. An entry whose first byte
+// is a brace is one of an earlier version, in JSON.
 const (
 	packedForm  = 1
 	packedCheck = 8
@@ -15,7 +16,8 @@ const (
 
 // texts are the texts of an entry in the order in which they are packed.
 func (e *entry) texts() [17]*string {
-	return [...]*string{&e.EventID, &e.Lineage, &e.Type, &e.Subject, &e.Predicate, &e.Object, &e.Scope, &e.Topic, &e.Sensitivity, &e.ParentID, &e.Source, &e.Evidence,
+	return [...]*string{&e.EventID, &e.Lineage, &e.Type, &e.Subject, &e.Predicate, &e.Object, &e.Scope, &e.Topic,
+		&e.Sensitivity, &e.ParentID, &e.Source, &e.Evidence,
 		&e.CreatedAt, &e.UpdatedAt, &e.ForgottenAt, &e.CommitID, &e.ConversationID}
 }
 
@@ -29,7 +31,8 @@ func (e *entry) pack() []byte {
 	if e.OrphanModify {
 		orphan = 1
 	}
-	for _, n := range [...]int64{e.Confidence, e.Revisions, e.Confirmations, e.Count, orphan, int64(len(e.SourceEvents))} {
+	for _, n := range [...]int64{int64(e.Confidence), e.Revisions, e.Confirmations, e.Count, orphan,
+		int64(len(e.SourceEvents))} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	for _, id := range e.SourceEvents {
@@ -38,7 +41,8 @@ func (e *entry) pack() []byte {
 	return binary.LittleEndian.AppendUint64(b, checkOf(b))
 }
 
-// checkOf finds what was changed by accident. What was changed on purpose the ledger itself shows: its ids and checksums are SHA-256.
+// checkOf finds what was changed by accident. What was changed on purpose the ledger itself shows: its ids and
+// checksums are SHA-256.
 func checkOf(b []byte) uint64 {
 	const prime = 0x9E3779B97F4A7C15
 	sum := uint64(len(b)) * prime
@@ -53,8 +57,8 @@ func checkOf(b []byte) uint64 {
 
 var errPacked = errors.New("not what was packed")
 
-// unpack reads an entry from a copy of its own: texts that pointed into a page of many would make every collection search the page for its beginning, once for
-// each of them.
+// unpack reads an entry from a copy of its own: texts that pointed into a page of many would make every collection
+// search the page for its beginning, once for each of them.
 func unpack(data []byte) (*entry, error) {
 	if len(data) > 0 && data[0] == '{' {
 		return decodeEntry(append([]byte(nil), data...))
@@ -69,7 +73,7 @@ func unpack(data []byte) (*entry, error) {
 		*s = r.text()
 	}
 	orphan, sources := int64(0), int64(0)
-	for _, n := range [...]*int64{&e.Confidence, &e.Revisions, &e.Confirmations, &e.Count, &orphan, &sources} {
+	for _, n := range [...]*int64{(*int64)(&e.Confidence), &e.Revisions, &e.Confirmations, &e.Count, &orphan, &sources} {
 		*n = r.number()
 	}
 	e.OrphanModify = orphan != 0

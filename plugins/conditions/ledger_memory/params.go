@@ -1,21 +1,24 @@
 package main
 
 import (
+	"slices"
 	"strconv"
-
-	"github.com/memhost/memhost/abi/jsontext"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
-// params are a native operation's; each read marks its name as known, and done refuses the others. The first thing that is wrong is kept.
+// params are a native operation's. Each read marks its name as known; done refuses the others. The first invalid one
+// is the operation's error.
 type params struct {
+	l     *ledger
 	given map[string]abi.Raw
 	known []string
-	err   error
 }
 
+// raw is a value of a type, nil where it is absent or null.
 func (p *params) raw(name string, want jsontext.Type) jsontext.Raw {
 	p.known = append(p.known, name)
 	value := jsontext.Raw(p.given[name])
@@ -29,15 +32,7 @@ func (p *params) raw(name string, want jsontext.Type) jsontext.Raw {
 	return value
 }
 
-func (p *params) fail(name, what string) {
-	if p.err == nil {
-		p.err = wrong("params."+name, what)
-	}
-}
-
-func (p *params) has(name string) bool {
-	return len(p.given[name]) > 0 && string(p.given[name]) != "null"
-}
+func (p *params) fail(name, what string) { p.l.Fail(wrong("params."+name, what)) }
 
 func (p *params) text(name string) string {
 	value := p.raw(name, jsontext.String)
@@ -60,10 +55,7 @@ func (p *params) must(name string) string {
 	return s
 }
 
-func (p *params) flag(name string) bool {
-	value := p.raw(name, jsontext.Bool)
-	return value != nil && string(value) == "true"
-}
+func (p *params) flag(name string) bool { return string(p.raw(name, jsontext.Bool)) == "true" }
 
 func (p *params) number(name string, least, most, otherwise int64) int64 {
 	value := p.raw(name, jsontext.Number)
@@ -77,63 +69,42 @@ func (p *params) number(name string, least, most, otherwise int64) int64 {
 	return n
 }
 
-// share is a number from 0 to 1, in thousandths; 0.8 where it is not given.
-func (p *params) share(name string) int64 {
-	value := p.raw(name, jsontext.Number)
-	if value == nil {
-		return 800
-	}
-	n, err := readShare(jsontext.DecodeBytes(value))
-	if err != nil {
+// share is a number from 0 to 1; 0.8 where it is absent.
+func (p *params) share(name string) share {
+	n := sure
+	if value := p.raw(name, jsontext.Number); value != nil && n.DecodeJSON(jsontext.DecodeBytes(value)) != nil {
 		p.fail(name, "want a number from 0 to 1")
 	}
 	return n
 }
 
-// oneOf is text for one of some words; the first is meant where none is given.
+// oneOf is text for one of some words; the first is meant where it is absent.
 func (p *params) oneOf(name string, words ...string) string {
 	s := p.text(name)
 	if s == "" {
 		return words[0]
 	}
-	for _, w := range words {
-		if s == w {
-			return s
-		}
+	if !slices.Contains(words, s) {
+		p.fail(name, "want one of "+strings.TrimSpace(strings.Join(words, " "))+", found "+strconv.Quote(s))
 	}
-	what := "want one of"
-	for _, w := range words {
-		what += " " + w
-	}
-	p.fail(name, what+", found "+strconv.Quote(s))
 	return s
 }
 
-// done is the first thing that is wrong, or a name that nobody asked for.
-func (p *params) done() error {
-	if p.err != nil {
-		return p.err
-	}
+// scope is the parameter of that name, "" where it is absent.
+func (p *params) scope() string { return p.oneOf("scope", "", permanent, session, temporary) }
+
+// done refuses a name that nobody asked for.
+func (p *params) done() {
 	for name := range p.given {
-		found := false
-		for _, k := range p.known {
-			found = found || k == name
-		}
-		if !found {
-			return wrong("params."+name, "unknown")
+		if !slices.Contains(p.known, name) {
+			p.fail(name, "unknown")
 		}
 	}
-	return nil
 }
 
-// eachOf calls f with every item of a JSON array.
-func eachOf(list []byte, f func(item []byte) error) error {
-	d := jsontext.DecodeBytes(list)
-	return d.Arr(func(d *jsontext.Decoder) error {
-		item, err := d.Raw()
-		if err != nil {
-			return err
-		}
-		return f(item)
-	})
+// branch opens the branch of the parameter of that name with its view. It is asked for behind the other parameters.
+func (p *params) branch() (*branch, *view) {
+	name := p.text("branch")
+	p.done()
+	return p.l.onView(name)
 }

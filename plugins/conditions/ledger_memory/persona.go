@@ -1,12 +1,14 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
 const (
@@ -35,24 +37,20 @@ func (p placing) existing() string {
 	return p.to
 }
 
-// placeOf asks the model on which branch a turn belongs, where the configuration wants that. What is not sure, or no name, stays where HEAD is.
-func (l *ledger) placeOf(e *abi.MemoryEvent, u *nanobot.Usage) (placing, error) {
-	current, _, err := l.head()
+// placeOf asks the model on which branch a turn belongs, where the configuration wants that. An unsure answer and an
+// invalid name leave it where HEAD is.
+func (l *ledger) placeOf(e *abi.MemoryEvent, u *model.Usage) (placing, error) {
+	current, _ := l.head()
 	p := placing{from: current}
-	if err != nil || !l.s.autoPersona {
-		return p, err
+	if !l.s.autoPersona {
+		return p, nil
 	}
-	list, err := l.branches()
-	if err != nil {
-		return p, err
+	asked, list := "Branches:\n", l.branches()
+	for _, b := range list {
+		asked += string(object.Encode(object.Always("name", &b.Name), object.OrNull("persona", &b.Persona))) + "\n"
 	}
-	b := []byte("Branches:\n")
-	for _, each := range list {
-		b = appendField(b, '{', "name", each.Name)
-		b = append(appendOptional(b, ',', "persona", each.Persona), '}', '\n')
-	}
-	b = append(appendConversation(append(b, "\nConversation:\n"...), e), "\nThe current branch is "+strconv.Quote(current)+".\n"...)
-	answer, err := l.s.llm.Chat(l.Call, nanobot.Chat{Turns: []nanobot.Turn{{Role: "system", Content: personaInstruction}, {Role: "user", Content: string(b)}}}, u)
+	asked += "\nConversation:\n" + conversation(e) + "\nThe current branch is " + strconv.Quote(current) + ".\n"
+	answer, err := l.s.llm.Chat(l.State, model.Prompt(personaInstruction, asked), u)
 	if err != nil {
 		return p, err
 	}
@@ -61,61 +59,37 @@ func (l *ledger) placeOf(e *abi.MemoryEvent, u *nanobot.Usage) (placing, error) 
 	if confidence < sureEnough || name == current || checkBranchName(name) != nil {
 		return p, nil
 	}
-	for _, each := range list {
-		if each.Name == name {
-			p.to = name
-			return p, nil
-		}
-	}
-	if fresh {
-		p.to, p.fresh = name, true
+	known := slices.ContainsFunc(list, func(b *branch) bool { return b.Name == name })
+	if known || fresh {
+		p.to, p.fresh = name, !known
 	}
 	return p, nil
 }
 
-// personaIn reads the first object of an answer; what is not as it was asked for is no branch.
-func personaIn(text string) (name string, confidence int64) {
+// personaIn reads the first object of an answer; an answer of another form names no branch.
+func personaIn(text string) (name string, confidence share) {
 	at := strings.IndexByte(text, '{')
 	if at < 0 {
 		return "", 0
 	}
 	raw, err := jsontext.DecodeBytes([]byte(text[at:])).Raw()
-	if err != nil {
-		return "", 0
+	if err == nil {
+		err = object.Decode(raw, object.Optional("branch", &name), object.Optional("confidence", &confidence))
 	}
-	if readObject(raw, func(d *jsontext.Decoder, key string) (err error) {
-		switch {
-		case key == "branch" && d.Next() == jsontext.String:
-			name, err = d.Str()
-		case key == "confidence" && d.Next() == jsontext.Number:
-			confidence, err = readShare(d)
-		default:
-			err = d.Skip()
-		}
-		return err
-	}) != nil {
+	if err != nil {
 		return "", 0
 	}
 	return name, confidence
 }
 
 // arrive opens the branch of a turn that is to be committed, makes it where it is new, and moves HEAD there.
-func (l *ledger) arrive(p placing) (*branch, *view, error) {
+func (l *ledger) arrive(p placing) (*branch, *view) {
 	if p.fresh {
-		if _, err := l.createBranch(p.to, "", p.from, false); err != nil {
-			if e := abi.AsError(err); e.Code == abi.CodeConflict {
-				return nil, nil, e.WithReason("state_version") // it was made while the model was asked
-			}
-			return nil, nil, err
+		if l.find(p.to) != nil {
+			l.Fail(movedOn("branch " + strconv.Quote(p.to) + " was made while the model was asked"))
 		}
+		l.createBranch(p.to, "", p.from, false)
 	}
-	if _, err := l.switchTo(p.to); err != nil {
-		return nil, nil, err
-	}
-	b, err := l.branch(p.to)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := l.viewOf(b)
-	return b, v, err
+	l.switchTo(p.to)
+	return l.onView(p.to)
 }

@@ -5,242 +5,180 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
-var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches", "view", "fsck", "files"}
+var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches",
+	"view", "fsck", "files"}
 
-// nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch is given.
+// nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch
+// is given.
 //
-//	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?, limit? 1..100 (10), branch?
+//	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?,
+//	                    limit? 1..100 (10), branch?
 //	memory_history, log limit? 1..1000 (10), subject?, branch?, after? (the last commit of the page before)
 //	memory_branch       action: list; branches: the same
 //	memory_consolidate  what could be tidied: branch?
 //	view                all? (forgotten and expired entries too), scope?, after?, branch?
 //	fsck                what is missing, damaged or reached by no branch
-//	files               after?: a page of the ledger as files, {path: text}; trace.details.next is where the next page begins
+//	files               after?: a page of the ledger as files, {path: text}; trace.details.next is where the next page
+//	                    begins
 //
 // Errors: unsupported for another name, invalid_argument, not_found and conflict for an id.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	p := &params{given: r.Params}
-	var result []byte
-	switch r.Name {
-	case "memory_search":
-		result, err = l.querySearch(p)
-	case "memory_history", "log":
-		result, err = l.queryLog(p)
-	case "memory_branch", "branches":
-		if r.Name == "memory_branch" {
-			p.oneOf("action", "list")
+	return with(c, func(l *ledger) *abi.NativeQueryResult {
+		p, answer := &params{l: l, given: r.Params}, new(jsontext.Encoder)
+		switch r.Name {
+		case "memory_search":
+			l.querySearch(p, answer)
+		case "memory_history", "log":
+			l.queryLog(p, answer)
+		case "memory_branch", "branches":
+			if r.Name == "memory_branch" {
+				p.oneOf("action", "list")
+			}
+			l.queryBranches(p, answer)
+		case "memory_consolidate":
+			l.queryReport(p, answer)
+		case "view":
+			l.queryView(p, answer)
+		case "fsck":
+			l.queryFsck(p, answer)
+		case "files":
+			l.exportFiles(p, answer)
+		default:
+			l.Fail(unknownName("native query", r.Name, queryNames))
 		}
-		result, err = l.queryBranches(p)
-	case "memory_consolidate":
-		result, err = l.queryReport(p)
-	case "view":
-		result, err = l.queryView(p)
-	case "fsck":
-		result, err = l.queryFsck(p)
-	case "files":
-		result, err = l.exportFiles(p)
-	default:
-		return nil, unknownName("native query", r.Name, queryNames)
-	}
-	if err != nil {
-		return nil, err
-	}
-	t := l.s.trace(r.Name)
-	if l.next != "" {
-		t.Details = abi.Members[abi.Raw]{{Name: "next", Value: sdk.Text(l.next)}}
-	}
-	return &abi.NativeQueryResult{Name: r.Name, Result: result, Trace: t}, nil
+		t := l.s.trace(r.Name)
+		if l.next != "" {
+			t.Details.Set("next", sdk.Text(l.next))
+		}
+		return &abi.NativeQueryResult{Name: r.Name, Result: answer.Bytes(), Trace: t}
+	})
 }
 
 func unknownName(what, name string, known []string) error {
-	return abi.NewError(abi.CodeUnsupported, "name: ledger_memory has no "+what+" "+strconv.Quote(name)+", only "+strings.Join(known, ", "))
+	return abi.NewError(abi.CodeUnsupported,
+		"name: ledger_memory has no "+what+" "+strconv.Quote(name)+", only "+strings.Join(known, ", "))
 }
 
-// branchOf opens the branch of the parameter "branch" with its view. It is asked for behind the other parameters.
-func (l *ledger) branchOf(p *params) (*branch, *view, error) {
-	name := p.text("branch")
-	if err := p.done(); err != nil {
-		return nil, nil, err
-	}
-	return l.onView(name)
-}
-
-func (l *ledger) querySearch(p *params) ([]byte, error) {
-	s := &search{query: strings.TrimSpace(p.text("query")), subject: p.text("subject"), topic: p.text("topic"), sessionID: p.text("session_id"),
-		includeForgotten: p.flag("include_forgotten"), limit: p.number("limit", 1, 100, 10)}
-	if p.has("scope") {
-		s.scope = p.oneOf("scope", permanent, session, temporary)
-	}
+func (l *ledger) querySearch(p *params, answer *jsontext.Encoder) {
+	s := &search{query: strings.TrimSpace(p.text("query")), subject: p.text("subject"), topic: p.text("topic"),
+		sessionID:        p.text("session_id"),
+		includeForgotten: p.flag("include_forgotten"), limit: p.number("limit", 1, 100, 10), scope: p.scope()}
 	if s.query == "" && s.subject == "" && s.topic == "" && s.scope == "" {
 		p.fail("query", "want at least one of query, subject, scope and topic")
 	}
-	_, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
-	}
-	hits, err := l.find(v, s)
-	if err != nil {
-		return nil, err
-	}
-	b := []byte{'['}
-	for i, h := range hits {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, h.encode()...)
+	_, v := p.branch()
+	answer.ArrStart()
+	for _, h := range l.search(v, s) {
+		members := h.members()
 		if s.query != "" {
-			b = append(appendShare(b[:len(b)-1], ",\"score\":", h.score), '}')
+			members = append(members, object.Always("score", &h.score))
 		}
+		object.Write(answer, members...)
 	}
-	return append(b, ']'), nil
+	answer.ArrEnd()
 }
 
-func (l *ledger) queryLog(p *params) ([]byte, error) {
+func (l *ledger) queryLog(p *params, answer *jsontext.Encoder) {
 	limit, subject, after := p.number("limit", 1, 1000, 10), p.text("subject"), p.text("after")
 	name := p.text("branch")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
-	b, err := l.on(name)
-	if err != nil {
-		return nil, err
-	}
-	id := b.Head
+	p.done()
+	id := l.on(name).Head
 	if after != "" {
 		if !isID(after) {
-			return nil, wrong("params.after", "want the id of a commit")
+			p.fail("after", "want the id of a commit")
 		}
-		k, err := l.theCommit(after)
-		if err != nil {
-			return nil, err
-		}
-		id = k.ParentID
+		id = l.theCommit(after).ParentID
 	}
-	out := []byte{'['}
+	answer.ArrStart()
 	for n := int64(0); id != "" && n < limit; {
-		k, err := l.theCommit(id)
-		if err != nil {
-			return nil, err
-		}
+		k := l.theCommit(id)
 		id = k.ParentID
-		changes, about, err := l.changes(k, subject)
-		if err != nil {
-			return nil, err
+		changes, about := l.changes(k, subject)
+		if subject == "" || about {
+			n++
+			object.Write(answer, append(k.members(), object.Always("changes", &changes))...)
 		}
-		if subject != "" && !about {
-			continue
-		}
-		if n++; n > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, k.encode()...)
-		out = append(append(append(out[:len(out)-1], `,"changes":`...), changes...), '}')
 	}
-	return append(out, ']'), nil
+	answer.ArrEnd()
 }
 
 // signs show what an event does.
 var signs = map[string]string{typeAdd: "+", typeModify: "~", typeForget: "-", typeObserve: "?"}
 
-// changes is what a commit does, a line for each event; about tells whether one has the subject. What is confidential is not spelt out.
-func (l *ledger) changes(k *commit, subject string) (list []byte, about bool, err error) {
-	list = []byte{'['}
-	for i, id := range k.Events {
-		e, err := l.theEvent(id)
-		if err != nil {
-			return nil, false, err
-		}
+// changes is what a commit does, a line for each event; about reports whether one has the subject. What is
+// confidential is not spelt out.
+func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) {
+	var list jsontext.Encoder
+	list.ArrStart()
+	for _, id := range k.Events {
+		e := l.theEvent(id)
 		about = about || fold(e.Subject) == fold(subject)
-		if i > 0 {
-			list = append(list, ',')
-		}
 		text := strings.TrimSpace(signs[e.Type] + " " + e.Subject + " " + e.Predicate + " " + e.Object)
 		if e.Sensitivity == confidential && !l.s.exposeConfidential {
 			text = signs[e.Type] + " (confidential)"
 		}
-		list = appendField(list, '{', "id", id)
-		list = append(appendField(list, ',', "text", text), '}')
+		object.Write(&list, object.Always("id", &id), object.Always("text", &text))
 	}
-	return append(list, ']'), about, nil
+	list.ArrEnd()
+	return list.Bytes(), about
 }
 
-func (l *ledger) queryBranches(p *params) ([]byte, error) {
-	if err := p.done(); err != nil {
-		return nil, err
+func (l *ledger) queryBranches(p *params, answer *jsontext.Encoder) {
+	p.done()
+	current, _ := l.head()
+	list := l.branchList()
+	object.Write(answer, object.Always("current", &current), object.Always("branches", &list))
+}
+
+// branchList is all branches as a list.
+func (l *ledger) branchList() abi.Raw {
+	var list jsontext.Encoder
+	list.ArrStart()
+	for _, b := range l.branches() {
+		object.Write(&list, b.members()...)
 	}
-	list, err := l.branches()
-	if err != nil {
-		return nil, err
-	}
-	current, _, err := l.head()
-	if err != nil {
-		return nil, err
-	}
-	b := append(appendField(nil, '{', "current", current), `,"branches":[`...)
-	for i, each := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, each.encode()...)
-	}
-	return append(b, ']', '}'), nil
+	list.ArrEnd()
+	return list.Bytes()
 }
 
 // pageBytes is about how much a page of an answer holds.
 const pageBytes = 1 << 20
 
 // queryView lists a branch's entries, the last touched first: {branch, entries, next}. next is absent on the last page.
-func (l *ledger) queryView(p *params) ([]byte, error) {
-	all, after := p.flag("all"), p.text("after")
-	only := ""
-	if p.has("scope") {
-		only = p.oneOf("scope", permanent, session, temporary)
+func (l *ledger) queryView(p *params, answer *jsontext.Encoder) {
+	all, after, only := p.flag("all"), p.text("after"), p.scope()
+	b, v := p.branch()
+	list, next := new(jsontext.Encoder), ""
+	list.ArrStart()
+	parts := []string{itemPart}
+	if all {
+		parts = append(parts, gonePart)
 	}
-	b, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
-	}
-	out := append(appendField(nil, '{', "branch", b.Name), `,"entries":[`...)
-	first := true
-	for _, part := range []string{"item/", "gone/"} {
-		if part == "gone/" && !all || after != "" && !strings.HasPrefix(after, part) && part == "item/" {
-			continue
-		}
+	for _, part := range parts {
 		r := abi.StateListRequest{Prefix: v.prefix + part, Values: true, Limit: 200}
 		if strings.HasPrefix(after, part) {
 			r.After = v.prefix + after
+		} else if next != "" || after != "" && part == itemPart {
+			continue
 		}
-		for more := true; more; {
-			var items []sdk.Item
-			if items, more, err = l.List(r); err != nil {
-				return nil, err
+		for item := range l.Items(r) {
+			e := l.unpack(item.Key, item.Value)
+			if l.mayShow(e) && (all || !l.expired(e)) && (only == "" || e.Scope == only) {
+				object.Write(list, e.members()...)
 			}
-			for _, i := range items {
-				r.After = i.Key
-				e, err := unpack(i.Value)
-				if err != nil {
-					return nil, damaged(i.Key)
-				}
-				if !l.mayShow(e) || !all && l.expired(e) || only != "" && e.Scope != only {
-					continue
-				}
-				if !first {
-					out = append(out, ',')
-				}
-				first = false
-				out = append(out, e.encode()...)
-			}
-			if len(out) > pageBytes {
-				return append(appendField(append(out, ']'), ',', "next", strings.TrimPrefix(r.After, v.prefix)), '}'), nil
+			if len(list.Bytes()) > pageBytes {
+				next = strings.TrimPrefix(item.Key, v.prefix)
+				break
 			}
 		}
 	}
-	return append(out, ']', '}'), nil
+	list.ArrEnd()
+	entries := abi.Raw(list.Bytes())
+	object.Write(answer, object.Always("branch", &b.Name), object.Always("entries", &entries),
+		object.Optional("next", &next))
 }

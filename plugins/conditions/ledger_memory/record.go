@@ -10,27 +10,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent puts what was said into the ledger: without a model word for word, as observations, in one commit; with one it is stored first, and facts
-// are extracted from it later.
+// recordEvent puts what was said into the ledger: without a model word for word, as observations, in one commit; with
+// one it is stored first, and facts are extracted from it later.
 //
 // Errors: conflict when the scope holds the event id with other content; what the state answers.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	return l.record(e)
-}
-
-func (l *ledger) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if _, err := abi.ParseTime(e.Timestamp); err != nil {
 		return nil, wrong("timestamp", abi.AsError(err).Message)
 	}
+	return with(c, func(l *ledger) *abi.WriteReceipt { return l.record(e) })
+}
+
+func (l *ledger) record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	key, digest := sourceKey(e.EventID), sdk.Digest256(string(l.Body()))
-	known, version, err := l.Get(key)
-	if err != nil {
-		return nil, err
-	}
+	known, version := l.Get(key)
 	if version != 0 {
 		return l.repeated(e, string(known), digest, version)
 	}
@@ -39,84 +32,75 @@ func (l *ledger) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	}
 	events := observations(e)
 	if len(events) == 0 {
-		r := l.receipt(e, abi.StatusNotRetained, "", nil)
+		r := l.receipt(e, abi.StatusNotRetained, nil)
 		r.Warnings = []string{"nothing_said: the turn has no text; nothing was stored"}
-		return r, l.Put(key, []byte(digest+" "), 0)
+		l.Put(key, []byte(digest+" "), 0)
+		return r
 	}
-	k, warnings, err := l.recordOn(&step{events: events, message: firstLine(e), meta: metaFor(e)})
-	if err != nil {
-		return nil, err
-	}
-	r := l.receipt(e, abi.StatusCommitted, k.ID, k.Events)
+	k, warnings := l.commitOn(&step{events: events, message: firstLine(e), meta: metaFor(e)})
+	l.Put(key, []byte(digest+" "+k.ID), 0)
+	r := l.receipt(e, abi.StatusCommitted, k)
 	r.Warnings = warnings
-	return r, l.Put(key, []byte(digest+" "+k.ID), 0)
+	return r
 }
 
 func metaFor(e *abi.MemoryEvent) meta {
 	return meta{ConversationID: e.SessionID, TurnID: e.TurnID, EventIDs: []string{e.EventID}}
 }
 
-// recordOn commits to the current branch.
-func (l *ledger) recordOn(s *step) (*commit, []string, error) {
-	b, v, err := l.onView("")
-	if err != nil {
-		return nil, nil, err
-	}
-	return l.commitTo(b, v, s)
-}
-
-// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has forgotten.
-// One that extraction has given up is tried again.
-func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int64) (*abi.WriteReceipt, error) {
+// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has
+// forgotten. One that extraction has given up is tried again.
+func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int64) *abi.WriteReceipt {
 	before, id, _ := strings.Cut(known, " ")
 	if before != digest {
-		return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
+		l.Fail(abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content"))
+		return nil
 	}
 	var r *abi.WriteReceipt
 	switch {
 	case id == "":
-		r = l.receipt(e, abi.StatusNotRetained, "", nil)
+		r = l.receipt(e, abi.StatusNotRetained, nil)
 	case id == inInbox:
 		r = l.pending(e)
-	case strings.HasPrefix(id, isDead):
-		if _, err := l.Delete(id); err != nil || l.s.llm == nil {
-			return nil, err
-		}
+	case strings.HasPrefix(id, isDead) && l.s.llm != nil:
+		l.Delete(id)
 		return l.queue(e, sourceKey(e.EventID), digest, version)
+	case strings.HasPrefix(id, isDead):
+		r = l.receipt(e, abi.StatusNotRetained, nil)
 	default:
-		k, err := l.theCommit(id)
-		if err != nil {
-			return nil, err
-		}
-		r = l.receipt(e, abi.StatusCommitted, id, k.Events)
+		r = l.receipt(e, abi.StatusCommitted, l.theCommit(id))
 		r.StoredCount = sdk.Ptr(int64(0))
 	}
 	r.Duplicate = true
 	r.Warnings = []string{"duplicate_event: the scope holds this event already; nothing was stored"}
-	return r, nil
+	return r
 }
 
-// receipt names the event's commit and the ledger's events.
-func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, commitID string, events []string) *abi.WriteReceipt {
+// receipt names the ledger's events in a commit; nil where there is none.
+func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) *abi.WriteReceipt {
 	trace := l.s.trace("commit")
-	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone, StoredCount: sdk.Ptr(int64(len(events))), Trace: trace}
-	if commitID != "" {
-		r.NativeIDs, r.NativeIDsKind = events, abi.NativeIDsFinal
-		trace.NativeIDs = events
-		trace.Details = abi.Members[abi.Raw]{{Name: "commit_id", Value: sdk.Text(commitID)}}
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone, StoredCount: new(int64),
+		Trace: trace}
+	if k != nil {
+		*r.StoredCount = int64(len(k.Events))
+		r.NativeIDs, r.NativeIDsKind = k.Events, abi.NativeIDsFinal
+		trace.NativeIDs = k.Events
+		trace.Details.Set("commit_id", sdk.Text(k.ID))
 	}
 	return r
 }
 
-// observations is a turn as it was said: one for each message with a text, or for each piece of it, and for each tool call.
+// observations is a turn as it was said: one for each message with a text, or for each piece of it, and for each tool
+// call.
 func observations(e *abi.MemoryEvent) []*event {
 	var list []*event
 	topic := topicOf(e)
 	add := func(subject, predicate, text string) {
 		for _, part := range pieces(text) {
-			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part, Topic: topic}, Confidence: 800,
+			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part,
+				Topic: topic}, Confidence: sure,
 				Source: sourceOf(e), Timestamp: inSeconds(e.Timestamp)}
-			// Subject, predicate, topic and pieces are within their limits: normalise has nothing to refuse but a part of nothing but blanks.
+			// Subject, predicate, topic and pieces are within their limits: normalise refuses only a part of nothing but blanks.
 			if o.normalise() == nil {
 				list = append(list, o)
 			}
@@ -124,10 +108,7 @@ func observations(e *abi.MemoryEvent) []*event {
 	}
 	for i := range e.Messages {
 		m := &e.Messages[i]
-		subject := oneLine(string(m.Role), maxName)
-		if m.Name != "" {
-			subject = oneLine(string(m.Role)+" "+m.Name, maxName)
-		}
+		subject := oneLine(string(m.Role)+" "+m.Name, maxName)
 		if m.Content != nil {
 			predicate := "said"
 			if m.Role == abi.RoleTool {

@@ -4,162 +4,106 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
-// report is what could be tidied on a branch. Only duplicates and what has expired are forgotten by it; the rest is for a reader to judge.
+// report is what could be tidied on a branch. Only duplicates and what has expired are forgotten by it; the rest is
+// for a reader to judge.
 type report struct {
 	duplicates, expired, uncertain, repeated []*entry
-	rivals                                   map[string][]string
-	dead                                     int64
+	// rivals are facts with one subject and predicate, and different objects.
+	rivals [][]*entry
+	dead   int64
 }
 
+// about is what a fact is about, for comparisons.
+func (e *entry) about() string { return fold(e.Subject) + "\x00" + fold(e.Predicate) }
+
 // examine reads every active entry of a view.
-func (l *ledger) examine(v *view) (*report, error) {
-	r := &report{rivals: map[string][]string{}}
-	facts, objects := map[string][]*entry{}, map[string]*entry{}
-	var order []string
-	if err := l.each(v.prefix+"item/", func(i sdk.Item) error {
-		e, err := unpack(i.Value)
-		if err != nil {
-			return damaged(i.Key)
-		}
-		about := fold(e.Subject) + "\x00" + fold(e.Predicate)
+func (l *ledger) examine(v *view) *report {
+	r := &report{dead: l.tally(deadPrefix).Count}
+	facts, objects := map[string][]*entry{}, map[string]bool{}
+	for item := range l.Values(v.prefix + itemPart) {
+		e := l.unpack(item.Key, item.Value)
 		switch {
 		case l.expired(e):
 			r.expired = append(r.expired, e)
-			return nil
+			continue
 		case e.observed():
 			if e.Count >= 3 {
 				r.repeated = append(r.repeated, e)
 			}
-			return nil
-		}
-		if e.Confidence < 300 {
+			continue
+		case e.Confidence < 300:
 			r.uncertain = append(r.uncertain, e)
 		}
 		// The same value in two lineages, which a modify can bring about. The one that was touched last stays.
-		exact := about + "\x00" + fold(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
-		if objects[exact] != nil {
+		exact := e.about() + "\x00" + fold(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
+		if objects[exact] {
 			r.duplicates = append(r.duplicates, e)
-			return nil
+			continue
 		}
-		objects[exact] = e
-		if facts[about] == nil {
-			order = append(order, about)
-		}
-		facts[about] = append(facts[about], e)
-		return nil
-	}); err != nil {
-		return nil, err
+		objects[exact] = true
+		facts[e.about()] = append(facts[e.about()], e)
 	}
-	known := r.repeated[:0]
-	for _, e := range r.repeated {
-		if facts[fold(e.Subject)+"\x00"+fold(e.Predicate)] == nil {
-			known = append(known, e)
+	r.repeated = slices.DeleteFunc(r.repeated, func(e *entry) bool { return facts[e.about()] != nil })
+	for _, about := range abi.SortedKeys(facts) {
+		if len(facts[about]) > 1 {
+			r.rivals = append(r.rivals, facts[about])
 		}
 	}
-	r.repeated = known
-	for _, about := range order {
-		if list := facts[about]; len(list) > 1 {
-			for _, e := range list {
-				r.rivals[list[0].Subject+" "+list[0].Predicate] = append(r.rivals[list[0].Subject+" "+list[0].Predicate], e.EventID)
-			}
-		}
-	}
-	var err error
-	r.dead, _, err = l.tally(deadPrefix)
-	return r, err
+	return r
 }
 
-func idsOf(entries []*entry) []string {
+func idsOf(entries []*entry) abi.Raw {
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.EventID)
 	}
-	return ids
+	return object.Texts(ids)
 }
 
-func (r *report) details() abi.Members[abi.Raw] {
-	var rivals [][]byte
-	for _, ids := range sortedBy(r.rivals) {
-		rivals = append(rivals, appendTexts(nil, ids))
+func (r *report) notes() []note {
+	var rivals jsontext.Encoder
+	rivals.ArrStart()
+	for _, facts := range r.rivals {
+		rivals.Raw(idsOf(facts))
 	}
-	list := []byte{'['}
-	for i, each := range rivals {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, each...)
-	}
-	return abi.Members[abi.Raw]{{Name: "duplicates", Value: appendTexts(nil, idsOf(r.duplicates))}, {Name: "several_objects", Value: append(list, ']')},
-		{Name: "expired", Value: appendTexts(nil, idsOf(r.expired))}, {Name: "low_confidence", Value: appendTexts(nil, idsOf(r.uncertain))},
-		{Name: "repeated_observations", Value: appendTexts(nil, idsOf(r.repeated))}, {Name: "dead_letters", Value: sdk.Number(r.dead)}}
+	rivals.ArrEnd()
+	return []note{{"duplicates", idsOf(r.duplicates)}, {"several_objects", rivals.Bytes()}, {"expired", idsOf(r.expired)},
+		{"low_confidence", idsOf(r.uncertain)},
+		{"repeated_observations", idsOf(r.repeated)}, {"dead_letters", sdk.Number(r.dead)}}
 }
 
-func (l *ledger) queryReport(p *params) ([]byte, error) {
+func (l *ledger) queryReport(p *params, answer *jsontext.Encoder) {
 	if p.flag("apply") {
-		return nil, wrong("params.apply", "a query changes nothing; apply is a mutation")
+		p.fail("apply", "a query changes nothing; apply is a mutation")
 	}
-	_, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
+	_, v := p.branch()
+	answer.ObjStart()
+	for _, n := range l.examine(v).notes() {
+		answer.FieldStart(n.name)
+		answer.Raw(n.value)
 	}
-	r, err := l.examine(v)
-	if err != nil {
-		return nil, err
-	}
-	out := []byte{'{'}
-	for i, detail := range r.details() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(appendString(out, detail.Name), ':'), detail.Value...)
-	}
-	return append(out, '}'), nil
+	answer.ObjEnd()
 }
 
-// consolidate extracts what waits, and forgets what the report calls a duplicate or expired, in one commit. Without apply it forgets nothing.
-func (l *ledger) consolidate(p *params) (*abi.MutationReceipt, error) {
-	apply := p.flag("apply")
-	p.text("branch")
-	if err := p.done(); err != nil {
-		return nil, err
-	}
+// consolidate extracts what waits, and forgets what the report calls a duplicate or expired, in one commit. Without
+// apply it forgets nothing.
+func (l *ledger) consolidate(p *params) *abi.MutationReceipt {
+	apply, name := p.flag("apply"), p.text("branch")
+	p.done()
 	if l.s.llm != nil {
-		if err := l.work(false); err != nil {
-			return nil, err
-		}
+		l.work(false)
 	}
-	b, v, err := l.branchOf(p)
-	if err != nil {
-		return nil, err
-	}
-	r, err := l.examine(v)
-	if err != nil {
-		return nil, err
-	}
-	doomed := append(append([]*entry(nil), r.duplicates...), r.expired...)
+	b, v := l.onView(name)
+	r := l.examine(v)
+	doomed := slices.Concat(r.duplicates, r.expired)
 	if !apply || len(doomed) == 0 {
-		return l.result(noChange, nil, r.details()), nil
+		return l.receiptOf(noChange, nil, r.notes()...)
 	}
-	_, ids, err := l.forgetAll(b, v, doomed, "Consolidate", "")
-	if err != nil {
-		return nil, err
-	}
-	return l.result(applied, ids, r.details()), nil
-}
-
-// sortedBy is a map's values in the order of their keys.
-func sortedBy(m map[string][]string) [][]string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	values := make([][]string, len(keys))
-	for i, key := range keys {
-		values[i] = m[key]
-	}
-	return values
+	_, ids := l.forgetAll(b, v, doomed, "Consolidate", "")
+	return l.receiptOf(applied, ids, r.notes()...)
 }

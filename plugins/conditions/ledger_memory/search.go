@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strings"
-
-	"github.com/memhost/memhost/sdk"
 )
 
 // search is what memory_search asks for; at least one of the first four is given.
@@ -18,56 +15,44 @@ type search struct {
 	most int64
 }
 
-// hit is an entry with its score; none where there was no query.
+// hit is an entry with its score, 0 where there was no query: the share of the query's words found, and one more
+// where the object contains the query.
 type hit struct {
 	*entry
-	score int64 // in thousandths
+	score share
 }
 
-// errEnough ends a search that has looked at enough.
-var errEnough = errors.New("enough")
-
-// find reads every entry of a view: the share of the query's words found, and one more where the object contains the query.
-func (l *ledger) find(v *view, s *search) ([]hit, error) {
+// search reads every entry of a view and returns the best.
+func (l *ledger) search(v *view, s *search) []hit {
 	words := wordsOf(s.query)
 	var hits []hit
-	looked := int64(0)
-	look := func(item sdk.Item) error {
-		if looked++; s.most > 0 && looked > s.most {
-			return errEnough
-		}
-		e, err := unpack(item.Value)
-		if err != nil {
-			return damaged(item.Key)
-		}
-		if !s.fits(e) || !l.mayShow(e) || e.ForgottenAt == "" && !l.visible(e, s.sessionID) {
-			return nil
-		}
-		score := scoreOf(e, s.query, words)
-		if s.query != "" && score == 0 {
-			return nil
-		}
-		// The best so far, in order: a limit is at most 100.
-		at := len(hits)
-		for at > 0 && before(hit{e, score}, hits[at-1]) {
-			at--
-		}
-		hits = append(hits, hit{})
-		copy(hits[at+1:], hits[at:])
-		if hits[at] = (hit{e, score}); int64(len(hits)) > s.limit {
-			hits = hits[:s.limit]
-		}
-		return nil
-	}
-	if err := l.each(v.prefix+"item/", look); err != nil && err != errEnough {
-		return nil, err
-	}
+	parts := []string{itemPart}
 	if s.includeForgotten {
-		if err := l.each(v.prefix+"gone/", look); err != nil {
-			return nil, err
+		parts = append(parts, gonePart)
+	}
+	looked := int64(0)
+	for _, part := range parts {
+		for item := range l.Values(v.prefix + part) {
+			if looked++; s.most > 0 && looked > s.most {
+				break
+			}
+			e := l.unpack(item.Key, item.Value)
+			if !s.fits(e) || !l.mayShow(e) || e.active() && !l.visible(e, s.sessionID) {
+				continue
+			}
+			found := hit{e, scoreOf(e, s.query, words)}
+			if s.query != "" && found.score == 0 {
+				continue
+			}
+			at := 0
+			for at < len(hits) && before(hits[at], found) {
+				at++
+			}
+			hits = slices.Insert(hits, at, found)
+			hits = hits[:min(s.limit, int64(len(hits)))]
 		}
 	}
-	return hits, nil
+	return hits
 }
 
 // before is the order of hits: by score, then the last touched first, then by id.
@@ -86,7 +71,7 @@ func (s *search) fits(e *entry) bool {
 		(s.topic == "" || s.topic == e.Topic || strings.HasPrefix(e.Topic, s.topic+"/"))
 }
 
-func scoreOf(e *entry, query string, words []string) int64 {
+func scoreOf(e *entry, query string, words []string) share {
 	if len(words) == 0 {
 		return 0
 	}
@@ -102,14 +87,15 @@ func scoreOf(e *entry, query string, words []string) int64 {
 			found++
 		}
 	}
-	score := int64(1000 * found / len(words))
+	score := share(1000 * found / len(words))
 	if strings.Contains(lower(e.Object), lower(strings.TrimSpace(query))) {
 		score += 1000
 	}
 	return score
 }
 
-// wordsOf is the different lower-cased runs of letters and digits; of Chinese, Japanese and Korean, which set no blanks, each pair of characters.
+// wordsOf is the different lower-cased runs of letters and digits; of Chinese, Japanese and Korean, which set no
+// blanks, each pair of characters.
 func wordsOf(text string) []string {
 	var words []string
 	add := func(w string) {
@@ -146,11 +132,12 @@ func wordsOf(text string) []string {
 }
 
 func isCJK(r rune) bool {
-	return r >= 0x3040 && r <= 0x30FF || r >= 0x3400 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7AF || r >= 0xF900 && r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
+	return r >= 0x3040 && r <= 0x30FF || r >= 0x3400 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7AF || r >= 0xF900 &&
+		r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// isWord tells whether a character belongs to a word. The tables of package unicode are large in a guest; beyond Latin-1 the blocks of punctuation and
-// symbols do.
+// isWord tells whether a character belongs to a word. The tables of package unicode are large in a guest; beyond
+// Latin-1 the blocks of punctuation and symbols do.
 func isWord(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -159,9 +146,11 @@ func isWord(r rune) bool {
 		return r == 0xAA || r == 0xB5 || r == 0xBA
 	case r == 0xD7 || r == 0xF7:
 		return false
-	case r >= 0x2000 && r <= 0x2BFF || r >= 0x2E00 && r <= 0x2E7F || r >= 0x3000 && r <= 0x3004 || r >= 0x3008 && r <= 0x3020 || r == 0x30FB:
+	case r >= 0x2000 && r <= 0x2BFF || r >= 0x2E00 && r <= 0x2E7F || r >= 0x3000 && r <= 0x3004 || r >= 0x3008 &&
+		r <= 0x3020 || r == 0x30FB:
 		return false
-	case r >= 0xFE30 && r <= 0xFE6F || r >= 0xFF00 && r <= 0xFF0F || r >= 0xFF1A && r <= 0xFF20 || r >= 0xFF3B && r <= 0xFF40 || r >= 0xFF5B && r <= 0xFF65:
+	case r >= 0xFE30 && r <= 0xFE6F || r >= 0xFF00 && r <= 0xFF0F || r >= 0xFF1A && r <= 0xFF20 || r >= 0xFF3B &&
+		r <= 0xFF40 || r >= 0xFF5B && r <= 0xFF65:
 		return false
 	case r >= 0xE000 && r <= 0xF8FF || r >= 0x1F000 && r <= 0x1FAFF:
 		return false

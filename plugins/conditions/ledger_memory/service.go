@@ -4,132 +4,95 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
 
 // setupScope has nothing to prepare: the branch main is there from the start.
 func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	items, _, err := l.List(abi.StateListRequest{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	r := &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(len(items) > 0), Trace: l.s.trace("open")}
-	if _, warning, err := l.head(); err != nil {
-		return nil, err
-	} else if warning != "" {
-		r.Warnings = []string{warning}
-	}
-	return r, nil
+	return with(c, func(l *ledger) *abi.SetupReceipt {
+		items, _ := l.List(abi.StateListRequest{Limit: 1})
+		r := &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(len(items) > 0), Trace: l.s.trace("open")}
+		if _, warning := l.head(); warning != "" {
+			r.Warnings = []string{warning}
+		}
+		return r
+	})
 }
 
-// resetScope counts what there is. The host removes it with the generation's state, in the transaction that starts the next one: the only real erasure.
+// objects are the prefixes of what is counted. Views are derived and not counted.
+var objects = []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix}
+
+// resetScope counts what there is. The host removes it with the generation's state, in the transaction that starts
+// the next one: the only real erasure.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	removed := map[string]*int64{}
-	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix} {
-		n, _, err := l.tally(kind)
-		if err != nil {
-			return nil, err
+	return with(c, func(l *ledger) *abi.ResetReceipt {
+		removed := map[string]*int64{}
+		for _, prefix := range objects {
+			kind := l.tally(prefix)
+			removed[kind.Kind] = &kind.Count
 		}
-		removed[strings.TrimSuffix(kind, "/")] = &n
-	}
-	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: removed, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: l.s.trace("reset")}, nil
+		return &abi.ResetReceipt{Status: abi.ResetDone, Removed: removed, OldGeneration: c.Generation,
+			NewGeneration: c.Generation + 1, Trace: l.s.trace("reset")}
+	})
 }
 
 // tally counts the keys under a prefix and hashes them with their versions.
-func (l *ledger) tally(prefix string) (n int64, digest string, err error) {
+func (l *ledger) tally(prefix string) abi.InventoryKind {
+	kind := abi.InventoryKind{Kind: strings.TrimSuffix(prefix, "/")}
 	var sum sdk.Digest
-	err = l.Each(abi.StateListRequest{Prefix: prefix}, func(item sdk.Item) error {
+	for item := range l.Items(abi.StateListRequest{Prefix: prefix}) {
 		sum.Add(item.Key + " " + sdk.Itoa(item.Version) + "\n")
-		n++
-		return nil
-	})
-	return n, sum.Hex(), err
+		kind.Count++
+	}
+	kind.Digest = sum.Hex()
+	return kind
 }
 
-// inventory counts the objects of the ledger. Views are derived and not counted.
+// inventory counts the objects of the ledger.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	list := &abi.Inventory{Complete: true, Quiescent: true, Trace: l.s.trace("state_list")}
-	for _, kind := range []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix} {
-		n, digest, err := l.tally(kind)
-		if err != nil {
-			return nil, err
+	return with(c, func(l *ledger) *abi.Inventory {
+		list := &abi.Inventory{Complete: true, Quiescent: true, Trace: l.s.trace("state_list")}
+		for _, prefix := range objects {
+			kind := l.tally(prefix)
+			list.Kinds = append(list.Kinds, kind)
+			list.Quiescent = list.Quiescent && (prefix != inboxPrefix || kind.Count == 0)
 		}
-		list.Kinds = append(list.Kinds, abi.InventoryKind{Kind: strings.TrimSuffix(kind, "/"), Count: n, Digest: digest})
-		list.Quiescent = list.Quiescent && (kind != inboxPrefix || n == 0)
-	}
-	return list, nil
+		return list
+	})
 }
 
 // findEvent looks an event up by its id: exact, since ledger and receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	l, err := open(c)
-	if err != nil {
-		return nil, err
-	}
-	known, version, err := l.Get(sourceKey(r.EventID))
-	if err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return &abi.FindEventAnswer{Found: "absent"}, nil
-	}
-	answer := &abi.FindEventAnswer{Found: "present"}
-	switch _, id, _ := strings.Cut(string(known), " "); {
-	case isID(id):
-		k, err := l.theCommit(id)
-		if err != nil {
-			return nil, err
+	return with(c, func(l *ledger) *abi.FindEventAnswer {
+		known, version := l.Get(sourceKey(r.EventID))
+		if version == 0 {
+			return &abi.FindEventAnswer{Found: "absent"}
 		}
-		answer.NativeIDs = k.Events
-	case id != "":
-		answer.Markers = []string{r.EventID}
-	}
-	return answer, nil
+		answer := &abi.FindEventAnswer{Found: "present"}
+		switch _, id, _ := strings.Cut(string(known), " "); {
+		case isID(id):
+			answer.NativeIDs = l.theCommit(id).Events
+		case id != "":
+			answer.Markers = []string{r.EventID}
+		}
+		return answer
+	})
 }
 
-// health is ok without a model: the state is the host's own. With one it asks the endpoint. What extraction could not do stands in readiness: health has
-// no scope.
+// health is ok without a model: the state is the host's own. With one it asks the endpoint. What extraction could not
+// do stands in readiness: health has no scope.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
-	l, err := open(c)
+	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	types := []string{"fact", "observation"}
-	if l.s.llm != nil {
-		h := nanobot.Health(c, l.s.config, *l.s.llm, types)
-		h.NativeQueryModes = []string{"newest_first"}
+	types, modes := []string{"fact", "observation"}, []string{"newest_first"}
+	if s.llm != nil {
+		h := s.llm.Health(c, s.config, types)
+		h.NativeQueryModes = modes
 		return h, nil
 	}
-	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: l.s.config.Provider, ConsistencyModel: "immediate", NativeMemoryTypes: types,
-		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"newest_first"}, Isolation: "hard", PetObservability: "strong"}, nil
-}
-
-// entryOf is the entry to which an event of the ledger belongs; nil where there is none.
-func (l *ledger) entryOf(v *view, eventID string) (*entry, error) {
-	if !isID(eventID) {
-		return nil, nil
-	}
-	lineage, err := v.owner(eventID)
-	if err != nil || lineage == "" {
-		return nil, err
-	}
-	return v.get(lineage)
-}
-
-// mayShow leaves out what never goes out.
-func (l *ledger) mayShow(e *entry) bool {
-	return e.Sensitivity != confidential || l.s.exposeConfidential
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
+		NativeMemoryTypes: types,
+		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: modes, Isolation: "hard", PetObservability: "strong"}, nil
 }

@@ -4,11 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// view is a branch's present state, kept up to date with every commit, so that recording and retrieving do not replay the ledger:
+// view is a branch's present state, kept up to date with every commit, so that recording and retrieving do not replay
+// the ledger:
 //
 //	view/<branch>/at                the commit that it shows, and counters
 //	view/<branch>/item/<number>     an active entry; the number is inverted, so that byte order is newest first
@@ -25,160 +25,199 @@ type view struct {
 	steps, active, gone int64
 }
 
-// viewOf opens a branch's view.
-//
-// Errors: unavailable where it does not show the branch's head.
-func (l *ledger) viewOf(b *branch) (*view, error) {
-	v := &view{l: l, prefix: "view/" + b.Name + "/"}
-	stored, version, err := l.Get(v.prefix + "at")
-	if err != nil {
-		return nil, err
-	}
+// Parts of a view: its active entries and its forgotten ones.
+const (
+	itemPart = "item/"
+	gonePart = "gone/"
+)
+
+// openView opens a branch's view; false where it does not show the branch's head.
+func (l *ledger) openView(b *branch) (v *view, current bool) {
+	v = &view{l: l, prefix: "view/" + b.Name + "/"}
+	stored, version := l.Get(v.prefix + "at")
 	if version != 0 {
 		words := strings.Split(string(stored), " ")
 		if len(words) != 5 {
-			return nil, stale(b.Name)
+			return v, false
 		}
 		v.commit, v.time = words[0], words[1]
 		for i, to := range []*int64{&v.steps, &v.active, &v.gone} {
+			var err error
 			if *to, err = strconv.ParseInt(words[2+i], 10, 64); err != nil {
-				return nil, stale(b.Name)
+				return v, false
 			}
 		}
 	}
-	if v.commit != b.Head {
-		return nil, stale(b.Name)
-	}
-	return v, nil
+	return v, v.commit == b.Head
 }
 
-// onView is the branch of that name, or the current one for "", with its view. A branch whose view cannot be opened is returned all the same.
-func (l *ledger) onView(name string) (*branch, *view, error) {
-	b, err := l.on(name)
-	if err != nil {
-		return nil, nil, err
+// viewOf is openView for a view that must show the branch's head.
+//
+// Errors: unavailable (stale_view).
+func (l *ledger) viewOf(b *branch) *view {
+	v, current := l.openView(b)
+	if !current {
+		l.Fail(stale(b.Name))
 	}
-	v, err := l.viewOf(b)
-	return b, v, err
+	return v
 }
 
-func stale(branch string) error {
-	return abi.NewError(abi.CodeUnavailable, "the view of branch "+strconv.Quote(branch)+" does not show its head").
-		WithReason("stale_view").WithHint("`memhost ledger rebuild` makes it anew from the ledger")
+// rebuild makes a branch's view anew from the ledger.
+func (l *ledger) rebuild(b *branch) *view {
+	v := &view{l: l, prefix: "view/" + b.Name + "/"}
+	l.Delete(v.prefix)
+	var last *commit
+	for _, id := range l.chain(b.Head) {
+		last = l.theCommit(id)
+		m := metaOf(last)
+		for _, eventID := range last.Events {
+			v.apply(l.theEvent(eventID), last, &m)
+		}
+	}
+	if last != nil {
+		v.show(last)
+	}
+	return v
+}
+
+// copyView gives a new branch the view of one that has the same head.
+func (l *ledger) copyView(from, to string) {
+	was := "view/" + from + "/"
+	for item := range l.Values(was) {
+		l.Put("view/"+to+"/"+strings.TrimPrefix(item.Key, was), item.Value, sdk.AnyVersion)
+	}
 }
 
 // show notes that the view shows a commit now.
-func (v *view) show(k *commit) error {
+func (v *view) show(k *commit) {
 	v.commit, v.time = k.ID, k.Timestamp
-	return v.write()
-}
-
-func (v *view) write() error {
-	n := func(n int64) string { return " " + sdk.Itoa(n) }
-	return v.l.Put(v.prefix+"at", []byte(v.commit+" "+v.time+n(v.steps)+n(v.active)+n(v.gone)), sdk.AnyVersion)
+	at := v.commit + " " + v.time + " " + sdk.Itoa(v.steps) + " " + sdk.Itoa(v.active) + " " + sdk.Itoa(v.gone)
+	v.l.Put(v.prefix+"at", []byte(at), sdk.AnyVersion)
 }
 
 // place is where an entry stands, "" where it is not there.
-func (v *view) place(lineage string) (string, error) {
-	at, version, err := v.l.Get(v.prefix + "entry/" + lineage)
-	if err != nil || version == 0 {
-		return "", err
-	}
-	return string(at), nil
+func (v *view) place(lineage string) string {
+	at, _ := v.l.Get(v.prefix + "entry/" + lineage)
+	return string(at)
 }
 
-func (v *view) get(lineage string) (*entry, error) {
-	at, err := v.place(lineage)
-	if err != nil || at == "" {
-		return nil, err
+// get is an entry, nil where it is not there.
+func (v *view) get(lineage string) *entry {
+	at := v.place(lineage)
+	if at == "" {
+		return nil
 	}
-	stored, version, err := v.l.Get(v.prefix + at)
-	if err != nil {
-		return nil, err
-	}
-	e, err := unpack(stored)
-	if version == 0 || err != nil || e.Lineage != lineage {
-		return nil, damaged(v.prefix + at)
+	stored, _ := v.l.Get(v.prefix + at)
+	e := v.l.unpack(v.prefix+at, stored)
+	if e.Lineage != lineage {
+		v.l.Fail(damaged(v.prefix + at))
 	}
 	e.placed(at)
-	return e, nil
+	return e
+}
+
+// must is get for an entry that the view's indexes name.
+func (v *view) must(lineage string) *entry {
+	e := v.get(lineage)
+	if e == nil {
+		v.l.Fail(damaged(v.prefix + "entry/" + lineage))
+		e = new(entry)
+	}
+	return e
+}
+
+// unpack is an entry as it stands in a view under a key.
+func (l *ledger) unpack(key string, stored []byte) *entry {
+	e, err := unpack(stored)
+	if err != nil {
+		l.Fail(damaged(key))
+		e = new(entry)
+	}
+	return e
+}
+
+// entryOf is the entry to which an event of the ledger belongs; nil where there is none.
+func (v *view) entryOf(eventID string) *entry {
+	if !isID(eventID) {
+		return nil
+	}
+	if lineage := v.owner(eventID); lineage != "" {
+		return v.get(lineage)
+	}
+	return nil
 }
 
 // placed notes where an entry stands, and under which fact, so that it can be taken out again after it has changed.
 func (e *entry) placed(at string) {
 	e.at, e.fact = at, ""
-	if e.ForgottenAt == "" && !e.observed() {
+	if e.active() && !e.observed() {
 		e.fact = factKey(e.Subject, e.Predicate) + e.Lineage
 	}
 }
 
-func damaged(key string) error {
-	return abi.NewError(abi.CodeUnavailable, "the view is damaged at "+strconv.Quote(key)).
-		WithReason("stale_view").WithHint("`memhost ledger rebuild` makes it anew from the ledger")
-}
-
 // put writes an entry that get returned, or that get has not found.
-func (v *view) put(e *entry) error {
+func (v *view) put(e *entry) {
 	if e.fact != "" {
-		if _, err := v.l.Delete(v.prefix + e.fact); err != nil {
-			return err
-		}
+		v.l.Delete(v.prefix + e.fact)
 	}
 	if e.at != "" {
 		v.count(e.at, -1)
-		if _, err := v.l.Delete(v.prefix + e.at); err != nil {
-			return err
-		}
+		v.l.Delete(v.prefix + e.at)
 	}
 	v.steps++
-	at := "item/"
-	if e.ForgottenAt != "" {
-		at = "gone/"
+	part := itemPart
+	if !e.active() {
+		part = gonePart
 	}
-	e.placed(at + fixed(1<<47-v.steps))
+	e.placed(part + fixed(1<<47-v.steps))
 	if e.fact != "" {
-		if err := v.l.Put(v.prefix+e.fact, []byte{'1'}, sdk.AnyVersion); err != nil {
-			return err
-		}
+		v.l.Put(v.prefix+e.fact, []byte{'1'}, sdk.AnyVersion)
 	}
 	v.count(e.at, 1)
-	if err := v.l.Put(v.prefix+e.at, e.pack(), sdk.AnyVersion); err != nil {
-		return err
-	}
-	return v.l.Put(v.prefix+"entry/"+e.Lineage, []byte(e.at), sdk.AnyVersion)
+	v.l.Put(v.prefix+e.at, e.pack(), sdk.AnyVersion)
+	v.l.Put(v.prefix+"entry/"+e.Lineage, []byte(e.at), sdk.AnyVersion)
 }
 
 func (v *view) count(at string, n int64) {
-	if strings.HasPrefix(at, "item/") {
+	if strings.HasPrefix(at, itemPart) {
 		v.active += n
 	} else {
 		v.gone += n
 	}
 }
 
+// fixed is n in hex, 12 digits.
+func fixed(n int64) string {
+	s := strconv.FormatInt(n, 16)
+	return strings.Repeat("0", max(0, 12-len(s))) + s
+}
+
+// owner is the lineage of an event, "" where there is none.
+func (v *view) owner(eventID string) string {
+	if v.place(eventID) != "" {
+		return eventID
+	}
+	lineage, _ := v.l.Get(v.prefix + "owner/" + eventID)
+	return string(lineage)
+}
+
+func (v *view) own(eventID, lineage string) {
+	v.l.Put(v.prefix+"owner/"+eventID, []byte(lineage), sdk.AnyVersion)
+}
+
+// facts are the active ones with a subject and a predicate.
+func (v *view) facts(subject, predicate string) []*entry {
+	var found []*entry
+	prefix := v.prefix + factKey(subject, predicate)
+	for item := range v.l.Values(prefix) {
+		found = append(found, v.must(strings.TrimPrefix(item.Key, prefix)))
+	}
+	return found
+}
+
 func factKey(subject, predicate string) string {
 	return "fact/" + sdk.Digest256(fold(subject) + "\x00" + fold(predicate))[:32] + "/"
 }
 
-func (v *view) owner(eventID string) (string, error) {
-	at, err := v.place(eventID)
-	if err != nil || at != "" {
-		return eventID, err
-	}
-	lineage, _, err := v.l.Get(v.prefix + "owner/" + eventID)
-	return string(lineage), err
-}
-
-func (v *view) own(eventID, lineage string) error {
-	return v.l.Put(v.prefix+"owner/"+eventID, []byte(lineage), sdk.AnyVersion)
-}
-
-func (v *view) facts(subject, predicate string) ([]string, error) {
-	var found []string
-	prefix := v.prefix + factKey(subject, predicate)
-	err := v.l.each(prefix, func(item sdk.Item) error {
-		found = append(found, strings.TrimPrefix(item.Key, prefix))
-		return nil
-	})
-	return found, err
-}
+// fold is how subjects and predicates are compared.
+func fold(s string) string { return lower(strings.TrimSpace(s)) }

@@ -1,0 +1,241 @@
+// Package object reads and writes small JSON objects by a list of their members. One list serves both ways:
+//
+//	func (b *branch) members() []object.Member {
+//		return []object.Member{object.Always("name", &b.Name), object.OrNull("head", &b.Head), object.Optional("n", &b.N)}
+//	}
+//
+// A member is a pointer to a string, int64, float64, bool, []string or abi.Raw, or a Value. One codec for all objects
+// keeps a module small.
+package object
+
+import (
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+)
+
+// Member is one member of an object.
+type Member struct {
+	name  string
+	to    any
+	empty empty
+}
+
+// Value is a member that reads and writes itself.
+type Value interface {
+	EncodeJSON(e *jsontext.Encoder)
+	DecodeJSON(d *jsontext.Decoder) error
+	IsZero() bool
+}
+
+// empty is what is written for a zero number, an empty text or list, and false.
+type empty byte
+
+const (
+	leftOut empty = iota
+	written
+	null
+)
+
+// Optional is a member that is left out where it is empty.
+func Optional(name string, to any) Member { return Member{name, to, leftOut} }
+
+// Always is a member that is written in any case.
+func Always(name string, to any) Member { return Member{name, to, written} }
+
+// OrNull is a member that is null where it is empty.
+func OrNull(name string, to any) Member { return Member{name, to, null} }
+
+// Constant is a member that always has the same JSON value. Reading skips it.
+func Constant(name, value string) Member { return Always(name, abi.Raw(value)) }
+
+// Encode writes an object.
+func Encode(members ...Member) []byte {
+	var e jsontext.Encoder
+	Write(&e, members...)
+	return e.Bytes()
+}
+
+// Write writes an object behind what an encoder has written.
+func Write(e *jsontext.Encoder, members ...Member) {
+	e.ObjStart()
+	for i := range members {
+		m := &members[i]
+		zero := m.isZero()
+		if zero && m.empty == leftOut {
+			continue
+		}
+		e.FieldStart(m.name)
+		if zero && m.empty == null {
+			e.Null()
+		} else {
+			m.write(e)
+		}
+	}
+	e.ObjEnd()
+}
+
+func (m *Member) isZero() bool {
+	switch to := m.to.(type) {
+	case *string:
+		return *to == ""
+	case *int64:
+		return *to == 0
+	case *bool:
+		return !*to
+	case *[]string:
+		return len(*to) == 0
+	case *abi.Raw:
+		return len(*to) == 0
+	case Value:
+		return to.IsZero()
+	}
+	return true
+}
+
+func (m *Member) write(e *jsontext.Encoder) {
+	switch to := m.to.(type) {
+	case *string:
+		e.Str(*to)
+	case *int64:
+		e.Int64(*to)
+	case *bool:
+		e.Bool(*to)
+	case *[]string:
+		WriteTexts(e, *to)
+	case *abi.Raw:
+		e.Raw(*to)
+	case abi.Raw:
+		e.Raw(to)
+	case Value:
+		to.EncodeJSON(e)
+	}
+}
+
+// Decode reads what it can: a member that is null, of another type, or a number that is not whole, is taken as absent.
+func Decode(data []byte, members ...Member) error {
+	return Read(jsontext.DecodeBytes(data), nil, members...)
+}
+
+// Read is Decode for the object that a decoder stands before. other reads the members that are not in the list and
+// not null; nil skips them.
+func Read(d *jsontext.Decoder, other func(d *jsontext.Decoder, name string) error, members ...Member) error {
+	return read(d, false, other, members)
+}
+
+// DecodeStrictly is Decode, but a member of another type is an error.
+func DecodeStrictly(data []byte, members ...Member) error {
+	d := jsontext.DecodeBytes(data)
+	if d.Next() != jsontext.Object {
+		return abi.NewError(abi.CodeInvalidArgument, "want a JSON object")
+	}
+	return read(d, true, nil, members)
+}
+
+func read(d *jsontext.Decoder, strict bool, other func(d *jsontext.Decoder, name string) error,
+	members []Member) error {
+	return d.Obj(func(d *jsontext.Decoder, name string) error {
+		if d.Next() == jsontext.Null {
+			return d.Null()
+		}
+		for i := range members {
+			if members[i].name == name {
+				return members[i].read(d, strict)
+			}
+		}
+		if other != nil {
+			return other(d, name)
+		}
+		return d.Skip()
+	})
+}
+
+func (m *Member) read(d *jsontext.Decoder, strict bool) (err error) {
+	kind := d.Next()
+	switch to := m.to.(type) {
+	case *string:
+		if kind == jsontext.String {
+			*to, err = d.Str()
+			return err
+		}
+	case *int64:
+		if kind == jsontext.Number {
+			return readInt(d, to, strict)
+		}
+	case *float64:
+		if kind == jsontext.Number {
+			*to, err = d.Float64()
+			return err
+		}
+	case *bool:
+		if kind == jsontext.Bool {
+			*to, err = d.Bool()
+			return err
+		}
+	case *[]string:
+		if kind == jsontext.Array {
+			return readTexts(d, to, strict)
+		}
+	case *abi.Raw:
+		raw, err := d.RawAppend(nil)
+		*to = abi.Raw(raw)
+		return err
+	case abi.Raw:
+		return d.Skip()
+	case Value:
+		return to.DecodeJSON(d)
+	}
+	if strict {
+		return m.wrong(kind)
+	}
+	return d.Skip()
+}
+
+func (m *Member) wrong(found jsontext.Type) error {
+	return abi.NewError(abi.CodeInvalidArgument, m.name+": its value is of another type: "+found.String())
+}
+
+func readInt(d *jsontext.Decoder, to *int64, strict bool) error {
+	raw, err := d.Raw()
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err == nil {
+		*to = n
+	} else if !strict {
+		err = nil
+	}
+	return err
+}
+
+// readTexts reads a list of texts. What is no text becomes one, unless strict.
+func readTexts(d *jsontext.Decoder, to *[]string, strict bool) error {
+	return d.Arr(func(d *jsontext.Decoder) (err error) {
+		var text string
+		if strict {
+			text, err = d.Str()
+		} else {
+			text, err = Text(d)
+		}
+		*to = append(*to, text)
+		return err
+	})
+}
+
+// WriteTexts writes a list of texts.
+func WriteTexts(e *jsontext.Encoder, texts []string) {
+	e.ArrStart()
+	for _, text := range texts {
+		e.Str(text)
+	}
+	e.ArrEnd()
+}
+
+// Texts is a list of texts as JSON.
+func Texts(texts []string) abi.Raw {
+	var e jsontext.Encoder
+	WriteTexts(&e, texts)
+	return e.Bytes()
+}

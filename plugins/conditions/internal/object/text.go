@@ -1,0 +1,89 @@
+package object
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi/jsontext"
+)
+
+// Text reads any value as a text: a string as it is, null as "", a list of parts as their texts joined by line ends,
+// and any other value as compact JSON.
+func Text(d *jsontext.Decoder) (string, error) {
+	switch d.Next() {
+	case jsontext.String:
+		return d.Str()
+	case jsontext.Null:
+		return "", d.Null()
+	}
+	raw, err := d.Raw()
+	if err != nil {
+		return "", err
+	}
+	if text, ok := partsText(raw); ok {
+		return text, nil
+	}
+	return Compact(raw)
+}
+
+// partsText joins the texts of a list of parts; false where it is no such list.
+func partsText(raw jsontext.Raw) (string, bool) {
+	if raw.Type() != jsontext.Array {
+		return "", false
+	}
+	var texts []string
+	ok := true
+	err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
+		switch d.Next() {
+		case jsontext.String:
+			text, err := d.Str()
+			texts = append(texts, text)
+			return err
+		case jsontext.Object:
+			return d.Obj(func(d *jsontext.Decoder, key string) error {
+				if key != "text" || d.Next() != jsontext.String {
+					return d.Skip()
+				}
+				text, err := d.Str()
+				texts = append(texts, text)
+				return err
+			})
+		}
+		ok = false
+		return d.Skip()
+	})
+	return strings.Join(texts, "\n"), ok && err == nil && len(texts) > 0
+}
+
+// Compact is a JSON value without blanks, and with characters that are not ASCII as they are.
+func Compact(raw []byte) (string, error) {
+	var e jsontext.Encoder
+	err := compact(jsontext.DecodeBytes(raw), &e)
+	return e.String(), err
+}
+
+func compact(d *jsontext.Decoder, e *jsontext.Encoder) (err error) {
+	switch d.Next() {
+	case jsontext.Object:
+		e.ObjStart()
+		err = d.Obj(func(d *jsontext.Decoder, key string) error {
+			e.FieldStart(key)
+			return compact(d, e)
+		})
+		e.ObjEnd()
+	case jsontext.Array:
+		e.ArrStart()
+		err = d.Arr(func(d *jsontext.Decoder) error { return compact(d, e) })
+		e.ArrEnd()
+	case jsontext.String:
+		var text string
+		text, err = d.Str()
+		e.Str(text)
+	default:
+		var raw jsontext.Raw
+		raw, err = d.Raw()
+		if err == nil {
+			e.Raw(raw)
+		}
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+// Package state is the memory that the host keeps for a scope, as one operation uses it.
+//
+// An operation that cannot read or write its state has failed as a whole: the host keeps nothing of what it wrote. So
+// a State keeps its first error. After it every read finds nothing, every write does nothing and every loop ends, and
+// the operation returns the error at its end:
+//
+//	s := state.Of(call)
+//	text, version := s.Get("file")
+//	s.Put("file", append(text, line...), version)
+//	return receipt, s.Err()
+//
+// Code between two reads therefore has to cope with an empty value, as it does with a key that is absent, and need
+// not ask for errors.
+package state
+
+import (
+	"iter"
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// State is a call with its scope's state. Its methods take the place of those of sdk.Call.
+type State struct {
+	*sdk.Call
+	err error
+}
+
+// Of is the state of a call.
+func Of(c *sdk.Call) *State { return &State{Call: c} }
+
+// Err is the first error, nil where there was none.
+func (s *State) Err() error { return s.err }
+
+// OK reports whether there was no error.
+func (s *State) OK() bool { return s.err == nil }
+
+// Fail keeps an error, unless there was one before.
+func (s *State) Fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// Replace puts another error in the place of the first one.
+func (s *State) Replace(err error) { s.err = err }
+
+// Get returns the value under a key and its version; version 0 means that the key is absent.
+func (s *State) Get(key string) (value []byte, version int64) {
+	if s.err == nil {
+		value, version, s.err = s.Call.Get(key)
+	}
+	return value, version
+}
+
+// Has reports whether a key is there.
+func (s *State) Has(key string) bool {
+	_, version := s.Get(key)
+	return version != 0
+}
+
+// Put writes a key. An expected version that is not met is the error conflict.
+func (s *State) Put(key string, value []byte, expected int64) {
+	if s.err == nil {
+		s.err = s.Call.Put(key, value, expected)
+	}
+}
+
+// Delete removes all keys and logs whose name begins with prefix.
+func (s *State) Delete(prefix string) {
+	if s.err == nil {
+		_, s.err = s.Call.Delete(prefix)
+	}
+}
+
+// List returns one page of keys, and whether there are more.
+func (s *State) List(r abi.StateListRequest) (items []sdk.Item, more bool) {
+	if s.err == nil {
+		items, more, s.err = s.Call.List(r)
+	}
+	return items, more
+}
+
+// Items are the keys of a list, page by page. What is written under the prefix meanwhile may be seen or not.
+func (s *State) Items(r abi.StateListRequest) iter.Seq[sdk.Item] {
+	return func(yield func(sdk.Item) bool) {
+		for more := true; more; {
+			var items []sdk.Item
+			items, more = s.List(r)
+			for _, item := range items {
+				r.After = item.Key
+				if !yield(item) || s.err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Values are all keys under a prefix with their values.
+func (s *State) Values(prefix string) iter.Seq[sdk.Item] {
+	return s.Items(abi.StateListRequest{Prefix: prefix, Values: true})
+}
+
+// Append adds an entry to a log.
+func (s *State) Append(log string, entry []byte) {
+	if s.err == nil {
+		_, s.err = s.Call.Append(log, entry)
+	}
+}
+
+// pageEntries is how many entries of a log are read at once.
+const pageEntries = 500
+
+// Entries are those of a log from a number on, counted from 1, up to and with another.
+func (s *State) Entries(log string, from, to int64) iter.Seq[sdk.Entry] {
+	return func(yield func(sdk.Entry) bool) {
+		for from = max(1, from); from <= to; {
+			entries := s.read(abi.StateReadRequest{Log: log, From: from, Limit: min(pageEntries, to-from+1)})
+			if len(entries) == 0 {
+				return
+			}
+			for _, e := range entries {
+				from = e.Seq + 1
+				if !yield(e) || s.err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Newest are the entries of a log from its end back to its beginning, in pages of that many.
+func (s *State) Newest(log string, page int64) iter.Seq[sdk.Entry] {
+	return func(yield func(sdk.Entry) bool) {
+		for r := (abi.StateReadRequest{Log: log, Limit: page, Reverse: true}); ; {
+			entries := s.read(r)
+			for _, e := range entries {
+				r.From = e.Seq - 1
+				if !yield(e) || s.err != nil {
+					return
+				}
+			}
+			if len(entries) == 0 || r.From == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Last is the number of a log's last entry, 0 where it has none, and that entry.
+func (s *State) Last(log string) (n int64, entry []byte) {
+	for e := range s.Newest(log, 1) {
+		return e.Seq, e.Data
+	}
+	return 0, nil
+}
+
+func (s *State) read(r abi.StateReadRequest) (entries []sdk.Entry) {
+	if s.err == nil {
+		entries, _, s.err = s.Call.Read(r)
+	}
+	return entries
+}
+
+// Load reads an object under a key into members and returns the key's version, 0 where there is none.
+//
+// Errors: unavailable (state_io) for a value that is no object.
+func (s *State) Load(key string, members ...object.Member) (version int64) {
+	value, version := s.Get(key)
+	if version != 0 && object.Decode(value, members...) != nil {
+		s.Fail(Unreadable(key))
+	}
+	return version
+}
+
+// Store writes an object under a key.
+func (s *State) Store(key string, expected int64, members ...object.Member) {
+	s.Put(key, object.Encode(members...), expected)
+}
+
+// Unreadable is the error for a value that is not what was stored.
+func Unreadable(key string) error {
+	return abi.NewError(abi.CodeUnavailable,
+		"the state under "+strconv.Quote(key)+" is not what was stored there").WithReason("state_io")
+}
+
+// NowMS is the call's clock in ms since 1970.
+func (s *State) NowMS() int64 {
+	at, err := abi.ParseTime(s.Now)
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// The ledger as files, for `memhost export` and `memhost import`:
+//
+//	events/<id>.json, commits/<id>.json   one object each
+//	branches.json                         {"version":1,"branches":[...]}
+//	HEAD                                  the current branch and a line end
+//	sources/<hash>.json                   which commit an event of the slot became: {"key","value"}
+const (
+	branchesFile = "branches.json"
+	headFile     = "HEAD"
+)
+
+// exports are the parts of an export, in order: a cursor is a state key behind which it goes on.
+var exports = []struct{ prefix, dir string }{{commitPrefix, "commits/"}, {eventPrefix, "events/"},
+	{"source", "sources/"}}
+
+// exportFiles gives a page of the ledger as files: {path: text}.
+func (l *ledger) exportFiles(p *params, answer *jsontext.Encoder) {
+	after := p.text("after")
+	p.done()
+	answer.ObjStart()
+	for _, part := range exports {
+		r := abi.StateListRequest{Prefix: part.prefix, Values: true, Limit: 500}
+		if strings.HasPrefix(after, part.prefix) {
+			r.After = after
+		} else if after > part.prefix || l.next != "" {
+			continue
+		}
+		for item := range l.Items(r) {
+			if file := l.fileOf(part.prefix, item); file != nil {
+				name := strings.TrimPrefix(item.Key, part.prefix)
+				if part.prefix == "source" {
+					name = sdk.Digest256(item.Key)[:idLength]
+				}
+				writeFile(answer, part.dir+name+".json", string(file)+"\n")
+			}
+			if len(answer.Bytes()) > pageBytes {
+				l.next = item.Key
+				break
+			}
+		}
+	}
+	if l.next == "" {
+		writeFile(answer, branchesFile, `{"version":1,"branches":`+string(l.branchList())+"}\n")
+		current, _ := l.head()
+		writeFile(answer, headFile, current+"\n")
+	}
+	answer.ObjEnd()
+}
+
+func writeFile(answer *jsontext.Encoder, path, text string) {
+	answer.FieldStart(path)
+	answer.Str(text)
+}
+
+// fileOf is an object of the ledger as its file has it, nil for a source whose event waits for the model: it is in no
+// commit.
+func (l *ledger) fileOf(prefix string, item sdk.Item) []byte {
+	id := strings.TrimPrefix(item.Key, prefix)
+	switch prefix {
+	case eventPrefix:
+		e, err := readEvent(id, item.Value)
+		if err == nil {
+			return e.encode()
+		}
+		l.Fail(err)
+	case commitPrefix:
+		k, err := readCommit(id, item.Value)
+		if err == nil {
+			return k.encode()
+		}
+		l.Fail(err)
+	default:
+		value := string(item.Value)
+		if _, at, _ := strings.Cut(value, " "); at == "" || isID(at) {
+			return object.Encode(object.Always("key", &item.Key), object.Always("value", &value))
+		}
+	}
+	return nil
+}

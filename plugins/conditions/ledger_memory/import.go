@@ -1,0 +1,140 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// staged is where an import keeps branches.json and HEAD until everything that they name is there.
+const staged = "import/"
+
+// importFiles takes files back, in any order and in as many calls as it takes; the last one says done. An object that
+// is there already is left; paths that are no part of the layout are named in trace.details.skipped.
+//
+// Errors: invalid_argument for an object whose id is not that of its content, or a head that is not there; conflict
+// where the scope has commits of its own.
+func (l *ledger) importFiles(p *params) *abi.MutationReceipt {
+	list, done := p.raw("files", jsontext.Object), p.flag("done")
+	p.done()
+	var skipped []string
+	count := int64(0)
+	if list != nil {
+		err := object.Read(jsontext.DecodeBytes(list), func(d *jsontext.Decoder, path string) error {
+			text, err := d.Str()
+			if err != nil {
+				return wrong("params.files", err.Error())
+			}
+			if l.importOne(path, text) {
+				count++
+			} else {
+				skipped = append(skipped, path)
+			}
+			return l.Err()
+		})
+		l.Fail(err)
+	}
+	if done {
+		l.importEnd()
+	}
+	status := noChange
+	if count > 0 || done {
+		status = applied
+	}
+	return l.receiptOf(status, nil, note{"files", sdk.Number(count)}, note{"skipped", object.Texts(skipped)})
+}
+
+// importOne takes a file; false for one that is no part of the layout.
+func (l *ledger) importOne(path, text string) bool {
+	dir, name, _ := strings.Cut(path, "/")
+	name = name[strings.LastIndexByte(name, '/')+1:] // a repository has objects in folders by the first two digits
+	id := strings.TrimSuffix(name, ".json")
+	switch {
+	case path == branchesFile || path == headFile:
+		l.Put(staged+path, []byte(text), sdk.AnyVersion)
+	case dir == "events" && isID(id):
+		e, err := decodeEvent([]byte(text))
+		if err != nil || e.ID != id || e.id() != id {
+			l.Fail(wrong(path, "the id is not that of the content"))
+		}
+		l.keep(e)
+	case dir == "commits" && isID(id):
+		k, err := decodeCommit([]byte(text))
+		if err != nil || k.ID != id || k.id() != id {
+			l.Fail(wrong(path, "the id is not that of the content"))
+		}
+		l.putCommit(k)
+	case dir == "sources":
+		l.importSource(path, text)
+	default:
+		return false
+	}
+	return true
+}
+
+func (l *ledger) importSource(path, text string) {
+	var key, value string
+	err := object.DecodeStrictly([]byte(text), object.Always("key", &key), object.Always("value", &value))
+	if err != nil || !strings.HasPrefix(key, "source/") && !strings.HasPrefix(key, "source#") || len(key) > 512 {
+		l.Fail(wrong(path, "this is no source"))
+	}
+	l.Put(key, []byte(value), sdk.AnyVersion)
+}
+
+// importEnd puts the branches in place once all that they name is there.
+func (l *ledger) importEnd() {
+	text, version := l.Get(staged + branchesFile)
+	if version == 0 {
+		l.Fail(wrong("params.files", branchesFile+" has not come"))
+	}
+	var list abi.Raw
+	err := object.DecodeStrictly(text, object.Always("branches", &list))
+	if err == nil && len(list) > 0 {
+		err = jsontext.DecodeBytes(list).Arr(func(d *jsontext.Decoder) error {
+			raw, err := d.Raw()
+			if err != nil {
+				return err
+			}
+			b, err := decodeBranch(raw)
+			if err == nil {
+				l.importBranch(b)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		l.Fail(wrong(branchesFile, err.Error()))
+	}
+	if head, version := l.Get(staged + headFile); version != 0 {
+		l.switchTo(strings.TrimSpace(string(head)))
+	}
+	l.Delete(staged)
+}
+
+// importBranch puts a branch in the place of an empty one. One that the scope has in the same state is left.
+func (l *ledger) importBranch(b *branch) {
+	if err := checkBranchName(b.Name); err != nil {
+		l.Fail(wrong(branchesFile, abi.AsError(err).Message))
+	}
+	is := l.find(b.Name)
+	if is != nil {
+		untouched := is.Head == "" && is.Name == mainBranch && is.CreatedAt == ""
+		if is.Head == b.Head && !untouched {
+			return
+		}
+		if is.Head != "" {
+			l.Fail(abi.NewError(abi.CodeConflict,
+				branchesFile+": the scope's branch "+strconv.Quote(b.Name)+" has commits of its own").
+				WithHint("import into an empty scope"))
+		}
+		b.version = is.version
+	}
+	l.rebuild(b)
+	if b.CreatedAt != "" || b.Head != "" || b.Name != mainBranch {
+		l.putBranch(b)
+	}
+}
