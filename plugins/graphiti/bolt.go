@@ -1,78 +1,70 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// params writes a statement's parameters: the group first, always.
-type params struct{ e jsontext.Encoder }
-
-func inGroup(gid string) *params {
-	p := new(params)
-	p.e.ObjStart()
-	return p.text("gid", gid)
-}
-
-func (p *params) text(name, value string) *params {
-	p.e.FieldStart(name)
-	p.e.Str(value)
-	return p
-}
-
-func (p *params) number(name string, value int64) *params {
-	p.e.FieldStart(name)
-	p.e.Int64(value)
-	return p
-}
-
-func (p *params) list(name string, values []string) *params {
-	p.e.FieldStart(name)
-	p.e.ArrStart()
-	for _, v := range values {
-		p.e.Str(v)
-	}
-	p.e.ArrEnd()
-	return p
-}
-
-func (p *params) json() []byte {
-	p.e.ObjEnd()
-	return p.e.Bytes()
-}
-
-// run runs a statement of the menu and gives every row to each. A cut answer is an error: what is missing must not look absent.
-func run(c *sdk.Call, route string, params []byte, each func(i int, d *jsontext.Decoder) error) error {
-	head, rows, err := c.Bolt(route, params)
+// bolt runs a statement of the menu, with the group as $gid and further parameters, and gives every column of every row
+// to each. A cut answer is an error: what is missing must not look absent.
+func (v *visit) bolt(route string, params []field, each func(i int, d *jsontext.Decoder) error) error {
+	head, rows, err := v.Bolt(route, v.params(params...))
 	if err != nil {
 		return err
 	}
 	if head.More {
-		return abi.NewError(abi.CodeTooLarge, route+": the graph has more rows than the host takes").WithHint("raise limits.bolt_rows, or ask for less")
+		return abi.NewError(abi.CodeTooLarge, route+": the graph has more rows than the host takes").
+			WithHint("raise limits.bolt_rows, or ask for less")
 	}
 	return sdk.EachRow(rows, func(row []byte) error {
-		if err := sdk.EachColumn(row, each); err != nil {
+		err := sdk.EachColumn(row, each)
+		if err != nil {
 			return unusable(route, err.Error(), row)
 		}
 		return nil
 	})
 }
 
-// whole reads a count; null is 0.
-func whole(d *jsontext.Decoder) (int64, error) {
-	if d.Next() == jsontext.Null {
-		return 0, d.Null()
-	}
-	return d.Int64()
+// params are a statement's parameters: the group first.
+func (v *visit) params(more ...field) abi.Raw {
+	return object(append([]field{{"gid", sdk.Text(v.group)}}, more...)...)
 }
 
-// named is what the graph has under an episode's name. Names are not unique: copies above one tell of an event that was stored twice.
+// columns reads the columns of a row by their index, as readInto does.
+func columns(to ...any) func(i int, d *jsontext.Decoder) error {
+	return func(i int, d *jsontext.Decoder) error {
+		if i >= len(to) || to[i] == nil {
+			return d.Skip()
+		}
+		return readInto(d, to[i])
+	}
+}
+
+// boltAlive proves the way to Neo4j, where that is configured.
+func (v *visit) boltAlive() error {
+	if !v.hasBolt {
+		return nil
+	}
+	_, err := v.boltNumber("bolt_alive")
+	return err
+}
+
+// boltNumber is the one number that a statement answers.
+func (v *visit) boltNumber(route string) (n int64, err error) {
+	err = v.bolt(route, nil, columns(&n))
+	return n, err
+}
+
+// named is what the graph has under an episode's name. Names are not unique: more than one copy means that an event was
+// stored twice.
 type named struct {
 	copies int64
 	uuids  []string
-	// facts counts what their entity_edges name; only core tells it.
+	// facts counts what their entity_edges name; only core has it.
 	facts int64
 }
 
@@ -80,25 +72,17 @@ type named struct {
 const namesAtOnce = 500
 
 // boltNamed looks episodes up by name: exact, whatever their event time.
-func boltNamed(c *sdk.Call, gid string, names []string) (map[string]named, error) {
+func (v *visit) boltNamed(names []string) (map[string]named, error) {
 	found := make(map[string]named, len(names))
 	for len(names) > 0 {
 		n := min(namesAtOnce, len(names))
 		name, at := "", named{}
-		err := run(c, "bolt_episodes_named", inGroup(gid).list("names", names[:n]).json(), func(i int, d *jsontext.Decoder) (err error) {
-			switch i {
-			case 0:
-				name, err = text(d)
-			case 1:
-				at.copies, err = whole(d)
-			case 2:
-				at.uuids, err = texts(d)
-				found[name] = at
-			default:
-				err = d.Skip()
-			}
+		row := columns(&name, &at.copies, func(d *jsontext.Decoder) (err error) {
+			at.uuids, err = texts(d)
+			found[name] = at
 			return err
 		})
+		err := v.bolt("bolt_episodes_named", []field{{"names", textList(names[:n]...)}}, row)
 		if err != nil {
 			return nil, err
 		}
@@ -107,40 +91,136 @@ func boltNamed(c *sdk.Call, gid string, names []string) (map[string]named, error
 	return found, nil
 }
 
-// boltIngest tells when the newest episode of all groups was begun, in Unix ms: whether the ingest worker does anything at all. It reveals no content.
-func boltIngest(c *sdk.Call) (newest int64, err error) {
-	err = run(c, "bolt_ingest", nil, func(i int, d *jsontext.Decoder) (err error) {
-		if i != 1 {
-			return d.Skip()
-		}
-		newest, err = whole(d)
-		return err
-	})
+// boltIngest is when the newest episode of all groups was begun, in Unix ms: whether the ingest worker does anything at
+// all. It reveals no content.
+func (v *visit) boltIngest() (newest int64, err error) {
+	err = v.bolt("bolt_ingest", nil, columns(nil, &newest))
 	return newest, err
 }
 
-// boltNumber is the one number that a statement answers.
-func boltNumber(c *sdk.Call, route string, params []byte) (n int64, err error) {
-	err = run(c, route, params, func(i int, d *jsontext.Decoder) (err error) {
-		if i != 0 {
-			return d.Skip()
-		}
-		n, err = whole(d)
-		return err
-	})
-	return n, err
-}
-
-// boltOwned tells whether a fact or an episode with a UUID exists, and whether it is the group's: servers delete by UUID in any group.
-func boltOwned(c *sdk.Call, route, gid, uuid string) (exists, mine bool, err error) {
-	err = run(c, route, inGroup(gid).text("uuid", uuid).json(), func(i int, d *jsontext.Decoder) (err error) {
+// boltOwned tells whether all that carries a UUID is the group's, and is anything at all: the servers delete by UUID in
+// any group, and a UUID is not unique in the store.
+func (v *visit) boltOwned(route, uuid string) (bool, error) {
+	rows, mine := 0, true
+	err := v.bolt(route, []field{{"uuid", sdk.Text(uuid)}}, func(i int, d *jsontext.Decoder) error {
 		if i != 0 {
 			return d.Skip()
 		}
 		ours, err := d.Bool()
-		mine = ours && (mine || !exists) // a UUID is not unique in the store: all that carry it must be ours
-		exists = true
+		rows, mine = rows+1, mine && ours
 		return err
 	})
-	return exists, mine, err
+	return rows > 0 && mine, err
+}
+
+// listPage is how many rows one look at a kind takes.
+const listPage = 1000
+
+// boltInventory counts and hashes one kind, page by page in the order of its ids.
+func (v *visit) boltInventory(route, kind string) (abi.InventoryKind, error) {
+	k := abi.InventoryKind{Kind: kind}
+	var digest sdk.Digest
+	after := ""
+	for {
+		head, rows, err := v.Bolt(route, v.params(field{"after", sdk.Text(after)},
+			field{"limit", sdk.Number(listPage)}))
+		if err != nil {
+			return k, err
+		}
+		err = sdk.EachRow(rows, func(row []byte) error {
+			k.Count++
+			digest.AddBytes(row)
+			digest.Add("\n")
+			return sdk.EachColumn(row, columns(&after))
+		})
+		switch {
+		case err != nil:
+			return k, unusable(route, err.Error(), rows)
+		case head.More:
+			return k, abi.NewError(abi.CodeTooLarge, route+": the host cut a page of "+sdk.Itoa(listPage)+" rows").
+				WithHint("raise the limit of rows")
+		case head.Rows < listPage:
+			k.Digest = digest.Hex()
+			return k, nil
+		}
+		after = strings.Clone(after)
+		v.Reuse(rows)
+	}
+}
+
+// boltKinds counts and hashes all kinds, and looks for an episode by its name, unless that is empty.
+func (v *visit) boltKinds(name string, answer *abi.Inventory) (map[string]named, error) {
+	for _, kind := range [...][2]string{{"bolt_list_episodes", "episode"}, {"bolt_list_entities", "entity"},
+		{"bolt_list_facts", "fact"},
+		{"bolt_list_other", "community or saga"}} {
+		k, err := v.boltInventory(kind[0], kind[1])
+		if err != nil {
+			return nil, err
+		}
+		answer.Kinds = append(answer.Kinds, k)
+	}
+	if name == "" {
+		return nil, nil
+	}
+	return v.boltNamed([]string{name})
+}
+
+// deletesAtOnce is how many statements of a reset run in one call: 1000 nodes each. The host calls again.
+const deletesAtOnce = 16
+
+// removedKey is where the scope's state counts what a reset has removed so far, as {kind: count}.
+const removedKey = "removed"
+
+// boltClear deletes the group's nodes, and their relationships with them, and verifies; clean is false when there is
+// more to do.
+func (v *visit) boltClear(receipt *abi.ResetReceipt) (clean bool, err error) {
+	removed, err := v.readRemoved()
+	if err != nil {
+		return false, err
+	}
+	left, counts := deletesAtOnce, []field(nil)
+	for _, label := range [...][2]string{{"episodic", "episode"}, {"entity", "entity"}, {"community", "community"},
+		{"saga", "saga"}} {
+		for more := true; more && left > 0; left-- {
+			gone, err := v.boltNumber("bolt_delete_" + label[0])
+			if err != nil {
+				return false, err
+			}
+			removed[label[1]] += gone
+			more = gone > 0
+		}
+		receipt.Removed[label[1]] = sdk.Ptr(removed[label[1]])
+		counts = append(counts, field{label[1], sdk.Number(removed[label[1]])})
+	}
+	receipt.Removed["fact"] = nil // they go with their entities, uncounted
+	err = v.Put(removedKey, object(counts...), sdk.AnyVersion)
+	if err != nil || left <= 0 {
+		return false, err
+	}
+	remaining, err := v.boltNumber("bolt_remaining")
+	return remaining == 0, err
+}
+
+// readRemoved reads what earlier calls of a reset have removed.
+func (v *visit) readRemoved() (map[string]int64, error) {
+	removed := map[string]int64{}
+	value, version, err := v.Get(removedKey)
+	if err != nil || version == 0 {
+		return removed, err
+	}
+	err = jsontext.DecodeBytes(value).Obj(func(d *jsontext.Decoder, key string) (err error) {
+		removed[strings.Clone(key)], err = d.Int64()
+		return err
+	})
+	return removed, err
+}
+
+// needBolt is the error of a capability that only Neo4j itself can give.
+func (v *visit) needBolt(what string) error {
+	if v.hasBolt {
+		return nil
+	}
+	return abi.NewError(abi.CodeUnsupported,
+		what+" needs a look into the graph, which the "+v.name+" surface does not give").
+		WithReason("no_bolt").WithHint("configure bolt, bolt_user and bolt_password")
 }

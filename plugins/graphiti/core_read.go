@@ -7,141 +7,278 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// core tells where memory came from by the gateway's look-ups.
-func (p *origins) core(r *abi.ProvenanceRequest) error {
-	switch {
-	case r.NativeID != "":
-		return p.coreByID(r.NativeID)
-	case r.EventID != "":
-		found, err := p.settings.coreNamed(p.call, p.gid, []string{r.EventID})
+// search makes the native search_, and where annotate is configured looks up the episodes that the facts name.
+func (s *core) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error) {
+	filters, err := s.filters(r, t)
+	if err != nil {
+		return nil, err
+	}
+	f := &found{limit: s.limit(v, r.Budget), limitHow: "native"}
+	t.NativeOperation = "search_"
+	t.Effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text(s.searchName())},
+		{Name: "limit", Value: sdk.Number(f.limit)}}
+	request := append([]field{{"query", sdk.Text(query)}}, s.how(f.limit)...)
+	body, err := s.gateway(v, v.toGroup(routeCoreSearch, "", ""), object(append(request, filters...)...))
+	if err == nil {
+		err = f.add(routeCoreSearch, body)
+	}
+	for i := range f.lists {
+		l := &f.lists[i]
+		if err == nil {
+			err = v.ours(routeCoreSearch, l.items)
+		}
+		if l.unaligned {
+			t.Warnings = append(t.Warnings,
+				"scores_unaligned: the scores of "+l.key+" are not in the order of the items: this reranker "+
+					"scores otherwise than it sorts; they are in raw alone")
+		}
+	}
+	if err != nil || !v.annotate {
+		return f, err
+	}
+	err = s.annotate(v, f)
+	if err != nil && abi.CodeOf(err) != abi.CodeIsolationBreach {
+		t.ResultState = abi.ResultDegraded
+		t.Warnings = append(t.Warnings,
+			"sources_unknown: the gateway could not be asked for the episodes behind the facts: "+
+				abi.AsError(err).Message)
+		err = nil
+	}
+	return f, err
+}
+
+// annotate asks the gateway for the episodes behind the facts.
+func (s *core) annotate(v *visit, f *found) error {
+	var uuids []string
+	for _, x := range f.facts() {
+		for _, uuid := range x.episodes {
+			if !contains(uuids, uuid) {
+				uuids = append(uuids, uuid)
+			}
+		}
+	}
+	for len(uuids) > 0 {
+		n := min(lookupAtOnce, len(uuids))
+		_, body, err := s.lookUp(v, routeCoreSources, "episodes", "uuids", uuids[:n]...)
+		if err == nil {
+			err = f.add(routeCoreSources, body)
+		}
 		if err != nil {
 			return err
 		}
-		if found[r.EventID].copies == 0 {
-			return p.noEvent()
-		}
-		for _, uuid := range found[r.EventID].uuids {
-			if err := p.coreEpisode(uuid); err != nil {
-				return err
-			}
-		}
-		return nil
+		uuids = uuids[n:]
 	}
-	return abi.NewError(abi.CodeUnsupported, "provenance of a range of time needs a look into the graph, which the core surface does not give").WithReason("no_bolt").
-		WithHint("configure bolt, bolt_user and bolt_password")
+	return nil
+}
+
+// filters sorts the request's filters into the fields of the native search and tells how each is applied. What the
+// configuration has fixed a request cannot change. The four dates of MCP's search_memory_facts are understood too.
+//
+// Facts heed every filter, entities node_labels alone, episodes and communities none (graphiti_core search_utils.py):
+// where a search finds more than a filter reaches, that is no hard one.
+func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
+	k, partial := s.kinds(), false
+	apply := func(name string, reaches bool) {
+		how := "unverified"
+		if reaches {
+			how, t.FilterMode = string(abi.FilterHard), abi.FilterHard
+		}
+		partial = partial || !reaches
+		t.FiltersApplied.Set(name, how)
+	}
+	filters := given(r, "edge_types", "node_labels", "edge_uuids", "valid_at", "invalid_at", "created_at", "expired_at")
+	for _, f := range filters {
+		apply(f.name, !k.episodes && !k.communities && (!k.entities || f.name == "node_labels"))
+	}
+	for _, name := range [...]string{"valid_at", "invalid_at"} {
+		var conditions []abi.Raw
+		for _, date := range given(r, name+"_after", name+"_before") {
+			operator := `"<="`
+			if date.name == name+"_after" {
+				operator = `">="`
+			}
+			if len(r.Filters[name]) > 0 {
+				return nil, abi.NewError(abi.CodeInvalidArgument,
+					"filters."+date.name+": filters."+name+" is given too; write all conditions into that")
+			}
+			conditions = append(conditions, object(field{"comparison_operator", abi.Raw(operator)},
+				field{"date", date.value}))
+			apply(date.name, !k.episodes && !k.communities && !k.entities)
+		}
+		if conditions != nil {
+			filters = append(filters, field{name, array(array(conditions...))})
+		}
+	}
+	for _, f := range filters {
+		if has(s.library.filters, f.name) {
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"filters."+f.name+": search_filters of the configuration has fixed "+f.name).
+				WithHint("leave it out, or take it out of the configuration")
+		}
+	}
+	beside := given(r, "center_node_uuid", "bfs_origin_node_uuids")
+	for _, f := range beside {
+		apply(f.name, true)
+	}
+	if partial {
+		t.Warnings = append(t.Warnings,
+			"filter_partial: this search finds more than facts; entities heed node_labels alone, "+
+				"episodes and communities no filter")
+	}
+	filters = append(filters, s.library.filters...)
+	if len(filters) > 0 {
+		beside = append(beside, field{"search_filter", object(filters...)})
+	}
+	return beside, nil
+}
+
+// lookupAtOnce is what the gateway takes in one look-up.
+const lookupAtOnce = 1000
+
+// lookUp looks objects up by ids or names; body is the answer as it came.
+func (s *core) lookUp(v *visit, route, kind, by string, values ...string) (list []item, body []byte, err error) {
+	body, err = s.gateway(v, v.toGroup(route, "", ""), object(field{by, textList(values...)}))
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err = v.items(route, kind, body)
+	return list, body, err
+}
+
+// named looks episodes up by name: POST /v1/groups/{group}/episodes/lookup.
+func (s *core) named(v *visit, names ...string) (map[string]named, error) {
+	found := make(map[string]named, len(names))
+	for len(names) > 0 {
+		n := min(lookupAtOnce, len(names))
+		list, body, err := s.lookUp(v, routeCoreSources, "episodes", "names", names[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			x := &list[i]
+			at := found[x.name]
+			found[string([]byte(x.name))] = named{at.copies + 1, append(at.uuids, string([]byte(x.uuid))), at.facts +
+				int64(len(x.facts))}
+		}
+		v.Reuse(body) // it holds the episodes' texts
+		names = names[n:]
+	}
+	return found, nil
+}
+
+// provenance by the gateway's look-ups.
+func (s *core) provenance(p *origins, r *abi.ProvenanceRequest) error {
+	p.operation = "look-ups by id and name"
+	switch {
+	case r.NativeID != "":
+		return s.byID(p, r.NativeID)
+	case r.EventID == "":
+		return p.needBolt("provenance of a range of time")
+	}
+	found, err := s.named(p.visit, r.EventID)
+	if err != nil {
+		return err
+	}
+	return p.ofEpisodes(found[r.EventID], func(uuid string) error {
+		episode, _, err := s.one(p.visit, "core_episode", "episode", uuid)
+		if err != nil || episode == nil {
+			return err
+		}
+		return s.ofEpisode(p, episode)
+	})
+}
+
+// byID looks for a fact, an episode, or an entity.
+func (s *core) byID(p *origins, uuid string) error {
+	fact, native, err := s.one(p.visit, "core_edge", "edge", uuid)
+	if err != nil {
+		return err
+	}
+	if fact != nil {
+		p.items = append(p.items, abi.ProvenanceItem{Native: native, Evidence: fact.evidence("fact")})
+		if fact.superseded() {
+			p.warnings = append(p.warnings,
+				"closer_unknown: the gateway does not tell which episode closed the fact; with bolt it is found")
+		}
+		return s.addAll(p, routeCoreSources, "episodes", fact.episodes, func(x *item) abi.Evidence {
+			e := x.evidence("episode")
+			e.Group = "asserted by"
+			return e
+		})
+	}
+	episode, _, err := s.one(p.visit, "core_episode", "episode", uuid)
+	if err != nil {
+		return err
+	}
+	if episode != nil {
+		return s.ofEpisode(p, episode)
+	}
+	entity, native, err := s.one(p.visit, "core_node", "node", uuid)
+	if err != nil {
+		return err
+	}
+	if entity == nil {
+		return p.absent("neither a fact nor an episode nor an entity")
+	}
+	p.items = append(p.items, abi.ProvenanceItem{Native: native, Evidence: entity.evidence("entity")})
+	return nil
 }
 
 // one asks for an object by its id; nil when the group has none of that kind.
-func (p *origins) one(route, kind, uuid string) (*item, []byte, error) {
-	body, err := p.settings.gateway(p.call, abi.HTTPRequest{Route: route, Params: inPath(p.gid, "uuid", uuid)}, nil)
+func (s *core) one(v *visit, route, kind, uuid string) (*item, abi.Raw, error) {
+	body, err := s.gateway(v, v.toGroup(route, "uuid", uuid), nil)
 	if abi.CodeOf(err) == abi.CodeNotFound {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	x := new(item)
-	var native []byte
-	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		if key != kind {
-			return d.Skip()
+	var native abi.Raw
+	err = answer(route, body, fields{{kind, &native}}, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := readItem(route, native)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &x, native, v.ours(route, []item{x})
+}
+
+// ofEpisode adds the facts that an episode asserted or closed.
+func (s *core) ofEpisode(p *origins, episode *item) error {
+	if len(episode.facts) == 0 && s.native() {
+		p.warnings = append(p.warnings, "episode_unlinked: an episode of a bulk names no facts")
+	}
+	return s.addAll(p, "core_find_edges", "edges", episode.facts, func(x *item) abi.Evidence {
+		e := x.evidence("fact")
+		e.Group = "closed"
+		if contains(x.episodes, episode.uuid) {
+			e.Group = "asserted"
 		}
-		if native, err = d.RawAppend(nil); err != nil {
-			return err
-		}
-		return jsontext.DecodeBytes(native).Obj(x.decode)
+		return e
 	})
-	switch {
-	case err == nil && native == nil:
-		err = unusable(route, "one without "+kind, body)
-	case err == nil && x.group != p.gid:
-		err = foreign(route, x.group)
-	}
-	return x, native, err
 }
 
-func (p *origins) coreByID(uuid string) error {
-	fact, native, err := p.one("core_edge", "edge", uuid)
-	if err != nil {
-		return err
-	}
-	if fact != nil {
-		fact.factEvidence(p.item(native))
-		if fact.superseded() {
-			p.warnings = append(p.warnings, "closer_unknown: the gateway does not tell which episode closed the fact; with bolt it is found")
-		}
-		return p.coreSources(fact.episodes)
-	}
-	episode, _, err := p.one("core_episode", "episode", uuid)
-	if err != nil {
-		return err
-	}
-	if episode != nil {
-		return p.coreEpisode(uuid)
-	}
-	entity, native, err := p.one("core_node", "node", uuid)
-	if err != nil {
-		return err
-	}
-	if entity == nil {
-		return abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode nor an entity with this id")
-	}
-	entity.evidence(p.item(native), "entity")
-	return nil
-}
-
-// coreSources adds the episodes that asserted a fact. Those that are gone are missing from the answer.
-func (p *origins) coreSources(uuids []string) error {
+// addAll looks objects up by id and adds them. Those that are gone are missing from the answer.
+func (s *core) addAll(p *origins, route, kind string, uuids []string, evidence func(x *item) abi.Evidence) error {
 	if len(uuids) == 0 {
 		return nil
 	}
-	_, body, err := p.settings.coreEpisodes(p.call, p.gid, "uuids", uuids[:min(len(uuids), lookupAtOnce)])
+	_, body, err := s.lookUp(p.visit, route, kind, "uuids", uuids[:min(len(uuids), lookupAtOnce)]...)
 	if err != nil {
 		return err
 	}
-	return p.each("core_find_episodes", "episodes", body, func(x *item, e *abi.Evidence, d *jsontext.Decoder) error {
-		x.evidence(e, "episode")
-		e.Group, e.SourceEventIDs, e.TimeBasis = "asserted by", []string{x.name}, abi.TimeEvent
-		return d.Obj(func(d *jsontext.Decoder, key string) (err error) {
-			if key != "content" {
-				return d.Skip()
-			}
-			e.Text, err = text(d)
-			return err
-		})
-	})
+	return p.addEach(route, kind, body, evidence)
 }
 
-// coreEpisode adds the facts that an episode asserted or closed.
-func (p *origins) coreEpisode(uuid string) error {
-	episode, _, err := p.one("core_episode", "episode", uuid)
-	if err != nil || episode == nil {
-		return err
-	}
-	if len(episode.facts) == 0 {
-		if p.settings.library.bulk {
-			p.warnings = append(p.warnings, "episode_unlinked: an episode of a bulk names no facts")
-		}
-		return nil
-	}
-	_, body, err := p.settings.coreLookup(p.call, "core_find_edges", "edges", p.gid, "uuids", episode.facts[:min(len(episode.facts), lookupAtOnce)])
-	if err != nil {
-		return err
-	}
-	return p.each("core_find_edges", "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
-		x.factEvidence(e)
-		e.Group = "closed"
-		if contains(x.episodes, uuid) {
-			e.Group = "asserted"
-		}
-		return nil
-	})
-}
-
-// coreMenu are the native queries that the gateway answers; a body for POST, a query string for GET.
+// coreMenu are the native queries that the gateway answers.
 var coreMenu = [...]menuItem{
-	{"search", routeCoreSearch, []menuParam{{"query", kindText, ""}, {"recipe", kindText, leftOut}, {"config", kindAny, leftOut}, {"limit", kindWhole, leftOut}, {"reranker_min_score", kindAny, leftOut},
-		{"center_node_uuid", kindText, leftOut}, {"bfs_origin_node_uuids", kindTexts, leftOut}, {"search_filter", kindAny, leftOut}}},
+	{"search", routeCoreSearch, []menuParam{{"query", kindText, ""}, {"recipe", kindText, leftOut},
+		{"config", kindAny, leftOut},
+		{"limit", kindWhole, leftOut}, {"reranker_min_score", kindAny, leftOut},
+		{"center_node_uuid", kindText, leftOut},
+		{"bfs_origin_node_uuids", kindTexts, leftOut}, {"search_filter", kindAny, leftOut}}},
 	{"group", "core_group", nil},
 	{"info", "core_info", nil},
 	{"jobs", "core_jobs", []menuParam{{"state", kindText, leftOut}, {"limit", kindWhole, "100"}}},
@@ -150,209 +287,159 @@ var coreMenu = [...]menuItem{
 	{"get_edges", "core_list_edges", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
 	{"get_sagas", "core_list_sagas", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
 	{"token_usage", "core_usage", nil},
-	{"retrieve_episodes", "core_last_episodes", []menuParam{{"reference_time", kindText, ""}, {"last_n", kindWhole, "10"}, {"source", kindText, leftOut}, {"saga", kindText, leftOut}}},
+	{"retrieve_episodes", "core_last_episodes", []menuParam{{"reference_time", kindText, ""},
+		{"last_n", kindWhole, "10"},
+		{"source", kindText, leftOut}, {"saga", kindText, leftOut}}},
 	{"episode_contents", "core_contents", []menuParam{{"episode_uuids", kindTexts, ""}}},
 }
 
-// posts tells which of them have a body.
-func posts(route string) bool {
-	return route == routeCoreSearch || route == "core_last_episodes" || route == "core_contents"
-}
+func (s *core) queries() []menuItem { return coreMenu[:] }
 
-func (s *settings) coreQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	p := new(jsontext.Encoder)
-	p.ObjStart()
-	if err := q.write(p, r.Params); err != nil {
-		return nil, err
-	}
-	p.ObjEnd()
-	request := abi.HTTPRequest{Route: q.route}
-	whole := q.route == "core_info" || q.route == "core_usage" // of the gateway, not of a group
-	if !whole {
-		request.Params = inPath(gid, "", "")
-	}
-	var body []byte
-	if posts(q.route) {
-		body = p.Bytes()
-	} else if err := jsontext.DecodeBytes(p.Bytes()).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		var value string
-		if d.Next() == jsontext.String {
-			value, err = d.Str()
-		} else {
-			var n int64
-			n, err = d.Int64()
-			value = sdk.Itoa(n)
+// query sends the parameters as a body for POST, or else as a query string. Lists in the answer are checked to be the
+// group's.
+func (s *core) query(v *visit, q *menuItem, params []field) ([]byte, error) {
+	request, body, checked := v.toGroup(q.route, "", ""), []byte(nil),
+		[]string{"episodes", "nodes", "edges", "communities", "sagas"}
+	switch q.route {
+	case "core_info", "core_usage": // of the gateway, not of a group
+		request.Params, checked = nil, nil
+	case routeCoreSearch, "core_last_episodes", "core_contents":
+		body = object(params...)
+	default:
+		for _, p := range params {
+			value, isText := stringOf(p.value)
+			if !isText {
+				value = string(p.value)
+			}
+			request.Query = append(request.Query, abi.QueryParam{Key: p.name, Value: value})
 		}
-		request.Query = append(request.Query, abi.QueryParam{Key: string([]byte(key)), Value: value})
-		return err
-	}); err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "params: "+err.Error())
 	}
-	answer, err := s.gateway(c, request, body)
+	said, err := s.gateway(v, request, body)
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range [...]string{"episodes", "nodes", "edges", "communities", "sagas"} {
-		if err := oursIn(q.route, kind, gid, answer); err != nil && !whole {
-			return nil, err
-		}
+	var f fields
+	var found []item
+	for _, kind := range checked {
+		f = append(f, fields{{kind, func(d *jsontext.Decoder) error {
+			if d.Next() != jsontext.Array {
+				return d.Skip()
+			}
+			list, err := items(d)
+			found = append(found, list...)
+			return err
+		}}}...)
 	}
-	return s.result(q, answer), nil
-}
-
-// oursIn fails closed when a list of an answer, where it has one, holds an item of another group.
-func oursIn(route, kind, gid string, body []byte) error {
-	var list []item
-	err := fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		if key != kind || d.Next() != jsontext.Array {
-			return d.Skip()
-		}
-		list, err = items(d)
-		return err
-	})
+	err = answer(q.route, said, f)
 	if err == nil {
-		err = ours(route, gid, list)
+		err = v.ours(q.route, found)
 	}
-	return err
+	return said, err
 }
 
-// coreMutation changes the graph by hand: delete_fact, delete_episode and delete_entity {uuid}; add_triplet {source, relation, fact, target, valid_at?, invalid_at?} and
-// build_communities {timeout_seconds?} where the configuration allows them; summarize_saga {uuid} where it makes sagas. The gateway checks whose an id is.
-func (s *settings) coreMutation(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// mutate deletes: delete_fact, delete_episode, delete_entity {uuid}; adds: add_triplet {source, relation, fact, target,
+// valid_at?, invalid_at?}, build_communities {timeout_seconds?}, where the configuration allows them; and where it
+// makes sagas summarize_saga {uuid}. The gateway checks whose an id is.
+func (s *core) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	switch r.Name {
 	case "delete_fact":
-		return s.coreOnUUID(c, gid, r, "core_delete_edge", "removed")
+		return s.onUUID(v, r, "core_delete_edge", "removed", nil)
 	case "delete_episode":
-		return s.coreOnUUID(c, gid, r, "core_delete_episode", "removed")
+		return s.onUUID(v, r, "core_delete_episode", "removed", nil)
 	case "delete_entity":
-		return s.coreOnUUID(c, gid, r, "core_delete_node", "removed")
+		return s.onUUID(v, r, "core_delete_node", "removed", nil)
 	case "add_triplet":
-		if !s.library.triplets {
-			return nil, abi.NewError(abi.CodeUnsupported, "add_triplet stores facts that no event said: the configuration does not allow it").WithReason("not_configured").WithHint("triplets: true")
+		if !s.triplets {
+			return nil, notAllowed("add_triplet stores facts that no event said: the configuration does not allow it",
+				"triplets: true")
 		}
-		return s.coreTriplet(c, gid, r)
+		return s.addTriplet(v, r)
 	case "summarize_saga":
-		if !s.library.saga {
-			return nil, abi.NewError(abi.CodeUnsupported, "summarize_saga: the configuration makes no sagas").WithReason("not_configured").WithHint("saga: session")
+		if s.saga == "" {
+			return nil, notAllowed("summarize_saga: the configuration makes no sagas", "saga: session")
 		}
-		return s.coreOnUUID(c, gid, r, "core_summarize_saga", "saga")
+		return s.onUUID(v, r, "core_summarize_saga", "saga", []byte("{}"))
 	case "build_communities":
-		if !s.library.communities {
-			return nil, abi.NewError(abi.CodeUnsupported, "build_communities changes what searches find, and costs an LLM call for each entity: the configuration does not allow it").
-				WithReason("not_configured").WithHint("communities: true")
+		if !s.communities {
+			return nil, notAllowed("build_communities changes what searches find, and costs an LLM call for each entity: "+
+				"the configuration does not allow it", "communities: true")
 		}
-		return s.coreCommunities(c, gid, r)
+		return s.buildCommunities(v, r)
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+jsontext.Quote(cutText(r.Name, 80))).
-		WithHint("delete_fact, delete_episode, delete_entity; add_triplet, build_communities and summarize_saga where they are configured")
+	return nil, noMutation(r.Name,
+		"delete_fact, delete_episode, delete_entity; add_triplet, build_communities and summarize_saga "+
+			"where they are configured")
 }
 
-// coreOnUUID deletes or summarises what params.uuid names; detail is the part of the answer that goes into the trace.
-func (s *settings) coreOnUUID(c *sdk.Call, gid string, r *abi.NativeMutation, route, detail string) (*abi.MutationReceipt, error) {
-	uuid, err := jsontext.DecodeBytes(r.Params["uuid"]).Str()
-	if err != nil || !isUUID(uuid) {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "params.uuid: want a UUID in lower case")
-	}
-	var request []byte
-	if route == "core_summarize_saga" {
-		request = []byte("{}")
-	}
-	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "uuid", uuid), TimeoutMS: within(c)}, request)
+func notAllowed(what, hint string) error {
+	return abi.NewError(abi.CodeUnsupported, what).WithReason("not_configured").WithHint(hint)
+}
+
+// onUUID deletes or summarises what params.uuid names; detail is the part of the answer that goes into the trace.
+func (s *core) onUUID(v *visit, r *abi.NativeMutation, route, detail string, request []byte) (*abi.MutationReceipt,
+	error) {
+	uuid, err := uuidParam(r)
 	if err != nil {
 		return nil, err
 	}
-	return s.mutated(r, []string{uuid}, route, detail, body)
+	body, err := s.gateway(v, v.patient(v.toGroup(route, "uuid", uuid)), request)
+	if err != nil {
+		return nil, err
+	}
+	return v.mutated(r, []string{uuid}, route, detail, body)
 }
 
 // mutated is the receipt of a mutation, with a part of the answer in its trace.
-func (s *settings) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt, error) {
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name, NativeIDs: ids}
-	err := fields(route, body, func(d *jsontext.Decoder, key string) error {
-		if key != detail {
-			return d.Skip()
-		}
-		value, err := verbatim(d)
-		t.Details.Set(detail, value)
-		return err
-	})
+func (v *visit) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt,
+	error) {
+	t, part := v.trace(r.Name), abi.Raw(nil)
+	err := answer(route, body, fields{{detail, &part}})
+	t.NativeIDs = ids
+	if part != nil {
+		t.Details.Set(detail, part)
+	}
 	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: t}, err
 }
 
-func (s *settings) coreTriplet(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	var said [4]string
-	for i, name := range [...]string{"source", "relation", "fact", "target"} {
-		value, err := jsontext.DecodeBytes(r.Params[name]).Str()
-		if err != nil || value == "" {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+name+": want a text")
-		}
-		said[i] = value
+func (s *core) addTriplet(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	said, err := tripletParams(r)
+	if err != nil {
+		return nil, err
 	}
-	var e jsontext.Encoder
-	node := func(name, at string) {
-		e.FieldStart(at)
-		e.ObjStart()
-		e.FieldStart("name")
-		e.Str(cutText(name, 2*labelMax))
-		e.ObjEnd()
-	}
-	e.ObjStart()
-	node(said[0], "source_node")
-	e.FieldStart("edge")
-	e.ObjStart()
-	e.FieldStart("name")
-	e.Str(cutText(said[1], 2*labelMax))
-	e.FieldStart("fact")
-	e.Str(said[2])
-	dated := false
-	for _, name := range [...]string{"valid_at", "invalid_at"} {
-		if value := r.Params[name]; len(value) > 0 {
-			e.FieldStart(name)
-			e.Raw(jsontext.Raw(value))
-			dated = dated || name == "valid_at"
-		}
-	}
-	e.ObjEnd()
-	node(said[3], "target_node")
-	e.ObjEnd()
+	validAt := r.Params["valid_at"]
+	edge := object(field{"name", said[1]}, field{"fact", said[2]}, field{"valid_at", validAt},
+		field{"invalid_at", r.Params["invalid_at"]})
 	const route = "core_add_triplet"
-	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""), TimeoutMS: within(c)}, e.Bytes())
+	body, err := s.gateway(v, v.patient(v.toGroup(route, "", "")),
+		object(field{"source_node", object(field{"name", said[0]})},
+			field{"edge", edge}, field{"target_node", object(field{"name", said[3]})}))
 	if err != nil {
 		return nil, err
 	}
-	w, err := readWritten(route, gid, body)
-	if err != nil {
+	w, err := v.readWritten(route, body)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(w.facts) == 0 {
+	case len(w.facts) == 0:
 		return nil, unusable(route, "one without the fact", body)
 	}
-	receipt, err := s.mutated(r, []string{w.facts[0].uuid}, route, "invalidated_edge_uuids", body)
-	if err == nil && !dated {
-		receipt.Trace.Warnings = append(receipt.Trace.Warnings, "triplet_undated: the fact has no source episode, and its date is the LLM's guess")
+	receipt, err := v.mutated(r, []string{w.facts[0].uuid}, route, "invalidated_edge_uuids", body)
+	if len(validAt) == 0 {
+		receipt.Trace.Warnings = append(receipt.Trace.Warnings, tripletUndated)
 	}
 	return receipt, err
 }
 
-func (s *settings) coreCommunities(c *sdk.Call, gid string, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	request := []byte("{}")
-	if value := r.Params["timeout_seconds"]; len(value) > 0 {
-		request = append(append([]byte(`{"timeout_seconds":`), value...), '}')
-	}
+func (s *core) buildCommunities(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	const route = "core_communities"
-	body, err := s.gateway(c, abi.HTTPRequest{Route: route, Params: inPath(gid, "", ""), TimeoutMS: within(c)}, request)
+	body, err := s.gateway(v, v.patient(v.toGroup(route, "", "")),
+		object(field{"timeout_seconds", r.Params["timeout_seconds"]}))
 	if err != nil {
 		return nil, err
 	}
-	found, err := itemsIn(route, "communities", body)
-	if err == nil {
-		err = ours(route, gid, found)
-	}
+	found, err := v.items(route, "communities", body)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(found))
-	for i := range found {
-		ids[i] = found[i].uuid
-	}
-	return s.mutated(r, ids, route, "group_id", body)
+	return v.mutated(r, uuidsOf(found), route, "group_id", body)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// core is a rig on the surface core.
-func core(t testing.TB, more string, o ...graphiti.Options) *rig {
+// onCore is a rig on the surface core.
+func onCore(t testing.TB, more string, o ...graphiti.Options) *rig {
 	t.Helper()
 	options := graphiti.Options{Core: graphiti.Core{EntityTypes: []string{"Person"}, EdgeTypes: []string{"PREFERS"}}}
 	if len(o) > 0 {
@@ -56,14 +56,16 @@ func (r *rig) batch(events ...*abi.MemoryEvent) []abi.ReceiptOrError {
 
 func (r *rig) find(id string) *abi.FindEventAnswer {
 	r.t.Helper()
-	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: id, Markers: []string{}, SentAt: "2026-07-01T12:00:00Z"})
+	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, scope, findEvent,
+		&abi.FindEventRequest{EventID: id, Markers: []string{}, SentAt: "2026-07-01T12:00:00Z"})
 	require.NoError(r.t, err)
 	return answer
 }
 
 func (r *rig) mutate(name string, params map[string]abi.Raw) (*abi.MutationReceipt, error) {
 	r.t.Helper()
-	return direct(r, abi.OpNativeMutation, nativeMutation, &abi.NativeMutation{Scope: scope, Name: name, Params: params, Reason: "test"})
+	return direct(r, abi.OpNativeMutation, nativeMutation, &abi.NativeMutation{Scope: scope, Name: name, Params: params,
+		Reason: "test"})
 }
 
 func detail(t testing.TB, trace *abi.Trace, name string) []string {
@@ -78,7 +80,7 @@ func (r *rig) warned(list []string, code string) bool {
 }
 
 func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
-	r := core(t, `,"source":"text","entity_types":["Person"],"edge_types":["PREFERS"],"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
+	r := onCore(t, `,"source":"text","entity_types":["Person"],"edge_types":["PREFERS"],"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
 		"excluded_entity_types":["Entity"],"extraction_instructions":"be brief","previous_episodes":"none","saga":"session"`)
 	r.say(1, "ev-1", "I prefer aisle seats.")
 	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"text","source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
@@ -86,16 +88,18 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
 	assert.Equal(t, pageGroup, r.sent().Params.Get("group"))
 
-	plain := core(t, "")
+	plain := onCore(t, "")
 	plain.say(1, "ev-1", "I prefer aisle seats.")
 	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"message","source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
 		"reference_time":"2025-03-01T09:30:00Z"}`, plain.sent().Body, "no type, no saga, no mode that was not asked for")
 	plain.ask("seats")
 	assert.JSONEq(t, `{"query":"seats","recipe":"EDGE_HYBRID_SEARCH_RRF","limit":20}`, plain.sentBy(routeCoreSearch)[0])
 
-	whole := core(t, `,"max_facts":7,"search_config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr","mmr_lambda":0.7},"node_config":null,"reranker_min_score":0.1},"search_filters":{"edge_types":["PREFERS"]}`)
-	whole.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n", Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(3))},
-		Filters: map[string]abi.Raw{"valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`), "valid_at_before": abi.Raw(`"2026-01-01T00:00:00Z"`), "center_node_uuid": abi.Raw(`"x"`)}})
+	whole := onCore(t, `,"max_facts":7,"search_config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr","mmr_lambda":0.7},"node_config":null,"reranker_min_score":0.1},"search_filters":{"edge_types":["PREFERS"]}`)
+	whole.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
+		Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(3))},
+		Filters: map[string]abi.Raw{"valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`),
+			"valid_at_before": abi.Raw(`"2026-01-01T00:00:00Z"`), "center_node_uuid": abi.Raw(`"x"`)}})
 	assert.JSONEq(t, `{"query":"seats","config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr","mmr_lambda":0.7},"reranker_min_score":0.1,"limit":3},"center_node_uuid":"x",
 		"search_filter":{"edge_types":["PREFERS"],"valid_at":[[{"comparison_operator":">=","date":"2025-01-01T00:00:00Z"},{"comparison_operator":"<=","date":"2026-01-01T00:00:00Z"}]]}}`,
 		whole.sentBy(routeCoreSearch)[0])
@@ -103,7 +107,8 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 
 func TestCoreIsRefusedWhatItCannotAndOthersWhatOnlyCoreCan(t *testing.T) {
 	for block, want := range map[string][2]string{
-		`"surface":"core","source":"fact_triple"`:                                      {"source: fact_triple", "surface: mcp"},
+		`"surface":"core","source":"fact_triple"`: {"source: fact_triple",
+			"surface: mcp"},
 		`"surface":"core","search_nodes":true`:                                         {"search_nodes: exists on MCP only", "COMBINED_HYBRID_SEARCH_RRF"},
 		`"surface":"core","search_config":{"limit":5}`:                                 {"search_config: searches nothing", "edge_config"},
 		`"surface":"core","search_config":{"edge_config":{}},"reranker_min_score":1`:   {"reranker_min_score: goes with recipe", "search_config"},
@@ -114,21 +119,23 @@ func TestCoreIsRefusedWhatItCannotAndOthersWhatOnlyCoreCan(t *testing.T) {
 		`"surface":"rest","bulk":"native"`:                                             {"bulk: exists on the surface core only", "surface: core"},
 		`"surface":"mcp","triplets":true`:                                              {"triplets: exists on the surface core only", "surface: core"},
 		`"surface":"mcp","entity_types":["Person"]`:                                    {"entity_types: exists on the surface core only", "surface: core"},
-		`"surface":"rest","source":"json"`:                                             {"source: ", "surface: mcp or core"},
+		`"surface":"rest","source":"json"`: {"source: ",
+			"surface: mcp or core"},
 	} {
 		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1",` + block + `}`)})
 		require.Error(t, err, block)
 		assert.Contains(t, err.Error(), want[0], block)
 		assert.Contains(t, abi.AsError(err).Hint, want[1], block)
 	}
-	for _, block := range []string{`"surface":"core","max_facts":1`, `"surface":"mcp","recipe":"EDGE_HYBRID_SEARCH_RRF","receipts":"sync","bulk":"single","triplets":false,"entity_types":null,"previous_episodes":"latest"`} {
+	for _, block := range []string{`"surface":"core","max_facts":1`,
+		`"surface":"mcp","recipe":"EDGE_HYBRID_SEARCH_RRF","receipts":"sync","bulk":"single","triplets":false,"entity_types":null,"previous_episodes":"latest"`} {
 		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1",` + block + `}`)})
 		assert.NoError(t, err, "the defaults that a host lays under a block: %s", block)
 	}
 }
 
 func TestACommittedReceiptNamesWhatWasStoredAndWhatItClosed(t *testing.T) {
-	r := core(t, "")
+	r := onCore(t, "")
 	first := r.say(1, "ev-1", "I prefer window seats on business trips.")
 	require.Equal(t, abi.StatusCommitted, first.Status)
 	assert.Equal(t, "committed", first.Trace.Consistency)
@@ -147,12 +154,13 @@ func TestACommittedReceiptNamesWhatWasStoredAndWhatItClosed(t *testing.T) {
 	assert.Equal(t, abi.StatusCommitted, nothing.Status, "the episode is there")
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 	result := r.ask("Which seat on business trips?")
-	assert.Contains(t, result.FormattedContext, "window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
+	assert.Contains(t, result.FormattedContext,
+		"window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
 	assert.Contains(t, result.FormattedContext, "from events ev-2, ev-3")
 }
 
 func TestAQueuedReceiptIsCommittedWhenItsJobIsDone(t *testing.T) {
-	r := core(t, `,"receipts":"queued"`)
+	r := onCore(t, `,"receipts":"queued"`)
 	r.fake.Hold(true)
 	receipt := r.say(1, "ev-1", "I prefer window seats.")
 	assert.Equal(t, abi.StatusQueued, receipt.Status)
@@ -179,7 +187,7 @@ func TestAQueuedReceiptIsCommittedWhenItsJobIsDone(t *testing.T) {
 }
 
 func TestAJobThatFailedIsSaidWithTheGatewaysWordsAndSentAgain(t *testing.T) {
-	r := core(t, `,"receipts":"queued"`)
+	r := onCore(t, `,"receipts":"queued"`)
 	r.fake.FailExtraction(1)
 	r.say(1, "bad", "I like rowing.")
 	r.say(2, "good", "I like running.")
@@ -197,7 +205,7 @@ func TestAJobThatFailedIsSaidWithTheGatewaysWordsAndSentAgain(t *testing.T) {
 func TestAGatewayThatWasKilledLosesAndDoublesNothing(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
-			r := core(t, `,"receipts":"queued"`)
+			r := onCore(t, `,"receipts":"queued"`)
 			r.fake.Hold(true)
 			r.say(1, "e1", "I like rowing.")
 			r.fake.Interrupt(pageGroup, stored)
@@ -217,17 +225,18 @@ func TestAGatewayThatWasKilledLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestAnEventThatIsNeitherQueuedNorStoredIsLost(t *testing.T) {
-	r := core(t, `,"receipts":"queued"`)
+	r := onCore(t, `,"receipts":"queued"`)
 	r.markers = []string{marker{seq: 1, sentMS: 1, eventMS: 1, name: "gone", job: "mh1e-x"}.String()}
 	answer := r.ready()
 	assert.Equal(t, []string{"gone"}, answer.EventIDs.Lost)
 	assert.True(t, r.warned(answer.Warnings, "event_lost"))
 	r.markers = []string{marker{seq: 1, sentMS: 1, eventMS: 1, name: "elsewhere"}.String()}
-	assert.Equal(t, abi.ReadinessUnknown, r.ready().Status, "a marker of another surface: its queue is not the gateway's")
+	assert.Equal(t, abi.ReadinessUnknown, r.ready().Status,
+		"a marker of another surface: its queue is not the gateway's")
 }
 
 func TestSyncAbsenceCountsOnlyWhenTheWriteCanNoLongerLand(t *testing.T) {
-	r := core(t, "")
+	r := onCore(t, "")
 	unknown := r.find("e0")
 	assert.Equal(t, "unknown", unknown.Found, "the gateway may be at it still")
 	assert.LessOrEqual(t, *unknown.RetryAfterMS, int64(2000))
@@ -237,13 +246,15 @@ func TestSyncAbsenceCountsOnlyWhenTheWriteCanNoLongerLand(t *testing.T) {
 	assert.Equal(t, "present", r.find("e1").Found)
 	r.at(time.Date(2026, 7, 1, 12, 0, 1, 0, time.UTC))
 	r.say(2, "e2", "I like rowing.")
-	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "between", Markers: []string{}, SentAt: "2026-07-01T12:00:00.5Z"})
+	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, scope, findEvent,
+		&abi.FindEventRequest{EventID: "between", Markers: []string{}, SentAt: "2026-07-01T12:00:00.5Z"})
 	require.NoError(t, err)
-	assert.Equal(t, "absent", answer.Found, "a later event of the scope is there, and the gateway works a group's writes off in order")
+	assert.Equal(t, "absent", answer.Found,
+		"a later event of the scope is there, and the gateway works a group's writes off in order")
 }
 
 func TestAWriteThatFailedSaysWhatIsStored(t *testing.T) {
-	r := core(t, "")
+	r := onCore(t, "")
 	r.fake.FailExtraction(1)
 	_, err := direct(r, abi.OpRecordEvent, recordEvent, turnOn(1, "e1", "I like rowing."))
 	e := abi.AsError(err)
@@ -261,7 +272,8 @@ func TestAWriteThatFailedSaysWhatIsStored(t *testing.T) {
 		`{"error":"not an object"}`: {Code: abi.CodeBackend},
 		`[]`:                        {Code: abi.CodeBackend},
 	} {
-		status := map[abi.Code]int64{abi.CodeTimeout: 504, abi.CodeRateLimited: 429, abi.CodeUnsupported: 409, abi.CodeTooLarge: 422}[want.Code]
+		status := map[abi.Code]int64{abi.CodeTimeout: 504, abi.CodeRateLimited: 429, abi.CodeUnsupported: 409,
+			abi.CodeTooLarge: 422}[want.Code]
 		if status == 0 {
 			status = 500
 		}
@@ -276,18 +288,21 @@ func TestAWriteThatFailedSaysWhatIsStored(t *testing.T) {
 	}
 }
 
-// The traps of graphiti-core in process that concern the module; those of the library itself are the gateway's, with tests of its own.
+// The traps of graphiti-core in process that concern the module; those of the library itself are the gateway's, with
+// tests of its own.
 func TestTrapsOfTheLibrary(t *testing.T) {
-	t.Run("trap core 1: embeddings and null attributes are asked of nobody, and what the answers have is kept verbatim", func(t *testing.T) {
-		r := core(t, "")
-		r.say(1, "e1", "I prefer window seats.")
-		raw := string(r.ask("seats").Raw.Calls[0].Body)
-		assert.NotContains(t, raw, "embedding")
-		assert.Contains(t, raw, `"reference_time":"2025-03-01T09:30:00Z"`)
-	})
+	t.Run("trap core 1: embeddings and null attributes are asked of nobody, and what the answers have is kept verbatim",
+		func(t *testing.T) {
+			r := onCore(t, "")
+			r.say(1, "e1", "I prefer window seats.")
+			raw := string(r.ask("seats").Raw.Calls[0].Body)
+			assert.NotContains(t, raw, "embedding")
+			assert.Contains(t, raw, `"reference_time":"2025-03-01T09:30:00Z"`)
+		})
 	t.Run("trap core 2: an infinite score is null, and no score is made of it", func(t *testing.T) {
-		r := core(t, `,"recipe":"NODE_HYBRID_SEARCH_EPISODE_MENTIONS","triplets":true`)
-		_, err := r.mutate("add_triplet", map[string]abi.Raw{"source": abi.Raw(`"Kim"`), "relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"Kim lives in Rome"`), "target": abi.Raw(`"Rome"`)})
+		r := onCore(t, `,"recipe":"NODE_HYBRID_SEARCH_EPISODE_MENTIONS","triplets":true`)
+		_, err := r.mutate("add_triplet", map[string]abi.Raw{"source": abi.Raw(`"Kim"`),
+			"relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"Kim lives in Rome"`), "target": abi.Raw(`"Rome"`)})
 		require.NoError(t, err)
 		result := r.ask("Kim Rome")
 		require.NotEmpty(t, result.Evidence)
@@ -297,18 +312,18 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.NotContains(t, result.FormattedContext, "score")
 	})
 	t.Run("trap core 3: created, said again and closed are three lists, not guessed from the fact", func(t *testing.T) {
-		w, err := readWritten("core_add_episode", "g", []byte(`{"episode":{"uuid":"e","group_id":"g"},"nodes":[],"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
+		v := &visit{settings: &settings{config: &abi.GuestConfig{Provider: "graphiti"}}, group: "g"}
+		w, err := v.readWritten("core_add_episode", []byte(`{"episode":{"uuid":"e","group_id":"g"},"nodes":[],"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
 			"created_edge_uuids":["f"],"reasserted_edge_uuids":[],"invalidated_edge_uuids":[]}`))
 		require.NoError(t, err)
-		s := &settings{config: &abi.GuestConfig{Provider: "graphiti"}}
-		trace := s.committed("g", "add_episode", turnOn(1, "x", "x"), w, 0).Trace
+		trace := v.committed("add_episode", "x", w, 0).Trace
 		assert.Equal(t, []string{"f"}, detail(t, trace, "facts_created"), "created, and expired already")
 		assert.Empty(t, detail(t, trace, "facts_invalidated"))
 	})
 	t.Run("trap core 4: fact_triple runs text extraction and is refused; json is JSON", func(t *testing.T) {
 		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"core","source":"fact_triple"}`)})
 		assert.ErrorContains(t, err, "source: fact_triple runs the extraction of text")
-		r := core(t, `,"source":"json"`)
+		r := onCore(t, `,"source":"json"`)
 		r.say(1, "e1", "I prefer window seats.")
 		var sent struct {
 			Body string `json:"episode_body"`
@@ -318,7 +333,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 5: no uuid is sent of an episode that is not known to be bare", func(t *testing.T) {
 		for _, more := range []string{"", `,"receipts":"queued"`, `,"bulk":"native"`} {
-			r := core(t, more)
+			r := onCore(t, more)
 			r.say(1, "e1", "I prefer window seats.")
 			r.batch(turnOn(2, "e2", "I like tea."), turnOn(3, "e3", "I like rowing."))
 			for _, q := range r.Sent {
@@ -329,12 +344,12 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		}
 	})
 	t.Run("trap core 6: update_communities is never asked for", func(t *testing.T) {
-		r := core(t, `,"communities":true`)
+		r := onCore(t, `,"communities":true`)
 		r.say(1, "e1", "I prefer window seats.")
 		assert.NotContains(t, r.sent().Body, "update_communities")
 	})
 	t.Run("trap core 7: times go out with an offset", func(t *testing.T) {
-		r := core(t, "")
+		r := onCore(t, "")
 		e := turnOn(1, "future", "I like moon travel.")
 		e.Timestamp = "2031-01-01T01:00:00+01:00"
 		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
@@ -344,7 +359,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.Equal(t, "present", r.find("future").Found, "by name, whatever its time")
 	})
 	t.Run("trap core 8: a type that the gateway lacks is told before anything is stored", func(t *testing.T) {
-		r := core(t, `,"entity_types":["Robot"],"edge_types":["BUILT"]`)
+		r := onCore(t, `,"entity_types":["Robot"],"edge_types":["BUILT"]`)
 		_, err := direct(r, abi.OpSetupScope, setupScope, &abi.Empty{})
 		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 		assert.ErrorContains(t, err, "the gateway lacks entity type Robot, edge type BUILT")
@@ -356,23 +371,27 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.Equal(t, "unknown_type", abi.AsError(err).Reason)
 	})
 	t.Run("trap core 9: custom types are in the graph only where they are configured", func(t *testing.T) {
-		for more, want := range map[string]bool{`,"recipe":"NODE_HYBRID_SEARCH_RRF"`: false, `,"recipe":"NODE_HYBRID_SEARCH_RRF","entity_types":["Person"]`: true} {
-			r := core(t, more)
+		for more, want := range map[string]bool{`,"recipe":"NODE_HYBRID_SEARCH_RRF"`: false,
+			`,"recipe":"NODE_HYBRID_SEARCH_RRF","entity_types":["Person"]`: true} {
+			r := onCore(t, more)
 			r.say(1, "e1", "I live in Berlin.")
 			assert.Equal(t, want, strings.Contains(string(r.ask("user_a Berlin").Raw.Calls[0].Body), `"Person"`), more)
 		}
 	})
 	t.Run("trap core 10: a bulk leaves contradictions inside it open, singles close them, and receipt and health say which it was", func(t *testing.T) {
-		events := []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."), turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")}
+		events := []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."),
+			turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")}
 		for more, want := range map[string]struct {
 			closed int
 			route  string
 			modes  []string
-		}{"": {1, "core_add_episode", []string{"add_episode:message"}}, `,"bulk":"native"`: {0, "core_add_bulk", []string{"add_episode:message", "add_episode_bulk:message"}}} {
-			r := core(t, more)
+		}{"": {1, "core_add_episode", []string{"add_episode:message"}},
+			`,"bulk":"native"`: {0, "core_add_bulk", []string{"add_episode:message", "add_episode_bulk:message"}}} {
+			r := onCore(t, more)
 			receipts := r.batch(events...)
 			assert.Equal(t, more != "", r.warned(receipts[0].Receipt.Warnings, "bulk_native"))
-			assert.Equal(t, want.closed, strings.Count(r.ask("seats on business trips").FormattedContext, "SUPERSEDED"), more)
+			assert.Equal(t, want.closed, strings.Count(r.ask("seats on business trips").FormattedContext, "SUPERSEDED"),
+				more)
 			assert.NotEmpty(t, r.sentBy(want.route))
 			h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 			require.NoError(t, err)
@@ -380,46 +399,50 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		}
 	})
 	t.Run("trap core 11: a bulk's episodes name no facts, and provenance says so", func(t *testing.T) {
-		r := core(t, `,"bulk":"native"`)
+		r := onCore(t, `,"bulk":"native"`)
 		receipts := r.batch(turnOn(1, "e1", "I prefer window seats."), turnOn(2, "e2", "I like tea."))
 		assert.Len(t, detail(t, receipts[1].Receipt.Trace, "facts_created"), 1, "the receipt knows them all the same")
-		p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: "e1"})
+		p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
+			&abi.ProvenanceRequest{Scope: scope, EventID: "e1"})
 		require.NoError(t, err)
 		assert.Empty(t, p.Items)
 		assert.True(t, r.warned(p.Trace.Warnings, "episode_unlinked"))
 	})
-	t.Run("trap core 12: a bulk that fails leaves bare episodes; sent again it resumes them and doubles nothing", func(t *testing.T) {
-		for _, more := range []string{`,"bulk":"native"`, `,"bulk":"native","receipts":"queued"`} {
-			r := core(t, more)
-			r.fake.FailExtraction(1)
-			events := []*abi.MemoryEvent{turnOn(1, "e1", "I prefer window seats."), turnOn(2, "e2", "I like tea.")}
-			failed := r.batch(events...)
-			if strings.Contains(more, "queued") {
-				assert.ElementsMatch(t, []string{"e1", "e2"}, r.ready().EventIDs.Failed, "their episodes alone are no memory")
-			} else {
-				require.NotNil(t, failed[0].Error)
-				assert.False(t, failed[0].Error.NothingStored)
-				assert.Contains(t, failed[0].Error.Hint, "it is resumed")
+	t.Run("trap core 12: a bulk that fails leaves bare episodes; sent again it resumes them and doubles nothing",
+		func(t *testing.T) {
+			for _, more := range []string{`,"bulk":"native"`, `,"bulk":"native","receipts":"queued"`} {
+				r := onCore(t, more)
+				r.fake.FailExtraction(1)
+				events := []*abi.MemoryEvent{turnOn(1, "e1", "I prefer window seats."), turnOn(2, "e2", "I like tea.")}
+				failed := r.batch(events...)
+				if strings.Contains(more, "queued") {
+					assert.ElementsMatch(t, []string{"e1", "e2"}, r.ready().EventIDs.Failed,
+						"their episodes alone are no memory")
+				} else {
+					require.NotNil(t, failed[0].Error)
+					assert.False(t, failed[0].Error.NothingStored)
+					assert.Contains(t, failed[0].Error.Hint, "it is resumed")
+				}
+				found := r.find("e1")
+				assert.Equal(t, "partial", found.Found)
+				assert.Equal(t, []string{"entities and facts"}, found.Missing)
+				r.markers = nil
+				for _, e := range events { // the host finishes them one at a time
+					receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
+					require.NoError(t, err)
+					r.markers = append(r.markers, receipt.Markers...)
+					assert.Contains(t, r.Sent[len(r.Sent)-1].Body, `"uuid":`)
+				}
+				assert.Equal(t, abi.ReadinessReady, r.ready().Status)
+				assert.Equal(t, int64(2), r.count().Kinds[0].Count, "two episodes, not four")
+				assert.Equal(t, "present", r.find("e1").Found)
+				assert.Len(t, r.ask("seats tea").Evidence, 2)
 			}
-			found := r.find("e1")
-			assert.Equal(t, "partial", found.Found)
-			assert.Equal(t, []string{"entities and facts"}, found.Missing)
-			r.markers = nil
-			for _, e := range events { // the host finishes them one at a time
-				receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
-				require.NoError(t, err)
-				r.markers = append(r.markers, receipt.Markers...)
-				assert.Contains(t, r.Sent[len(r.Sent)-1].Body, `"uuid":`)
-			}
-			assert.Equal(t, abi.ReadinessReady, r.ready().Status)
-			assert.Equal(t, int64(2), r.count().Kinds[0].Count, "two episodes, not four")
-			assert.Equal(t, "present", r.find("e1").Found)
-			assert.Len(t, r.ask("seats tea").Evidence, 2)
-		}
-	})
+		})
 	t.Run("trap core 13: a bulk beyond the limit is refused whole, by name", func(t *testing.T) {
-		r := core(t, `,"bulk":"native"`, graphiti.Options{Core: graphiti.Core{BulkMost: 2}})
-		for _, one := range r.batch(turnOn(1, "a", "I like a."), turnOn(2, "b", "I like b."), turnOn(3, "c", "I like c.")) {
+		r := onCore(t, `,"bulk":"native"`, graphiti.Options{Core: graphiti.Core{BulkMost: 2}})
+		for _, one := range r.batch(turnOn(1, "a", "I like a."), turnOn(2, "b", "I like b."),
+			turnOn(3, "c", "I like c.")) {
 			assert.Equal(t, abi.CodeTooLarge, one.Error.Code)
 			assert.Contains(t, one.Error.Hint, "bulk: single")
 		}
@@ -427,55 +450,64 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 14: scores that are not in the items' order are nobody's", func(t *testing.T) {
 		for _, recipe := range []string{"EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", "EDGE_HYBRID_SEARCH_NODE_DISTANCE"} {
-			r := core(t, `,"recipe":"`+recipe+`"`)
+			r := onCore(t, `,"recipe":"`+recipe+`"`)
 			r.say(1, "e1", "I prefer window seats. I like tea.")
-			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"center_node_uuid": abi.Raw(`"x"`)}})
+			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n",
+				Filters: map[string]abi.Raw{"center_node_uuid": abi.Raw(`"x"`)}})
 			require.Len(t, result.Evidence, 2)
 			assert.Nil(t, result.Evidence[0].Score, recipe)
 			assert.Nil(t, result.Trace.TopScore)
 			assert.True(t, r.warned(result.Trace.Warnings, "scores_unaligned"))
-			assert.Contains(t, string(result.Raw.Calls[0].Body), `"edge_reranker_scores":[`, "raw has them as they came")
+			assert.Contains(t, string(result.Raw.Calls[0].Body), `"edge_reranker_scores":[`,
+				"raw has them as they came")
 		}
 		f := new(found)
 		require.NoError(t, f.addCore([]byte(`{"edges":[{"uuid":"a"}],"edge_reranker_scores":[1,2],"nodes":[],"node_reranker_scores":[],"episodes":[],"communities":[],"score_alignment":{"edges":"aligned"}}`)))
 		assert.Nil(t, f.lists[0].items[0].score, "a list of another length, whatever is said of it")
 	})
 	t.Run("trap core 15: node distance without a centre is refused with what to give", func(t *testing.T) {
-		r := core(t, `,"recipe":"NODE_HYBRID_SEARCH_NODE_DISTANCE"`)
+		r := onCore(t, `,"recipe":"NODE_HYBRID_SEARCH_NODE_DISTANCE"`)
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 		assert.Contains(t, abi.AsError(err).Hint, "filters.center_node_uuid")
 	})
 	t.Run("trap core 16: a cross encoder that the gateway lacks is told at set-up", func(t *testing.T) {
-		r := core(t, `,"recipe":"EDGE_HYBRID_SEARCH_CROSS_ENCODER"`, graphiti.Options{Core: graphiti.Core{NoReranker: true}})
+		r := onCore(t, `,"recipe":"EDGE_HYBRID_SEARCH_CROSS_ENCODER"`,
+			graphiti.Options{Core: graphiti.Core{NoReranker: true}})
 		_, err := direct(r, abi.OpSetupScope, setupScope, &abi.Empty{})
 		assert.ErrorContains(t, err, "a reranker, which EDGE_HYBRID_SEARCH_CROSS_ENCODER needs")
 		_, err = direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
-		queue := core(t, `,"receipts":"queued"`, graphiti.Options{Core: graphiti.Core{NoQueue: true}})
+		queue := onCore(t, `,"receipts":"queued"`, graphiti.Options{Core: graphiti.Core{NoQueue: true}})
 		_, err = direct(queue, abi.OpSetupScope, setupScope, &abi.Empty{})
 		assert.ErrorContains(t, err, "a journal, which receipts: queued needs")
 		_, err = direct(queue, abi.OpRecordEvent, recordEvent, turnOn(1, "e", "x"))
 		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 	})
 	t.Run("trap core 17: several OR-lists of dates never leave memhost, unknown filters are told", func(t *testing.T) {
-		r := core(t, "")
-		for _, wrong := range []string{`[[{"comparison_operator":"IS NULL"}],[{"comparison_operator":"IS NULL"}]]`, `[]`} {
-			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"valid_at": abi.Raw(wrong)}})
+		r := onCore(t, "")
+		for _, wrong := range []string{`[[{"comparison_operator":"IS NULL"}],[{"comparison_operator":"IS NULL"}]]`,
+			`[]`} {
+			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
+				Filters: map[string]abi.Raw{"valid_at": abi.Raw(wrong)}})
 			assert.Equal(t, "invalid_search_filter", abi.AsError(err).Reason)
 		}
-		trace := r.askFor(&abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"property_filters": abi.Raw(`[]`)}}).Trace
+		trace := r.askFor(&abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
+			Filters: map[string]abi.Raw{"property_filters": abi.Raw(`[]`)}}).Trace
 		assert.Equal(t, "none", trace.FiltersApplied.Get("property_filters"))
 		assert.True(t, r.warned(trace.Warnings, "filter_ignored"))
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
-			Filters: map[string]abi.Raw{"valid_at": abi.Raw(`[[{"comparison_operator":"IS NULL"}]]`), "valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`)}})
+			Filters: map[string]abi.Raw{"valid_at": abi.Raw(`[[{"comparison_operator":"IS NULL"}]]`),
+				"valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`)}})
 		assert.ErrorContains(t, err, "filters.valid_at_after")
 	})
 	t.Run("trap core 18: a filter is hard only where all that is found heeds it", func(t *testing.T) {
-		for more, want := range map[string]string{"": "hard", `,"recipe":"COMBINED_HYBRID_SEARCH_RRF"`: "unverified", `,"recipe":"NODE_HYBRID_SEARCH_RRF"`: "unverified"} {
-			r := core(t, more)
+		for more, want := range map[string]string{"": "hard", `,"recipe":"COMBINED_HYBRID_SEARCH_RRF"`: "unverified",
+			`,"recipe":"NODE_HYBRID_SEARCH_RRF"`: "unverified"} {
+			r := onCore(t, more)
 			r.say(1, "e1", "I prefer window seats. I like tea.")
-			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
+			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n",
+				Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
 			assert.Equal(t, want, result.Trace.FiltersApplied.Get("edge_types"), more)
 			assert.Equal(t, want != "hard", r.warned(result.Trace.Warnings, "filter_partial"), more)
 			if want == "hard" {
@@ -484,62 +516,70 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		}
 	})
 	t.Run("trap core 19: what the configuration fixed a request cannot change", func(t *testing.T) {
-		r := core(t, `,"search_filters":{"edge_types":["PREFERS"]}`)
+		r := onCore(t, `,"search_filters":{"edge_types":["PREFERS"]}`)
 		r.say(1, "e1", "I prefer window seats. I like tea.")
 		assert.Equal(t, []string{"user_a prefer window seats"}, factTexts(r.ask("seats tea")))
-		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
+		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
+			Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
 		assert.ErrorContains(t, err, "filters.edge_types: search_filters of the configuration has fixed edge_types")
 	})
-	t.Run("trap core 20: search, which writes its limit into the shared recipe, is not even a route", func(t *testing.T) {
-		data, err := os.ReadFile("manifest.json")
-		require.NoError(t, err)
-		assert.NotContains(t, string(data), `"path": "/v1/groups/{group}/search"`)
-		r := core(t, "")
-		r.say(1, "e1", "I prefer window seats on business trips.")
-		for _, most := range []int64{0, 1, 500} {
-			trace := r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n", Budget: abi.ContextBudget{MaxItems: &most}}).Trace
-			assert.Equal(t, "native", trace.BudgetApplied.Get("max_items").How)
-			assert.Equal(t, min(20, max(1, most)), *trace.BudgetApplied.Get("max_items").Sent)
-		}
-		r.say(20, "e2", "I now prefer aisle seats on business trips.")
-		assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED", "a small limit of one search harms no ingestion")
-	})
-	t.Run("trap core 21: triplets are refused unless they are configured, and mutations are by the group", func(t *testing.T) {
-		params := map[string]abi.Raw{"source": abi.Raw(`"Kim"`), "relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"Kim lives in Rome"`), "target": abi.Raw(`"Rome"`)}
-		r := core(t, "")
-		for name, hint := range map[string]string{"add_triplet": "triplets: true", "build_communities": "communities: true", "summarize_saga": "saga: session"} {
-			_, err := r.mutate(name, params)
-			assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
-			assert.Equal(t, hint, abi.AsError(err).Hint)
-		}
-		assert.Empty(t, r.Sent)
-		r = core(t, `,"triplets":true,"communities":true,"recipe":"COMMUNITY_HYBRID_SEARCH_RRF"`)
-		receipt, err := r.mutate("add_triplet", params)
-		require.NoError(t, err)
-		assert.True(t, r.warned(receipt.Trace.Warnings, "triplet_undated"))
-		params["valid_at"] = abi.Raw(`"2025-03-01T00:00:00Z"`)
-		receipt, err = r.mutate("add_triplet", params)
-		require.NoError(t, err)
-		assert.Empty(t, receipt.Trace.Warnings)
-		_, err = r.mutate("build_communities", nil)
-		require.NoError(t, err)
-		assert.NotEmpty(t, r.ask("Kim").Evidence)
-		_, err = r.mutate("delete_fact", map[string]abi.Raw{"uuid": sdk.Text(receipt.NativeIDs[0])})
-		require.NoError(t, err)
-		_, err = r.mutate("delete_fact", map[string]abi.Raw{"uuid": sdk.Text(receipt.NativeIDs[0])})
-		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
-	})
-	t.Run("trap core 22: an episode's deletion takes the facts that it asserted first, and reopens none", func(t *testing.T) {
-		r := core(t, "")
-		r.say(1, "ev-1", "I prefer window seats on business trips.")
-		second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
-		receipt, err := r.mutate("delete_episode", map[string]abi.Raw{"uuid": sdk.Text(second.NativeIDs[0])})
-		require.NoError(t, err)
-		assert.Contains(t, string(receipt.Trace.Details.Get("removed")), `"edges":1`)
-		assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED", "the older fact stays closed")
-	})
+	t.Run("trap core 20: search, which writes its limit into the shared recipe, is not even a route",
+		func(t *testing.T) {
+			data, err := os.ReadFile("manifest.json")
+			require.NoError(t, err)
+			assert.NotContains(t, string(data), `"path": "/v1/groups/{group}/search"`)
+			r := onCore(t, "")
+			r.say(1, "e1", "I prefer window seats on business trips.")
+			for _, most := range []int64{0, 1, 500} {
+				trace := r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
+					Budget: abi.ContextBudget{MaxItems: &most}}).Trace
+				assert.Equal(t, "native", trace.BudgetApplied.Get("max_items").How)
+				assert.Equal(t, min(20, max(1, most)), *trace.BudgetApplied.Get("max_items").Sent)
+			}
+			r.say(20, "e2", "I now prefer aisle seats on business trips.")
+			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED",
+				"a small limit of one search harms no ingestion")
+		})
+	t.Run("trap core 21: triplets are refused unless they are configured, and mutations are by the group",
+		func(t *testing.T) {
+			params := map[string]abi.Raw{"source": abi.Raw(`"Kim"`), "relation": abi.Raw(`"LIVES_IN"`),
+				"fact": abi.Raw(`"Kim lives in Rome"`), "target": abi.Raw(`"Rome"`)}
+			r := onCore(t, "")
+			for name, hint := range map[string]string{"add_triplet": "triplets: true",
+				"build_communities": "communities: true", "summarize_saga": "saga: session"} {
+				_, err := r.mutate(name, params)
+				assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+				assert.Equal(t, hint, abi.AsError(err).Hint)
+			}
+			assert.Empty(t, r.Sent)
+			r = onCore(t, `,"triplets":true,"communities":true,"recipe":"COMMUNITY_HYBRID_SEARCH_RRF"`)
+			receipt, err := r.mutate("add_triplet", params)
+			require.NoError(t, err)
+			assert.True(t, r.warned(receipt.Trace.Warnings, "triplet_undated"))
+			params["valid_at"] = abi.Raw(`"2025-03-01T00:00:00Z"`)
+			receipt, err = r.mutate("add_triplet", params)
+			require.NoError(t, err)
+			assert.Empty(t, receipt.Trace.Warnings)
+			_, err = r.mutate("build_communities", nil)
+			require.NoError(t, err)
+			assert.NotEmpty(t, r.ask("Kim").Evidence)
+			_, err = r.mutate("delete_fact", map[string]abi.Raw{"uuid": sdk.Text(receipt.NativeIDs[0])})
+			require.NoError(t, err)
+			_, err = r.mutate("delete_fact", map[string]abi.Raw{"uuid": sdk.Text(receipt.NativeIDs[0])})
+			assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
+		})
+	t.Run("trap core 22: an episode's deletion takes the facts that it asserted first, and reopens none",
+		func(t *testing.T) {
+			r := onCore(t, "")
+			r.say(1, "ev-1", "I prefer window seats on business trips.")
+			second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
+			receipt, err := r.mutate("delete_episode", map[string]abi.Raw{"uuid": sdk.Text(second.NativeIDs[0])})
+			require.NoError(t, err)
+			assert.Contains(t, string(receipt.Trace.Details.Get("removed")), `"edges":1`)
+			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED", "the older fact stays closed")
+		})
 	t.Run("trap core 23: sagas go with a reset, and everything is counted", func(t *testing.T) {
-		r := core(t, `,"saga":"session","receipts":"queued"`)
+		r := onCore(t, `,"saga":"session","receipts":"queued"`)
 		r.say(1, "e1", "I prefer window seats.")
 		require.Equal(t, abi.ReadinessReady, r.ready().Status)
 		r.fake.Hold(true)
@@ -557,7 +597,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.Contains(t, r.fake.Groups(), pageGroup+"_g2")
 	})
 	t.Run("trap core 24: one group, in the path, always", func(t *testing.T) {
-		r := core(t, `,"receipts":"queued","triplets":true,"communities":true`)
+		r := onCore(t, `,"receipts":"queued","triplets":true,"communities":true`)
 		r.say(1, "e1", "I prefer window seats.")
 		r.ready()
 		r.find("e1")
@@ -574,38 +614,42 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 25: an item of another group is a breach, wherever it stands", func(t *testing.T) {
 		for _, kind := range []string{"edges", "nodes", "episodes", "communities"} {
-			r := core(t, "")
+			r := onCore(t, "")
 			r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
-				answer := map[string]any{"edges": []any{}, "nodes": []any{}, "episodes": []any{}, "communities": []any{}}
+				answer := map[string]any{"edges": []any{}, "nodes": []any{}, "episodes": []any{},
+					"communities": []any{}}
 				answer[kind] = []any{map[string]any{"uuid": "u", "group_id": "another"}}
 				body, _ := json.Marshal(answer)
 				return sdktest.Reply{Status: 200, Body: string(body)}, q.Route == routeCoreSearch
 			}
-			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
+			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope,
+				SessionID: "n"})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err), kind)
-			_, err = direct(r, abi.OpNativeQuery, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "search", Params: map[string]abi.Raw{"query": abi.Raw(`"q"`)}})
+			_, err = direct(r, abi.OpNativeQuery, nativeQuery,
+				&abi.NativeQuery{Scope: scope, Name: "search", Params: map[string]abi.Raw{"query": abi.Raw(`"q"`)}})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err), kind)
 		}
 	})
-	t.Run("trap core 26: a database that is away is an error or unavailable, the queue keeps what it has", func(t *testing.T) {
-		r := core(t, `,"receipts":"queued"`)
-		r.fake.Hold(true)
-		r.say(1, "e1", "I like rowing.")
-		r.fake.DatabaseDown(true)
-		h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
-		require.NoError(t, err)
-		assert.Equal(t, abi.HealthUnavailable, h.Status)
-		assert.True(t, r.warned(h.Warnings, "database_down"))
-		_, err = direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
-		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
-		assert.Equal(t, "database_unavailable", abi.AsError(err).Reason)
-		r.fake.DatabaseDown(false)
-		r.fake.Restart()
-		r.fake.Hold(false)
-		assert.Equal(t, abi.ReadinessReady, r.ready().Status)
-	})
+	t.Run("trap core 26: a database that is away is an error or unavailable, the queue keeps what it has",
+		func(t *testing.T) {
+			r := onCore(t, `,"receipts":"queued"`)
+			r.fake.Hold(true)
+			r.say(1, "e1", "I like rowing.")
+			r.fake.DatabaseDown(true)
+			h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+			require.NoError(t, err)
+			assert.Equal(t, abi.HealthUnavailable, h.Status)
+			assert.True(t, r.warned(h.Warnings, "database_down"))
+			_, err = direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
+			assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
+			assert.Equal(t, "database_unavailable", abi.AsError(err).Reason)
+			r.fake.DatabaseDown(false)
+			r.fake.Restart()
+			r.fake.Hold(false)
+			assert.Equal(t, abi.ReadinessReady, r.ready().Status)
+		})
 	t.Run("trap core 27: sources that cannot be asked for leave the facts, degraded", func(t *testing.T) {
-		r := core(t, "")
+		r := onCore(t, "")
 		r.say(1, "e1", "I prefer window seats.")
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 			return sdktest.Reply{Status: 500, Body: "x"}, q.Route == routeCoreSources
@@ -630,12 +674,13 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 	require.Len(t, recipes, 16)
 	for _, recipe := range recipes {
 		t.Run(recipe, func(t *testing.T) {
-			r := core(t, `,"communities":true,"recipe":"`+recipe+`"`)
+			r := onCore(t, `,"communities":true,"recipe":"`+recipe+`"`)
 			r.say(1, "ev-1", "I prefer window seats. I live in Berlin.")
 			r.say(2, "ev-2", "I like window seats and tea.")
 			_, err := r.mutate("build_communities", nil)
 			require.NoError(t, err)
-			result := r.askFor(&abi.RetrieveRequest{Query: "window seats", Scope: scope, SessionID: "n", Filters: map[string]abi.Raw{"center_node_uuid": abi.Raw(`"x"`)}})
+			result := r.askFor(&abi.RetrieveRequest{Query: "window seats", Scope: scope, SessionID: "n",
+				Filters: map[string]abi.Raw{"center_node_uuid": abi.Raw(`"x"`)}})
 			require.NotEmpty(t, result.Evidence)
 			assert.NotEmpty(t, result.FormattedContext)
 			kinds := map[string]bool{}
@@ -644,12 +689,14 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 				assert.Equal(t, int64(i+1), e.Rank)
 			}
 			prefix, _, _ := strings.Cut(recipe, "_")
-			want := map[string]map[string]bool{"EDGE": {"fact": true}, "NODE": {"entity": true}, "COMMUNITY": {"community": true}}[prefix]
+			want := map[string]map[string]bool{"EDGE": {"fact": true}, "NODE": {"entity": true},
+				"COMMUNITY": {"community": true}}[prefix]
 			if want == nil {
 				want = map[string]bool{"fact": true, "entity": true, "episode": true, "community": true}
 			}
 			assert.Equal(t, want, kinds)
-			misaligned := strings.HasPrefix(recipe, "EDGE_") && (strings.HasSuffix(recipe, "DISTANCE") || strings.HasSuffix(recipe, "MENTIONS"))
+			misaligned := strings.HasPrefix(recipe, "EDGE_") &&
+				(strings.HasSuffix(recipe, "DISTANCE") || strings.HasSuffix(recipe, "MENTIONS"))
 			assert.Equal(t, misaligned, result.Evidence[0].Score == nil)
 			assert.Equal(t, result.Evidence[0].Score, result.Trace.TopScore)
 			assert.Equal(t, !misaligned, strings.Contains(result.FormattedContext, "; score "))
@@ -664,7 +711,7 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 }
 
 func TestProvenanceByTheGateway(t *testing.T) {
-	r := core(t, "")
+	r := onCore(t, "")
 	first := r.say(1, "ev-1", "I prefer window seats on business trips.")
 	second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
 	where := func(q abi.ProvenanceRequest) *abi.Provenance {
@@ -685,23 +732,27 @@ func TestProvenanceByTheGateway(t *testing.T) {
 	for _, item := range where(abi.ProvenanceRequest{EventID: "ev-2"}).Items {
 		groups[item.Evidence.Text] = item.Evidence.Group
 	}
-	assert.Equal(t, map[string]string{"user_a now prefer aisle seats on business trips": "asserted", "user_a prefer window seats on business trips": "closed"}, groups)
+	assert.Equal(t, map[string]string{"user_a now prefer aisle seats on business trips": "asserted",
+		"user_a prefer window seats on business trips": "closed"}, groups)
 	assert.Len(t, where(abi.ProvenanceRequest{NativeID: second.NativeIDs[0]}).Items, 2, "an episode by its id")
 	assert.Equal(t, "entity", where(abi.ProvenanceRequest{NativeID: first.NativeIDs[1]}).Items[0].Evidence.NativeType)
-	for _, q := range []abi.ProvenanceRequest{{EventID: "none"}, {NativeID: "00000000-0000-4000-8000-000000000000"}, {NativeID: "no uuid"}} {
+	for _, q := range []abi.ProvenanceRequest{{EventID: "none"}, {NativeID: "00000000-0000-4000-8000-000000000000"},
+		{NativeID: "no uuid"}} {
 		q.Scope = scope
 		_, err := direct(r, abi.OpProvenance, provenance, &q)
 		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 	}
-	_, err := direct(r, abi.OpProvenance, provenance, &abi.ProvenanceRequest{Scope: scope, From: "2025-01-01T00:00:00Z", To: "2026-01-01T00:00:00Z"})
+	_, err := direct(r, abi.OpProvenance, provenance, &abi.ProvenanceRequest{Scope: scope, From: "2025-01-01T00:00:00Z",
+		To: "2026-01-01T00:00:00Z"})
 	assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 	assert.Contains(t, abi.AsError(err).Hint, "configure bolt")
 }
 
 func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
-	r := core(t, `,"saga":"session"`)
+	r := onCore(t, `,"saga":"session"`)
 	r.say(1, "e1", "I prefer window seats.")
-	listed, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "get_sagas"})
+	listed, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery,
+		&abi.NativeQuery{Scope: scope, Name: "get_sagas"})
 	require.NoError(t, err)
 	var page struct {
 		Sagas []struct{ UUID, Name, Summary string }
@@ -713,19 +764,21 @@ func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{page.Sagas[0].UUID}, receipt.NativeIDs)
 	assert.Contains(t, string(receipt.Trace.Details.Get("saga")), "window seats")
-	for uuid, code := range map[string]abi.Code{"00000000-0000-4000-8000-000000000000": abi.CodeNotFound, "no uuid": abi.CodeInvalidArgument} {
+	for uuid, code := range map[string]abi.Code{"00000000-0000-4000-8000-000000000000": abi.CodeNotFound,
+		"no uuid": abi.CodeInvalidArgument} {
 		_, err = r.mutate("summarize_saga", map[string]abi.Raw{"uuid": sdk.Text(uuid)})
 		assert.Equal(t, code, abi.CodeOf(err))
 	}
 }
 
 func TestNativeQueriesOfTheGateway(t *testing.T) {
-	r := core(t, `,"receipts":"queued"`)
+	r := onCore(t, `,"receipts":"queued"`)
 	r.say(1, "ev-1", "I prefer window seats.")
 	require.Equal(t, abi.ReadinessReady, r.ready().Status)
 	episode := r.find("ev-1").NativeIDs[0]
 	for name, q := range map[string]struct{ params, has string }{
-		"search":            {`{"query":"seats","recipe":"NODE_HYBRID_SEARCH_RRF","limit":3}`, `"node_reranker_scores"`},
+		"search": {`{"query":"seats","recipe":"NODE_HYBRID_SEARCH_RRF","limit":3}`,
+			`"node_reranker_scores"`},
 		"group":             {`{}`, `"counts"`},
 		"info":              {`{}`, `"recipes"`},
 		"token_usage":       {`{}`, `"input_tokens"`},
@@ -740,12 +793,14 @@ func TestNativeQueriesOfTheGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var params map[string]abi.Raw
 			require.NoError(t, json.Unmarshal([]byte(q.params), &params))
-			answer, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: name, Params: params})
+			answer, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery,
+				&abi.NativeQuery{Scope: scope, Name: name, Params: params})
 			require.NoError(t, err)
 			assert.Contains(t, string(answer.Result), q.has)
 		})
 	}
-	for name, params := range map[string]map[string]abi.Raw{"search": {"qurey": abi.Raw(`"x"`)}, "jobs": {"limit": abi.Raw(`"many"`)}, "nothing": nil} {
+	for name, params := range map[string]map[string]abi.Raw{"search": {"qurey": abi.Raw(`"x"`)},
+		"jobs": {"limit": abi.Raw(`"many"`)}, "nothing": nil} {
 		_, err := direct(r, abi.OpNativeQuery, nativeQuery, &abi.NativeQuery{Scope: scope, Name: name, Params: params})
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), name)
 	}
@@ -754,7 +809,7 @@ func TestNativeQueriesOfTheGateway(t *testing.T) {
 }
 
 func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
-	r := core(t, `,"saga":"session"`)
+	r := onCore(t, `,"saga":"session"`)
 	for i := range 7 {
 		r.say(1+i, fmt.Sprint("e", i), fmt.Sprintf("I like sport number%d.", i))
 	}
@@ -770,7 +825,8 @@ func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
 	assert.NotEqual(t, before.Kinds[2].Digest, r.count().Kinds[2].Digest)
 	t.Run("a page that comes again and again is an error", func(t *testing.T) {
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
-			return sdktest.Reply{Status: 200, Body: `{"episodes":[],"next_cursor":"x"}`}, q.Route == "core_list_episodes"
+			return sdktest.Reply{Status: 200, Body: `{"episodes":[],"next_cursor":"x"}`},
+				q.Route == "core_list_episodes"
 		}
 		_, err := direct(r, abi.OpInventory, inventory, &abi.Empty{})
 		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
@@ -780,11 +836,14 @@ func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
 // TestNativeCallsOfCore counts what each operation costs.
 func TestNativeCallsOfCore(t *testing.T) {
 	for more, want := range map[string]map[string]int{
-		"":                     {"setup_scope": 2, "record_event": 1, "record_events of 3": 3, "readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
-		`,"receipts":"queued"`: {"setup_scope": 2, "record_event": 1, "record_events of 3": 3, "readiness": 2, "readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
-		`,"bulk":"native"`:     {"setup_scope": 2, "record_event": 2, "record_events of 3": 2, "readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
+		"": {"setup_scope": 2, "record_event": 1, "record_events of 3": 3,
+			"readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
+		`,"receipts":"queued"`: {"setup_scope": 2, "record_event": 1, "record_events of 3": 3, "readiness": 2,
+			"readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
+		`,"bulk":"native"`: {"setup_scope": 2, "record_event": 2, "record_events of 3": 2,
+			"readiness of nothing": 0, "retrieve": 2, "inventory": 4, "health": 3, "reset_scope": 2},
 	} {
-		r := core(t, more)
+		r := onCore(t, more)
 		got := map[string]int{}
 		count := func(name string, run func()) {
 			r.Sent = nil
@@ -815,13 +874,15 @@ func TestNativeCallsOfCore(t *testing.T) {
 	}
 }
 
-// TestTheRoutesOfCoreAreClassedByWhatTheyDo: a search is a POST and a read, ingestion writes, deletion is for reset and mutation alone.
+// TestTheRoutesOfCoreAreClassedByWhatTheyDo: a search is a POST and a read, ingestion writes, deletion is for reset and
+// mutation alone.
 func TestTheRoutesOfCoreAreClassedByWhatTheyDo(t *testing.T) {
 	data, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	var m abi.ModuleManifest
 	require.NoError(t, abi.Unmarshal(data, &m))
-	reads := map[string]bool{"/search_": true, "/episodes/lookup": true, "/edges/lookup": true, "/episodes/retrieve": true, "/episodes/contents": true}
+	reads := map[string]bool{"/search_": true, "/episodes/lookup": true, "/edges/lookup": true,
+		"/episodes/retrieve": true, "/episodes/contents": true}
 	writes := map[string]bool{"/episodes": true, "/episodes/bulk": true}
 	n := 0
 	for _, route := range m.Routes {

@@ -68,7 +68,8 @@ func plugTo(t testing.TB, u setUp, o graphiti.Options, more string) *rig {
 	if u.bolt {
 		block += `,"bolt":"bolt://127.0.0.1:7687"`
 	}
-	r.Host = sdktest.New(t, sdktest.Options{Provider: "graphiti", Kind: abi.KindArchitecture, Config: block + more + "}", Manifest: manifest,
+	r.Host = sdktest.New(t, sdktest.Options{Provider: "graphiti", Kind: abi.KindArchitecture, Config: block + more +
+		"}", Manifest: manifest,
 		HTTP: func(q sdktest.Request) sdktest.Reply {
 			if r.reply != nil {
 				if reply, ok := r.reply(q); ok {
@@ -148,7 +149,8 @@ func (r *rig) later(d time.Duration) { r.at(r.clock.Add(d)) }
 // turnOn is a turn with one user message, at a day of March 2025.
 func turnOn(day int, id, text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s07", TurnID: "t3",
-		Timestamp: time.Date(2025, 3, day, 9, 30, 0, 0, time.UTC).Format(time.RFC3339), Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+		Timestamp: time.Date(2025, 3, day, 9, 30, 0, 0, time.UTC).Format(time.RFC3339),
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
 func (r *rig) tell(events ...*abi.MemoryEvent) {

@@ -73,7 +73,8 @@ func start(t testing.TB, u setUp, o graphiti.Options, more string) *backend {
 		b.db = bolt.Start(t, bolt.Options{Password: password})
 		require.NoError(t, b.Serve(b.db, manifest))
 		block += fmt.Sprintf(`,"bolt":%q,"bolt_password":{"secret":"neo4j"}`, b.db.URL("bolt"))
-		b.config.Secrets = map[string]host.Secret{"neo4j": {Origin: b.db.URL("bolt"), Value: func() (string, error) { return password, nil }}}
+		b.config.Secrets = map[string]host.Secret{"neo4j": {Origin: b.db.URL("bolt"),
+			Value: func() (string, error) { return password, nil }}}
 	}
 	b.config.Block = abi.Raw(block + "}")
 	return b
@@ -105,7 +106,8 @@ func TestConformanceOfCore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := start(t, setUp{surfaceCore, false}, graphiti.Options{Delay: 5 * time.Millisecond}, more)
-			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -134,13 +136,15 @@ func wait(t testing.TB, s *host.Slot) *abi.BackendReadiness {
 	return ready
 }
 
-// TestTheBuiltModule walks through what the project shows of Graphiti: a preference changes, and one can see when each fact held and where it came from.
+// TestTheBuiltModule walks through what the project shows of Graphiti: a preference changes, and one can see when each
+// fact held and where it came from.
 func TestTheBuiltModule(t *testing.T) {
 	for _, u := range setUps {
 		t.Run(u.String(), func(t *testing.T) {
 			b := start(t, u, graphiti.Options{Delay: time.Millisecond}, "")
 			s := serve(t, b)
-			for _, e := range []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."), turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")} {
+			for _, e := range []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."),
+				turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")} {
 				receipt, err := s.RecordEvent(t.Context(), e)
 				require.NoError(t, err)
 				require.Equal(t, abi.StatusQueued, receipt.Status)
@@ -150,9 +154,11 @@ func TestTheBuiltModule(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, again.Duplicate)
 			require.Equal(t, abi.StatusCommitted, again.Status, "it was seen")
-			result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "Which seat on business trips?", Scope: scope, SessionID: "new"})
+			result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "Which seat on business trips?",
+				Scope: scope, SessionID: "new"})
 			require.NoError(t, err)
-			require.Contains(t, result.FormattedContext, "window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
+			require.Contains(t, result.FormattedContext,
+				"window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
 			formatted, err := s.FormatContext(t.Context(), &abi.FormatRequest{Result: *result, Scope: scope})
 			require.NoError(t, err)
 			require.Equal(t, result.FormattedContext, formatted.FormattedContext)
@@ -161,7 +167,8 @@ func TestTheBuiltModule(t *testing.T) {
 			if u == (setUp{surfaceREST, false}) {
 				require.NotContains(t, c.Capabilities, abi.OpProvenance)
 			} else {
-				p, err := s.Provenance(t.Context(), &abi.ProvenanceRequest{Scope: scope, NativeID: result.Evidence[0].NativeID})
+				p, err := s.Provenance(t.Context(), &abi.ProvenanceRequest{Scope: scope,
+					NativeID: result.Evidence[0].NativeID})
 				require.NoError(t, err)
 				require.NotEmpty(t, p.Items)
 			}
@@ -209,7 +216,8 @@ func TestAWorkerThatDiedIsSaidAndNothingIsLostInSilence(t *testing.T) {
 
 func TestWrongPasswordsAreNotTriedAgainAndAgain(t *testing.T) {
 	b := start(t, setUp{surfaceMCP, true}, graphiti.Options{}, "")
-	b.config.Secrets["neo4j"] = host.Secret{Origin: b.db.URL("bolt"), Value: func() (string, error) { return "wrong password", nil }}
+	b.config.Secrets["neo4j"] = host.Secret{Origin: b.db.URL("bolt"),
+		Value: func() (string, error) { return "wrong password", nil }}
 	s := serve(t, b)
 	for range 5 {
 		_, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
@@ -241,7 +249,8 @@ func TestTenThousandFacts(t *testing.T) {
 	_, err := s.RecordEvent(t.Context(), turnOn(1, "big", text.String()))
 	require.NoError(t, err)
 	require.Equal(t, abi.ReadinessReady, wait(t, s).Status)
-	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "thing77", Scope: scope, SessionID: "new", Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(5))}})
+	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "thing77", Scope: scope, SessionID: "new",
+		Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(5))}})
 	require.NoError(t, err)
 	require.Len(t, result.Evidence, 5)
 	require.Equal(t, "user_a like thing77", result.Evidence[0].Text)
@@ -254,7 +263,8 @@ func TestTenThousandFacts(t *testing.T) {
 	}
 }
 
-// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages come to twice the guest's memory, and so would a list of its facts.
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages come to twice the guest's memory, and so would a list of its
+// facts.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const facts, memory = 20_000, 12 << 20
 	b, sent := start(t, setUp{surfaceCore, false}, graphiti.Options{}, ""), 0
@@ -270,7 +280,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 		assert.NoError(t, err)
 		var edge []string
 		for range limit {
-			edge = append(edge, fmt.Sprintf(`{"uuid":"%d","group_id":%q,"fact":%q,"episodes":["%d"]}`, at, group, text, at))
+			edge = append(edge, fmt.Sprintf(`{"uuid":"%d","group_id":%q,"fact":%q,"episodes":["%d"]}`, at, group, text,
+				at))
 			at++
 		}
 		next := "null"
@@ -284,7 +295,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	t.Cleanup(server.Close)
 	b.config.Block = abi.Raw(fmt.Sprintf(`{"url":%q,"surface":"core"}`, server.URL))
 	s := serveWithin(t, b, host.Limits{MemoryBytes: memory})
-	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r",
+		PersonaID: "p"}})
 	require.NoError(t, err)
 	require.Equal(t, "fact", inventory.Kinds[2].Kind)
 	assert.EqualValues(t, facts, inventory.Kinds[2].Count)

@@ -1,88 +1,76 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/words"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// groupPrefix begins every group id that memhost makes, hashedPrefix one of a scope whose ids are long.
+// All ids that memhost gives to Graphiti come from this file, and the check of those that Graphiti gives.
+//
+//	scope              group_id, on every request: groupID
+//	event              the episode's name: the event_id as it is (turn.go), unique within its group
+//	events to be added the gateway's job, on core with receipts: queued: jobID
+//	fact, entity, ...  a UUID of Graphiti's own: isUUID; memhost makes none
+
 const (
-	groupPrefix  = "mh1_"
-	hashedPrefix = "mh1h_"
-	// groupMax is the longest group id spelled out: Neo4j's range indexes take some 8 kB, Lucene's terms less.
+	// groupMax is the longest group id that is spelled out: Neo4j's range indexes take some 8 kB, Lucene's terms less.
 	groupMax = 200
+	// probeGroup is no scope's: health reads it to prove the way to the database.
+	probeGroup = "mh1_health"
 )
 
-// base32hex writes the lower-case base32hex of the bytes, without padding (RFC 4648, section 7), to dst, and tells how much of it that is.
-func base32hex(dst []byte, s string) (n int) {
-	const alphabet = "0123456789abcdefghijklmnopqrstuv"
-	bits, have := uint32(0), 0
-	for i := 0; i < len(s); i++ {
-		bits, have = bits<<8|uint32(s[i]), have+8
-		for ; have >= 5; have -= 5 {
-			dst[n] = alphabet[bits>>(have-5)&31]
-			n++
-		}
-	}
-	if have > 0 {
-		dst[n] = alphabet[bits<<(5-have)&31]
-		n++
-	}
-	return n
-}
-
-func encodedLen(s string) int { return (len(s)*8 + 4) / 5 }
-
-// groupID maps a scope's generation to a Graphiti group id, injectively: mh1_<namespace>_<run>_<persona>_<agent>, each part the lower-case base32hex of its
-// bytes, or z where there is none, and from the second generation on a fifth part g<generation>.
+// groupID maps a scope's generation to a Graphiti group, injectively: mh1_<namespace>_<run>_<persona>_<agent>, each
+// part the lower-case base32hex of its bytes, or z where there is none, and from the second generation on g<generation>
+// as a fifth part. Longer than groupMax it becomes mh1h_<SHA-256 of the parts with their lengths>.
 //
-// Neither z nor _ is in the alphabet, so that parts split in one way only. The id is a single Lucene token: an index that splits at hyphens and folds case
-// finds no neighbour by it.
+//	run user_a_c1, persona user_a, generation 2: mh1_z_elpmasivc5fm6c8_elpmasivc4_z_g2
+//
+// Neither z nor _ is in the alphabet, so a group splits into parts in one way only. It is a single Lucene token: an
+// index that splits at hyphens and folds case finds no neighbour by it.
 func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	parts := [...]string{namespace, scope.RunID, scope.PersonaID, scope.AgentID}
-	size := len(groupPrefix) + 2*len(parts)
-	for _, part := range parts {
-		size += encodedLen(part)
-	}
-	out := make([]byte, size)
-	n := copy(out, groupPrefix)
+	id := "mh1"
 	for _, part := range parts {
 		if part == "" {
-			out[n] = 'z'
-			n++
+			id += "_z"
 		} else {
-			n += base32hex(out[n:], part)
+			id += "_" + base32hex(part)
 		}
-		out[n] = '_'
-		n++
 	}
-	id := words.View(out[:n-1])
 	if generation > 1 {
 		id += "_g" + sdk.Itoa(generation)
 	}
 	if len(id) <= groupMax {
 		return id
 	}
-	return hashedID(parts[:], generation)
-}
-
-// hashedID is groupID for parts that are long: a hash of each with its length.
-//
-//go:noinline
-func hashedID(parts []string, generation int64) string {
 	var d sdk.Digest
 	for _, part := range parts {
 		d.Add(sdk.Itoa(len(part)) + ":" + part)
 	}
 	d.Add(sdk.Itoa(generation))
-	return hashedPrefix + d.Hex()
+	return "mh1h_" + d.Hex()
 }
 
-// groupOf is the group of a call. It fails closed: an id that is not wholly of the alphabet is never sent. Graphiti's own check lets a trailing line end
-// pass, and takes an empty list of groups for all of them.
-func (s *settings) groupOf(c *sdk.Call) (string, error) {
+// base32hex is the lower-case base32hex of the bytes, without padding (RFC 4648, section 7).
+func base32hex(s string) string {
+	const alphabet = "0123456789abcdefghijklmnopqrstuv"
+	out := make([]byte, 0, (len(s)*8+4)/5)
+	bits, have := uint32(0), 0
+	for i := range len(s) {
+		bits, have = bits<<8|uint32(s[i]), have+8
+		for ; have >= 5; have -= 5 {
+			out = append(out, alphabet[bits>>(have-5)&31])
+		}
+	}
+	if have > 0 {
+		out = append(out, alphabet[bits<<(5-have)&31])
+	}
+	return string(out)
+}
+
+// groupOf is the group of a call. It fails closed: Graphiti's own check lets a trailing line end pass, and an empty
+// group is everybody's.
+func groupOf(s *settings, c *sdk.Call) (string, error) {
 	id := groupID(s.config.Namespace, c.Scope, c.Generation)
 	if !isGroup(id) {
 		return "", abi.NewError(abi.CodeInternal, "the scope has no group id that Graphiti takes")
@@ -91,35 +79,40 @@ func (s *settings) groupOf(c *sdk.Call) (string, error) {
 }
 
 func isGroup(id string) bool {
-	if len(id) <= len(groupPrefix) || len(id) > groupMax {
-		return false
-	}
-	for i := 0; i < len(id); i++ {
-		if b := id[i]; !sdk.LowerNumeric(b) && b != '_' {
+	for i := range len(id) {
+		if !sdk.LowerNumeric(id[i]) && id[i] != '_' {
 			return false
 		}
 	}
-	return true
+	return len(id) > len("mh1_") && len(id) <= groupMax
 }
 
-// quoted is a list of one string, as JSON.
-func quoted(s string) []byte { return append(append([]byte{'['}, sdk.Text(s)...), ']') }
-
-// isUUID tells whether s is a lower-case dashed UUID, as all of Graphiti's are: nothing else is put into a path or a look-up.
+// isUUID tells whether s is a lower-case UUID with dashes, as all of Graphiti's are: nothing else is put into a path or
+// a look-up.
 func isUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		switch b := s[i]; {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if b != '-' {
-				return false
-			}
-		case b >= '0' && b <= '9' || b >= 'a' && b <= 'f':
-		default:
+	for i := range len(s) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		hex := s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'f'
+		if dash != (s[i] == '-') || !dash && !hex {
 			return false
 		}
 	}
-	return true
+	return len(s) == 36
+}
+
+// Kinds of jobs, as their ids begin: one event, or a bulk of several.
+const (
+	jobSingle = "mh1e"
+	jobBulk   = "mh1b"
+)
+
+// jobID is the id of the gateway's job that adds events: <kind>-<SHA-256 of the events' ids, each with its length and
+// the UUID of the bare episode that it resumes>. The same events are the same job, so that a request sent twice is
+// worked off once.
+func jobID(kind string, bare map[string]string, events ...string) string {
+	var d sdk.Digest
+	for _, name := range events {
+		d.Add(sdk.Itoa(len(name)) + ":" + name + bare[name])
+	}
+	return kind + "-" + d.Hex()
 }

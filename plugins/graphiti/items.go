@@ -2,189 +2,140 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi/jsontext"
-	"github.com/memhost/memhost/abi/words"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
-// item is a fact (a RELATES_TO edge), an entity or an episode, as a surface tells it; each has some of the fields. Of facts, REST 0.29.3 has neither
-// episodes nor node ids, and no REST version has group_id. MCP tells no valid_at of an episode.
+// item is a fact (a RELATES_TO edge), an entity, a community or an episode, with the fields that the surface gives. Of
+// a fact, REST 0.29.3 gives neither episodes nor node ids, and no REST version the group. Of an episode, MCP does not
+// give valid_at.
 type item struct {
 	uuid, group, name string
-	// text is a fact's text, an entity's summary.
-	text                                     string
+	// text is a fact's text, or the summary of an entity or a community.
+	text string
+	// content is what an episode says, as JSON: a part of the answer, since an inventory goes through any number of
+	// them.
+	content                                  jsontext.Raw
 	validAt, invalidAt, createdAt, expiredAt moment
-	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or closed (entity_edges).
+	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or
+	// closed.
 	episodes, facts []string
 	// score is the reranker's, on core, where it belongs to this item.
 	score *float64
 }
 
-// decode reads a field. Keys are told apart by their lengths and first letters, all at once: there are ten, and most of what is read is keys.
-func (x *item) decode(d *jsontext.Decoder, key string) (err error) {
-	var into *string
-	var at *moment
-	switch len(key) {
-	case 4:
-		switch words.HalfAt(key, 0) {
-		case words.HalfAt("uuid", 0):
-			into = &x.uuid
-		case words.HalfAt("name", 0):
-			into = &x.name
-		case words.HalfAt("fact", 0):
-			into = &x.text
-		}
-	case 7:
-		if key == "summary" {
-			into = &x.text
-		}
-	case 8:
-		switch words.At(key, 0) {
-		case words.At("valid_at", 0):
-			at = &x.validAt
-		case words.At("group_id", 0):
-			into = &x.group
-		case words.At("episodes", 0):
-			x.episodes, err = texts(d)
-			return err
-		}
-	case 10:
-		if key[8] != 'a' || key[9] != 't' {
-			break
-		}
-		switch words.At(key, 0) {
-		case words.At("invalid_", 0):
-			at = &x.invalidAt
-		case words.At("created_", 0):
-			at = &x.createdAt
-		case words.At("expired_", 0):
-			at = &x.expiredAt
-		}
-	case 12:
-		if key == "entity_edges" {
-			x.facts, err = texts(d)
-			return err
-		}
-	}
-	if into == nil && at == nil {
-		return d.Skip()
-	}
-	s, null := "", d.Next() == jsontext.Null
-	if null {
-		err = d.Null()
-	} else {
-		s, err = d.Str()
-	}
-	switch {
-	case into != nil:
-		*into = s
-	case null:
-		*at = moment{}
+func (x *item) readField(d *jsontext.Decoder, key string) (err error) {
+	switch key {
+	case "uuid":
+		err = readInto(d, &x.uuid)
+	case "group_id":
+		err = readInto(d, &x.group)
+	case "name":
+		err = readInto(d, &x.name)
+	case "fact", "summary":
+		err = readInto(d, &x.text)
+	case "content":
+		x.content, err = d.Raw()
+	case "valid_at":
+		err = x.validAt.read(d)
+	case "invalid_at":
+		err = x.invalidAt.read(d)
+	case "created_at":
+		err = x.createdAt.read(d)
+	case "expired_at":
+		err = x.expiredAt.read(d)
+	case "episodes":
+		err = readInto(d, &x.episodes)
+	case "entity_edges":
+		err = readInto(d, &x.facts)
 	default:
-		*at = momentOf(s)
+		err = d.Skip()
 	}
 	return err
 }
 
-// superseded: Graphiti has closed the fact, by event time or by the clock.
-func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
-
-// someItems is room for as many items as a search usually finds.
-const someItems = 20
-
-// next makes room for one more item and returns it.
-func next(list []item) ([]item, *item) {
-	n := len(list)
-	if n == cap(list) {
-		list = append(make([]item, 0, max(2*n, someItems)), list...)
-	}
-	list = list[:n+1]
-	return list, &list[n]
+func (m *moment) read(d *jsontext.Decoder) error {
+	text := ""
+	err := readInto(d, &text)
+	*m = momentOf(text)
+	return err
 }
 
-// read reads an item into a zero x.
-func (x *item) read(d *jsontext.Decoder) error {
-	fields, err := d.ObjIter()
+// readItem reads an answer, or a part of one, that is an item.
+func readItem(route string, body []byte) (x item, err error) {
+	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
+	err = d.Obj(x.readField)
 	if err != nil {
-		return err
+		err = unreadable(route, err.Error(), body)
 	}
-	for fields.Next() {
-		if err := x.decode(d, fields.Name()); err != nil {
-			return err
-		}
-	}
-	return fields.Err()
+	return x, err
 }
 
-// items reads a list of items.
+// items reads an array of items.
 func items(d *jsontext.Decoder) (list []item, err error) {
-	elements, err := d.ArrIter()
-	if err != nil {
-		return nil, err
-	}
-	for elements.Next() {
-		var x *item
-		list, x = next(list)
-		if err := x.read(d); err != nil {
-			return list, err
-		}
-	}
-	return list, elements.Err()
+	err = d.Arr(func(d *jsontext.Decoder) error {
+		list = append(list, item{})
+		return d.Obj(list[len(list)-1].readField)
+	})
+	return list, err
 }
 
-// itemsIn reads {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key is not one of a search.
-func itemsIn(route, name string, body []byte) ([]item, error) {
-	found, _, err := readItems(route, name, body)
+// itemsIn reads {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key
+// is not one of a search.
+func itemsIn(route, name string, body []byte) (found []item, err error) {
+	err = answer(route, body, fields{{name, &found}}, name)
 	return found, err
 }
 
-// readItems is itemsIn that also tells whether the answer has a key "error".
-func readItems(route, name string, body []byte) (found []item, failed bool, err error) {
-	seen := false
-	err = fields(route, body, func(d *jsontext.Decoder, key string) (err error) {
-		switch key {
-		case name:
-			seen = true
-			found, err = items(d)
-			return err
-		case "error":
-			failed = true
-		}
-		return d.Skip()
-	})
-	if err == nil && !seen {
-		err = unusable(route, "one without "+name, body)
+// items is itemsIn for the scope's group.
+func (v *visit) items(route, name string, body []byte) ([]item, error) {
+	found, err := itemsIn(route, name, body)
+	if err != nil {
+		return nil, err
 	}
-	return found, failed, err
+	return found, v.ours(route, found)
 }
 
 // ours fails closed when one of the items is of another group.
-func ours(route, gid string, list []item) error {
+func (v *visit) ours(route string, list []item) error {
 	for i := range list {
-		if list[i].group != gid {
+		if list[i].group != v.group {
 			return foreign(route, list[i].group)
 		}
 	}
 	return nil
 }
 
-// evidence writes what an item says of itself, without its place, into a zero e.
-func (x *item) evidence(e *abi.Evidence, kind string) {
-	e.NativeID, e.NativeType, e.Text, e.TimeBasis = x.uuid, kind, x.text, abi.TimeIngest
-	e.CreatedAt, e.ValidAt, e.InvalidAt, e.ExpiredAt = x.createdAt.text, x.validAt.text, x.invalidAt.text, x.expiredAt.text
+func uuidsOf(list []item) []string {
+	uuids := make([]string, len(list))
+	for i := range list {
+		uuids[i] = list[i].uuid
+	}
+	return uuids
 }
 
-// Whether a fact was superseded, for all evidence.
-var superseded, current = true, false
+// superseded: Graphiti has closed the fact, by event time or by the clock.
+func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
 
-// factEvidence is evidence with what only facts have.
-func (x *item) factEvidence(e *abi.Evidence) {
-	x.evidence(e, "fact")
-	e.Superseded = &current
-	if x.superseded() {
-		e.Superseded = &superseded
+// said is what an episode says.
+func (x *item) said() string {
+	text, _ := stringOf(abi.Raw(x.content))
+	return text
+}
+
+// evidence is what an item says of itself; kind is fact, entity, community or episode.
+func (x *item) evidence(kind string) abi.Evidence {
+	e := abi.Evidence{NativeID: x.uuid, NativeType: kind, Text: x.text, Score: x.score, TimeBasis: abi.TimeIngest,
+		CreatedAt: x.createdAt.text, ValidAt: x.validAt.text, InvalidAt: x.invalidAt.text, ExpiredAt: x.expiredAt.text}
+	switch kind {
+	case "fact":
+		e.Superseded = sdk.Ptr(x.superseded())
+		if e.ValidAt != "" {
+			e.TimeBasis = abi.TimeEvent
+		}
+	case "episode":
+		e.Text, e.SourceEventIDs, e.TimeBasis = x.said(), []string{x.name}, abi.TimeEvent
 	}
-	if e.ValidAt != "" {
-		e.TimeBasis = abi.TimeEvent
-	}
+	return e
 }

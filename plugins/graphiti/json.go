@@ -4,53 +4,183 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
 )
 
-// text reads a string; null is the empty one.
-func text(d *jsontext.Decoder) (string, error) {
-	if d.Next() == jsontext.Null {
-		return "", d.Null()
-	}
-	return d.Str()
+// field is a field of an object to write: its name, and its value as JSON.
+type field struct {
+	name  string
+	value abi.Raw
 }
 
-// texts reads a list of strings; null is an empty one.
-//
-//go:noinline
+// object writes an object. A field without a value is left out.
+func object(list ...field) abi.Raw {
+	var e jsontext.Encoder
+	e.ObjStart()
+	for _, f := range list {
+		if len(f.value) > 0 {
+			e.FieldStart(f.name)
+			e.Raw(f.value)
+		}
+	}
+	e.ObjEnd()
+	return e.Bytes()
+}
+
+// array writes an array.
+func array(values ...abi.Raw) abi.Raw {
+	var e jsontext.Encoder
+	e.ArrStart()
+	for _, value := range values {
+		e.Raw(value)
+	}
+	e.ArrEnd()
+	return e.Bytes()
+}
+
+// textList writes an array of strings.
+func textList(list ...string) abi.Raw {
+	values := make([]abi.Raw, len(list))
+	for i, text := range list {
+		values[i] = sdk.Text(text)
+	}
+	return array(values...)
+}
+
+// optional writes a string; the empty one has no value, so that object leaves its field out.
+func optional(text string) abi.Raw {
+	if text == "" {
+		return nil
+	}
+	return sdk.Text(text)
+}
+
+// fields are those of an object to read, each with the place for its value: a *string, *bool, *int64, *[]string,
+// *abi.Raw (a copy), *jsontext.Raw (a part of the text), *[]field, *item, *[]item, the fields of an object within, or a
+// function. Other fields are skipped. null leaves a place as it is.
+type fields []struct {
+	name string
+	to   any
+}
+
+// read reads an object.
+func (f fields) read(d *jsontext.Decoder) error { return d.Obj(f.readField) }
+
+func (f fields) readField(d *jsontext.Decoder, key string) error {
+	for i := range f {
+		if f[i].name == key {
+			return readInto(d, f[i].to)
+		}
+	}
+	return d.Skip()
+}
+
+func readInto(d *jsontext.Decoder, to any) (err error) {
+	if d.Next() == jsontext.Null {
+		return d.Null()
+	}
+	switch to := to.(type) {
+	case *string:
+		*to, err = d.Str()
+	case *bool:
+		*to, err = d.Bool()
+	case *int64:
+		*to, err = d.Int64()
+	case *[]string:
+		*to, err = texts(d)
+	case *abi.Raw:
+		*to, err = verbatim(d)
+	case *jsontext.Raw:
+		*to, err = d.Raw()
+	case *[]field:
+		*to, err = fieldsOf(d)
+	case *item:
+		err = d.Obj(to.readField)
+	case *[]item:
+		*to, err = items(d)
+	case fields:
+		err = to.read(d)
+	case func(*jsontext.Decoder) error:
+		err = to(d)
+	}
+	return err
+}
+
+// texts reads an array of strings; null, as the array or in it, is empty.
 func texts(d *jsontext.Decoder) ([]string, error) {
 	list := []string{}
 	if d.Next() == jsontext.Null {
 		return list, d.Null()
 	}
 	err := d.Arr(func(d *jsontext.Decoder) error {
-		s, err := text(d)
-		list = append(list, s)
+		text := ""
+		err := readInto(d, &text)
+		list = append(list, text)
 		return err
 	})
 	return list, err
 }
 
-// fields goes through an object of an answer. What is not JSON, or nests too deep for this guest's stack, is refused by reading it: to look for that before would
-// be to go through all of it twice.
-func fields(route string, body []byte, each func(d *jsontext.Decoder, key string) error) error {
+// fieldsOf reads an object apart, in memory of its own; fields that are null are left out.
+func fieldsOf(d *jsontext.Decoder) (list []field, err error) {
+	err = d.Obj(func(d *jsontext.Decoder, key string) error {
+		if d.Next() == jsontext.Null {
+			return d.Null()
+		}
+		name := string([]byte(key))
+		value, err := verbatim(d)
+		list = append(list, field{name, value})
+		return err
+	})
+	return list, err
+}
+
+// verbatim reads a value of any type as it is written, in memory of its own.
+func verbatim(d *jsontext.Decoder) (abi.Raw, error) {
+	value, err := d.RawAppend(nil)
+	return abi.Raw(value), err
+}
+
+// answer reads an answer, one JSON object, in one pass. required are fields without which it is not an answer of the
+// route.
+//
+// Errors: backend for anything else, too: no JSON, a value of another type, or nested deeper than this guest's stack
+// holds.
+func answer(route string, body []byte, f fields, required ...string) error {
 	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
 	if d.Next() != jsontext.Object {
 		return unreadable(route, "no JSON object", body)
 	}
-	return outcome(route, body, d, d.Obj(each))
+	missing := append([]string(nil), required...)
+	err := d.Obj(func(d *jsontext.Decoder, key string) error {
+		for i, name := range missing {
+			if name == key {
+				missing[i] = ""
+			}
+		}
+		return f.readField(d, key)
+	})
+	switch {
+	case err != nil:
+		return unreadable(route, err.Error(), body)
+	case !d.AtEnd():
+		return unreadable(route, "", body)
+	}
+	for _, name := range missing {
+		if name != "" {
+			return unusable(route, "one without "+name, body)
+		}
+	}
+	return nil
 }
 
-// list goes through an array of an answer.
+// list reads an answer that is one JSON array.
 func list(route string, body []byte, each func(d *jsontext.Decoder) error) error {
 	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
 	if d.Next() != jsontext.Array {
 		return unreadable(route, "no JSON array", body)
 	}
-	return outcome(route, body, d, d.Arr(each))
-}
-
-// outcome is what comes of reading an answer: nothing may follow, and that it is no JSON goes before what else was found wrong.
-func outcome(route string, body []byte, d *jsontext.Decoder, err error) error {
+	err := d.Arr(each)
 	switch {
 	case err != nil:
 		return unreadable(route, err.Error(), body)
@@ -60,14 +190,27 @@ func outcome(route string, body []byte, d *jsontext.Decoder, err error) error {
 	return nil
 }
 
-// unreadable is the error of an answer in which something stands that was not expected.
-//
-//go:noinline
+// unreadable is the error of an answer that breaks off, or holds something unexpected.
 func unreadable(route, what string, body []byte) error {
 	if !abi.ValidJSON(body) {
 		what = "no JSON that can be read"
 	}
 	return unusable(route, what, body)
+}
+
+// stringOf reads a JSON string; false for anything else.
+func stringOf(value abi.Raw) (text string, ok bool) {
+	text, err := jsontext.DecodeBytes(value).Str()
+	return text, err == nil
+}
+
+func contains(list []string, text string) bool {
+	for _, t := range list {
+		if t == text {
+			return true
+		}
+	}
+	return false
 }
 
 // lower folds ASCII letters: all that headers and the servers' English need. strings.ToLower brings tables of Unicode.
@@ -79,29 +222,4 @@ func lower(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// shallow tells whether arrays and objects nest no deeper than this guest's stack holds; it is cheap, and no check of anything else.
-func shallow(data []byte) bool {
-	depth, inText := 0, false
-	for i := 0; i < len(data); i++ {
-		switch b := data[i]; {
-		case inText:
-			switch b {
-			case '\\':
-				i++
-			case '"':
-				inText = false
-			}
-		case b == '"':
-			inText = true
-		case b == '{' || b == '[':
-			if depth++; depth > abi.MaxDepth {
-				return false
-			}
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return true
 }

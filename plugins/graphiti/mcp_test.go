@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk/sdktest"
@@ -19,7 +18,8 @@ func TestServerSentEvents(t *testing.T) {
 		want         []string
 	}{
 		{"one event", "event: message\r\ndata: {\"a\":1}\r\n\r\n", []string{`{"a":1}`}},
-		{"pings before it", ": ping - 2026-11-21 04:21:31+00:00\r\n\r\n: ping\r\n\r\nevent: message\r\ndata: x\r\n\r\n", []string{"x"}},
+		{"pings before it", ": ping - 2026-11-21 04:21:31+00:00\r\n\r\n: ping\r\n\r\nevent: message\r\ndata: x\r\n\r\n",
+			[]string{"x"}},
 		{"two events, line ends of all kinds", "data: a\n\ndata:b\r\r", []string{"a", "b"}},
 		{"data over several lines", "data: a\ndata: b\nid: 7\n\n", []string{"a\nb"}},
 		{"empty data", "data\n\n", []string{""}},
@@ -72,65 +72,69 @@ func TestRPCResponses(t *testing.T) {
 		code                   abi.Code
 	}{
 		{"a result", sse, stream(`{"jsonrpc":"2.0","id":7,"result":{"a":1}}`), `{"a":1}`, ""},
-		{"a notification before it", sse, stream(`{"jsonrpc":"2.0","method":"notifications/progress"}`, `{"id":7,"result":{}}`), `{}`, ""},
+		{"a notification before it", sse, stream(`{"jsonrpc":"2.0","method":"notifications/progress"}`,
+			`{"id":7,"result":{}}`), `{}`, ""},
 		{"plain JSON", plain + "; charset=utf-8", `{"id":7,"result":[]}`, `[]`, ""},
 		{"another request's", sse, stream(`{"id":8,"result":{}}`), "", abi.CodeBackend},
-		{"an error", sse, stream(`{"id":7,"error":{"code":-32602,"message":"Invalid request parameters","data":""}}`), "", abi.CodeBackend},
+		{"an error", sse, stream(`{"id":7,"error":{"code":-32602,"message":"Invalid request parameters","data":""}}`),
+			"", abi.CodeBackend},
 		{"neither", sse, stream(`{"id":7}`), "", abi.CodeBackend},
 		{"truncated", sse, `data: {"id":7,"resu`, "", abi.CodeBackend},
 		{"truncated JSON", plain, `{"id":7,"result":{`, "", abi.CodeBackend},
 		{"HTML", "text/html", "<html>", "", abi.CodeBackend},
-		{"too deep", sse, stream(`{"id":7,"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`), "", abi.CodeBackend},
+		{"too deep", sse, stream(`{"id":7,"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`), "",
+			abi.CodeBackend},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := rpcResult("r", &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: c.kind}}}, []byte(c.body), 7)
+			got, err := rpcResult("r", &abi.HTTPResponse{Status: 200,
+				Headers: abi.Members[string]{{Name: "content-type", Value: c.kind}}}, []byte(c.body), 7)
 			assert.Equal(t, c.code, abi.CodeOf(err))
 			assert.Equal(t, c.want, string(got))
 		})
 	}
 }
 
-// rpcTexts are answers to tools/call, once tells which need no second reading.
-var rpcTexts = []struct {
-	body string
-	once bool
-}{
-	{`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"facts\": []}"}],"isError":false}}`, true},
-	{`{"id":7,"jsonrpc":"2.0","result":{"structuredContent":{},"content":[{"text":"a"},{"text":"b"}]}}`, true},
-	{`{"id":8,"jsonrpc":"2.0","result":{"content":[{"text":"another's"}]}}`, false},
-	{`{"id":"\"result\":","result":{"content":[{"text":"a"}]}}`, false},
-	{`{"x":"\"result\":","id":7,"result":{"content":[{"text":"a"}]}}`, true},
-	{`{"x":{"result":{"content":[{"text":"a"}]}},"id":7,"result":{"content":[{"text":"b"}]}}`, false},
-	{`{"id":7,"error":{"message":"x"},"result":{"content":[{"text":"a"}]}}`, false},
-	{`{"id":7,"result":{"content":[{"text":"a"}]},"error":{"message":"x"}}`, false},
-	{`{"id":7,"result":{"content":[{"text":"a"}]},"result":{}}`, false},
-	{`{"result":{"content":[{"text":"a"}]},"id":7}`, false},
-	{`{"id":7,"result":{"content":[{"text":"a"}],"isError":true}}`, false},
-	{`{"id":7,"result":{"content":[{"text":"a"}]}]}`, false},
-	{`{"id":7,"result":{"content":[]}}`, false},
-	{`{"id":7,"result":[]}`, false},
+// rpcTexts are answers to tools/call, with the text that is taken out of them: "" where there is none.
+var rpcTexts = []struct{ body, text string }{
+	{`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"facts\": []}"}],"isError":false}}`,
+		`{"facts": []}`},
+	{`{"id":7,"jsonrpc":"2.0","result":{"structuredContent":{},"content":[{"text":"a"},{"text":"b"}]}}`, `a`},
+	{`{"id":8,"jsonrpc":"2.0","result":{"content":[{"text":"another's"}]}}`, ``},
+	{`{"id":"\"result\":","result":{"content":[{"text":"a"}]}}`, ``},
+	{`{"x":"\"result\":","id":7,"result":{"content":[{"text":"a"}]}}`, `a`},
+	{`{"x":{"result":{"content":[{"text":"a"}]}},"id":7,"result":{"content":[{"text":"b"}]}}`, `b`},
+	{`{"id":7,"error":{"message":"x"},"result":{"content":[{"text":"a"}]}}`, ``},
+	{`{"id":7,"result":{"content":[{"text":"a"}]},"error":{"message":"x"}}`, ``},
+	{`{"id":7,"result":{"content":[{"text":"a"}]},"result":{}}`, ``},
+	{`{"result":{"content":[{"text":"a"}]},"id":7}`, `a`},
+	{`{"id":7,"result":{"content":[{"text":"a"}],"isError":true}}`, ``},
+	{`{"id":7,"result":{"content":[{"text":"a"}]}]}`, ``},
+	{`{"id":7,"result":{"content":[]}}`, ``},
+	{`{"id":7,"result":[]}`, ``},
 }
 
-func TestAnAnswerIsReadOnce(t *testing.T) {
-	for _, c := range rpcTexts {
-		content := plainText(&abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}, []byte(c.body), 7)
-		assert.Equal(t, c.once, content != nil, c.body)
-	}
-	deep := `{"id":7,"result":{"content":[{"text":"a"}],"x":` + strings.Repeat("[", abi.MaxDepth-2) + strings.Repeat("]", abi.MaxDepth-2) + `}}`
-	head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
-	assert.NotNil(t, plainText(head, []byte(deep), 7))
-	assert.Nil(t, plainText(head, []byte(strings.Replace(deep, "[]", "[[]]", 1)), 7), "one level more than is read")
-}
-
-func TestALineEndsAtTheFirstEnd(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		stream := rapid.StringOfN(rapid.SampledFrom([]rune("data: {}abcdefghijklmnop\t\u00e9\r\n")), 0, 64, -1).Draw(t, "stream")
-		want := strings.IndexAny(stream, "\r\n")
-		if want < 0 {
-			want = len(stream)
+func TestTheTextOfATool(t *testing.T) {
+	read := func(body string) (string, error) {
+		head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type",
+			Value: "application/json"}}}
+		result, err := rpcResult("r", head, []byte(body), 7)
+		if err != nil {
+			return "", err
 		}
-		require.Equal(t, want, lineEnd([]byte(stream)))
-	})
+		text, err := toolText("r", result)
+		return string(text), err
+	}
+	for _, c := range rpcTexts {
+		text, err := read(c.body)
+		assert.Equal(t, c.text, text, c.body)
+		assert.Equal(t, c.text == "", err != nil, c.body)
+	}
+	deep := `{"id":7,"result":{"content":[{"text":"a"}],"x":` + strings.Repeat("[", abi.MaxDepth-2) +
+		strings.Repeat("]", abi.MaxDepth-2) + `}}`
+	_, err := read(deep)
+	require.NoError(t, err)
+	_, err = read(strings.Replace(deep, "[]", "[[]]", 1))
+	assert.Error(t, err, "one level more than is read")
 }
 
 func FuzzRPC(f *testing.F) {
@@ -143,17 +147,11 @@ func FuzzRPC(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
 			head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: kind}}}
-			plain := plainText(head, body, 7)
 			result, err := rpcResult("r", head, body, 7)
 			if err != nil {
-				require.Nil(t, plain, "%q: %v", body, err)
 				continue
 			}
 			text, err := toolText("r", result)
-			if plain != nil {
-				require.NoError(t, err)
-				require.Equal(t, string(text), string(plain), "%q", body)
-			}
 			if err == nil {
 				err = toolError("r", text)
 			}
@@ -177,7 +175,7 @@ func FuzzItems(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 		for i := range found {
-			_ = new(lines).factLine(&found[i], nil)
+			_ = found[i].line("fact", nil)
 		}
 	})
 }
@@ -188,7 +186,8 @@ func TestErrors(t *testing.T) {
 		return sdktest.Reply{Status: code, Headers: map[string]string{"content-type": "application/json"}, Body: body}
 	}
 	said := func(text string) sdktest.Reply {
-		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"}, Body: `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":` + text + `}],"isError":false}}`}
+		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
+			Body: `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":` + text + `}],"isError":false}}`}
 	}
 	for _, c := range []struct {
 		name, surface string
@@ -196,7 +195,9 @@ func TestErrors(t *testing.T) {
 		code          abi.Code
 		retryable     bool
 	}{
-		{"422", surfaceREST, status(422, `{"detail":[{"type":"missing","loc":["body","messages",0,"role"],"msg":"Field required"}]}`), abi.CodeInvalidArgument, false},
+		{"422", surfaceREST,
+			status(422, `{"detail":[{"type":"missing","loc":["body","messages",0,"role"],"msg":"Field required"}]}`),
+			abi.CodeInvalidArgument, false},
 		{"404 of an id", surfaceREST, status(404, `{"detail":"edge 8be2 not found"}`), abi.CodeNotFound, false},
 		{"404 of a path: another server", surfaceREST, status(404, `{"detail":"Not Found"}`), abi.CodeBackend, false},
 		{"405", surfaceREST, status(405, `{"detail":"Method Not Allowed"}`), abi.CodeBackend, false},
@@ -204,23 +205,32 @@ func TestErrors(t *testing.T) {
 		{"401 of a proxy", surfaceREST, status(401, ""), abi.CodeUnauthenticated, false},
 		{"409 of a proxy", surfaceREST, status(409, ""), abi.CodeConflict, false},
 		{"413 of a proxy", surfaceREST, status(413, ""), abi.CodeTooLarge, false},
-		{"429 of a proxy", surfaceREST, sdktest.Reply{Status: 429, Headers: map[string]string{"retry-after": "7"}}, abi.CodeRateLimited, true},
+		{"429 of a proxy", surfaceREST, sdktest.Reply{Status: 429, Headers: map[string]string{"retry-after": "7"}},
+			abi.CodeRateLimited, true},
 		{"502 of a proxy", surfaceREST, status(502, "Bad Gateway"), abi.CodeUnavailable, true},
 		{"a redirect", surfaceREST, status(307, ""), abi.CodeBackend, false},
 		{"an error inside a 200", surfaceREST, status(200, `{"error":"down"}`), abi.CodeBackend, false},
 		{"truncated JSON", surfaceREST, status(200, `{"facts":[{"uuid":`), abi.CodeBackend, false},
 		{"facts that are no list", surfaceREST, status(200, `{"facts":7}`), abi.CodeBackend, false},
 		{"not UTF-8", surfaceREST, status(500, "\xff\xfe"), abi.CodeBackend, true},
-		{"dropped connection", surfaceREST, sdktest.Reply{Err: abi.NewError(abi.CodeUnavailable, "reset")}, abi.CodeUnavailable, true},
+		{"dropped connection", surfaceREST, sdktest.Reply{Err: abi.NewError(abi.CodeUnavailable, "reset")},
+			abi.CodeUnavailable, true},
 		{"slow", surfaceREST, sdktest.Reply{Err: abi.NewError(abi.CodeTimeout, "late")}, abi.CodeTimeout, true},
 		{"the host wall", surfaceMCP, status(421, "Invalid Host header"), abi.CodeDenied, false},
 		{"the origin wall", surfaceMCP, status(403, "Invalid Origin header"), abi.CodeDenied, false},
 		{"406", surfaceMCP, status(406, `{"error":{}}`), abi.CodeBackend, false},
-		{"illegal group, said inside a success", surfaceMCP, said(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" must contain only alphanumeric characters, dashes, or underscores\"}"`), abi.CodeInvalidArgument, false},
-		{"database down, said inside a success", surfaceMCP, said(`"{\"error\":\"Error searching facts: Couldn't connect to 127.0.0.1:7687\"}"`), abi.CodeUnavailable, true},
-		{"provider down", surfaceMCP, said(`"{\"error\":\"Error searching facts: Connection error.\"}"`), abi.CodeUnavailable, true},
-		{"provider's quota", surfaceMCP, said(`"{\"error\":\"Error searching facts: Rate limit exceeded. Please try again later.\"}"`), abi.CodeRateLimited, true},
-		{"something else", surfaceMCP, said(`"{\"error\":\"Error searching facts: 'NoneType'\"}"`), abi.CodeBackend, false},
+		{"illegal group, said inside a success", surfaceMCP,
+			said(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" must contain only alphanumeric characters, dashes, or underscores\"}"`), abi.CodeInvalidArgument, false},
+		{"database down, said inside a success", surfaceMCP,
+			said(`"{\"error\":\"Error searching facts: Couldn't connect to 127.0.0.1:7687\"}"`), abi.CodeUnavailable,
+			true},
+		{"provider down", surfaceMCP, said(`"{\"error\":\"Error searching facts: Connection error.\"}"`),
+			abi.CodeUnavailable, true},
+		{"provider's quota", surfaceMCP,
+			said(`"{\"error\":\"Error searching facts: Rate limit exceeded. Please try again later.\"}"`),
+			abi.CodeRateLimited, true},
+		{"something else", surfaceMCP, said(`"{\"error\":\"Error searching facts: 'NoneType'\"}"`), abi.CodeBackend,
+			false},
 		{"prose instead of JSON", surfaceMCP, said(`"done"`), abi.CodeBackend, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,7 +238,8 @@ func TestErrors(t *testing.T) {
 			r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 				return c.reply, q.Route == routeRESTSearch || q.Route == routeMCPSearch
 			}
-			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
+			_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope,
+				SessionID: "n"})
 			e := abi.AsError(err)
 			require.NotNil(t, e)
 			assert.Equal(t, c.code, e.Code, e.Message)

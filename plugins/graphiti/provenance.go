@@ -12,38 +12,37 @@ import (
 // provenanceLimit is how many items an answer has where the request names no limit.
 const provenanceLimit = 50
 
-// provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that closed it. Of an episode or a recorded
-// event: the facts that it asserted and those that it closed. Of a range of time: the facts that begin to hold in it.
+// provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that
+// closed it. Of an episode or a recorded event: the facts that it asserted and those that it closed. Of a range of
+// time: the facts that begin to hold in it.
 //
-// Without Bolt an MCP server still tells a fact with the UUIDs of its episodes, and an episode's facts; the gateway tells all but which episode closed a fact, and
-// ranges of time.
+// Without Bolt an MCP server still gives a fact with the UUIDs of its episodes, and an episode's facts; the gateway
+// gives all but which episode closed a fact, and ranges of time.
 //
-// Errors: not_found when the group has nothing of that id, whatever other groups have; unsupported for what the surface cannot tell.
+// Errors: not_found when the group has nothing of that id, whatever other groups have; unsupported for what the surface
+// cannot give.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
-	s, err := settingsOf(c)
+	v, err := visiting(c)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := s.groupOf(c)
-	if err != nil {
-		return nil, err
+	limit, skip := r.Limit, int64(0)
+	if limit <= 0 || limit > 1000 {
+		limit = provenanceLimit
 	}
-	p := &origins{call: c, settings: s, gid: gid}
-	limit, skip, err := page(r)
-	if err != nil {
-		return nil, err
+	if r.Cursor != "" {
+		skip, err = strconv.ParseInt(r.Cursor, 10, 64)
 	}
-	switch {
-	case r.NativeID != "" && !isUUID(r.NativeID):
+	if err != nil || skip < 0 {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "cursor: not one of an earlier answer")
+	}
+	if r.NativeID != "" && !isUUID(r.NativeID) {
 		return nil, abi.NewError(abi.CodeNotFound, "native_id: Graphiti's ids are UUIDs")
-	case s.core && !s.bolt:
-		err = p.core(r)
-	case r.NativeID != "" && !s.bolt && s.mcp:
-		err = p.byTool(r.NativeID)
-	case r.EventID != "" && !s.bolt && s.mcp:
-		err = p.byListing(r.EventID)
-	case !s.bolt:
-		err = s.needBolt("provenance of this kind")
+	}
+	p, next := &origins{visit: v, operation: "bolt"}, skip+limit
+	switch {
+	case !v.hasBolt:
+		err = v.surface.provenance(p, r)
 	case r.NativeID != "":
 		err = p.byID(r.NativeID)
 	case r.EventID != "":
@@ -55,43 +54,27 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	if err != nil {
 		return nil, err
 	}
-	return p.answer(limit, skip, r.Cursor), nil
-}
-
-// page reads limit and cursor, which counts items.
-func page(r *abi.ProvenanceRequest) (limit, skip int64, err error) {
-	limit = r.Limit
-	if limit <= 0 || limit > 1000 {
-		limit = provenanceLimit
-	}
-	if r.Cursor != "" {
-		if skip, err = strconv.ParseInt(r.Cursor, 10, 64); err != nil || skip < 0 {
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument, "cursor: not one of an earlier answer")
-		}
-	}
-	return limit, skip, nil
+	return p.answer(limit, skip, next), nil
 }
 
 // origins collects the items of an answer.
 type origins struct {
-	call     *sdk.Call
-	settings *settings
-	gid      string
-	items    []abi.ProvenanceItem
-	warnings []string
+	*visit
+	operation string
+	items     []abi.ProvenanceItem
+	warnings  []string
 }
 
-func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
-	a := &abi.Provenance{Trace: &abi.Trace{BackendName: p.settings.config.Provider, NativeOperation: "bolt", Warnings: p.warnings}}
-	if p.settings.core && !p.settings.bolt {
-		a.Trace.NativeOperation = "look-ups by id and name"
-	}
-	begin := min(skip, int64(len(p.items)))
-	end := min(begin+limit, int64(len(p.items)))
+// answer is a page of the items: limit of them after skip. next is the cursor behind it, which counts items.
+func (p *origins) answer(limit, skip, next int64) *abi.Provenance {
+	a := &abi.Provenance{Trace: p.trace(p.operation)}
+	a.Trace.Warnings = p.warnings
+	all := int64(len(p.items))
+	begin := min(skip, all)
+	end := min(begin+limit, all)
 	a.Items = p.items[begin:end]
-	if end < int64(len(p.items)) {
-		before, _ := strconv.ParseInt(cursor, 10, 64)
-		a.NextCursor = sdk.Itoa(before + end - begin)
+	if end < all {
+		a.NextCursor = sdk.Itoa(next)
 	}
 	for i := range a.Items {
 		a.Items[i].Evidence.Rank = int64(i + 1)
@@ -100,137 +83,84 @@ func (p *origins) answer(limit, skip int64, cursor string) *abi.Provenance {
 	return a
 }
 
-// rows runs a statement and makes an item of every row: native is the row as an object, evidence what set reads out of its columns.
-func (p *origins) rows(route string, params []byte, kind string, set func(e *abi.Evidence, column string, d *jsontext.Decoder) error) error {
-	head, rows, err := p.call.Bolt(route, params)
-	if err != nil {
-		return err
-	}
-	return sdk.EachRow(rows, func(row []byte) error {
-		item := abi.ProvenanceItem{Evidence: abi.Evidence{NativeType: kind, TimeBasis: abi.TimeEvent}, Native: []byte{'{'}}
-		err := sdk.EachColumn(row, func(i int, d *jsontext.Decoder) error {
-			if i >= len(head.Columns) {
-				return d.Skip()
-			}
-			value, err := d.RawAppend(nil)
-			if err != nil {
-				return err
-			}
-			if i > 0 {
-				item.Native = append(item.Native, ',')
-			}
-			item.Native = append(append(append(item.Native, sdk.Text(head.Columns[i])...), ':'), value...)
-			return set(&item.Evidence, head.Columns[i], jsontext.DecodeBytes(value))
-		})
-		if err != nil {
-			return unusable(route, err.Error(), row)
-		}
-		item.Native = append(item.Native, '}')
-		p.items = append(p.items, item)
-		return nil
-	})
+func (p *origins) absent(what string) error {
+	return abi.NewError(abi.CodeNotFound, "native_id: the scope has "+what+" with this id")
 }
 
-// setFact reads the columns of a statement about facts.
-func setFact(e *abi.Evidence, column string, d *jsontext.Decoder) (err error) {
-	at := func(field *string) error {
-		if d.Next() == jsontext.Null {
-			return nil
-		}
-		ms, err := d.Int64()
-		*field = stampMS(ms)
-		return err
-	}
-	switch column {
-	case "fact":
-		e.NativeID, err = text(d)
-	case "text":
-		e.Text, err = text(d)
-	case "valid_ms":
-		err = at(&e.ValidAt)
-	case "invalid_ms":
-		if err = at(&e.InvalidAt); e.InvalidAt != "" {
-			e.Superseded = sdk.Ptr(true)
-		}
-	case "expired_ms":
-		if err = at(&e.ExpiredAt); e.ExpiredAt != "" {
-			e.Superseded = sdk.Ptr(true)
-		}
-	case "created_ms":
-		err = at(&e.CreatedAt)
-	case "events":
-		e.SourceEventIDs, err = texts(d)
-	case "asserted":
-		var asserted bool
-		if asserted, err = d.Bool(); asserted {
-			e.Group = "asserted"
-		} else {
-			e.Group = "closed"
-		}
+func noEvent() error {
+	return abi.NewError(abi.CodeNotFound, "event_id: no episode of the scope has this name").
+		WithHint("it may be queued still: ask readiness")
+}
+
+func asFact(x *item) abi.Evidence { return x.evidence("fact") }
+
+// addOne adds an object that is an item, if it is the scope's.
+func (p *origins) addOne(route string, native []byte, evidence func(x *item) abi.Evidence) error {
+	x, err := readItem(route, native)
+	if err == nil && x.group == p.group {
+		p.items = append(p.items, abi.ProvenanceItem{Native: native, Evidence: evidence(&x)})
 	}
 	return err
 }
 
-// setEpisode reads the columns of a statement about episodes.
-func setEpisode(group string) func(e *abi.Evidence, column string, d *jsontext.Decoder) error {
-	return func(e *abi.Evidence, column string, d *jsontext.Decoder) (err error) {
-		e.Group = group
-		switch column {
-		case "episode":
-			e.NativeID, err = text(d)
-		case "name":
-			var name string
-			if name, err = text(d); name != "" {
-				e.SourceEventIDs = []string{name}
+// addEach adds every object of a list in an answer that is the scope's.
+func (p *origins) addEach(route, kind string, body []byte, evidence func(x *item) abi.Evidence) error {
+	return answer(route, body, fields{{kind, func(d *jsontext.Decoder) error {
+		return d.Arr(func(d *jsontext.Decoder) error {
+			native, err := verbatim(d)
+			if err != nil {
+				return err
 			}
-		case "event_ms":
-			if d.Next() != jsontext.Null {
-				var ms int64
-				ms, err = d.Int64()
-				e.ValidAt = stampMS(ms)
-			}
-		case "text":
-			e.Text, err = text(d)
-		}
-		return err
-	}
+			return p.addOne(route, native, evidence)
+		})
+	}}})
 }
 
+// By Neo4j.
+
 func (p *origins) byID(uuid string) error {
-	one := inGroup(p.gid).list("facts", []string{uuid}).json()
-	if err := p.rows("bolt_facts", one, "fact", setFact); err != nil {
-		return err
-	}
-	if len(p.items) > 0 {
-		if err := p.rows("bolt_sources", one, "episode", setEpisode("asserted by")); err != nil {
-			return err
-		}
-		return p.rows("bolt_closed_by", inGroup(p.gid).text("fact", uuid).json(), "episode", setEpisode("closed by"))
-	}
-	exists, mine, err := boltOwned(p.call, "bolt_owner_episode", p.gid, uuid)
+	one := field{"facts", textList(uuid)}
+	err := p.rows("bolt_facts", "fact", "", one)
 	if err != nil {
 		return err
 	}
-	if !exists || !mine {
-		return abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode with this id")
+	if len(p.items) > 0 {
+		err = p.rows("bolt_sources", "episode", "asserted by", one)
+		if err != nil {
+			return err
+		}
+		return p.rows("bolt_closed_by", "episode", "closed by", field{"fact", sdk.Text(uuid)})
+	}
+	mine, err := p.boltOwned("bolt_owner_episode", uuid)
+	if err != nil {
+		return err
+	}
+	if !mine {
+		return p.absent("neither a fact nor an episode")
 	}
 	return p.byEpisode(uuid)
 }
 
 func (p *origins) byEpisode(uuid string) error {
-	return p.rows("bolt_episode_facts", inGroup(p.gid).text("episode", uuid).json(), "fact", setFact)
+	return p.rows("bolt_episode_facts", "fact", "", field{"episode", sdk.Text(uuid)})
 }
 
 func (p *origins) byEvent(id string) error {
-	found, err := boltNamed(p.call, p.gid, []string{id})
+	found, err := p.boltNamed([]string{id})
 	if err != nil {
 		return err
 	}
-	if found[id].copies == 0 {
-		return p.noEvent()
+	return p.ofEpisodes(found[id], p.byEpisode)
+}
+
+// ofEpisodes adds what each episode of an event has.
+func (p *origins) ofEpisodes(n named, add func(uuid string) error) error {
+	if n.copies == 0 {
+		return noEvent()
 	}
-	for _, uuid := range found[id].uuids {
-		if err := p.byEpisode(uuid); err != nil {
+	for _, uuid := range n.uuids {
+		err := add(uuid)
+		if err != nil {
 			return err
 		}
 	}
@@ -246,98 +176,64 @@ func (p *origins) byTime(r *abi.ProvenanceRequest, limit, skip int64) error {
 	if err != nil {
 		return err
 	}
-	return p.rows("bolt_facts_between", inGroup(p.gid).number("lo", from).number("hi", to).number("skip", skip).number("limit", limit).json(), "fact", setFact)
+	return p.rows("bolt_facts_between", "fact", "", field{"lo", sdk.Number(from)}, field{"hi", sdk.Number(to)},
+		field{"skip", sdk.Number(skip)},
+		field{"limit", sdk.Number(limit)})
 }
 
-// byTool asks an MCP server for a fact, then for an episode. Its tools know no groups: what is another group's is not found.
-func (p *origins) byTool(uuid string) error {
-	const edge = "mcp_fact"
-	absent := abi.NewError(abi.CodeNotFound, "native_id: the scope has neither a fact nor an episode with this id")
-	body, err := p.settings.tool(p.call, edge, "get_entity_edge", append(append([]byte(`{"uuid":`), sdk.Text(uuid)...), '}'))
-	switch {
-	case err == nil:
-		var x item
-		if err := fields(edge, body, x.decode); err != nil {
+// rows runs a statement and makes an item of every row: native is the row as an object.
+func (p *origins) rows(route, kind, group string, params ...field) error {
+	head, rows, err := p.Bolt(route, p.params(params...))
+	if err != nil {
+		return err
+	}
+	return sdk.EachRow(rows, func(row []byte) error {
+		var native []field
+		err := sdk.EachColumn(row, func(i int, d *jsontext.Decoder) error {
+			value, err := verbatim(d)
+			if i < len(head.Columns) {
+				native = append(native, field{head.Columns[i], value})
+			}
+			return err
+		})
+		item := abi.ProvenanceItem{Native: object(native...)}
+		if err == nil {
+			item.Evidence, err = rowEvidence(kind, group, item.Native)
+		}
+		if err != nil {
+			return unusable(route, err.Error(), row)
+		}
+		p.items = append(p.items, item)
+		return nil
+	})
+}
+
+// rowEvidence reads the columns of a statement about facts or episodes.
+func rowEvidence(kind, group string, row abi.Raw) (abi.Evidence, error) {
+	e := abi.Evidence{NativeType: kind, Group: group, TimeBasis: abi.TimeEvent}
+	name, asserted := "", abi.Raw(nil)
+	at := func(into *string) func(d *jsontext.Decoder) error {
+		return func(d *jsontext.Decoder) error {
+			ms, err := d.Int64()
+			*into = stampMS(ms)
 			return err
 		}
-		if x.group != p.gid {
-			return absent
-		}
-		x.factEvidence(p.item(body))
-		return nil
-	case abi.CodeOf(err) != abi.CodeNotFound:
-		return err
 	}
-	if err = p.byEntities(uuid); err == nil && len(p.items) == 0 {
-		err = absent
+	err := fields{{kind, &e.NativeID}, {"text", &e.Text}, {"name", &name}, {"events", &e.SourceEventIDs},
+		{"asserted", &asserted}, {"event_ms", at(&e.ValidAt)}, {"valid_ms", at(&e.ValidAt)},
+		{"invalid_ms", at(&e.InvalidAt)},
+		{"expired_ms", at(&e.ExpiredAt)}, {"created_ms", at(&e.CreatedAt)}}.read(jsontext.DecodeBytes(row))
+	if name != "" {
+		e.SourceEventIDs = []string{name}
 	}
-	return err
-}
-
-// byListing looks for an event's episode among all of the scope: its name is the only handle, and no tool looks one up.
-func (p *origins) byListing(id string) error {
-	most, err := p.settings.episodesSent(p.call, nil)
-	if err != nil {
-		return err
+	if e.InvalidAt != "" || e.ExpiredAt != "" {
+		e.Superseded = sdk.Ptr(true)
 	}
-	episodes, err := p.settings.mcpEpisodes(p.call, p.gid, most)
-	if err != nil {
-		return err
+	switch string(asserted) {
+	case "true":
+		e.Group = "asserted"
+	case "false":
+		e.Group = "closed"
 	}
-	found := false
-	for i := range episodes {
-		if episodes[i].name == id {
-			found = true
-			if err := p.byEntities(episodes[i].uuid); err != nil {
-				return err
-			}
-		}
-	}
-	if !found {
-		return p.noEvent()
-	}
-	return nil
-}
-
-func (p *origins) noEvent() error {
-	return abi.NewError(abi.CodeNotFound, "event_id: no episode of the scope has this name").WithHint("it may be queued still: ask readiness")
-}
-
-// byEntities asks an MCP server for the facts of an episode. Those of another group are another's.
-func (p *origins) byEntities(uuid string) error {
-	const entities = "mcp_episode_entities"
-	body, err := p.settings.tool(p.call, entities, "get_episode_entities", append(append([]byte(`{"episode_uuids":`), quoted(uuid)...), '}'))
-	if err != nil {
-		return err
-	}
-	return p.each(entities, "edges", body, func(x *item, e *abi.Evidence, _ *jsontext.Decoder) error {
-		x.factEvidence(e)
-		return nil
-	})
-}
-
-// each makes an item of every object in a list of an answer that is the scope's.
-func (p *origins) each(route, kind string, body []byte, evidence func(x *item, e *abi.Evidence, d *jsontext.Decoder) error) error {
-	return fields(route, body, func(d *jsontext.Decoder, key string) error {
-		if key != kind {
-			return d.Skip()
-		}
-		return d.Arr(func(d *jsontext.Decoder) error {
-			native, err := d.RawAppend(nil)
-			if err != nil {
-				return err
-			}
-			var x item
-			if err := jsontext.DecodeBytes(native).Obj(x.decode); err != nil || x.group != p.gid {
-				return err
-			}
-			return evidence(&x, p.item(abi.Raw(native)), jsontext.DecodeBytes(native))
-		})
-	})
-}
-
-// item adds one, whose evidence is to be written.
-func (p *origins) item(native []byte) *abi.Evidence {
-	p.items = append(p.items, abi.ProvenanceItem{Native: native})
-	return &p.items[len(p.items)-1].Evidence
+	return e, err
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// menuItem is a native query: a statement of the manifest with the parameters that a caller gives. Free Cypher is not offered.
+// menuItem is a native query: a route of the manifest with the parameters that a caller gives. Free Cypher is not
+// offered.
 type menuItem struct {
 	name, route string
 	params      []menuParam
 }
 
-// menuParam is a parameter: text, texts or whole; whole ones without a default are required.
+// menuParam is a parameter of a kind.
 type menuParam struct {
 	name, kind string
 	// otherwise is the value where the caller gives none; empty means required, leftOut that it is not sent then.
@@ -28,18 +29,22 @@ const leftOut = "-"
 const (
 	kindText  = "text"
 	kindTexts = "texts"
-	kindWhole = "whole"
-	kindAny   = "any" // the backend checks it
+	kindWhole = "whole" // with a default at least 1 and at most limitMost
+	kindAny   = "any"   // the backend checks it
 )
 
-// menu is what Bolt answers (with the group, always). Times are Unix ms.
-var menu = [...]menuItem{
+// limitMost bounds what a caller can ask for at once.
+const limitMost = 1000
+
+// boltMenu is what Neo4j answers, always of the group. Times are Unix ms.
+var boltMenu = [...]menuItem{
 	{"counts", "bolt_counts", nil},
 	{"labels", "bolt_labels", nil},
 	{"relations", "bolt_relations", []menuParam{{"limit", kindWhole, "100"}}},
 	{"sources", "bolt_sources", []menuParam{{"facts", kindTexts, ""}}},
 	{"contexts", "bolt_contexts", []menuParam{{"facts", kindTexts, ""}}},
-	{"invalidated", "bolt_invalidated", []menuParam{{"lo", kindWhole, ""}, {"hi", kindWhole, ""}, {"clock", kindText, `"event"`}, {"limit", kindWhole, "100"}}},
+	{"invalidated", "bolt_invalidated", []menuParam{{"lo", kindWhole, ""}, {"hi", kindWhole, ""},
+		{"clock", kindText, `"event"`}, {"limit", kindWhole, "100"}}},
 	{"closed_by", "bolt_closed_by", []menuParam{{"fact", kindText, ""}}},
 	{"episode_facts", "bolt_episode_facts", []menuParam{{"episode", kindText, ""}}},
 	{"history", "bolt_history", []menuParam{{"a", kindText, ""}, {"b", kindText, ""}}},
@@ -48,155 +53,68 @@ var menu = [...]menuItem{
 	{"ingest", "bolt_ingest", nil},
 }
 
-// toolMenu is what an MCP server answers without Bolt.
-var toolMenu = [...]menuItem{
-	{"search_nodes", "mcp_search_nodes", []menuParam{{"query", kindText, ""}}},
-	{"get_episodes", "mcp_episodes", []menuParam{{"max_episodes", kindWhole, "50"}}},
-}
-
-// queryModes lists how facts are searched, and the names of the native queries of this configuration.
-func (s *settings) queryModes() []string {
-	if s.core {
-		modes := []string{s.library.recipe}
-		for i := range coreMenu {
-			modes = append(modes, coreMenu[i].name)
-		}
-		if s.bolt {
-			for i := range menu {
-				modes = append(modes, menu[i].name)
-			}
-		}
-		return modes
-	}
-	modes := []string{"edge_hybrid_rrf"}
-	if s.mcp {
-		for i := range toolMenu {
-			modes = append(modes, toolMenu[i].name)
-		}
-	}
-	if s.bolt {
-		for i := range menu {
-			modes = append(modes, menu[i].name)
-		}
-	}
-	return modes
-}
-
-// limitMost bounds what a caller can ask for at once.
-const limitMost = 1000
-
-// nativeQuery runs one query of the menu. Result: {"columns": [...], "rows": [...], "more": bool} over Bolt, the tool's JSON over MCP.
+// nativeQuery runs one query of the menu. Result: {"columns": [...], "rows": [...], "more": bool} over Bolt, else the
+// backend's JSON.
 //
 // Errors: invalid_argument for an unknown name or a parameter that is missing or wrong; unsupported without Bolt.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	s, err := settingsOf(c)
+	v, err := visiting(c)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := s.groupOf(c)
+	run, q := v.surface.query, lookUp(v.surface.queries(), r.Name)
+	if q == nil {
+		run, q = boltQuery, lookUp(boltMenu[:], r.Name)
+		if q == nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"name: no native query "+jsontext.Quote(cutText(r.Name, 80))+" with the "+v.name+" surface").
+				WithHint("native_query_modes of health and /v1/capabilities lists them")
+		}
+		err = v.needBolt("native query " + r.Name)
+		if err != nil {
+			return nil, err
+		}
+	}
+	params, err := q.check(r.Params)
 	if err != nil {
 		return nil, err
 	}
-	for i := range toolMenu {
-		if toolMenu[i].name == r.Name && s.mcp {
-			return s.toolQuery(c, gid, &toolMenu[i], r)
-		}
+	body, err := run(v, q, params)
+	if err != nil {
+		return nil, err
 	}
-	if s.core {
-		for i := range coreMenu {
-			if coreMenu[i].name == r.Name {
-				return s.coreQuery(c, gid, &coreMenu[i], r)
-			}
-		}
-	}
+	return &abi.NativeQueryResult{Name: q.name, Result: body, Trace: v.trace(q.route)}, nil
+}
+
+func lookUp(menu []menuItem, name string) *menuItem {
 	for i := range menu {
-		if menu[i].name == r.Name {
-			if err := s.needBolt("native query " + r.Name); err != nil {
-				return nil, err
-			}
-			return s.boltQuery(c, gid, &menu[i], r)
+		if menu[i].name == name {
+			return &menu[i]
 		}
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: no native query "+jsontext.Quote(cutText(r.Name, 80))+" with the "+s.surface()+" surface").
-		WithHint("native_query_modes of health and /v1/capabilities lists them")
+	return nil
 }
 
-func (s *settings) boltQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	p := new(jsontext.Encoder)
-	p.ObjStart()
-	if q.route != "bolt_ingest" { // it counts all groups, and reveals no content of any
-		p.FieldStart("gid")
-		p.Str(gid)
-	}
-	if err := q.write(p, r.Params); err != nil {
-		return nil, err
-	}
-	p.ObjEnd()
-	head, rows, err := c.Bolt(q.route, p.Bytes())
+// boltQuery runs a statement, and gives the rows as they are.
+func boltQuery(v *visit, q *menuItem, params []field) ([]byte, error) {
+	head, rows, err := v.Bolt(q.route, v.params(params...))
 	if err != nil {
 		return nil, err
 	}
-	result := []byte(`{"columns":[`)
-	for i, column := range head.Columns {
-		if i > 0 {
-			result = append(result, ',')
-		}
-		result = append(result, sdk.Text(column)...)
-	}
-	result = append(result, `],"rows":[`...)
-	begun := false
-	_ = sdk.EachRow(rows, func(row []byte) error {
-		if begun {
-			result = append(result, ',')
-		}
-		begun = true
-		result = append(result, row...)
-		return nil
-	})
-	result = strconv.AppendBool(append(result, `],"more":`...), head.More)
-	return s.result(q, append(result, '}')), nil
+	more := abi.Raw(strconv.AppendBool(nil, head.More))
+	return object(field{"columns", textList(head.Columns...)}, field{"rows", rowsArray(rows)}, field{"more", more}), nil
 }
 
-func (s *settings) toolQuery(c *sdk.Call, gid string, q *menuItem, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	p := new(jsontext.Encoder)
-	p.ObjStart()
-	if err := q.write(p, r.Params); err != nil {
-		return nil, err
-	}
-	p.FieldStart("group_ids")
-	p.Raw(quoted(gid))
-	p.ObjEnd()
-	body, err := s.tool(c, q.route, q.name, p.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	kind := "nodes"
-	if q.name == "get_episodes" {
-		kind = "episodes"
-	}
-	found, err := itemsIn(q.route, kind, body)
-	if err == nil {
-		err = ours(q.route, gid, found)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.result(q, body), nil
-}
-
-func (s *settings) result(q *menuItem, body []byte) *abi.NativeQueryResult {
-	return &abi.NativeQueryResult{Name: q.name, Result: body, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: q.route}}
-}
-
-// write checks the caller's parameters and writes those that the item has.
-func (m *menuItem) write(e *jsontext.Encoder, given map[string]abi.Raw) error {
+// check picks the item's parameters out of those that the caller gave.
+func (m *menuItem) check(given map[string]abi.Raw) (params []field, err error) {
 	for _, name := range abi.SortedKeys(given) {
 		known := false
 		for i := range m.params {
 			known = known || m.params[i].name == name
 		}
 		if !known {
-			return abi.NewError(abi.CodeInvalidArgument, "params."+cutText(name, 80)+": "+m.name+" has no such parameter")
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"params."+cutText(name, 80)+": "+m.name+" has no such parameter")
 		}
 	}
 	for i := range m.params {
@@ -208,41 +126,46 @@ func (m *menuItem) write(e *jsontext.Encoder, given map[string]abi.Raw) error {
 		if string(value) == leftOut {
 			continue
 		}
-		if len(value) == 0 {
-			return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": required")
+		err := p.check(value)
+		if err != nil {
+			return nil, err
 		}
-		if err := p.check(value); err != nil {
-			return err
-		}
-		e.FieldStart(p.name)
-		e.Raw(jsontext.Raw(value))
+		params = append(params, field{p.name, value})
 	}
-	return nil
+	return params, nil
 }
 
 func (p *menuParam) check(value abi.Raw) error {
-	d := jsontext.DecodeBytes(value)
-	wrong := func(want string) error { return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": want "+want) }
-	switch p.kind {
+	if len(value) == 0 {
+		return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": required")
+	}
+	want := ""
+	switch d := jsontext.DecodeBytes(value); p.kind {
 	case kindText:
-		if d.Next() != jsontext.String {
-			return wrong("a string")
-		}
-		if p.name == "clock" && string(value) != `"event"` && string(value) != `"system"` {
-			return wrong(`"event" or "system"`)
+		text, err := d.Str()
+		if err != nil {
+			want = "a string"
+		} else if p.name == "clock" && text != "event" && text != "system" {
+			want = `"event" or "system"`
 		}
 	case kindTexts:
-		if d.Next() != jsontext.Array || d.Arr(func(d *jsontext.Decoder) error { _, err := d.Str(); return err }) != nil {
-			return wrong("a list of strings")
+		if d.Next() != jsontext.Array || d.Arr(func(d *jsontext.Decoder) error {
+			_,
+				err := d.Str()
+			return err
+		}) != nil {
+			want = "a list of strings"
 		}
 	case kindWhole:
 		n, err := d.Int64()
 		if err != nil {
-			return wrong("a whole number")
+			want = "a whole number"
+		} else if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > limitMost) {
+			want = "1 to " + sdk.Itoa(limitMost)
 		}
-		if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > limitMost) {
-			return wrong("1 to " + sdk.Itoa(limitMost))
-		}
+	}
+	if want != "" {
+		return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": want "+want)
 	}
 	return nil
 }

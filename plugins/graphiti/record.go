@@ -5,10 +5,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent gives a turn to Graphiti. Behind its own servers the receipt says queued, always: neither tells more, and only the graph shows whether it was processed.
-// On core it says committed, with what was stored, or queued where receipts: queued is configured.
+// recordEvent gives a turn to Graphiti. Behind its own servers the receipt always says queued: only the graph shows
+// whether the turn was processed. On core it says committed, with what was stored, or queued where receipts: queued is
+// configured.
 //
-// Errors: invalid_argument for a time that Graphiti cannot have; what the server answers. An error may leave the turn queued: find_event looks.
+// Errors: invalid_argument for a time that Graphiti cannot have; what the server answers. An error may leave the turn
+// queued: find_event looks.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	answer, err := recordEvents(c, &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
 	if err != nil {
@@ -20,105 +22,100 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return answer.Receipts[0].Receipt, nil
 }
 
-// recordEvents gives turns to Graphiti in order: on REST all in one request, on MCP and core one after another, which is not add_episode_bulk. That is sent only on
-// core, and only where bulk: native is configured. When a turn cannot be sent, those behind it are not either, so that the order holds.
+// recordEvents gives turns to Graphiti in order: on REST all in one request, on MCP and core one after another.
+// add_episode_bulk is used only on core, where bulk: native is configured.
 func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	s, err := settingsOf(c)
+	v, err := visiting(c)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := s.groupOf(c)
+	last, _, err := v.readLast()
 	if err != nil {
 		return nil, err
 	}
-	last, _, err := readLast(c)
-	if err != nil {
-		return nil, err
-	}
-	answer := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
+	receipts := make([]abi.ReceiptOrError, len(batch.Events))
 	var turns []turn
-	var at []int // the turns' places in the batch
+	var places []int // of the turns in the batch
 	for i := range batch.Events {
-		t, err := s.turnOf(&batch.Events[i])
+		t, err := v.turnOf(&batch.Events[i])
 		switch {
 		case err != nil:
-			answer.Receipts[i] = abi.ReceiptOrError{EventID: batch.Events[i].EventID, Error: abi.AsError(err)}
+			receipts[i] = abi.ReceiptOrError{EventID: batch.Events[i].EventID, Error: abi.AsError(err)}
 		case t == nil:
-			answer.Receipts[i].Receipt = s.notRetained(&batch.Events[i])
+			receipts[i].Receipt = v.notRetained(batch.Events[i].EventID)
 		default:
-			turns, at = append(turns, *t), append(at, i)
+			turns, places = append(turns, *t), append(places, i)
 		}
 	}
-	events := make([]*abi.MemoryEvent, len(turns))
-	for j := range turns {
-		events[j] = &batch.Events[at[j]]
-	}
-	now := millis(c.Now)
-	receipts, failure := s.send(c, gid, now, events, turns, last.seq)
-	sent := len(receipts)
-	for j := range turns {
-		if j < sent {
-			answer.Receipts[at[j]].Receipt = receipts[j]
-			last = marker{seq: last.seq + 1, sentMS: now, eventMS: turns[j].atMS, name: turns[j].name}
-			continue
-		}
-		behind := j > sent && (s.mcp || s.core && !s.library.bulk)
-		answer.Receipts[at[j]] = abi.ReceiptOrError{EventID: turns[j].name, Error: unsent(failure, behind)}
-	}
-	if sent == 0 {
+	answer := &abi.BatchReceipts{Receipts: receipts}
+	if len(turns) == 0 {
 		return answer, nil
 	}
-	return answer, last.keep(c)
-}
-
-// send gives the turns to the server, seq being the number of the last one before them and now the time of the call, and answers the receipts of those that it
-// took, with what stopped it.
-func (s *settings) send(c *sdk.Call, gid string, now int64, events []*abi.MemoryEvent, turns []turn, seq int64) (receipts []*abi.WriteReceipt, err error) {
-	if len(turns) == 0 {
-		return nil, nil
-	}
-	if s.core {
-		return s.coreDeliver(c, gid, events, turns, seq)
-	}
-	if !s.mcp {
-		if err := s.restMessages(c, gid, turns); err != nil {
-			return nil, err
+	begin := last.seq
+	for j, outcome := range v.surface.add(v, turns, begin) {
+		receipts[places[j]] = outcome
+		if outcome.Receipt != nil {
+			last = v.mark(&turns[j], last.seq+1)
 		}
 	}
+	if last.seq == begin {
+		return answer, nil
+	}
+	return answer, v.keepLast(last)
+}
+
+// mark makes the marker of a turn that is sent now.
+func (v *visit) mark(t *turn, seq int64) marker {
+	return marker{seq: seq, sentMS: millis(v.Now), eventMS: t.atMS, name: t.name}
+}
+
+// oneByOne sends turns in order. When one cannot be sent, those after it are not sent either, so that the order holds.
+func oneByOne(turns []turn, send func(i int) (*abi.WriteReceipt, error)) []abi.ReceiptOrError {
+	list := make([]abi.ReceiptOrError, len(turns))
 	for i := range turns {
-		if s.mcp {
-			if err := s.mcpAdd(c, gid, &turns[i]); err != nil {
-				return receipts, err
-			}
+		receipt, err := send(i)
+		if err != nil {
+			return append(append(list[:i], failed(turns[i:i+1], err)...), failed(turns[i+1:], notSent(err))...)
 		}
-		m := marker{seq: seq + int64(i) + 1, sentMS: now, eventMS: turns[i].atMS, name: turns[i].name}
-		receipts = append(receipts, s.queued(gid, events[i], m))
+		list[i].Receipt = receipt
 	}
-	return receipts, nil
+	return list
 }
 
-// unsent is the error of a turn that was not taken; behind tells that it was not even sent.
-func unsent(err error, behind bool) *abi.Error {
-	if !behind {
-		return abi.AsError(err)
+// failed is the outcome of turns that failed together.
+func failed(turns []turn, err error) []abi.ReceiptOrError {
+	list := make([]abi.ReceiptOrError, len(turns))
+	for i := range turns {
+		list[i] = abi.ReceiptOrError{EventID: turns[i].name, Error: abi.AsError(err)}
 	}
-	e := abi.NewError(abi.CodeUnavailable, "not sent: an earlier turn of the batch failed: "+abi.AsError(err).Message).WithReason("not_sent")
+	return list
+}
+
+func notSent(err error) error {
+	e := abi.NewError(abi.CodeUnavailable, "not sent: an earlier turn of the batch failed: "+abi.AsError(err).Message).
+		WithReason("not_sent").WithHint("record it again")
 	e.NothingStored = true
-	return e.WithHint("record it again")
+	return e
 }
 
-func (s *settings) queued(gid string, e *abi.MemoryEvent, m marker) *abi.WriteReceipt {
-	operation := "POST /messages"
-	if s.mcp {
-		operation = "add_memory"
-	}
-	t := s.writeTrace(gid, operation)
+// queued is the receipt of a turn in a queue.
+func (v *visit) queued(m marker, operation string) *abi.WriteReceipt {
+	t := v.writeTrace(operation)
 	t.Consistency = "queued"
-	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone, Markers: []string{m.String()}, Trace: t}
+	return &abi.WriteReceipt{EventID: m.name, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone,
+		Markers: []string{m.String()}, Trace: t}
 }
 
-func (s *settings) notRetained(e *abi.MemoryEvent) *abi.WriteReceipt {
-	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusNotRetained, NativeIDsKind: abi.NativeIDsNone,
-		Warnings: []string{"roles_excluded: the configuration ingests none of the roles in this turn; nothing was sent"},
-		Trace:    &abi.Trace{BackendName: s.config.Provider}}
+func (v *visit) writeTrace(operation string) *abi.Trace {
+	t := v.trace(operation)
+	t.Details = abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(v.group)},
+		{Name: "surface", Value: sdk.Text(v.name)},
+		{Name: "ingest_mode", Value: sdk.Text(v.source)}}
+	return t
+}
+
+func (v *visit) notRetained(event string) *abi.WriteReceipt {
+	return &abi.WriteReceipt{EventID: event, Status: abi.StatusNotRetained, NativeIDsKind: abi.NativeIDsNone,
+		Trace:    v.trace(""),
+		Warnings: []string{"roles_excluded: the configuration ingests none of the roles in this turn; nothing was sent"}}
 }

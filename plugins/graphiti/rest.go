@@ -1,105 +1,140 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
-// rest sends one request to the REST service and answers the body of a 2xx.
-func (s *settings) rest(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte, error) {
-	r.Headers = s.headers
-	head, answer, err := c.HTTP(r, body)
-	if err != nil {
-		return nil, err
-	}
-	if e := refused(r.Route, head, answer); e != nil {
-		return nil, e
-	}
-	return answer, nil
+// rest is Graphiti's REST service (graph_service): messages, facts, and one queue for all groups. It gives neither the
+// group of a fact nor, up to 0.29.3, its episodes.
+type rest struct{ queue }
+
+func newREST() *rest {
+	s := &rest{queue{signal: "episodes listed by GET /episodes"}}
+	s.server = s
+	return s
 }
 
-// restMessages enqueues turns, one message each: POST /messages (graph_service routers/ingest.py). The 202 says that they are queued and nothing else: whether
-// they are ever processed shows in the graph alone. uuid is never sent: one that Graphiti does not know ends its worker, a known one re-processes that episode.
-func (s *settings) restMessages(c *sdk.Call, gid string, turns []turn) error {
-	var e jsontext.Encoder
-	e.ObjStart()
-	e.FieldStart("group_id")
-	e.Str(gid)
-	e.FieldStart("messages")
-	e.ArrStart()
-	for i := range turns {
-		t := &turns[i]
-		e.ObjStart()
-		e.FieldStart("name")
-		e.Str(t.name)
-		e.FieldStart("role_type")
-		e.Str(t.roleType)
-		e.FieldStart("role")
-		e.Str(t.role)
-		e.FieldStart("timestamp")
-		e.Str(t.at)
-		e.FieldStart("source_description")
-		e.Str(t.about)
-		e.FieldStart("content")
-		e.Str(t.content)
-		e.ObjEnd()
-	}
-	e.ArrEnd()
-	e.ObjEnd()
-	return s.restDone(c, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, e.Bytes())
+func (s *rest) rules(x *settings) []rule {
+	return append(s.queue.rules(x),
+		rule{x.source != "message", "source", "the REST service stores messages only",
+			`use surface: mcp or core, or source: message`},
+		rule{x.instructions != "", "surface", "extraction_instructions exist on MCP and core only",
+			"use surface: mcp or core, or leave them out"},
+		rule{x.nodes, "surface", "search_nodes exists on MCP only", "use surface: mcp, or leave it out"})
 }
 
-// restDone sends a request whose answer is a Result: {"message": ..., "success": true}. Anything else was not done.
-func (s *settings) restDone(c *sdk.Call, r abi.HTTPRequest, body []byte) error {
-	answer, err := s.rest(c, r, body)
-	if err != nil {
-		return err
-	}
-	done := false
-	err = fields(r.Route, answer, func(d *jsontext.Decoder, key string) (err error) {
-		if key != "success" {
-			return d.Skip()
-		}
-		done, err = d.Bool()
-		return err
-	})
-	if err == nil && !done {
-		err = unusable(r.Route, "none that says success", answer)
+// setup reads the group: a group exists only through its data.
+func (s *rest) setup(v *visit, receipt *abi.SetupReceipt) error {
+	some, err := s.episodes(v, 1)
+	if len(some) > 0 { // nothing is not known for certain: an episode of the server's future is not listed
+		receipt.Existed = sdk.Ptr(true)
 	}
 	return err
 }
 
-// restSearch finds facts of one group: POST /search. Without a group, or with an empty list, the service would search them all. query is JSON.
-func (s *settings) restSearch(c *sdk.Call, gid string, query abi.Raw) ([]byte, error) {
-	l := lines{buf: make([]byte, 0, 128+len(gid)+len(query))}
-	l.add(`{"group_ids":["`, gid)
-	l.field(`"],"query":`, query)
-	l.field(`,"max_facts":`, sdk.Number(s.maxFacts))
-	l.add("}", "")
-	return s.rest(c, abi.HTTPRequest{Route: routeRESTSearch}, l.buf)
+func (s *rest) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
+	h.NativeIngestModes, h.NativeQueryModes = []string{"message"}, []string{"edge_hybrid_rrf"}
+	_, err = v.http(abi.HTTPRequest{Route: "rest_health"}, nil)
+	if err != nil {
+		return "server_down", err
+	}
+	err = v.boltAlive()
+	if err != nil {
+		return "neo4j_down", err
+	}
+	_, err = s.episodes(v, 1)
+	return "database_down", err
 }
 
-// restEpisodes lists the newest episodes by event time, those of the server's future excepted: GET /episodes/{group_id}.
-func (s *settings) restEpisodes(c *sdk.Call, gid string, most int64) ([]item, error) {
+// add puts all turns into the queue with one request, one message each: POST /messages (graph_service
+// routers/ingest.py). The 202 says that they are queued and nothing else. uuid is never sent: one that Graphiti does
+// not know ends its worker, a known one re-processes that episode.
+func (s *rest) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
+	messages := make([]abi.Raw, len(turns))
+	for i := range turns {
+		t := &turns[i]
+		messages[i] = object(field{"name", sdk.Text(t.name)}, field{"role_type", sdk.Text(t.roleType)},
+			field{"role", sdk.Text(t.role)},
+			field{"timestamp", sdk.Text(t.at)}, field{"source_description", sdk.Text(t.about)},
+			field{"content", sdk.Text(t.content)})
+	}
+	body := object(field{"group_id", sdk.Text(v.group)}, field{"messages", array(messages...)})
+	err := s.done(v, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, body)
+	if err != nil {
+		return failed(turns, err)
+	}
+	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
+		return v.queued(v.mark(&turns[i], seq+int64(i)+1), "POST /messages"), nil
+	})
+}
+
+// done sends a request whose answer is {"message": ..., "success": true}. Anything else was not done.
+func (s *rest) done(v *visit, r abi.HTTPRequest, body []byte) error {
+	said, err := v.http(r, body)
+	if err != nil {
+		return err
+	}
+	success := false
+	err = answer(r.Route, said, fields{{"success", &success}})
+	if err == nil && !success {
+		err = unusable(r.Route, "none that says success", said)
+	}
+	return err
+}
+
+func (s *rest) search(v *visit, _ *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error) {
+	t.NativeOperation = "POST /search"
+	return s.find(v, query, nil, t)
+}
+
+// facts searches one group: POST /search. Without a group, or with an empty list, the service would search them all.
+func (s *rest) facts(v *visit, f *found, query string, _ []field) error {
+	body, err := v.http(abi.HTTPRequest{Route: routeRESTSearch}, object(field{"group_ids", textList(v.group)},
+		field{"query", sdk.Text(query)}, field{"max_facts", sdk.Number(v.maxFacts)}))
+	if err != nil {
+		return err
+	}
+	return f.add(routeRESTSearch, body)
+}
+
+// episodes lists the newest episodes by event time, except those of the server's future: GET /episodes/{group_id}.
+func (s *rest) episodes(v *visit, most int64) (found []item, err error) {
 	const route = "rest_episodes"
-	body, err := s.rest(c, abi.HTTPRequest{Route: route, Params: abi.Members[string]{{Name: "group", Value: gid}},
+	body, err := v.http(abi.HTTPRequest{Route: route, Params: v.path("", ""),
 		Query: []abi.QueryParam{{Key: "last_n", Value: sdk.Itoa(most)}}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if !abi.ValidJSON(body) || jsontext.DecodeBytes(body).Next() != jsontext.Array {
-		return nil, unusable(route, "no JSON array", body)
-	}
-	found, err := items(jsontext.DecodeBytes(body))
+	err = list(route, body, func(d *jsontext.Decoder) error {
+		found = append(found, item{})
+		return d.Obj(found[len(found)-1].readField)
+	})
 	if err != nil {
-		return nil, unusable(route, err.Error(), body)
+		return nil, err
 	}
-	return found, ours(route, gid, found)
+	return found, v.ours(route, found)
 }
 
-// restDeleteGroup removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE /group/{group_id}.
-func (s *settings) restDeleteGroup(c *sdk.Call, gid string) error {
-	return s.restDone(c, abi.HTTPRequest{Route: "rest_delete_group", Params: abi.Members[string]{{Name: "group", Value: gid}}}, nil)
+// clear removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE
+// /group/{group_id}.
+func (s *rest) clear(v *visit) error {
+	return s.done(v, abi.HTTPRequest{Route: "rest_delete_group", Params: v.path("", "")}, nil)
 }
+
+func (s *rest) remove(v *visit, kind, uuid string) (operation, warning string, err error) {
+	if kind == "episode" {
+		warning = "facts_remain: the REST service removes the episode alone; its facts stay, with a source that is gone"
+	}
+	params := abi.Members[string]{{Name: "uuid", Value: uuid}}
+	return "DELETE", warning, s.done(v, abi.HTTPRequest{Route: "rest_delete_" + kind, Params: params}, nil)
+}
+
+func (s *rest) provenance(p *origins, _ *abi.ProvenanceRequest) error {
+	return p.needBolt("provenance of this kind")
+}
+
+func (s *rest) queries() []menuItem { return nil }
+
+func (s *rest) query(*visit, *menuItem, []field) ([]byte, error) { return nil, nil }

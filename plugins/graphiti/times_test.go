@@ -25,7 +25,8 @@ func TestTimesAreSentInUTC(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got, given)
 	}
-	for _, given := range []string{"0000-05-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "2025-03-01T09:30:00", "yesterday"} {
+	for _, given := range []string{"0000-05-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "2025-03-01T09:30:00",
+		"yesterday"} {
 		_, _, err := utc("timestamp", given)
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), given)
 	}
@@ -33,7 +34,8 @@ func TestTimesAreSentInUTC(t *testing.T) {
 
 func TestFormatIsThatOfTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999999999Z"), format(at, 9))
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999999Z"), format(at, 6))
 		require.Equal(t, at.Format("2006-01-02T15:04:05.999Z"), format(at, 3))
@@ -49,26 +51,39 @@ func TestStampReadsWhatServersAndNeo4jWrite(t *testing.T) {
 	assert.Empty(t, momentText(""))
 }
 
-func TestPlainTimesNeedNoCalendar(t *testing.T) {
+func TestMomentsAreInUTCOrHaveNoText(t *testing.T) {
 	for given, want := range map[string]string{
 		"2025-03-01T09:30:00Z":             "2025-03-01T09:30:00Z",
 		"2025-12-28T23:59:59+00:00":        "2025-12-28T23:59:59Z",
 		"2026-11-21T04:10:56.948948+00:00": "2026-11-21T04:10:56.948948Z",
+		"2025-03-01T09:30:00+01:00":        "2025-03-01T08:30:00Z",
+		"2025-03-01t09:30:00z":             "2025-03-01T09:30:00Z",
+		"2025-03-29T09:30:00Z":             "2025-03-29T09:30:00Z",
 	} {
-		assert.Equal(t, want, plainUTC(given))
+		assert.Equal(t, want, momentText(given))
 	}
-	for _, other := range []string{"", "2025-03-01", "2025-03-01T09:30:00", "2025-03-01T09:30:00.Z", "2025-03-01T09:30:00+01:00", "2025-03-01T09:30:00Z[UTC]", "2025-03-01t09:30:00Z",
-		"2025-00-01T09:30:00Z", "2025-13-01T09:30:00Z", "2025-03-00T09:30:00Z", "2025-03-29T09:30:00Z", "2025-03-01T24:30:00Z", "2025-03-01T09:60:00Z", "2025-03-01T09:30:60Z",
-		"2025/03-01T09:30:00Z", "202x-03-01T09:30:00Z", "2025-03-1:T09:30:00Z", "2025-03-01T09:30-00Z", "2025-03-01T09:30:0\u00e9Z"} {
-		assert.Empty(t, plainUTC(other), other)
+	assert.False(t, momentOf("").given)
+	for _, other := range []string{"2025-03-01", "2025-03-01T09:30:00", "2025-03-01T09:30:00.Z", "2025-00-01T09:30:00Z",
+		"2025-13-01T09:30:00Z",
+		"2025-03-00T09:30:00Z", "2025-02-29T09:30:00Z", "2025-03-01T24:30:00Z", "2025-03-01T09:60:00Z",
+		"2025-03-01T09:30:60Z",
+		"2025/03-01T09:30:00Z", "202x-03-01T09:30:00Z", "2025-03-1:T09:30:00Z", "2025-03-01T09:30-00Z",
+		"2025-03-01T09:30:0\u00e9Z",
+		"0000-05-01T00:00:00Z", "9999-12-31T23:59:59-01:00"} {
+		m := momentOf(other)
+		assert.Empty(t, m.text, other)
+		assert.True(t, m.given, other)
 	}
 }
 
-func TestPlainTimesAreReadAsTheContractReadsThem(t *testing.T) {
+func TestMomentsAreReadAsTheContractReadsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
-		other := time.Unix(at.Unix()+rapid.Int64Range(-1, 1).Draw(t, "apart"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
-		for _, layout := range []string{"2006-01-02T15:04:05.999999Z", "2006-01-02T15:04:05.999999+00:00", "2006-01-02T15:04:05.999Z[UTC]"} {
+		at := time.Unix(rapid.Int64Range(-62135596799, 253402300798).Draw(t, "s"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		other := time.Unix(at.Unix()+rapid.Int64Range(-1, 1).Draw(t, "apart"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		for _, layout := range []string{"2006-01-02T15:04:05.999999Z", "2006-01-02T15:04:05.999999+00:00",
+			"2006-01-02T15:04:05.999Z[UTC]"} {
 			m, n := momentOf(at.Format(layout)), momentOf(other.Format(layout))
 			cut := time.Microsecond
 			if layout[len(layout)-1] == ']' {
@@ -77,7 +92,7 @@ func TestPlainTimesAreReadAsTheContractReadsThem(t *testing.T) {
 			read, err := abi.ParseTime(m.text)
 			require.NoError(t, err)
 			require.True(t, read.Equal(at.Truncate(cut)), m.text)
-			require.Equal(t, at.Truncate(cut).Before(other.Truncate(cut)), m.earlier(n), "%s %s", m.text, n.text)
+			require.Equal(t, at.Truncate(cut).Before(other.Truncate(cut)), m.at.Before(n.at), "%s %s", m.text, n.text)
 		}
 	})
 }

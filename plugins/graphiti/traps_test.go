@@ -52,7 +52,8 @@ func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) 
 	each(t, func(t *testing.T, r *rig, u setUp) {
 		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
 		for _, most := range []int64{0, 1, 500} {
-			r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "new", Budget: abi.ContextBudget{MaxItems: &most}})
+			r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "new",
+				Budget: abi.ContextBudget{MaxItems: &most}})
 		}
 		route := routeRESTSearch
 		if u.surface == surfaceMCP {
@@ -63,7 +64,8 @@ func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) 
 		}
 		r.tell(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
 		require.Equal(t, abi.ReadinessReady, r.ready().Status)
-		assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
+		assert.Contains(t, r.ask("seats").FormattedContext,
+			"SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
 	})
 	t.Run("control: a search with max_facts 0 between them keeps the old fact open for good", func(t *testing.T) {
 		r := plug(t, setUp{surfaceREST, false}, "")
@@ -102,7 +104,8 @@ func TestTrap4LongAndBlankQueries(t *testing.T) {
 				assert.Less(t, len(sent), 4000)
 			})
 		}
-		labelled := r.askFor(&abi.RetrieveRequest{Query: strings.Repeat("filler ", 300), Scope: scope, SessionID: "n", Context: "business", Scenario: "trips"})
+		labelled := r.askFor(&abi.RetrieveRequest{Query: strings.Repeat("filler ", 300), Scope: scope, SessionID: "n",
+			Context: "business", Scenario: "trips"})
 		assert.NotEmpty(t, labelled.Evidence, "the labels are not what is cut")
 		assert.Contains(t, strings.Join(labelled.Trace.Warnings, "\n"), "query_cut: ")
 		blank := r.ask(" \n ")
@@ -181,11 +184,11 @@ func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 
-	busy := sight{found: map[string]named{}, newestMS: r.clock.UnixMilli() - 1000, global: true}
+	busy := sight{found: map[string]named{}, newestMS: r.clock.UnixMilli() - 1000}
 	answer := &abi.BackendReadiness{}
-	s, err := settingsOf(r.Call(abi.OpReadiness, scope))
+	v, err := visiting(r.Call(abi.OpReadiness, scope))
 	require.NoError(t, err)
-	s.judge(r.Call(abi.OpReadiness, scope), []marker{{seq: 1, sentMS: r.clock.UnixMilli() - 300_000, name: "mine"}}, busy, answer)
+	newREST().judge(v, []marker{{seq: 1, sentMS: r.clock.UnixMilli() - 300_000, name: "mine"}}, busy, answer)
 	assert.Equal(t, abi.ReadinessPending, answer.Status, "an episode of any scope within stall_s means busy")
 }
 
@@ -224,7 +227,8 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 		for _, e := range result.Evidence {
 			byText[e.Text] = e
 		}
-		old, undated := byText["user_a prefer window seats on business trips"], byText["user_a want to learn Italian seats someday"]
+		old, undated := byText["user_a prefer window seats on business trips"],
+			byText["user_a want to learn Italian seats someday"]
 		assert.True(t, *old.Superseded)
 		assert.Equal(t, "2025-03-01T09:30:00Z", old.ValidAt)
 		assert.Equal(t, "2025-03-20T09:30:00Z", old.InvalidAt)
@@ -257,14 +261,17 @@ func TestTrap11NoScoreIsInventedAndNothingFoundIsEmpty(t *testing.T) {
 
 func TestTrap12AnEpisodeNamesTheFactsItClosedToo(t *testing.T) {
 	r := plug(t, setUp{surfaceMCP, true}, "")
-	r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."), turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
-	p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: "ev-2"})
+	r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."),
+		turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
+	p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
+		&abi.ProvenanceRequest{Scope: scope, EventID: "ev-2"})
 	require.NoError(t, err)
 	groups := map[string]string{}
 	for _, item := range p.Items {
 		groups[item.Evidence.Text] = item.Evidence.Group
 	}
-	assert.Equal(t, map[string]string{"user_a now prefer aisle seats on business trips": "asserted", "user_a prefer window seats on business trips": "closed"}, groups)
+	assert.Equal(t, map[string]string{"user_a now prefer aisle seats on business trips": "asserted",
+		"user_a prefer window seats on business trips": "closed"}, groups)
 }
 
 func TestTrap13ANameCountsInItsOwnGroupOnly(t *testing.T) {
@@ -284,12 +291,14 @@ func TestTrap14SpeakersAndRoles(t *testing.T) {
 	assistant, tool, user := "Noted.", "12A is free", "Which seat?"
 	e := turnOn(1, "e", user)
 	e.AgentID = "nanobot"
-	e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: &assistant}, abi.Message{Role: abi.RoleTool, Name: "seats", ToolCallID: "c1", Content: &tool})
+	e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: &assistant},
+		abi.Message{Role: abi.RoleTool, Name: "seats", ToolCallID: "c1", Content: &tool})
 	s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"mcp"}`)})
 	require.NoError(t, err)
 	whole, err := s.turnOf(e)
 	require.NoError(t, err)
-	assert.Equal(t, "user_a(user): Which seat?\nnanobot(assistant): Noted.\ntool:seats(system): [c1] 12A is free", whole.body("message"))
+	assert.Equal(t, "user_a(user): Which seat?\nnanobot(assistant): Noted.\ntool:seats(system): [c1] 12A is free",
+		whole.body("message"))
 	s.roles = []string{"user"}
 	alone, err := s.turnOf(e)
 	require.NoError(t, err)
@@ -327,7 +336,8 @@ func TestTrap16MCPSessions(t *testing.T) {
 	t.Run("a server that forgets every session is an error, not a loop", func(t *testing.T) {
 		r.Sent = nil
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
-			return sdktest.Reply{Status: 404, Headers: map[string]string{"content-type": "application/json"}, Body: `{"error":{"message":"Session not found"}}`}, q.Route == "mcp_search_facts"
+			return sdktest.Reply{Status: 404, Headers: map[string]string{"content-type": "application/json"},
+				Body: `{"error":{"message":"Session not found"}}`}, q.Route == "mcp_search_facts"
 		}
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 		assert.Error(t, err)
@@ -359,7 +369,8 @@ func TestTrap17StatementsAreFixedScopedAndReadOnly(t *testing.T) {
 		}
 		assert.NotContains(t, r.Statement, "embedding", "vectors stay where they are")
 		for _, word := range []string{"DELETE", "SET ", "CREATE ", "MERGE", "REMOVE "} {
-			assert.Equal(t, word == "DELETE" && strings.HasPrefix(r.Name, "bolt_delete_"), strings.Contains(r.Statement, word), r.Name+" "+word)
+			assert.Equal(t, word == "DELETE" && strings.HasPrefix(r.Name, "bolt_delete_"),
+				strings.Contains(r.Statement, word), r.Name+" "+word)
 		}
 		if strings.Contains(r.Statement, "DELETE") {
 			assert.Equal(t, abi.ClassAdmin, r.Class, r.Name)
@@ -413,7 +424,8 @@ func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		if q.Route == "mcp_initialize" && first {
 			first = false
-			return sdktest.Reply{Status: 400, Headers: map[string]string{"mcp-session-id": "not-to-be-adopted"}, Body: "Invalid Content-Type header"}, true
+			return sdktest.Reply{Status: 400, Headers: map[string]string{"mcp-session-id": "not-to-be-adopted"},
+				Body: "Invalid Content-Type header"}, true
 		}
 		return sdktest.Reply{}, false
 	}
@@ -443,12 +455,14 @@ func TestTrap22DeletingAnEpisodeLeavesDanglingSourcesOnREST(t *testing.T) {
 			r := plug(t, u, "")
 			r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."))
 			fact := r.ask("seats").Evidence[0].NativeID
-			p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, NativeID: fact})
+			p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
+				&abi.ProvenanceRequest{Scope: scope, NativeID: fact})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 2)
 			episode := p.Items[1].Evidence.NativeID
-			receipt, err := sdktest.Do(r.Host, abi.OpNativeMutation, scope, nativeMutation, &abi.NativeMutation{Scope: scope, Name: "delete_episode", Reason: "test",
-				Params: map[string]abi.Raw{"uuid": sdk.Text(episode)}})
+			receipt, err := sdktest.Do(r.Host, abi.OpNativeMutation, scope, nativeMutation,
+				&abi.NativeMutation{Scope: scope, Name: "delete_episode", Reason: "test",
+					Params: map[string]abi.Raw{"uuid": sdk.Text(episode)}})
 			require.NoError(t, err)
 			assert.Equal(t, "applied", receipt.Status)
 			left := r.ask("seats")
@@ -468,10 +482,12 @@ func TestOldReleasesAndLaterOnes(t *testing.T) {
 	r.tell(turnOn(1, "ev-1", "I prefer window seats."))
 	assert.NotContains(t, r.ask("seats").FormattedContext, "from episodes", "0.29.3 does not tell them on REST")
 	head := graphiti.New(graphiti.Options{Head: true})
-	post(t, head.REST(), "/messages", `{"group_id":"g","messages":[{"name":"e","role_type":"user","role":"u","content":"I prefer window seats.","timestamp":"2025-03-01T09:30:00Z"}]}`)
-	found, err := itemsIn("rest_search", "facts", []byte(post(t, head.REST(), "/search", `{"group_ids":["g"],"query":"seats"}`)))
+	post(t, head.REST(), "/messages",
+		`{"group_id":"g","messages":[{"name":"e","role_type":"user","role":"u","content":"I prefer window seats.","timestamp":"2025-03-01T09:30:00Z"}]}`)
+	found, err := itemsIn("rest_search", "facts", []byte(post(t, head.REST(), "/search",
+		`{"group_ids":["g"],"query":"seats"}`)))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Len(t, found[0].episodes, 1)
-	assert.Contains(t, new(lines).factLine(&found[0], nil), "from episodes "+found[0].episodes[0])
+	assert.Contains(t, found[0].line("fact", nil), "from episodes "+found[0].episodes[0])
 }

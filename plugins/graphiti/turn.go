@@ -4,14 +4,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// turn is an event as Graphiti takes it: one episode, named after the event. One episode for each message would cost as many extractions, and
-// a turn could arrive in part.
+// turn is an event as Graphiti takes it: one episode, named after the event. One episode for each message would cost as
+// many extractions, and a turn could arrive in part.
 type turn struct {
 	// name is the event id: unique in the scope, and the only handle there is.
 	name string
@@ -26,11 +24,14 @@ type turn struct {
 	about string
 	// whole is the messages as JSON, for episodes of type json.
 	whole []byte
+	// session is the event's session, for sagas.
+	session string
 }
 
 // turnOf makes a turn of an event; nil when none of its messages is to be ingested.
 //
-// Errors: invalid_argument. All is checked here: the servers answer "queued" to what they cannot process, and on REST one such turn ends ingestion for all.
+// Errors: invalid_argument. Everything is checked here: the servers answer "queued" to what they cannot process, and on
+// REST one such turn ends ingestion for all.
 func (s *settings) turnOf(e *abi.MemoryEvent) (*turn, error) {
 	at, atMS, err := utc("timestamp", e.Timestamp)
 	if err != nil {
@@ -45,23 +46,26 @@ func (s *settings) turnOf(e *abi.MemoryEvent) (*turn, error) {
 		}
 		kept = append(kept, *m)
 		roleType, role := speaker(m, e)
-		if t == nil {
-			t = &turn{name: e.EventID, roleType: roleType, role: role, at: at, atMS: atMS, about: about(e)}
-			if s.labelSentence {
-				t.content = sentence(e)
-			}
-			t.content += spoken(m)
-		} else {
+		if t != nil {
 			t.content += "\n" + role + "(" + roleType + "): " + spoken(m)
+			continue
+		}
+		t = &turn{name: e.EventID, roleType: roleType, role: role, at: at, atMS: atMS, about: about(e),
+			content: spoken(m), session: e.SessionID}
+		if s.labelSentence {
+			t.content = sentence(e) + t.content
 		}
 	}
 	if t != nil && s.source == "json" {
-		t.whole = abi.Marshal(&abi.MemoryEvent{EventID: e.EventID, RunID: e.RunID, UserID: e.UserID, SessionID: e.SessionID, TurnID: e.TurnID, Timestamp: at, Messages: kept})
+		t.whole = abi.Marshal(&abi.MemoryEvent{EventID: e.EventID, RunID: e.RunID, UserID: e.UserID,
+			SessionID: e.SessionID, TurnID: e.TurnID,
+			Timestamp: at, Messages: kept})
 	}
 	return t, nil
 }
 
-// body is the episode's text on MCP: what the REST service makes of a message itself, or the event for type json.
+// body is the episode's text on MCP and core: what the REST service makes of a message itself, or the event for type
+// json.
 func (t *turn) body(source string) string {
 	if source == "json" {
 		return string(t.whole)
@@ -69,10 +73,12 @@ func (t *turn) body(source string) string {
 	return t.role + "(" + t.roleType + "): " + t.content
 }
 
-// labelMax bounds a speaker's label, in bytes: it becomes an entity's name, which is indexed, and one of 9 kB aborts the commit.
+// labelMax bounds a speaker's label, in bytes: it becomes an entity's name, which is indexed, and one of 9 kB aborts
+// the commit.
 const labelMax = 256
 
-// speaker says who a message is by. A label must stay the same for a person: each one is an entity. Graphiti has no role for tools.
+// speaker is who a message is by. A label must stay the same for a person: each one is an entity. Graphiti has no role
+// for tools.
 func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 	switch m.Role {
 	case abi.RoleUser:
@@ -92,49 +98,40 @@ func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 
 // spoken is a message's text with what it calls, or what call it answers.
 func spoken(m *abi.Message) string {
-	var b strings.Builder
+	text := ""
 	if m.ToolCallID != "" {
-		b.WriteString("[" + sdk.OneLine(m.ToolCallID) + "] ")
+		text = "[" + sdk.OneLine(m.ToolCallID) + "] "
 	}
 	if m.Content != nil {
-		b.WriteString(*m.Content)
+		text += *m.Content
 	}
-	for i := range m.ToolCalls {
-		call := &m.ToolCalls[i]
-		if b.Len() > 0 {
-			b.WriteByte('\n')
+	for _, call := range m.ToolCalls {
+		if text != "" {
+			text += "\n"
 		}
-		b.WriteString("calls " + sdk.OneLine(call.Name) + " [" + sdk.OneLine(call.ID) + "]: " + call.Arguments)
+		text += "calls " + sdk.OneLine(call.Name) + " [" + sdk.OneLine(call.ID) + "]: " + call.Arguments
 	}
-	return b.String()
+	return text
 }
 
 // about is an event's ids and labels as compact JSON.
 func about(e *abi.MemoryEvent) string {
-	var j jsontext.Encoder
-	j.ObjStart()
-	for _, f := range [...]struct{ key, value string }{{"mh_event", e.EventID}, {"mh_session", e.SessionID}, {"mh_turn", e.TurnID}, {"mh_agent", e.AgentID},
-		{"mh_scenario", e.Scenario}, {"mh_context", e.Context}, {"mh_attribute", e.Attribute}} {
-		if f.value != "" {
-			j.FieldStart(f.key)
-			j.Str(f.value)
+	var metadata []field
+	for _, name := range abi.SortedKeys(e.Metadata) {
+		value := e.Metadata[name]
+		if len(value) == 0 {
+			value = abi.Raw("null")
 		}
+		metadata = append(metadata, field{name, value})
 	}
-	if len(e.Metadata) > 0 {
-		j.FieldStart("mh_metadata")
-		j.ObjStart()
-		for _, name := range abi.SortedKeys(e.Metadata) {
-			j.FieldStart(name)
-			if value := e.Metadata[name]; len(value) > 0 {
-				j.Raw(jsontext.Raw(value))
-			} else {
-				j.Null()
-			}
-		}
-		j.ObjEnd()
+	labels := []field{{"mh_event", optional(e.EventID)}, {"mh_session", optional(e.SessionID)},
+		{"mh_turn", optional(e.TurnID)},
+		{"mh_agent", optional(e.AgentID)}, {"mh_scenario", optional(e.Scenario)}, {"mh_context", optional(e.Context)},
+		{"mh_attribute", optional(e.Attribute)}}
+	if metadata != nil {
+		labels = append(labels, field{"mh_metadata", object(metadata...)})
 	}
-	j.ObjEnd()
-	return string(j.Bytes())
+	return string(object(labels...))
 }
 
 // sentence names an event's labels in words, so that extraction can put them into facts.
@@ -151,6 +148,7 @@ func sentence(e *abi.MemoryEvent) string {
 	return "(This is said in the " + strings.Join(parts, ", ") + ".) "
 }
 
+// first is the first text that is not blank.
 func first(candidates ...string) string {
 	for _, c := range candidates {
 		if strings.TrimSpace(c) != "" {

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/sdk"
+)
+
+// library is what a configuration chooses of graphiti-core's own API; only the surface core has it.
+type library struct {
+	// receipts is sync or queued: a receipt is given when the gateway has committed the event, or has it in its queue.
+	receipts string
+	// bulk is single or native: a batch is one add_episode_bulk.
+	bulk string
+	// recipe is one of the library's 16; config, where it is set, takes its place.
+	recipe string
+	config []field
+	// minScore goes with recipe.
+	minScore abi.Raw
+	// filters go with every search.
+	filters []field
+	// What follows goes with every episode, as the gateway has it.
+	entityTypes, excludedTypes, edgeTypes, edgeTypeMap abi.Raw
+	// previous is latest or none: extraction sees no earlier episodes.
+	previous string
+	// saga is session, where the episodes of a session form a saga.
+	saga string
+	// triplets and communities allow the native mutations of these names.
+	triplets, communities bool
+}
+
+// recipeOfServers is how the REST service and the MCP server search, always.
+const recipeOfServers = "EDGE_HYBRID_SEARCH_RRF"
+
+func newLibrary() *library { return &library{recipe: recipeOfServers} }
+
+func (l *library) fields() fields {
+	return fields{
+		{"receipts", &l.receipts}, {"bulk", &l.bulk}, {"recipe", &l.recipe}, {"reranker_min_score", &l.minScore},
+		{"search_config", &l.config},
+		{"search_filters", &l.filters}, {"entity_types", &l.entityTypes}, {"edge_types", &l.edgeTypes},
+		{"excluded_entity_types", &l.excludedTypes}, {"edge_type_map", &l.edgeTypeMap},
+		{"previous_episodes", &l.previous},
+		{"saga", &l.saga}, {"triplets", &l.triplets}, {"communities", &l.communities},
+	}
+}
+
+// asked is a key that asks for more than the servers have; empty when there is none.
+func (l *library) asked() string {
+	for _, key := range [...]struct {
+		name string
+		set  bool
+	}{
+		{"receipts", l.queued()}, {"bulk", l.native()}, {"recipe", l.recipe != recipeOfServers},
+		{"reranker_min_score", l.minScore != nil},
+		{"search_config", l.config != nil}, {"search_filters", l.filters != nil},
+		{"entity_types", l.entityTypes != nil},
+		{"edge_types", l.edgeTypes != nil}, {"excluded_entity_types", l.excludedTypes != nil},
+		{"edge_type_map", l.edgeTypeMap != nil},
+		{"previous_episodes", l.previous == "none"}, {"saga", l.saga != ""}, {"triplets", l.triplets},
+		{"communities", l.communities},
+	} {
+		if key.set {
+			return key.name
+		}
+	}
+	return ""
+}
+
+func (l *library) queued() bool { return l.receipts == "queued" }
+func (l *library) native() bool { return l.bulk == "native" }
+
+// kinds says which lists a search fills.
+type kinds struct{ facts, entities, episodes, communities bool }
+
+// kinds are what the search finds.
+func (l *library) kinds() kinds {
+	if l.config != nil {
+		return kinds{has(l.config, "edge_config"), has(l.config, "node_config"), has(l.config, "episode_config"),
+			has(l.config, "community_config")}
+	}
+	all := strings.HasPrefix(l.recipe, "COMBINED_")
+	return kinds{all || strings.HasPrefix(l.recipe, "EDGE_"), all || strings.HasPrefix(l.recipe, "NODE_"), all,
+		all || strings.HasPrefix(l.recipe, "COMMUNITY_")}
+}
+
+// searchName is what traces call the search.
+func (l *library) searchName() string {
+	if l.config != nil {
+		return "search_config"
+	}
+	return l.recipe
+}
+
+// reranked tells whether an LLM ranks what is found.
+func (l *library) reranked() bool {
+	if l.config == nil {
+		return strings.HasSuffix(l.recipe, "_CROSS_ENCODER")
+	}
+	return strings.Contains(string(object(l.config...)), `"cross_encoder"`)
+}
+
+func (l *library) rules(s *settings) []rule {
+	return []rule{
+		{s.maxFacts < 1, "max_facts", "must be at least 1", ""},
+		{s.source == "fact_triple", "source", "fact_triple runs the extraction of text, and the gateway refuses it",
+			"use source: text, or surface: mcp; triplets: true allows facts by hand"},
+		{s.nodes, "search_nodes", "exists on MCP only",
+			"use a recipe that finds entities, such as COMBINED_HYBRID_SEARCH_RRF, or surface: mcp"},
+		{l.kinds() == kinds{}, "search_config", "searches nothing",
+			"give at least one of edge_config, node_config, episode_config and community_config"},
+		{l.config != nil && l.minScore != nil, "reranker_min_score", "goes with recipe", "write it into search_config"},
+		{l.edgeTypeMap != nil && l.edgeTypes == nil, "edge_type_map", "needs edge_types", ""},
+	}
+}
+
+// limit is how many items of each kind are asked for: the configured number, or the budget's max_items where that is
+// smaller. The gateway gives each search its own copy of the recipe, so that no search's limit stays for others.
+func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
+	n := v.maxFacts
+	for _, f := range l.config {
+		if own, err := jsontext.DecodeBytes(f.value).Int64(); f.name == "limit" && err == nil {
+			n = own
+		}
+	}
+	if budget.MaxItems != nil {
+		n = min(n, max(1, *budget.MaxItems))
+	}
+	return n
+}
+
+// how is the part of a search request that says how: a recipe by name, or a whole configuration with this request's
+// limit.
+func (l *library) how(limit int64) []field {
+	if l.config == nil {
+		return []field{{"recipe", sdk.Text(l.recipe)}, {"limit", sdk.Number(limit)}, {"reranker_min_score", l.minScore}}
+	}
+	var config []field
+	for _, f := range l.config {
+		if f.name != "limit" {
+			config = append(config, f)
+		}
+	}
+	return []field{{"config", object(append(config, field{"limit", sdk.Number(limit)})...)}}
+}
+
+func has(list []field, name string) bool {
+	for i := range list {
+		if list[i].name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,388 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// queue is what the REST service and the MCP server have in common. Both take turns into a queue of which they tell
+// nothing, so it is inferred: a turn is there when its episode is, and an episode is written with all its facts in one
+// transaction.
+//
+// Hole rule: queues are worked off in order, so a turn is lost when a later one of the scope is there.
+// Stall rule: when nothing was begun for stall_s the ingest worker is presumed dead. Only Neo4j shows whether it is
+// busy with other scopes; on REST without it the answer is then unknown.
+type queue struct {
+	server
+	// own: each group has a queue of its own, and the list of its episodes is complete: the MCP server. The REST
+	// service has one queue for all groups, and leaves episodes of its future out.
+	own bool
+	// signal names what readiness looks at without Neo4j.
+	signal string
+}
+
+// server is the native calls of the two.
+type server interface {
+	// episodes lists a group's episodes.
+	episodes(v *visit, most int64) ([]item, error)
+	// facts searches, and adds the answer to f.
+	facts(v *visit, f *found, query string, filters []field) error
+	// clear removes the group.
+	clear(v *visit) error
+	// remove removes one fact or episode. The result is the operation's name for the trace, and a warning or "".
+	remove(v *visit, kind, uuid string) (operation, warning string, err error)
+}
+
+// minFacts is the smallest max_facts that ingestion gets along with (graphiti_core edge_operations.py:
+// resolve_extracted_edges).
+const minFacts = 10
+
+func (q *queue) rules(s *settings) []rule {
+	return []rule{
+		{s.coreOnly != "", s.coreOnly, "exists on the surface core only: Graphiti's own servers do not offer it",
+			"use surface: core with memhost-gateway-graphiti, or leave it out"},
+		{s.maxFacts < minFacts, "max_facts", "must be at least 10",
+			"Graphiti's servers keep the last value for ingestion too, and a smaller one harms it for good; " +
+				"max_items of the budget cuts what is shown"},
+	}
+}
+
+// find searches for facts, and for the events behind them where Neo4j can be asked.
+func (q *queue) find(v *visit, query string, filters []field, t *abi.Trace) (*found, error) {
+	t.Effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text("edge_hybrid_rrf")},
+		{Name: "max_facts", Value: sdk.Number(v.maxFacts)}}
+	f := &found{limit: v.maxFacts, limitHow: "fixed"}
+	err := q.facts(v, f, query, filters)
+	if err != nil || !v.hasBolt || !v.annotate || len(f.facts()) == 0 {
+		return f, err
+	}
+	err = f.annotate(v)
+	if err != nil {
+		t.ResultState = abi.ResultDegraded
+		t.Warnings = append(t.Warnings,
+			"sources_unknown: Neo4j could not be asked for the episodes behind the facts: "+abi.AsError(err).Message)
+	}
+	return f, nil
+}
+
+// annotate asks Neo4j which events the facts came from.
+func (f *found) annotate(v *visit) error {
+	_, rows, err := v.Bolt(routeSources, v.params(field{"facts", textList(uuidsOf(f.facts())...)}))
+	if err != nil {
+		return err
+	}
+	return f.add(routeSources, rowsArray(rows))
+}
+
+// rowsArray is the rows of a statement as one JSON array.
+func rowsArray(rows []byte) abi.Raw {
+	return abi.Raw("[" + strings.ReplaceAll(strings.TrimSuffix(string(rows), "\n"), "\n", ",") + "]")
+}
+
+func (q *queue) ready(v *visit, queued []marker, answer *abi.BackendReadiness) error {
+	answer.Method = q.method(v)
+	if len(queued) == 0 {
+		return nil
+	}
+	seen, err := q.look(v, queued)
+	if err == nil {
+		q.judge(v, queued, seen, answer)
+	}
+	return err
+}
+
+// method names the signal.
+func (q *queue) method(v *visit) string {
+	if v.hasBolt {
+		return "episodes by name in Neo4j"
+	}
+	return q.signal
+}
+
+// sight is what the graph shows of a scope.
+type sight struct {
+	found map[string]named
+	// newestMS is when the newest episode known was begun: of all scopes with Bolt, else of this one.
+	newestMS int64
+}
+
+// look finds the episodes of turns, by Bolt where it is configured: exact, and blind to nothing.
+func (q *queue) look(v *visit, queued []marker) (seen sight, err error) {
+	if v.hasBolt {
+		seen.found, err = v.boltNamed(namesOf(queued))
+		for i := range queued {
+			// The worker's pulse matters only while something is outstanding.
+			if err == nil && seen.found[queued[i].name].copies == 0 {
+				seen.newestMS, err = v.boltIngest()
+				break
+			}
+		}
+		return seen, err
+	}
+	episodes, err := q.allEpisodes(v, queued...)
+	seen.found = make(map[string]named, len(episodes))
+	for i := range episodes {
+		e := &episodes[i]
+		n := seen.found[e.name]
+		seen.found[e.name] = named{copies: n.copies + 1, uuids: append(n.uuids, e.uuid)}
+		seen.newestMS = max(seen.newestMS, e.createdAt.at.UnixMilli())
+	}
+	return seen, err
+}
+
+// slack is how many episodes more than were acknowledged are asked for: a turn whose answer got lost may be there too,
+// and a list that is cut by event time or by UUID shows anything but the newest ones.
+const slack = 200
+
+// allEpisodes lists as many episodes as the scope can have.
+func (q *queue) allEpisodes(v *visit, queued ...marker) ([]item, error) {
+	last, _, err := v.readLast()
+	if err != nil {
+		return nil, err
+	}
+	most := last.seq
+	for i := range queued {
+		most = max(most, queued[i].seq)
+	}
+	return q.episodes(v, most+slack)
+}
+
+// blind tells whether a turn's time lies in the future, where the list of its episodes does not reach.
+func (q *queue) blind(v *visit, m *marker) bool {
+	return !v.hasBolt && !q.own && m.eventMS > millis(v.Now)
+}
+
+// judge sorts the turns and sums up.
+func (q *queue) judge(v *visit, queued []marker, seen sight, answer *abi.BackendReadiness) {
+	lastSeen := int64(0)
+	for i := range queued {
+		if seen.found[queued[i].name].copies > 0 {
+			lastSeen = max(lastSeen, queued[i].seq)
+		}
+	}
+	j := verdict{BackendReadiness: answer}
+	ids := &answer.EventIDs
+	for i := range queued {
+		m := &queued[i]
+		j.counted(seen.found[m.name])
+		switch {
+		case seen.found[m.name].copies > 0:
+		case q.blind(v, m):
+			ids.Unknown = append(ids.Unknown, m.name)
+		case m.seq < lastSeen:
+			ids.Lost = append(ids.Lost, m.name)
+		default:
+			j.pending(m)
+		}
+	}
+	if len(ids.Unknown) > 0 {
+		answer.Warnings = append(answer.Warnings,
+			"future_event: Graphiti's REST service does not list episodes whose time lies in its future; "+
+				"with bolt they are seen")
+	}
+	j.warn("event_lost", len(ids.Lost),
+		"were queued and will not come: later ones of the scope are there. Record them again")
+	j.close()
+	if len(ids.Pending) > 0 {
+		q.stall(v, max(j.oldestMS, seen.newestMS), answer)
+	}
+}
+
+// stall applies the stall rule to what is pending since a time in Unix ms. Failed stays failed.
+func (q *queue) stall(v *visit, since int64, answer *abi.BackendReadiness) {
+	idle := millis(v.Now) - since
+	if idle <= v.stallMS {
+		return
+	}
+	status := abi.ReadinessDegraded
+	answer.StalledSince = stampMS(since)
+	if v.hasBolt || q.own {
+		answer.Warnings = append(answer.Warnings,
+			"ingest_stalled: nothing was ingested for "+sdk.Itoa(idle/1000)+" s: the ingest worker is presumed dead, "+
+				"or its LLM provider failing. See the server's log; a REST service must be restarted, which loses its queue")
+	} else {
+		status = abi.ReadinessUnknown
+		ids := &answer.EventIDs
+		ids.Unknown, ids.Pending = append(ids.Unknown, ids.Pending...), nil
+		answer.Warnings = append(answer.Warnings,
+			"ingest_unseen: nothing of this scope was ingested for "+sdk.Itoa(idle/1000)+
+				" s; without bolt nobody can tell a dead worker from one that is busy with other scopes")
+	}
+	if answer.Status != abi.ReadinessFailed {
+		answer.Status = status
+	}
+}
+
+// findEvent: a turn cannot come any more when a later one of the scope is there, or nothing was ingested for stall_s.
+// On REST without Bolt that is judged by the scope's own episodes, since nobody sees the one queue of all scopes: a
+// turn that another scope's backlog holds up so long would be doubled, which adds an episode, but no second fact.
+func (q *queue) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error) {
+	ask := []marker{want}
+	if last.name != "" && last.name != want.name {
+		ask = append(ask, last)
+	}
+	seen, err := q.look(v, ask)
+	if err != nil {
+		return nil, err
+	}
+	n := seen.found[want.name]
+	switch {
+	case n.copies > 0:
+		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
+	case q.blind(v, &want):
+		return &abi.FindEventAnswer{Found: "unknown"}, nil
+	case want.overtaken(last, seen.found):
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	return unless(v.stallMS - (millis(v.Now) - max(want.sentMS, seen.newestMS))), nil
+}
+
+// reset drains, deletes and verifies. A turn that is queued still would come back after the delete, so that is waited
+// for, by in_progress; a queue that does not drain leaves the reset incomplete.
+func (q *queue) reset(v *visit, receipt *abi.ResetReceipt) error {
+	state, err := q.drained(v)
+	if err != nil || state == draining {
+		receipt.Warnings = append(receipt.Warnings,
+			"draining: turns of the scope are queued still; deleting now would let them come back")
+		return err
+	}
+	clean := false
+	if v.hasBolt {
+		clean, err = v.boltClear(receipt)
+	} else {
+		clean, err = q.clearAll(v, receipt)
+	}
+	if err != nil || !clean {
+		return err
+	}
+	receipt.Status = abi.ResetDone
+	if state != drained {
+		receipt.Status = abi.ResetIncomplete
+		receipt.Remains = append(receipt.Remains, "turns that the server may hold in its queue still: "+state+
+			". They would go into group "+v.group+", which the next generation does not use")
+	}
+	return nil
+}
+
+// What drained answers: nothing is queued, something is, or a reason why nobody can tell.
+const (
+	drained  = ""
+	draining = "draining"
+)
+
+// drained tells whether the last turn that the server took is there, or will never be: then so it is with all before
+// it.
+func (q *queue) drained(v *visit) (string, error) {
+	last, has, err := v.readLast()
+	if err != nil || !has {
+		return drained, err
+	}
+	seen, err := q.look(v, []marker{last})
+	if err != nil {
+		return "", err
+	}
+	removed, err := v.readRemoved()
+	switch {
+	case err != nil:
+		return "", err
+	case seen.found[last.name].copies > 0 ||
+		removed["episode"] > 0: // removed: an earlier call of this reset had seen it
+		return drained, nil
+	case q.blind(v, &last):
+		return "the last one lies in the server's future, where the REST service does not list it", nil
+	case millis(v.Now)-max(last.sentMS, seen.newestMS) <= v.stallMS:
+		return draining, nil
+	}
+	return "the last one did not arrive within stall_s", nil
+}
+
+// clearAll removes by the server, and verifies as far as that shows anything.
+func (q *queue) clearAll(v *visit, receipt *abi.ResetReceipt) (clean bool, err error) {
+	for _, kind := range [...]string{"episode", "entity", "fact"} {
+		receipt.Removed[kind] = nil // neither server counts
+	}
+	err = q.clear(v)
+	if err != nil {
+		return false, err
+	}
+	left, err := q.episodes(v, 1)
+	if err != nil || len(left) > 0 {
+		return false, err
+	}
+	f := new(found)
+	err = q.facts(v, f, "user", nil)
+	return len(f.facts()) == 0, err
+}
+
+// inventory counts the episodes that the server lists; it is complete with Bolt, with a digest over every id and what
+// changes of it: a fact that is closed, an entity's summary.
+func (q *queue) inventory(v *visit, answer *abi.Inventory) error {
+	answer.Complete, answer.Trace.NativeOperation = v.hasBolt, q.method(v)
+	last, has, err := v.readLast()
+	if err != nil {
+		return err
+	}
+	var there map[string]named
+	if v.hasBolt {
+		there, err = v.boltKinds(last.name, answer)
+	} else {
+		there, err = q.listed(v, answer)
+	}
+	answer.Quiescent = !has || there[last.name].copies > 0
+	return err
+}
+
+// listed counts the episodes that the server lists.
+func (q *queue) listed(v *visit, answer *abi.Inventory) (map[string]named, error) {
+	episodes, err := q.allEpisodes(v)
+	there := map[string]named{}
+	for i := range episodes {
+		there[episodes[i].name] = named{copies: 1}
+	}
+	uuids := uuidsOf(episodes)
+	abi.SortTexts(uuids)
+	var digest sdk.Digest
+	for _, uuid := range uuids {
+		digest.Add(uuid + "\n")
+	}
+	answer.Kinds = []abi.InventoryKind{{Kind: "episode", Count: int64(len(uuids)), Digest: digest.Hex()}}
+	return there, err
+}
+
+// mutate deletes a fact or an episode. The servers delete by UUID in any group, so Neo4j is asked first whose it is.
+func (q *queue) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	kind, ok := strings.CutPrefix(r.Name, "delete_")
+	switch {
+	case r.Name == "add_triplet":
+		return nil, abi.NewError(abi.CodeUnsupported, "add_triplet exists on Graphiti's MCP server only").
+			WithHint("use surface: mcp, or core with triplets: true")
+	case !ok || kind != "fact" && kind != "episode":
+		return nil, noMutation(r.Name, "delete_fact, delete_episode, and with surface mcp or core add_triplet")
+	}
+	err := v.needBolt("native mutation " + r.Name)
+	if err != nil {
+		return nil, err
+	}
+	uuid, err := uuidParam(r)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := v.boltOwned("bolt_owner_"+kind, uuid)
+	if err != nil {
+		return nil, err
+	}
+	if !mine {
+		return nil, abi.NewError(abi.CodeNotFound, "params.uuid: the scope has nothing of that kind with this id")
+	}
+	operation, warning, err := q.remove(v, kind, uuid)
+	if err != nil {
+		return nil, err
+	}
+	t := v.trace(operation)
+	if warning != "" {
+		t.Warnings = []string{warning}
+	}
+	return &abi.MutationReceipt{Status: "applied", NativeIDs: []string{uuid}, Trace: t}, nil
+}

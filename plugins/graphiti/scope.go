@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// setupScope proves that the way to the graph works. It creates nothing: a group exists only through its data.
+func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+	v, err := visiting(c)
+	if err != nil {
+		return nil, err
+	}
+	receipt := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"group_id": v.group}, Trace: v.trace("")}
+	receipt.Trace.Details.Set("surface", sdk.Text(v.name))
+	err = v.surface.setup(v, receipt)
+	if err != nil {
+		return nil, err
+	}
+	return receipt, v.boltAlive()
+}
+
+// resetScope removes the group. What a server writes later, from its queue, goes into the old generation's group.
+func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	v, err := visiting(c)
+	if err != nil {
+		return nil, err
+	}
+	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, Removed: map[string]*int64{}, OldGeneration: c.Generation,
+		NewGeneration: c.Generation + 1, Trace: v.trace("")}
+	receipt.Trace.Details.Set("group_id", sdk.Text(v.group))
+	return receipt, v.surface.reset(v, receipt)
+}
+
+// inventory counts what the group holds. Where the surface cannot list all of it, the inventory says that it is not
+// complete.
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	v, err := visiting(c)
+	if err != nil {
+		return nil, err
+	}
+	answer := &abi.Inventory{Trace: v.trace("")}
+	return answer, v.surface.inventory(v, answer)
+}
