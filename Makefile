@@ -3,10 +3,11 @@
 GO         ?= go
 PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
-BENCHSTAT  := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+# The race detector needs a C compiler; nothing else of the project does.
+RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test tools test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -14,8 +15,13 @@ help: ## list the targets
 run: ## the slot at work: record a conversation, ask, swap the memory, serve
 	@$(GO) run ./cmd/memhost demo
 
-test: ## all tests that need Go alone, with the race detector where a C compiler exists
-	@$(GO) run ./internal/testrun
+test: tools ## all tests that need Go alone, with the race detector where a C compiler exists
+	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
+	@bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- $(RACE) ./...
+	@cd tools && ../bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- $(RACE) ./...
+
+tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
+	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
@@ -52,31 +58,39 @@ bootstrap: ## the TinyGo toolchain, in a cache folder outside the tree
 generate: ## codecs from the contract's types
 	$(GO) generate ./...
 
-check: generate ## formatted, vetted, tidy, generated: and then the tree is as committed
+check: generate ## formatted, vetted, tidy, generated: and then the tree is as committed (both modules)
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
-	@git diff --exit-code -- '*_gen.go' go.mod go.sum
+	$(GO) -C tools build ./...
+	$(GO) -C tools vet ./...
+	$(GO) -C tools mod tidy -diff
+	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
 lint: ## golangci-lint, built from its module
 	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
+	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)
-	@$(GO) run ./internal/testrun -fuzz $(or $(FUZZTIME),30s)
+	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			$(GO) test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(or $(FUZZTIME),30s) </dev/null || exit 1; \
+		done; \
+	done
 
-bench: build ## what the slot costs, each figure beside its baseline, and what differs from the run before (BENCHFLAGS, see memhost bench host --help)
-	@if [ -f bin/bench.json ]; then mv bin/bench.json bin/bench-before.json; fi
-	@bin/memhost bench host $(BENCHFLAGS) --out bin/bench.json $$(test ! -f bin/bench-before.json || echo --compare bin/bench-before.json)
+bench: tools ## what the slot costs, each figure beside its baseline, and by benchstat beside the run before (BENCHFLAGS, see bin/bench -help)
+	@if [ -f bin/bench.txt ]; then mv bin/bench.txt bin/bench-before.txt; fi
+	@bin/bench $(BENCHFLAGS) -out bin/bench.txt
+	@if [ -f bin/bench-before.txt ]; then bin/benchstat bin/bench-before.txt bin/bench.txt; fi
 
-bench-short: build ## the same in some seconds, to see that everything runs; its figures say nothing
-	@bin/memhost bench host --short
+bench-short: tools ## the same in some seconds, to see that everything runs; its figures say nothing
+	@bin/bench -short
 
-bench-docs: build ## the figures, a million calls and a profile, written into docs/performance.md (half an hour, on an idle machine)
-	@bin/memhost bench host --memory $(or $(CALLS),1000000) --profile 10s --out bin/bench.json
-	@$(GO) run ./internal/bench/cmd/benchdocs bin/bench.json
+bench-docs: tools ## the figures and a million calls, written into docs/performance.md (half an hour, on an idle machine)
+	@bin/bench -memory $(or $(CALLS),1000000) -docs docs
 
-bench-go: ## the Go benchmarks of all packages, with benchstat
-	@$(GO) run ./internal/testrun -bench -benchstat $(BENCHSTAT)
+bench-go: tools ## the Go benchmarks of all packages, with benchstat
+	@$(GO) test -run '^$$' -bench . -benchmem -timeout 60m -count 6 -p 1 ./... >bin/bench-go.txt; bin/benchstat bin/bench-go.txt
 
 cross: ## compile for every platform that is offered
 	@for t in $(TARGETS); do echo "compile $$t"; CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null ./cmd/memhost || exit 1; done

@@ -8,4 +8,4 @@
 // ABI.md beside this file is the specification from which a guest can be written in another language.
 package abi
 
-//go:generate go run ../internal/codecgen -out codec_gen.go
+//go:generate go run -C ../tools ./codecgen -out codec_gen.go ../abi

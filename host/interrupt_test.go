@@ -130,7 +130,7 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	assert.Panics(t, func() { give(c) })
 }
 
-// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row of `memhost bench host`.
+// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row of `make bench`.
 func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
 	defer runtime.UnlockOSThread() // should shareThread not have done it
 	more := func(c *call) *call {

@@ -147,7 +147,7 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 	}
 }
 
-// BenchmarkLiveBoltRows is the row of `memhost bench host` about a database's rows, against a real Neo4j.
+// BenchmarkLiveBoltRows is the row of `make bench` about a database's rows, against a real Neo4j.
 func BenchmarkLiveBoltRows(b *testing.B) {
 	url, password := realDatabase(b)
 	ctx := context.Background()
