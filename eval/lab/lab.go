@@ -62,6 +62,10 @@ type Provider struct {
 	Secrets map[string]any `json:"secrets,omitempty" yaml:"secrets"`
 	// Plugin is a module's file or a built-in module's name, where the configuration names none.
 	Plugin string `json:"plugin,omitempty" yaml:"plugin"`
+	// Budgets are this provider's own; default: the lab's.
+	Budgets []int64 `json:"budgets,omitempty" yaml:"budgets"`
+	// Reference marks what AddReferences put beside the providers: a floor, a ceiling or a self-test.
+	Reference bool `json:"reference,omitempty" yaml:"-"`
 }
 
 // Readiness says how long a test session waits for memory to be ready.
@@ -330,6 +334,42 @@ func (l *Lab) Validate() error {
 		}
 	}
 	return nil
+}
+
+// references are the providers that every table has, to read the others by: a floor, a lexical control, and the whole history, which without a limit
+// (budget 0) must find everything, and so tests the chain from pack to metric.
+var references = []string{"no_memory", "bm25", "full_history"}
+
+// AddReferences puts the references that exist, and that the lab does not name itself, beside its providers. known tells which exist.
+func (l *Lab) AddReferences(known func(name string) bool) {
+	for _, name := range references {
+		i := slices.IndexFunc(l.Providers, func(p Provider) bool { return p.Label == name })
+		if i < 0 && known(name) {
+			l.Providers = append(l.Providers, Provider{Label: name, Memory: map[string]any{"provider": name}, Reference: true})
+			i = len(l.Providers) - 1
+		}
+		if i >= 0 && name == "full_history" && l.Providers[i].Budgets == nil && !slices.Contains(l.Budgets, 0) {
+			l.Providers[i].Budgets = append(slices.Clone(l.Budgets), 0)
+		}
+	}
+}
+
+// Find is the provider of a label; nil where there is none.
+func (l *Lab) Find(label string) *Provider {
+	for i := range l.Providers {
+		if l.Providers[i].Label == label {
+			return &l.Providers[i]
+		}
+	}
+	return nil
+}
+
+// BudgetsOf are the budgets that a provider is asked with.
+func (l *Lab) BudgetsOf(p *Provider) []int64 {
+	if p.Budgets != nil {
+		return p.Budgets
+	}
+	return l.Budgets
 }
 
 // SHA256 names the lab as it was resolved, in hexadecimal.

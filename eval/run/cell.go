@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/host"
 )
@@ -23,11 +24,13 @@ import (
 type cell struct {
 	*runner
 	*Cell
-	dir     string
-	journal *journal.Writer
-	before  *done // what the journal said when the cell was opened
-	slot    *host.Slot
-	has     map[string]bool // the provider's capabilities
+	provider *lab.Provider
+	budgets  []int64
+	dir      string
+	journal  *journal.Writer
+	before   *done // what the journal said when the cell was opened
+	slot     *host.Slot
+	has      map[string]bool // the provider's capabilities
 
 	done  atomic.Int64
 	total int
@@ -35,8 +38,13 @@ type cell struct {
 
 // walk runs a cell from where it is to its end. It returns the journal's head.
 func (r *runner) walk(ctx context.Context, info *Cell) (head string, err error) {
-	c := &cell{runner: r, Cell: info, dir: info.Folder(r.folder), before: newDone(), has: map[string]bool{},
-		total: r.pack.Manifest.Counts.Events + r.pack.Manifest.Counts.Probes*len(r.Lab.Budgets)}
+	provider := r.Lab.Find(info.Label)
+	if provider == nil {
+		return "", abi.NewError(abi.CodeInvalidArgument, "the lab has no provider of this label")
+	}
+	counts, budgets := r.pack.Manifest.Counts, r.Lab.BudgetsOf(provider)
+	c := &cell{runner: r, Cell: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder), before: newDone(),
+		has: map[string]bool{}, total: counts.Events + counts.Probes*len(budgets)}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", unusable(err)
 	}
@@ -66,9 +74,8 @@ func (r *runner) walk(ctx context.Context, info *Cell) (head string, err error) 
 	if err := c.personas(ctx); err != nil {
 		return "", err
 	}
-	counts := r.pack.Manifest.Counts
-	if err := c.journal.Write(&journal.Line{Kind: journal.KindEnd,
-		End: &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(r.Lab.Budgets)}}); err != nil {
+	end := &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(budgets)}
+	if err := c.journal.Write(&journal.Line{Kind: journal.KindEnd, End: end}); err != nil {
 		return "", err
 	}
 	return c.journal.Head(), c.journal.Sync()
@@ -76,13 +83,7 @@ func (r *runner) walk(ctx context.Context, info *Cell) (head string, err error) 
 
 // open opens the cell's host and loads the provider. Smokes run when the cell begins, and never again.
 func (c *cell) open(ctx context.Context) (*host.Host, error) {
-	p := &c.Lab.Providers[0]
-	for i := range c.Lab.Providers {
-		if c.Lab.Providers[i].Label == c.Label {
-			p = &c.Lab.Providers[i]
-		}
-	}
-	config, err := c.options.Provider(p)
+	config, err := c.options.Provider(c.provider)
 	if err != nil {
 		return nil, err
 	}

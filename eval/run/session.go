@@ -145,7 +145,7 @@ func (t *testSession) wall(ctx context.Context, up bool) error {
 
 // ask asks a probe once for each budget, and again where its reads are to be compared.
 func (t *testSession) ask(ctx context.Context, probe *pack.Probe) error {
-	for _, budget := range t.Lab.Budgets {
+	for _, budget := range t.budgets {
 		reads := 1
 		if t.sampled(probe.ProbeID) {
 			reads = 3

@@ -184,6 +184,8 @@ func (p Provider) word() string {
 type Options struct {
 	// File is the value of --config. It must exist.
 	File string
+	// Text is read in the place of File, whose name and folder then count for messages and relative names.
+	Text []byte
 	// NamedFileOnly passes over ./memhost.yaml: for a process that is started in folders that its user has not chosen.
 	NamedFileOnly bool
 	// Dir is the folder from which relative names count and where memhost.yaml is looked for. "" is the current one.

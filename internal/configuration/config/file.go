@@ -30,10 +30,13 @@ func (l *loader) readFile() *layer {
 	}
 	l.config.File = name
 	layer.from[""] = Origin{Kind: KindFile, Name: name}
-	raw, err := readBounded(l.resolve(l.Dir, name), maxFile)
-	if err != nil {
-		l.problems.add(origin, nil, "cannot read %s: %v", name, err)
-		return layer
+	raw := l.Text
+	if raw == nil {
+		var err error
+		if raw, err = readBounded(l.resolve(l.Dir, name), maxFile); err != nil {
+			l.problems.add(origin, nil, "cannot read %s: %v", name, err)
+			return layer
+		}
 	}
 	d := document{name: name, problems: &l.problems, from: layer.from}
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {

@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const small = "lab: 1\npack: p.pack\nproviders: [no_memory]\n"
+
+func TestALabFileIsCompleted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(small+"primary: {metric: recall, budget: 1000, reference: no_memory}\n"), 0o600))
+	l, err := Read(path)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(filepath.Dir(path), "p.pack"), l.Pack, "relative to the file")
+	assert.Equal(t, []int64{1000, 4000}, l.Budgets)
+	assert.Equal(t, Provider{Label: "no_memory", Memory: map[string]any{"provider": "no_memory"}}, l.Providers[0])
+	assert.Equal(t, Readiness{TimeoutMS: 60_000, OnTimeout: "pending"}, l.Readiness)
+	l.AddReferences(func(name string) bool { return name != "bm25" })
+	assert.Equal(t, []int64{1000, 4000}, l.BudgetsOf(l.Find("no_memory")))
+	assert.Equal(t, []int64{1000, 4000, 0}, l.BudgetsOf(l.Find("full_history")), "without a limit it tests the chain")
+	assert.True(t, l.Find("full_history").Reference)
+	assert.False(t, l.Find("no_memory").Reference)
+	assert.Nil(t, l.Find("bm25"))
+	other, err := Read(path)
+	require.NoError(t, err)
+	assert.NotEqual(t, l.SHA256(), other.SHA256())
+}
+
+func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
+	for _, c := range []struct{ name, text, says, hint string }{
+		{"another version", "lab: 2\npack: p\nproviders: [x]", "lab: is version 2", "lab: 1"},
+		{"no pack", "lab: 1\nproviders: [x]", "pack: required", "eval pack build"},
+		{"no provider", "lab: 1\npack: p", "providers: want at least one", ""},
+		{"a key mistyped", small + "budgtes: [1]", "budgtes: is not a key", "budgets"},
+		{"a provider's key mistyped", "lab: 1\npack: p\nproviders: [{lable: x}]", "lable: is not a key", "label"},
+		{"a provider without a name", "lab: 1\npack: p\nproviders: [{label: x, memory: {}}]", "providers[0].memory", ""},
+		{"a label that is a path", "lab: 1\npack: p\nproviders: [{label: ../x, memory: {backend: mem0}}]", "providers[0].label", ""},
+		{"a label twice", "lab: 1\npack: p\nproviders: [mem0, Mem0]", "is there twice", "a label of its own"},
+		{"a budget twice", small + "budgets: [5, 5]", "budgets[1]", ""},
+		{"a frame that is none", small + "frame: fancy", "full, compact, minimal", ""},
+		{"patience that is none", small + "readiness: {on_timeout: ignore}", "pending, stop", ""},
+		{"a share beyond one", small + "stability: 1.5", "from 0 to 1", ""},
+		{"a judge without an agent", small + "judge: {url: http://127.0.0.1:1/v1}", "there is no agent", ""},
+		{"an agent without an endpoint", small + "agent: {model: x}", "agent.url: required", ""},
+		{"a reference that does not run", small + "primary: {metric: recall, budget: 1000, reference: mem0}", "no provider's label", ""},
+		{"a primary budget that is not asked", small + "primary: {metric: recall, budget: 7, reference: no_memory}", "none of budgets", ""},
+		{"cassettes side by side", small + "cassettes: true\nconcurrency: 2", "one operation at a time", "leave out"},
+		{"a list", "[1]", "want a mapping", ""},
+		{"no YAML", "a: [", "yaml", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse([]byte(c.text))
+			require.Error(t, err)
+			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
+			assert.Contains(t, err.Error(), c.says)
+			assert.Contains(t, abi.AsError(err).Hint, c.hint)
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+)
+
+// Cost is what one provider's cells will do, over all replicates. Native calls are counted as one for each write and each retrieval, where the
+// provider has a backend: a backend may need more.
+type Cost struct {
+	Label string `json:"label"`
+	// Events are writes, Retrievals reads; TestSessions each have two inventories, a readiness wait and a canary.
+	Events       int `json:"events"`
+	Retrievals   int `json:"retrievals"`
+	TestSessions int `json:"test_sessions"`
+	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
+	NativeCalls int `json:"native_calls"`
+	// ModelCalls are the agent's, the simulator's and the judge's; what a backend asks of a model of its own is not known here.
+	ModelCalls int `json:"model_calls"`
+}
+
+// Plan counts what a lab will do with a pack. remote tells whether a provider has a backend.
+//
+// Errors: those of reading the pack.
+func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, error) {
+	sessions := 0
+	for _, persona := range p.Manifest.Personas {
+		last := 0
+		for probe, err := range p.Probes(persona.PersonaID) {
+			if err != nil {
+				return nil, err
+			}
+			if probe.AfterSession != last {
+				sessions++
+				last = probe.AfterSession
+			}
+		}
+	}
+	var list []Cost
+	for i := range l.Providers {
+		entry, n := &l.Providers[i], l.Replicates
+		probes := p.Manifest.Counts.Probes * len(l.BudgetsOf(entry))
+		c := Cost{Label: entry.Label, Events: n * p.Manifest.Counts.Events, TestSessions: n * sessions}
+		c.Retrievals = n * (probes + int(2*l.Stability*float64(probes)) + sessions)
+		if remote(entry) {
+			c.NativeCalls = c.Events + c.Retrievals + 2*c.TestSessions
+		}
+		if l.Agent != nil {
+			c.ModelCalls = n * probes
+		}
+		if l.Simulator != nil {
+			c.ModelCalls = n * probes * 2 * l.Simulator.Turns
+		}
+		if l.Judge != nil {
+			c.ModelCalls += n * probes
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// Lint refuses a pack with faults that would make the comparison wrong.
+//
+// Errors: invalid_argument that lists the first of them.
+func Lint(p *pack.Pack) error {
+	findings, err := pack.Lint(p)
+	if err != nil {
+		return err
+	}
+	var fatal []pack.Finding
+	for _, f := range findings {
+		if f.Fatal {
+			fatal = append(fatal, f)
+		}
+	}
+	if len(fatal) == 0 {
+		return nil
+	}
+	f := fatal[0]
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has %d faults that would make the comparison wrong, the first is %s (%s): %s",
+		p.Manifest.Name, len(fatal), f.Rule, f.Where, f.What)).
+		WithHint("`memhost eval pack lint` lists them; --allow-faults runs it all the same, and the report says so")
+}
