@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -221,3 +222,12 @@ func (r *runner) save() error {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors the run.
+func (r *Run) Head() string {
+	parts := []string{r.LabSHA256, r.Pack.ContentSHA256}
+	for _, c := range r.Cells {
+		parts = append(parts, fmt.Sprintf("%s/%d %s", c.Label, c.Replicate, c.Head))
+	}
+	return digest([]byte(strings.Join(parts, "\n")))
+}

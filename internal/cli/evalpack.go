@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/build"
+	"github.com/memhost/memhost/eval/pack"
+)
+
+func (a *app) evalPackBuildCommand() *cobra.Command {
+	var out, name, licence string
+	var options []string
+	cmd := &cobra.Command{Use: "build BUILDER [FILE...] -o PACK", Short: "Make a pack of a data set's own file", Long: packBuildHelp(), Args: cobra.MinimumNArgs(1),
+		Example: "  memhost eval pack build locomo locomo10.json -o locomo.pack --option insert=asap\n  memhost eval pack build synth -o synth.pack.tar.zst --option seed=7",
+		RunE: func(_ *cobra.Command, args []string) error {
+			b, err := build.Find(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				return usageError("--out: required", "name a folder, or a file that ends in "+pack.Archive)
+			}
+			r := build.Request{Name: name, Sources: args[1:], Licence: licence, Options: map[string]string{}}
+			for _, pair := range options {
+				key, value, ok := strings.Cut(pair, "=")
+				if !ok {
+					return usageError(fmt.Sprintf("--option %s: want NAME=VALUE", pair), "")
+				}
+				r.Options[key] = value
+			}
+			return a.evalPackBuild(b, r, out)
+		}}
+	f := cmd.Flags()
+	f.StringVarP(&out, "out", "o", "", "the pack: a new folder, or a file that ends in "+pack.Archive)
+	f.StringArrayVar(&options, "option", nil, "an option of the builder, NAME=VALUE (repeatable)")
+	f.StringVar(&name, "name", "", "the pack's name (default: builder and source)")
+	f.StringVar(&licence, "licence", "", "the data's licence, an SPDX identifier (default: what the data set is published under)")
+	return cmd
+}
+
+// packBuildHelp lists the builders with their options.
+func packBuildHelp() string {
+	var b strings.Builder
+	b.WriteString("Makes a pack: events in order, and the questions that are asked after each session. The data are yours; none are shipped.\n")
+	for _, builder := range build.Builders() {
+		fmt.Fprintf(&b, "\n  %-12s %s\n", builder.Name, builder.What)
+		if len(builder.Sources) > 0 {
+			fmt.Fprintf(&b, "  %-12s files: %s\n", "", strings.Join(builder.Sources, " "))
+		}
+		for _, name := range abi.SortedKeys(builder.Options) {
+			fmt.Fprintf(&b, "  %-12s %s=%s: %s\n", "", name, builder.Defaults[name], builder.Options[name])
+		}
+	}
+	return b.String()
+}
+
+func (a *app) evalPackBuild(b *build.Builder, r build.Request, out string) error {
+	bar := a.out.progress(100, "reading")
+	shown := 0
+	r.Progress = func(done, total int64) {
+		if percent := int(100 * done / max(1, total)); percent > shown {
+			bar.add(percent - shown)
+			shown = percent
+		}
+	}
+	m, err := b.Build(r, out)
+	bar.finish()
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(m)
+	}
+	a.out.print("%s: %s\n", out, packLine(m))
+	for _, repair := range m.Repairs {
+		a.out.print("  %-28s %5d, such as %s\n", repair.Kind, repair.Count, repair.Examples[0])
+	}
+	return nil
+}
+
+func packLine(m *pack.Manifest) string {
+	c := m.Counts
+	return fmt.Sprintf("%d personas in %d clusters, %d sessions, %d events, %d probes, content %.12s", c.Personas, c.Clusters, c.Sessions, c.Events, c.Probes, m.ContentSHA256)
+}
+
+func (a *app) evalPackLintCommand() *cobra.Command {
+	return &cobra.Command{Use: "lint PACK", Short: "Look for what would make a comparison wrong", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := pack.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			findings, err := pack.Lint(p)
+			if err != nil {
+				return err
+			}
+			return a.reportLint(p, findings)
+		}}
+}
+
+func (a *app) reportLint(p *pack.Pack, findings []pack.Finding) error {
+	fatal := 0
+	for _, f := range findings {
+		if f.Fatal {
+			fatal++
+		}
+		if !a.out.json {
+			mark := a.out.open()
+			if f.Fatal {
+				mark = a.out.broken()
+			}
+			a.out.print("%s %-20s %s: %s\n", mark, f.Rule, printable(f.Where), printable(f.What))
+		}
+	}
+	if a.out.json {
+		if err := a.out.object(findings); err != nil {
+			return err
+		}
+	} else if len(findings) == 0 {
+		a.out.print("%s %s: nothing found\n", a.out.passed(), packLine(&p.Manifest))
+	}
+	if fatal > 0 {
+		return &doneError{exitFailed}
+	}
+	return nil
+}
+
+func (a *app) evalPackShowCommand() *cobra.Command {
+	var persona string
+	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, or one persona's timeline", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := pack.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			if persona == "" {
+				return a.showPack(p)
+			}
+			return a.showPersona(p, persona)
+		}}
+	cmd.Flags().StringVar(&persona, "persona", "", "whose timeline")
+	return cmd
+}
+
+func (a *app) showPack(p *pack.Pack) error {
+	m := &p.Manifest
+	if a.out.json {
+		return a.out.object(m)
+	}
+	a.out.print("%s: %s\n", m.Name, packLine(m))
+	if m.Source != nil {
+		a.out.print("source   %s, sha256 %.12s, licence %s\n", printable(m.Source.Name), m.Source.SHA256, m.Source.Licence)
+	}
+	a.out.print("builder  %s", m.Builder.Name)
+	for _, name := range abi.SortedKeys(m.Builder.Options) {
+		a.out.print(" %s=%s", name, m.Builder.Options[name])
+	}
+	a.out.print("\nlabels   %s\n", printable(strings.Join(m.Labels, ", ")))
+	for _, repair := range m.Repairs {
+		a.out.print("mended   %-28s %5d\n", repair.Kind, repair.Count)
+	}
+	const most = 20
+	for i, persona := range m.Personas {
+		if i == most {
+			a.out.print("... and %d more\n", len(m.Personas)-most)
+			break
+		}
+		a.out.print("%-32s %4d sessions %6d events %5d probes\n", printable(persona.PersonaID), persona.Sessions, persona.Events, persona.Probes)
+	}
+	return nil
+}
+
+// showPersona tells a timeline in order: sessions, with the probes that follow each.
+func (a *app) showPersona(p *pack.Pack, id string) error {
+	probes := map[int][]*pack.Probe{}
+	for probe, err := range p.Probes(id) {
+		if err != nil {
+			return err
+		}
+		probes[probe.AfterSession] = append(probes[probe.AfterSession], probe)
+	}
+	session, found := 0, false
+	ask := func() {
+		for _, probe := range probes[session] {
+			a.out.print("    ? [%s] %s -> %v\n", printable(probe.Label), printable(cut(probe.Query, 160)), probe.Gold.Answers)
+		}
+	}
+	for e, err := range p.Events(id) {
+		if err != nil {
+			return err
+		}
+		found = true
+		if e.SessionIndex != session {
+			ask()
+			session = e.SessionIndex
+			a.out.print("session %d, %s\n", session, e.Timestamp)
+		}
+		for _, m := range e.Messages {
+			if m.Content != nil {
+				a.out.print("  %-9s %s\n", m.Role, printable(cut(*m.Content, 160)))
+			}
+		}
+	}
+	ask()
+	if !found {
+		return usageError(fmt.Sprintf("--persona: the pack has no persona %s", quote(id)), "`memhost eval pack show` lists them")
+	}
+	return nil
+}
