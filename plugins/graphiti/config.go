@@ -3,9 +3,8 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -53,14 +52,15 @@ const (
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, labelsInQuery: true, annotate: true, source: "message",
 		headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
-	url, stallS, bolt, bearer, headers, l := "", int64(120), jsontext.Raw(nil), jsontext.Raw(nil), []field(nil),
-		newLibrary()
+	l := newLibrary()
+	url, stallS := "", int64(120)
+	var bolt, bearer jsontext.Raw
+	var headers []field
 	err := append(l.fields(), fields{
-		{"url", &url}, {"surface", &s.name}, {"bolt", &bolt}, {"max_facts", &s.maxFacts}, {"stall_s", &stallS},
-		{"labels_in_query", &s.labelsInQuery}, {"label_sentence", &s.labelSentence}, {"annotate", &s.annotate},
-		{"search_nodes", &s.nodes}, {"source", &s.source}, {"roles", &s.roles},
-		{"extraction_instructions", &s.instructions},
-		{"headers", &headers}, {"api_key", &bearer},
+		{"url", &url}, {"surface", &s.name}, {"bolt", &bolt}, {"headers", &headers}, {"api_key", &bearer},
+		{"max_facts", &s.maxFacts}, {"stall_s", &stallS}, {"annotate", &s.annotate}, {"search_nodes", &s.nodes},
+		{"labels_in_query", &s.labelsInQuery}, {"label_sentence", &s.labelSentence},
+		{"source", &s.source}, {"roles", &s.roles}, {"extraction_instructions", &s.instructions},
 	}...).read(jsontext.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())

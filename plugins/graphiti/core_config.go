@@ -38,12 +38,11 @@ func newLibrary() *library { return &library{recipe: recipeOfServers} }
 
 func (l *library) fields() fields {
 	return fields{
-		{"receipts", &l.receipts}, {"bulk", &l.bulk}, {"recipe", &l.recipe}, {"reranker_min_score", &l.minScore},
-		{"search_config", &l.config},
-		{"search_filters", &l.filters}, {"entity_types", &l.entityTypes}, {"edge_types", &l.edgeTypes},
-		{"excluded_entity_types", &l.excludedTypes}, {"edge_type_map", &l.edgeTypeMap},
-		{"previous_episodes", &l.previous},
-		{"saga", &l.saga}, {"triplets", &l.triplets}, {"communities", &l.communities},
+		{"receipts", &l.receipts}, {"bulk", &l.bulk},
+		{"recipe", &l.recipe}, {"reranker_min_score", &l.minScore}, {"search_config", &l.config}, {"search_filters", &l.filters},
+		{"entity_types", &l.entityTypes}, {"excluded_entity_types", &l.excludedTypes},
+		{"edge_types", &l.edgeTypes}, {"edge_type_map", &l.edgeTypeMap},
+		{"previous_episodes", &l.previous}, {"saga", &l.saga}, {"triplets", &l.triplets}, {"communities", &l.communities},
 	}
 }
 
@@ -53,14 +52,13 @@ func (l *library) asked() string {
 		name string
 		set  bool
 	}{
-		{"receipts", l.queued()}, {"bulk", l.native()}, {"recipe", l.recipe != recipeOfServers},
-		{"reranker_min_score", l.minScore != nil},
+		{"receipts", l.queued()}, {"bulk", l.native()},
+		{"recipe", l.recipe != recipeOfServers}, {"reranker_min_score", l.minScore != nil},
 		{"search_config", l.config != nil}, {"search_filters", l.filters != nil},
-		{"entity_types", l.entityTypes != nil},
-		{"edge_types", l.edgeTypes != nil}, {"excluded_entity_types", l.excludedTypes != nil},
-		{"edge_type_map", l.edgeTypeMap != nil},
-		{"previous_episodes", l.previous == "none"}, {"saga", l.saga != ""}, {"triplets", l.triplets},
-		{"communities", l.communities},
+		{"entity_types", l.entityTypes != nil}, {"excluded_entity_types", l.excludedTypes != nil},
+		{"edge_types", l.edgeTypes != nil}, {"edge_type_map", l.edgeTypeMap != nil},
+		{"previous_episodes", l.previous == "none"}, {"saga", l.saga != ""},
+		{"triplets", l.triplets}, {"communities", l.communities},
 	} {
 		if key.set {
 			return key.name
@@ -121,7 +119,8 @@ func (l *library) rules(s *settings) []rule {
 func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
 	n := v.maxFacts
 	for _, f := range l.config {
-		if own, err := jsontext.DecodeBytes(f.value).Int64(); f.name == "limit" && err == nil {
+		own, err := jsontext.DecodeBytes(f.value).Int64()
+		if f.name == "limit" && err == nil {
 			n = own
 		}
 	}

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -196,7 +195,7 @@ func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
 	if budget.MaxItems != nil {
 		most = int(min(int64(most), max(0, *budget.MaxItems)))
 	}
-	list := make([]abi.Evidence, 0, most)
+	var list []abi.Evidence
 	f.each(func(n int, l *hits, at int, x *item) {
 		if n >= most {
 			return

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -141,8 +140,8 @@ func verbatim(d *jsontext.Decoder) (abi.Raw, error) {
 	return abi.Raw(value), err
 }
 
-// answer reads an answer, one JSON object, in one pass. required are fields without which it is not an answer of the
-// route.
+// answer reads an answer, one JSON object, in one pass. required are fields that it must have, and not as null: an
+// answer of another kind must not look empty.
 //
 // Errors: backend for anything else, too: no JSON, a value of another type, or nested deeper than this guest's stack
 // holds.
@@ -154,7 +153,7 @@ func answer(route string, body []byte, f fields, required ...string) error {
 	missing := append([]string(nil), required...)
 	err := d.Obj(func(d *jsontext.Decoder, key string) error {
 		for i, name := range missing {
-			if name == key {
+			if name == key && d.Next() != jsontext.Null {
 				missing[i] = ""
 			}
 		}

@@ -99,16 +99,14 @@ func (s *mcp) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
 		t := &turns[i]
 		said, err := s.tool(v, routeMCPAdd, "add_memory", field{"name", sdk.Text(t.name)},
-			field{"group_id", sdk.Text(v.group)},
-			field{"source", sdk.Text(v.source)}, field{"reference_time", sdk.Text(t.at)},
-			field{"source_description", sdk.Text(t.about)},
+			field{"group_id", sdk.Text(v.group)}, field{"source", sdk.Text(v.source)},
+			field{"reference_time", sdk.Text(t.at)}, field{"source_description", sdk.Text(t.about)},
 			field{"custom_extraction_instructions", optional(v.instructions)},
 			field{"episode_body", sdk.Text(t.body(v.source))})
 		if err != nil {
 			return nil, err
 		}
-		// "Episode 'e1' queued for processing in group 'g'": a server that took another group would have stored the
-		// turn elsewhere.
+		// "Episode 'e1' queued for processing in group 'g'": the turn must not be in another group.
 		if !strings.Contains(string(said), v.group) {
 			return nil, foreign(routeMCPAdd, string(said))
 		}
@@ -270,8 +268,7 @@ func (s *mcp) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, err
 	}
 	const route = "mcp_add_triplet"
 	body, err := s.tool(v, route, r.Name, field{"source_node_name", said[0]}, field{"edge_name", said[1]},
-		field{"fact", said[2]},
-		field{"target_node_name", said[3]}, field{"group_id", sdk.Text(v.group)})
+		field{"fact", said[2]}, field{"target_node_name", said[3]}, field{"group_id", sdk.Text(v.group)})
 	if err != nil {
 		return nil, err
 	}

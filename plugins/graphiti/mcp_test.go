@@ -279,3 +279,13 @@ func TestFalkorDBIsRefused(t *testing.T) {
 	_, err := direct(r, abi.OpSetupScope, setupScope, &abi.Empty{})
 	assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 }
+
+func TestAnAnswerWithoutItsListIsNoEmptyResult(t *testing.T) {
+	for _, body := range []string{`{}`, `{"facts":null}`, `{"facts":{}}`, `null`, `[]`, `{"facts":[]}{`} {
+		_, err := itemsIn("r", "facts", []byte(body))
+		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err), body)
+	}
+	found, err := itemsIn("r", "facts", []byte(`{"facts":[]}`))
+	require.NoError(t, err)
+	assert.Empty(t, found)
+}

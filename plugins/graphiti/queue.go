@@ -284,11 +284,11 @@ func (q *queue) drained(v *visit) (string, error) {
 		return "", err
 	}
 	removed, err := v.readRemoved()
+	there := seen.found[last.name].copies > 0 || removed["episode"] > 0 // an earlier call of this reset had seen it
 	switch {
 	case err != nil:
 		return "", err
-	case seen.found[last.name].copies > 0 ||
-		removed["episode"] > 0: // removed: an earlier call of this reset had seen it
+	case there:
 		return drained, nil
 	case q.blind(v, &last):
 		return "the last one lies in the server's future, where the REST service does not list it", nil

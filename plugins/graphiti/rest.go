@@ -56,9 +56,8 @@ func (s *rest) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 	for i := range turns {
 		t := &turns[i]
 		messages[i] = object(field{"name", sdk.Text(t.name)}, field{"role_type", sdk.Text(t.roleType)},
-			field{"role", sdk.Text(t.role)},
-			field{"timestamp", sdk.Text(t.at)}, field{"source_description", sdk.Text(t.about)},
-			field{"content", sdk.Text(t.content)})
+			field{"role", sdk.Text(t.role)}, field{"timestamp", sdk.Text(t.at)},
+			field{"source_description", sdk.Text(t.about)}, field{"content", sdk.Text(t.content)})
 	}
 	body := object(field{"group_id", sdk.Text(v.group)}, field{"messages", array(messages...)})
 	err := s.done(v, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, body)
@@ -137,4 +136,5 @@ func (s *rest) provenance(p *origins, _ *abi.ProvenanceRequest) error {
 
 func (s *rest) queries() []menuItem { return nil }
 
+// query is never asked for: there are no queries.
 func (s *rest) query(*visit, *menuItem, []field) ([]byte, error) { return nil, nil }

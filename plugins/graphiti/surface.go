@@ -28,12 +28,14 @@ type surface interface {
 	findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error)
 	// reset removes the group, or a part of it.
 	reset(v *visit, receipt *abi.ResetReceipt) error
+	// inventory counts and hashes what the group holds, and says whether that is all of it.
 	inventory(v *visit, answer *abi.Inventory) error
 	// provenance is asked where Neo4j is not configured.
 	provenance(p *origins, r *abi.ProvenanceRequest) error
 	// queries are the native queries besides those of Neo4j; query makes one.
 	queries() []menuItem
 	query(v *visit, q *menuItem, params []field) ([]byte, error)
+	// mutate changes the graph by hand.
 	mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error)
 }
 
