@@ -1,8 +1,6 @@
 package egress
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -109,67 +107,4 @@ func (o *origin) withSecrets(header, value string) (string, error) {
 		}
 	}
 	return value, nil
-}
-
-// Redacted replaces the value of a secret.
-const Redacted = "[secret removed]"
-
-// Redactor removes the operator's secrets from whatever leaves the host: logs, traces, errors, and answers that reach a guest.
-type Redactor struct {
-	secrets []string // what replace looks for
-	replace *strings.Replacer
-}
-
-func NewRedactor(values []string) Redactor {
-	var r Redactor
-	for _, v := range values {
-		if v == "" {
-			continue
-		}
-		r.secrets = append(r.secrets, v)
-		if quoted, err := json.Marshal(v); err == nil && string(quoted[1:len(quoted)-1]) != v {
-			r.secrets = append(r.secrets, string(quoted[1:len(quoted)-1]))
-		}
-	}
-	var pairs []string
-	for _, secret := range r.secrets {
-		pairs = append(pairs, secret, Redacted)
-	}
-	r.replace = strings.NewReplacer(pairs...)
-	return r
-}
-
-// Text looks first whether there is anything to remove: there hardly ever is, and a Replacer copies all that it goes through, byte by byte.
-func (r Redactor) Text(s string) string {
-	for _, secret := range r.secrets {
-		if strings.Contains(s, secret) {
-			return r.replace.Replace(s)
-		}
-	}
-	return s
-}
-
-// Bytes returns b itself where there is nothing to remove.
-func (r Redactor) Bytes(b []byte) []byte {
-	for _, secret := range r.secrets {
-		if bytes.Contains(b, []byte(secret)) {
-			return []byte(r.replace.Replace(string(b)))
-		}
-	}
-	return b
-}
-
-// Error returns a copy of e without secrets and with its native body cut to the limit.
-func (r Redactor) Error(e *abi.Error) *abi.Error {
-	clean := *e
-	clean.Message, clean.Hint, clean.Reason = r.Text(e.Message), r.Text(e.Hint), r.Text(e.Reason)
-	if e.Native != nil {
-		native := *e.Native
-		native.Body = r.Text(native.Body)
-		if len(native.Body) > abi.NativeBodyLimit {
-			native.Body = strings.ToValidUTF8(native.Body[:abi.NativeBodyLimit], "")
-		}
-		clean.Native = &native
-	}
-	return &clean
 }

@@ -1,0 +1,249 @@
+package egress
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Redacted replaces the value of a secret.
+const Redacted = "[secret removed]"
+
+// Redactor removes the operator's secrets from whatever leaves the host: logs, traces, errors, and answers that reach a
+// guest. It finds a secret as it is, in base64 (alone or inside a longer text, such as user:password), and either of
+// these with JSON escapes (\/, \u003d, every character as \u00xx), percent-encoded, or wrapped so up to three times, as
+// JSON inside of JSON is. Any other encoding hides it.
+//
+//	secret pa/ss=word    found as pa\/ss=word, \u0070a/ss=word, pa%2Fss%3dword, cGEvc3M9d29yZA, pa\\\/ss=word
+type Redactor struct {
+	// needles[n] is what to look for in a text that was decoded n times: the forms of each secret, decoded as often.
+	needles [decodings + 1][][]byte
+}
+
+// decodings is how many layers of escapes are looked through.
+const decodings = 3
+
+// NewRedactor makes a Redactor of the secrets' values. Empty ones are left out.
+func NewRedactor(values []string) Redactor {
+	var r Redactor
+	for _, v := range values {
+		if v == "" {
+			continue
+		}
+		for _, form := range append(base64Forms(v), v, strings.ReplaceAll(v, " ", "+")) {
+			needle := []byte(form)
+			for n := range r.needles {
+				r.needles[n] = append(r.needles[n], needle)
+				needle, _ = decode(needle)
+				if len(needle) < shortestSecret { // of "\u0041" is left what stands in any text
+					break
+				}
+			}
+		}
+	}
+	return r
+}
+
+// base64Forms lists what base64 makes of a text, wherever in a longer one it stands. The characters at both ends that
+// depend on its neighbours are left out.
+func base64Forms(text string) []string {
+	var forms []string
+	for before := range 3 {
+		padded := append(make([]byte, before), text...)
+		first, end := (before*8+5)/6, len(padded)*8/6
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			forms = append(forms, encoding.EncodeToString(padded)[first:end])
+		}
+	}
+	return slices.Compact(forms)
+}
+
+// Text returns s without secrets.
+func (r Redactor) Text(s string) string {
+	b := []byte(s)
+	if spans := r.find(b); len(spans) > 0 {
+		return string(without(b, spans))
+	}
+	return s
+}
+
+// Bytes returns b without secrets: b itself where there is none.
+func (r Redactor) Bytes(b []byte) []byte {
+	if spans := r.find(b); len(spans) > 0 {
+		return without(b, spans)
+	}
+	return b
+}
+
+// Error returns a copy of e without secrets, with its native body cut to abi.NativeBodyLimit.
+func (r Redactor) Error(e *abi.Error) *abi.Error {
+	clean := *e
+	clean.Message, clean.Hint, clean.Reason = r.Text(e.Message), r.Text(e.Hint), r.Text(e.Reason)
+	if e.Native != nil {
+		native := *e.Native
+		native.Body = r.Text(native.Body)
+		if len(native.Body) > abi.NativeBodyLimit {
+			native.Body = strings.ToValidUTF8(native.Body[:abi.NativeBodyLimit], "")
+		}
+		clean.Native = &native
+	}
+	return &clean
+}
+
+// span is a half-open range of bytes.
+type span struct{ start, end int }
+
+// find lists where secrets are in a text, in order of their start.
+func (r Redactor) find(text []byte) []span {
+	var spans []span
+	var layers []escapes
+	for n, needles := range r.needles {
+		for _, needle := range needles {
+			for from := 0; ; {
+				i := bytes.Index(text[from:], needle)
+				if i < 0 {
+					break
+				}
+				s := span{from + i, from + i + len(needle)}
+				from = s.end
+				for _, layer := range slices.Backward(layers) {
+					s = layer.origin(s)
+				}
+				spans = append(spans, s)
+			}
+		}
+		if n == decodings || len(needles) == 0 {
+			break
+		}
+		decoded, layer := decode(text)
+		if len(layer) == 0 {
+			break
+		}
+		text, layers = decoded, append(layers, layer)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	return spans
+}
+
+// without replaces each span, those that overlap as one.
+func without(text []byte, spans []span) []byte {
+	var clean []byte
+	end := 0
+	for _, s := range spans {
+		if s.start >= end {
+			clean = append(append(clean, text[end:s.start]...), Redacted...)
+		}
+		end = max(end, s.end)
+	}
+	return append(clean, text[end:]...)
+}
+
+// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size].
+type escape struct{ at, length, to, size int }
+
+// escapes are those that decode resolved, in order.
+type escapes []escape
+
+// origin is where a span of the decoded text was before. A part of an escape sequence counts as the whole of it.
+func (e escapes) origin(s span) span {
+	position := func(decoded int, isEnd bool) int {
+		after := sort.Search(len(e), func(i int) bool { return e[i].to+e[i].size > decoded }) // escapes behind the position
+		if after < len(e) && e[after].to < decoded {
+			if isEnd {
+				return e[after].at + e[after].length
+			}
+			return e[after].at
+		}
+		if after == 0 {
+			return decoded
+		}
+		last := e[after-1]
+		return last.at + last.length + decoded - (last.to + last.size)
+	}
+	return span{position(s.start, false), position(s.end, true)}
+}
+
+// decode resolves the JSON escapes and the percent-encoded bytes of a text, once. Without any it returns the text itself
+// and nil.
+func decode(text []byte) ([]byte, escapes) {
+	var decoded []byte
+	var list escapes
+	var room [utf8.UTFMax]byte
+	done := 0 // text[:done] is in decoded
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' && text[i] != '%' {
+			continue
+		}
+		value, length := unescape(room[:0], text[i:])
+		if length == 0 {
+			continue
+		}
+		if list == nil {
+			decoded = make([]byte, 0, len(text))
+		}
+		decoded = append(decoded, text[done:i]...)
+		list = append(list, escape{at: i, length: length, to: len(decoded), size: len(value)})
+		decoded = append(decoded, value...)
+		done = i + length
+		i = done - 1
+	}
+	if list == nil {
+		return text, nil
+	}
+	return append(decoded, text[done:]...), list
+}
+
+// shortEscapes are the escapes of JSON that have two characters, and what they mean.
+var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// unescape appends what the escape sequence at the beginning of a text means. Length 0: there is none.
+func unescape(dst, text []byte) (decoded []byte, length int) {
+	if text[0] == '%' {
+		var b [1]byte
+		if len(text) < 3 || !unhex(b[:], text[1:3]) {
+			return dst, 0
+		}
+		return append(dst, b[0]), 3
+	}
+	if len(text) < 2 {
+		return dst, 0
+	}
+	if b, ok := shortEscapes[text[1]]; ok {
+		return append(dst, b), 2
+	}
+	first, ok := unit(text)
+	if !ok {
+		return dst, 0
+	}
+	if second, ok := unit(text[unitLen:]); ok {
+		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+			return utf8.AppendRune(dst, r), 2 * unitLen
+		}
+	}
+	return utf8.AppendRune(dst, first), unitLen
+}
+
+// unitLen is the length of \uXXXX.
+const unitLen = 6
+
+// unit reads \uXXXX at the beginning of a text.
+func unit(text []byte) (rune, bool) {
+	var b [2]byte
+	if len(text) < unitLen || text[0] != '\\' || text[1] != 'u' || !unhex(b[:], text[2:unitLen]) {
+		return 0, false
+	}
+	return rune(b[0])<<8 | rune(b[1]), true
+}
+
+func unhex(dst, digits []byte) bool {
+	_, err := hex.Decode(dst, digits)
+	return err == nil
+}
