@@ -249,3 +249,23 @@ func TestAmbientProxyIsNotUsed(t *testing.T) {
 	retrieved(t, s, "http get")
 	assert.EqualValues(t, 1, calls.Load())
 }
+
+// A backend that closes a connection when it has read a second request on it gets a read twice, and the trace says so.
+func TestTraceCountsWhatWasSent(t *testing.T) {
+	var arrived atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if arrived.Add(1) == 2 {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			_ = c.Close()
+		}
+	}))
+	defer server.Close()
+	s := netSlot(t, server.URL, Options{})
+	r, err := s.Retrieve(context.Background(), ask("http get; http get; http get"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, arrived.Load())
+	require.Len(t, r.Trace.IO, 3)
+	for i, retries := range []int64{0, 1, 0} {
+		assert.Equal(t, retries, r.Trace.IO[i].Retries)
+	}
+}

@@ -35,7 +35,7 @@ func (c *call) exchange(native *egress.Call) (egress.Answer, error) {
 	status, effect := native.Outcome(answer, err)
 	c.backend += took
 	c.io = append(c.io, abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, MS: ms(took),
-		BytesOut: int64(len(native.Body)), BytesIn: int64(len(answer.Body))})
+		BytesOut: int64(len(native.Body)), BytesIn: int64(len(answer.Body)), Retries: native.Retries()})
 	c.didSend(native.Route.Class, effect)
 	return answer, err
 }

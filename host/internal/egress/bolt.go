@@ -24,6 +24,10 @@ func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 // sendBolt is Send of a Bolt call.
 func (c *Call) sendBolt(ctx context.Context) (Answer, error) {
 	head, rows, err := c.Route.origin.database.run(ctx, c.bolt)
+	var unsent *unsentError
+	if !errors.As(err, &unsent) {
+		c.sent.Add(1)
+	}
 	return Answer{Body: rows, Bolt: head}, err
 }
 

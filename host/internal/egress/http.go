@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 
@@ -18,17 +20,25 @@ import (
 var errBodyTooLarge = errors.New("the answer is larger than the limit")
 
 // sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
+//
+// net/http sends a request again by itself when a connection that it had used before breaks: one of which it wrote
+// nothing, whatever the method, and one that it wrote where [repeatable] holds. The first is always right. The second is
+// left to it for a read, and counted; a write that left is never sent again here, since what became of it is for the
+// ledger to find out.
 func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Add(1) }})
 	request := c.http.WithContext(ctx)
-	if request.GetBody != nil {
-		if request.Body, err = request.GetBody(); err != nil {
-			return answer, err
-		}
+	if len(c.Body) > 0 {
+		request.Body = io.NopCloser(bytes.NewReader(c.Body))
+	}
+	if c.Route.Class != abi.ClassRead && repeatable(request) {
+		// A body that cannot be read again: net/http sends a request with one only once.
+		request.Body, request.GetBody = io.NopCloser(bytes.NewReader(c.Body)), nil
 	}
 	response, err := c.Route.origin.transport.RoundTrip(request)
 	if err != nil {
@@ -48,6 +58,12 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 		answer.Body, err = nil, errBodyTooLarge
 	}
 	return answer, err
+}
+
+// repeatable tells whether net/http takes a request for one that may be sent twice. Its other sign of that, a header
+// Idempotency-Key, it does not see: [Route.HTTP] spells it in lower case.
+func repeatable(r *http.Request) bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, r.Method)
 }
 
 // HTTPAnswer turns what Send returned into what the guest gets: head and body, without secrets. ctx is the context of

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -139,6 +140,7 @@ type Call struct {
 	timeout time.Duration // of one HTTP exchange; 0: only the context bounds it
 	bolt    statement
 	send    func(context.Context) (Answer, error)
+	sent    atomic.Int64 // how often a request was written to a connection
 }
 
 // URL is where an HTTP request goes; empty for Bolt.
@@ -153,6 +155,10 @@ func (c *Call) URL() string {
 //
 // Errors: those of the network; a *Failure is what a Bolt server answered.
 func (c *Call) Send(ctx context.Context) (Answer, error) { return c.send(ctx) }
+
+// Retries is how often the call was sent after the first time: by Send, for a read whose connection broke, and by every
+// further Send.
+func (c *Call) Retries() int64 { return max(0, c.sent.Load()-1) }
 
 // Answer is what came back from a backend.
 type Answer struct {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ func testOrigin(t testing.TB, raw string) *origin {
 	t.Helper()
 	o, err := openOrigin(abi.OriginDecl{Name: "api", From: "/url", Protocol: "http"}, map[string]any{"url": raw}, time.Now)
 	require.NoError(t, err)
+	t.Cleanup(func() { o.close(context.Background()) })
 	return o
 }
 

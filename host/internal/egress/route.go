@@ -153,6 +153,10 @@ func (r *Route) header(in abi.Members[string]) (http.Header, error) {
 		if err != nil {
 			return nil, err
 		}
+		if strings.HasSuffix(name, "idempotency-key") {
+			header[name] = []string{value} // in this spelling net/http does not take it as leave to send a write twice
+			continue
+		}
 		header.Set(name, value)
 	}
 	return header, nil
