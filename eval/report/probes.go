@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+)
+
+// chunk is some probes' texts, as the page has them: gzip of JSON, in base64.
+type chunk struct {
+	N    int
+	Data string
+}
+
+// indexed is one probe in the page's list.
+type indexed struct {
+	ID      string `json:"id"`
+	Persona string `json:"persona"`
+	Session int    `json:"session"`
+	Label   string `json:"label"`
+	Query   string `json:"query,omitempty"`
+	Chunk   int    `json:"chunk"` // -1: left out
+}
+
+// told is one probe with everything that was said about it.
+type told struct {
+	Probe   *pack.Probe `json:"probe"`
+	Answers []answered  `json:"answers"`
+}
+
+// answered is one retrieval of the first read.
+type answered struct {
+	Label     string     `json:"label"`
+	Replicate int        `json:"replicate"`
+	Budget    int64      `json:"budget"`
+	Context   string     `json:"context,omitempty"` // a hash; the text is in the chunk's contexts
+	Items     []item     `json:"items,omitempty"`
+	Tokens    *int64     `json:"tokens,omitempty"`
+	Result    string     `json:"result,omitempty"`
+	Calls     []abi.IO   `json:"calls,omitempty"`
+	Error     *abi.Error `json:"error,omitempty"`
+	Said      []string   `json:"said,omitempty"` // what an agent answered
+}
+
+type item struct {
+	Rank   int64      `json:"rank"`
+	Text   string     `json:"text,omitempty"`
+	Score  *float64   `json:"score,omitempty"`
+	Time   string     `json:"time,omitempty"`
+	Events []string   `json:"events,omitempty"`
+	Shown  *abi.Shown `json:"shown,omitempty"`
+}
+
+// collection is what the page tells of probes.
+type collection struct {
+	in    Input
+	index []indexed
+	told  []*told
+}
+
+// collect reads probes and journals.
+func collect(in Input) (*collection, error) {
+	c := &collection{in: in, index: []indexed{}}
+	byID := map[string]*told{}
+	for _, persona := range in.Pack.Manifest.Personas {
+		for p, err := range in.Pack.Probes(persona.PersonaID) {
+			if err != nil {
+				return nil, err
+			}
+			entry := indexed{ID: p.ProbeID, Persona: p.PersonaID, Session: p.AfterSession, Label: p.Label, Query: cut(p.Query, 120), Chunk: -1}
+			if in.WithoutText {
+				entry.Query = ""
+			}
+			t := &told{Probe: p}
+			byID[p.ProbeID] = t
+			c.index, c.told = append(c.index, entry), append(c.told, t)
+		}
+	}
+	if in.WithoutText {
+		return c, nil
+	}
+	for _, cell := range in.Run.Cells {
+		if err := c.addCell(cell, byID); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *collection) addCell(cell *run.Cell, byID map[string]*told) error {
+	if cell.State == run.Waiting {
+		return nil
+	}
+	for l, err := range journal.Read(filepath.Join(cell.Folder(c.in.Folder), journal.Name)) {
+		if err != nil {
+			if cell.State != run.Complete {
+				return nil // it is being written, or was cut off
+			}
+			return err
+		}
+		switch {
+		case l.Kind == journal.KindProbe && l.Probe.Read == 1:
+			if t := byID[l.Probe.ProbeID]; t != nil {
+				t.Answers = append(t.Answers, answer(cell, l.Probe))
+			}
+		case l.Kind == journal.KindAnswer:
+			if t := byID[l.Answer.ProbeID]; t != nil && len(t.Answers) > 0 {
+				last := &t.Answers[len(t.Answers)-1]
+				last.Said = append(last.Said, l.Answer.Text)
+			}
+		}
+	}
+	return nil
+}
+
+func answer(cell *run.Cell, p *journal.Probe) answered {
+	a := answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256, Error: p.Error}
+	if p.Trace != nil {
+		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
+	}
+	for i := range p.Evidence {
+		e := &p.Evidence[i]
+		shown := item{Rank: e.Rank, Text: cut(e.Text, 600), Score: e.Score, Events: e.SourceEventIDs, Shown: e.Shown}
+		for _, at := range []string{e.ValidAt, e.CreatedAt, e.UpdatedAt} {
+			if shown.Time == "" {
+				shown.Time = at
+			}
+		}
+		a.Items = append(a.Items, shown)
+	}
+	return a
+}
+
+// perChunk is how many probes share a chunk, and with it the contexts that are the same.
+const perChunk = 16
+
+// chunks packs the probes' texts, as far as they fit into most bytes. It returns how many probes were left out.
+func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
+	if c.in.WithoutText {
+		return nil, 0, nil
+	}
+	total := 0
+	for from := 0; from < len(c.told); from += perChunk {
+		until := min(from+perChunk, len(c.told))
+		data, err := c.chunk(c.told[from:until])
+		if err != nil {
+			return nil, 0, err
+		}
+		if total += len(data); total > most {
+			return list, len(c.told) - from, nil
+		}
+		for i := from; i < until; i++ {
+			c.index[i].Chunk = len(list)
+		}
+		list = append(list, chunk{len(list), data})
+	}
+	return list, 0, nil
+}
+
+func (c *collection) chunk(probes []*told) (string, error) {
+	contexts := map[string]string{}
+	for _, t := range probes {
+		for _, a := range t.Answers {
+			if _, there := contexts[a.Context]; there || a.Context == "" {
+				continue
+			}
+			text, err := run.Text(c.in.Folder, "contexts", a.Context)
+			if err != nil {
+				return "", err
+			}
+			contexts[a.Context] = string(text)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"probes": probes, "contexts": contexts})
+	if err != nil {
+		return "", err
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(text)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
+}
+
+// cut shortens a text to at most n bytes, at a character's end.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xc0 == 0x80 {
+		n--
+	}
+	return text[:n] + "…"
+}

@@ -1,0 +1,79 @@
+// Package report shows a scored run: one HTML file without outside assets, and Markdown.
+//
+// All text of a memory is hostile. Tables and plots are rendered here by html/template; the texts of probes travel as compressed JSON that the page's one
+// script shows by textContent alone. A Content-Security-Policy in the file allows that script and the style by their hashes and nothing else, so that no
+// request leaves the file and no injected script runs.
+//
+// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), markdown.go; page.html, page.css and page.js.
+package report
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/score"
+)
+
+// MaxBytes bounds the HTML file. Texts of probes beyond it are left out, which the report says.
+const MaxBytes = 50 << 20
+
+// Input is what a report is made of.
+type Input struct {
+	// Folder is the run's; Run, Metrics and Timings are read from it.
+	Folder  string
+	Run     *run.Run
+	Metrics *score.Metrics
+	Timings *score.Timings
+	Pack    *pack.Pack
+	// WithoutText leaves out everything that people or memories said: for a report that may go where the data may not.
+	WithoutText bool
+}
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.css
+var pageCSS string
+
+//go:embed page.js
+var pageJS string
+
+var page = template.Must(template.New("page").Parse(pageHTML))
+
+// cspHash is a text's hash as a Content-Security-Policy has it.
+func cspHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// HTML writes the report as one file.
+//
+// Errors: those of reading the run's journals and texts, and of w.
+func HTML(w io.Writer, in Input) error {
+	probes, err := collect(in)
+	if err != nil {
+		return err
+	}
+	view := viewOf(in)
+	view.Chunks, view.LeftOut, err = probes.chunks(MaxBytes - 4<<20)
+	if err != nil {
+		return err
+	}
+	index, err := json.Marshal(probes.index)
+	if err != nil {
+		return err
+	}
+	// HTML escaping of encoding/json keeps "</script" out; it is data, never code.
+	view.Index = template.JS(index) //nolint:gosec // JSON of our own, with <, > and & escaped
+	view.CSS, view.JS = template.CSS(pageCSS), template.JS(pageJS)
+	view.Policy = strings.Join([]string{"default-src 'none'", "script-src " + cspHash(pageJS), "style-src " + cspHash(pageCSS),
+		"base-uri 'none'", "form-action 'none'"}, "; ")
+	return page.Execute(w, view)
+}

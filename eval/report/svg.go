@@ -1,0 +1,239 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/eval/score"
+)
+
+// line is one line of a chart. A NaN is a gap.
+type line struct {
+	name string
+	y    []float64
+	low  []float64 // intervals; nil: none
+	high []float64
+}
+
+// The chart's size, in units of its viewBox.
+const (
+	chartWidth, chartHeight = 640.0, 280.0
+	left, right, top, foot  = 48.0, 170.0, 12.0, 40.0
+	lineStyles              = 8
+)
+
+// chart draws lines over named places, with a legend. Values below 0 are not drawn; the scale ends at least at one.
+func chart(places []string, lines []line, unit string) template.HTML {
+	most := 1.0
+	for _, l := range lines {
+		for _, y := range l.y {
+			if !math.IsNaN(y) {
+				most = max(most, y)
+			}
+		}
+	}
+	x := func(i int) float64 {
+		if len(places) == 1 {
+			return left + (chartWidth-left-right)/2
+		}
+		return left + float64(i)/float64(len(places)-1)*(chartWidth-left-right)
+	}
+	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-foot) }
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(described(places, lines)))
+	for i := range 5 {
+		v := most * float64(i) / 4
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="axis" x="%g" y="%.1f" text-anchor="end">%s</text>`,
+			left, chartWidth-right, y(v), y(v), left-6, y(v)+4, number(v))
+	}
+	step := max(1, (len(places)+11)/12)
+	for i, place := range places {
+		if i%step == 0 {
+			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x(i), chartHeight-foot+18, html.EscapeString(place))
+		}
+	}
+	fmt.Fprintf(&b, `<text class="axis" x="%g" y="%g">%s</text>`, left, chartHeight-4, html.EscapeString(unit))
+	for n, l := range lines {
+		style := n % lineStyles
+		pen := "M"
+		var path strings.Builder
+		for i, v := range l.y {
+			if math.IsNaN(v) {
+				pen = "M"
+				continue
+			}
+			fmt.Fprintf(&path, "%s%.1f %.1f", pen, x(i), y(v))
+			pen = "L"
+			if l.low != nil {
+				fmt.Fprintf(&b, `<line class="s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, x(i), x(i), y(max(0, l.low[i])), y(l.high[i]))
+			}
+			fmt.Fprintf(&b, `<circle class="s%d" cx="%.1f" cy="%.1f" r="2.5"/>`, style, x(i), y(v))
+		}
+		at := top + 8 + 18*float64(n)
+		fmt.Fprintf(&b, `<path class="s%d" d="%s"/>`, style, path.String())
+		fmt.Fprintf(&b, `<path class="s%d" d="M%g %gL%g %g"/><text x="%g" y="%g">%s</text>`, style, chartWidth-right+12, at, chartWidth-right+36, at,
+			chartWidth-right+42, at+4, html.EscapeString(l.name))
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // numbers of our own, and names that are escaped
+}
+
+// described is a chart in words, for who cannot see it.
+func described(places []string, lines []line) string {
+	var parts []string
+	for _, l := range lines {
+		var points []string
+		for i, v := range l.y {
+			if !math.IsNaN(v) {
+				points = append(points, places[i]+" "+number(v))
+			}
+		}
+		parts = append(parts, l.name+": "+strings.Join(points, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// plots are the report's charts, those that have anything to show.
+func plots(m *score.Metrics, _ *score.Timings) []plot {
+	var list []plot
+	for _, e := range headline(m) {
+		if e.Group != "budgeted" && e.Group != "answer" {
+			continue
+		}
+		if p, ok := overBudgets(m, e); ok {
+			list = append(list, p)
+		}
+		if p, ok := overSessions(m, e); ok {
+			list = append(list, p)
+		}
+	}
+	return append(list, overAges(m)...)
+}
+
+// limited are the budgets with a limit, ascending.
+func limited(m *score.Metrics) []int64 {
+	return slices.DeleteFunc(slices.Clone(m.Keys.Budgets), func(b int64) bool { return b == 0 })
+}
+
+func overBudgets(m *score.Metrics, e score.Entry) (plot, bool) {
+	budgets := limited(m)
+	if len(budgets) < 2 {
+		return plot{}, false
+	}
+	var lines []line
+	for _, c := range m.Columns {
+		l := line{name: c.Label, low: []float64{}}
+		for _, budget := range budgets {
+			i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+			var f score.Figure
+			if i >= 0 {
+				f = c.Budgets[i].Overall[e.Name]
+			}
+			l.add(f)
+		}
+		if l.any() {
+			lines = append(lines, l)
+		}
+	}
+	places := make([]string, len(budgets))
+	for i, b := range budgets {
+		places[i] = strconv.FormatInt(b, 10)
+	}
+	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, len(lines) > 0
+}
+
+func (l *line) add(f score.Figure) {
+	if f.Value == nil {
+		l.y, l.low, l.high = append(l.y, math.NaN()), append(l.low, 0), append(l.high, 0)
+		return
+	}
+	l.y, l.low, l.high = append(l.y, f.Value.Mean), append(l.low, f.Value.Low), append(l.high, f.Value.High)
+}
+
+func (l *line) any() bool {
+	return slices.ContainsFunc(l.y, func(v float64) bool { return !math.IsNaN(v) })
+}
+
+// overSessions shows a metric over insertion points, at the smallest budget.
+func overSessions(m *score.Metrics, e score.Entry) (plot, bool) {
+	budgets := limited(m)
+	if len(budgets) == 0 {
+		return plot{}, false
+	}
+	var places []string
+	for _, c := range m.Columns {
+		for _, b := range c.Budgets {
+			for _, s := range b.BySession {
+				if b.Budget == budgets[0] && !slices.Contains(places, s.Name) {
+					places = append(places, s.Name)
+				}
+			}
+		}
+	}
+	slices.SortFunc(places, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y })
+	if len(places) < 2 {
+		return plot{}, false
+	}
+	var lines []line
+	for _, c := range m.Columns {
+		i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budgets[0] })
+		if i < 0 {
+			continue
+		}
+		l := line{name: c.Label}
+		for _, place := range places {
+			at := slices.IndexFunc(c.Budgets[i].BySession, func(s score.Slice) bool { return s.Name == place })
+			v := math.NaN()
+			if at >= 0 {
+				if f := c.Budgets[i].BySession[at].Figures[e.Name]; f.Value != nil {
+					v = f.Value.Mean
+				}
+			}
+			l.y = append(l.y, v)
+		}
+		if l.any() {
+			lines = append(lines, l)
+		}
+	}
+	return plot{Title: e.Name + " over insertion points, " + budgetName(budgets[0]), Note: e.What, SVG: chart(places, lines, "after session")}, len(lines) > 0
+}
+
+// overAges shows, at the smallest budget, how often the present and the former value are shown, by how long ago the value changed.
+func overAges(m *score.Metrics) []plot {
+	budgets := limited(m)
+	if len(budgets) == 0 {
+		return nil
+	}
+	var places []string
+	var current, stale []line
+	for _, c := range m.Columns {
+		i := slices.IndexFunc(c.Ages, func(a score.AgeCurve) bool { return a.Budget == budgets[0] })
+		if i < 0 || len(c.Ages[i].Bins) == 0 {
+			continue
+		}
+		now, before := line{name: c.Label}, line{name: c.Label}
+		names := make([]string, len(c.Ages[i].Bins))
+		for n, bin := range c.Ages[i].Bins {
+			names[n] = number(bin.From) + "+"
+			now.add(bin.Current)
+			before.add(bin.Stale)
+		}
+		now.low, before.low = nil, nil
+		places = names
+		if now.any() || before.any() {
+			current, stale = append(current, now), append(stale, before)
+		}
+	}
+	if len(current) == 0 {
+		return nil
+	}
+	return []plot{
+		{Title: "The present value is shown, by days since it changed", Note: budgetName(budgets[0]), SVG: chart(places, current, "days since the change")},
+		{Title: "A former value is shown, by days since it changed", Note: budgetName(budgets[0]), SVG: chart(places, stale, "days since the change")},
+	}
+}

@@ -1,0 +1,396 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/eval/score"
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// view is what page.html shows.
+type view struct {
+	Policy  string
+	CSS     template.CSS
+	JS      template.JS
+	Index   template.JS
+	Chunks  []chunk
+	LeftOut int
+
+	Name     string
+	Facts    []fact
+	Alarms   []string
+	Verdicts []verdict
+	Primary  []sentence
+	Tables   []table
+	Labels   []table
+	Plots    []plot
+	Cost     table
+	Latency  table
+	Modules  table
+	Missing  []fact
+	Again    []string
+	Terms    []fact
+	Text     bool
+}
+
+type fact struct{ Name, Value string }
+
+// verdict is one check with its outcome: good, bad or open.
+type verdict struct{ Name, Outcome, Detail string }
+
+// sentence is the verdict of one comparison.
+type sentence struct{ Label, Verdict, Outcome, Detail string }
+
+type table struct {
+	Title, Note string
+	Head        []string
+	Rows        []row
+}
+
+type row struct {
+	Name      string
+	Reference bool
+	Cells     []cell
+}
+
+type cell struct{ Text, Note string }
+
+type plot struct {
+	Title, Note string
+	SVG         template.HTML
+}
+
+func viewOf(in Input) *view {
+	m := in.Metrics
+	v := &view{Name: m.Run.Name, Text: !in.WithoutText, Alarms: m.Notes}
+	counts := m.Run.Pack.Counts
+	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)", m.Run.Pack.Name, counts.Personas, counts.Clusters, counts.Events,
+		m.Run.Probes, m.Run.Answerable)}, {"content", m.Keys.PackSHA256}, {"lab", m.Run.LabSHA256},
+		{"tokenizer, frame", m.Keys.Tokenizer + ", " + m.Keys.Frame}, {"program", strings.TrimSpace(m.Run.Program + " " + m.Run.Commit)}}
+	if s := m.Run.Pack.Source; s != nil {
+		v.Facts = append(v.Facts, fact{"source", fmt.Sprintf("%s, sha256 %.12s, licence %s", s.Name, s.SHA256, s.Licence)})
+	}
+	for _, r := range m.Run.Pack.Repairs {
+		v.Facts = append(v.Facts, fact{"mended in the source", fmt.Sprintf("%s: %d", r.Kind, r.Count)})
+	}
+	v.Verdicts = verdicts(m)
+	v.Primary = sentences(m)
+	for _, budget := range m.Keys.Budgets {
+		v.Tables = append(v.Tables, overall(m, budget))
+		v.Labels = append(v.Labels, byLabel(m, budget)...)
+	}
+	v.Plots = plots(m, in.Timings)
+	v.Cost, v.Latency, v.Modules = cost(in.Timings), latency(in.Timings), modules(m)
+	v.Missing = notMeasured(m, in.Timings)
+	for _, e := range m.Catalogue {
+		v.Terms = append(v.Terms, fact{e.Name, e.What})
+	}
+	v.Again = []string{"memhost eval verify RUN --head " + in.Run.Head(), "memhost eval score RUN", "memhost eval run LAB.yaml --out ANOTHER", "memhost eval compare RUN ANOTHER"}
+	return v
+}
+
+// outcomes of a verdict, which are classes of the page, too.
+const (
+	good = "good"
+	bad  = "bad"
+	open = "open"
+)
+
+// verdicts are the checks without which no figure counts.
+func verdicts(m *score.Metrics) []verdict {
+	var list []verdict
+	add := func(name, outcome, format string, args ...any) {
+		list = append(list, verdict{name, outcome, fmt.Sprintf(format, args...)})
+	}
+	switch m.LeakControl.Detector {
+	case "works":
+		add("leak detector", good, "found %d of %d planted leaks", m.LeakControl.Found, m.LeakControl.Planted)
+	case "broken":
+		add("leak detector", bad, "missed %d of %d planted leaks: no isolation verdict holds", m.LeakControl.Planted-m.LeakControl.Found, m.LeakControl.Planted)
+	default:
+		add("leak detector", open, "not tested")
+	}
+	switch m.SelfTest.Verdict {
+	case "pass":
+		add("self-test", good, "%s without a limit shows all evidence of %d personas", m.SelfTest.Label, m.SelfTest.Personas)
+	case "broken":
+		add("self-test", bad, "%s without a limit misses evidence: the chain from pack to metric is broken (%s)", m.SelfTest.Label, strings.Join(m.SelfTest.Missed, ", "))
+	default:
+		add("self-test", open, "not measured: %s", m.SelfTest.Reason)
+	}
+	for _, c := range m.Columns {
+		if c.Kind == "reference" {
+			continue
+		}
+		switch w := c.Wall; {
+		case w.Breached > 0 || w.CanariesFound > 0:
+			add(c.Label+": wall", bad, "breached in %d of %d test sessions, %d canaries found: %s", w.Breached, w.Breached+w.Clean+w.Inconclusive, w.CanariesFound, strings.Join(w.Breaches, "; "))
+		case w.Inconclusive > 0:
+			add(c.Label+": wall", open, "%d test sessions clean, %d without inventories that could be compared; %d canaries skipped, 0 found", w.Clean, w.Inconclusive, w.CanariesSkipped)
+		default:
+			add(c.Label+": wall", good, "%d test sessions clean; %d canaries skipped, 0 found", w.Clean, w.CanariesSkipped)
+		}
+		switch i := c.Isolation; {
+		case !i.Measured:
+			add(c.Label+": isolation", open, "not measured: %s", i.Reason)
+		case i.Leaking > 0:
+			add(c.Label+": isolation", bad, "%d of %d clusters show text of others (%d canaries, %d sequences)", i.Leaking, i.Clusters, i.Canaries, i.Sequences)
+		case i.Bound != nil:
+			add(c.Label+": isolation", good, "0 of %d clusters show text of others; up to %s could, at 95 %%", i.Clusters, percent(*i.Bound))
+		}
+		if r := c.Readiness; r.TimedOut > 0 || r.Errors > 0 {
+			add(c.Label+": readiness", open, "%d of %d waits timed out, %d failed: %d probes were asked while memory was pending", r.TimedOut, r.Waits, r.Errors, r.PendingProbes)
+		}
+		if c.Partial {
+			add(c.Label+": complete", bad, "partial column: what was not asked is missing, not zero (%s)", cellStates(c.Cells))
+		}
+	}
+	return list
+}
+
+func cellStates(cells []score.Cell) string {
+	var parts []string
+	for _, c := range cells {
+		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("replicate %d %s, %d of %d asked, %s", c.Replicate, c.State, c.Asked, c.Wanted, c.Error), ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sentences are the verdicts of the sealed comparison.
+func sentences(m *score.Metrics) []sentence {
+	if m.Primary == nil {
+		return nil
+	}
+	var list []sentence
+	for _, c := range m.Primary.Comparisons {
+		s := sentence{Label: c.Label, Verdict: string(c.Verdict), Outcome: open}
+		switch c.Verdict {
+		case stats.Better:
+			s.Outcome, s.Verdict = good, "better than "+m.Primary.Reference
+		case stats.Worse:
+			s.Outcome, s.Verdict = bad, "worse than "+m.Primary.Reference
+		}
+		s.Detail = fmt.Sprintf("difference %s [%s, %s], p %s after Holm, %d probes in %d clusters", signed(c.Difference.Mean), signed(c.Difference.Low), signed(c.Difference.High),
+			number(c.Adjusted), c.Difference.N, c.Difference.Clusters)
+		if c.MissingA+c.MissingB > 0 {
+			s.Detail += fmt.Sprintf("; %d probes missing: between %s and %s", c.MissingA+c.MissingB, signed(c.Worst), signed(c.Best))
+		}
+		if c.Verdict == stats.NoDifference && c.Detectable != nil {
+			s.Detail += fmt.Sprintf("; a difference of %s would have been found with power 0.8", number(*c.Detectable))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// overall is the table of one budget: a row for each column, references last.
+func overall(m *score.Metrics, budget int64) table {
+	entries := headline(m)
+	t := table{Title: budgetName(budget), Head: []string{"memory"}, Note: "Mean over probes, with the 95 % interval over clusters."}
+	for _, e := range entries {
+		t.Head = append(t.Head, e.Name)
+	}
+	columns := slices.Clone(m.Columns)
+	slices.SortStableFunc(columns, func(a, b score.Column) int {
+		return cmp.Compare(boolean(a.Kind == "reference"), boolean(b.Kind == "reference"))
+	})
+	for _, c := range columns {
+		i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+		if i < 0 {
+			continue
+		}
+		r := row{Name: c.Label, Reference: c.Kind == "reference"}
+		if c.Partial {
+			r.Name += " (partial)"
+		}
+		for _, e := range entries {
+			r.Cells = append(r.Cells, figureCell(c.Budgets[i].Overall[e.Name], e))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func headline(m *score.Metrics) []score.Entry {
+	return slices.DeleteFunc(slices.Clone(m.Catalogue), func(e score.Entry) bool { return !e.Headline })
+}
+
+func figureCell(f score.Figure, e score.Entry) cell {
+	if f.Value == nil {
+		return cell{"–", f.Reason}
+	}
+	c := cell{Text: value(f.Value.Mean, e.Unit)}
+	if f.Value.Clusters > 1 {
+		c.Note = value(f.Value.Low, e.Unit) + " to " + value(f.Value.High, e.Unit)
+	}
+	if f.Missing > 0 {
+		c.Note += fmt.Sprintf(", %d missing", f.Missing)
+	}
+	return c
+}
+
+func value(x float64, unit string) string {
+	if unit == "share" {
+		return strconv.FormatFloat(x, 'f', 3, 64)
+	}
+	return number(x)
+}
+
+func number(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 100:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case a >= 1:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case a == 0:
+		return "0"
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+func signed(x float64) string { return fmt.Sprintf("%+.3f", x) }
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) + " %" }
+
+func budgetName(budget int64) string {
+	if budget == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("at most %d tokens", budget)
+}
+
+// byLabel are tables of one budget, one for each headline metric: labels down, columns across.
+func byLabel(m *score.Metrics, budget int64) []table {
+	var list []table
+	for _, e := range headline(m) {
+		if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
+			continue
+		}
+		t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What, Head: []string{"label"}}
+		rows := map[string]*row{}
+		var order []string
+		for _, c := range m.Columns {
+			i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+			if i < 0 {
+				continue
+			}
+			t.Head = append(t.Head, c.Label)
+			for _, s := range c.Budgets[i].ByLabel {
+				r := rows[s.Name]
+				if r == nil {
+					r = &row{Name: fmt.Sprintf("%s (%d)", s.Name, s.Probes)}
+					rows[s.Name], order = r, append(order, s.Name)
+				}
+				for len(r.Cells) < len(t.Head)-2 {
+					r.Cells = append(r.Cells, cell{Text: "–"})
+				}
+				r.Cells = append(r.Cells, figureCell(s.Figures[e.Name], e))
+			}
+		}
+		for _, name := range order {
+			t.Rows = append(t.Rows, *rows[name])
+		}
+		if len(t.Rows) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// cost is what each column sent to its backend.
+func cost(t *score.Timings) table {
+	list := table{Title: "Native calls", Head: []string{"memory", "retrievals", "calls", "bytes out", "bytes in", "retries", "records", "calls", "bytes out", "bytes in", "retries"}}
+	for _, c := range t.Columns {
+		r := row{Name: c.Label}
+		for _, n := range []score.Native{c.Retrieve, c.Record} {
+			for _, x := range []int64{int64(n.Operations), n.Calls, n.BytesOut, n.BytesIn, n.Retries} {
+				r.Cells = append(r.Cells, cell{Text: strconv.FormatInt(x, 10)})
+			}
+		}
+		list.Rows = append(list.Rows, r)
+	}
+	return list
+}
+
+// latency is the table of columns whose cells ran alone. Without any, it has no rows.
+func latency(t *score.Timings) table {
+	list := table{Title: "Latency of a retrieval, in ms", Head: []string{"memory", "p50", "p95", "p99", "backend p50", "module p50", "host p50", "record p50", "record p95"}}
+	for _, c := range t.Columns {
+		if c.Latency == nil {
+			continue
+		}
+		l, r := c.Latency, row{Name: c.Label}
+		for _, x := range []float64{l.Retrieve.Total.P50, l.Retrieve.Total.P95, l.Retrieve.Total.P99, l.Retrieve.Backend.P50, l.Retrieve.Module.P50, l.Retrieve.Host.P50,
+			l.Record.P50, l.Record.P95} {
+			r.Cells = append(r.Cells, cell{Text: number(x)})
+		}
+		list.Rows = append(list.Rows, r)
+	}
+	return list
+}
+
+// modules is what served each column: the difference between their manifests.
+func modules(m *score.Metrics) table {
+	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration", "contract", "smokes"}}
+	for _, c := range m.Columns {
+		if c.Module == nil {
+			continue
+		}
+		var smokes []string
+		for _, s := range c.Smokes {
+			smokes = append(smokes, s.Name+": "+s.Verdict)
+		}
+		t.Rows = append(t.Rows, row{Name: c.Label, Cells: []cell{{Text: c.Provider}, {Text: c.Kind}, {Text: c.Module.Name + " " + c.Module.Version}, {Text: short(c.Module.SHA256)},
+			{Text: short(c.Module.ConfigHash)}, {Text: c.Module.ABI}, {Text: strings.Join(smokes, ", ")}}})
+	}
+	return t
+}
+
+func short(hash string) string { return hash[:min(12, len(hash))] }
+
+// notMeasured lists what has no figure, and why.
+func notMeasured(m *score.Metrics, t *score.Timings) []fact {
+	var list []fact
+	for _, c := range m.Columns {
+		for _, n := range c.Notes {
+			list = append(list, fact{c.Label, n})
+		}
+		reasons := map[string][]string{}
+		var order []string
+		for _, b := range c.Budgets {
+			for _, e := range m.Catalogue {
+				f := b.Overall[e.Name]
+				if f.Value == nil && f.Reason != "" {
+					if reasons[f.Reason] == nil {
+						order = append(order, f.Reason)
+					}
+					if !slices.Contains(reasons[f.Reason], e.Name) {
+						reasons[f.Reason] = append(reasons[f.Reason], e.Name)
+					}
+				}
+			}
+		}
+		for _, reason := range order {
+			list = append(list, fact{c.Label, strings.Join(reasons[reason], ", ") + ": " + reason})
+		}
+	}
+	for _, c := range t.Columns {
+		if c.Latency == nil && c.Reason != "" {
+			list = append(list, fact{c.Label, "latency: " + c.Reason})
+		}
+	}
+	return list
+}
