@@ -17,6 +17,14 @@ const (
 	notInjective = "a template can give two scopes the same id, so memhost derives native ids from namespace, run, persona and agent itself"
 )
 
+// graphitiInstead answers keys of a design that ran Graphiti in process.
+var graphitiInstead = map[string]string{
+	"driver": "cannot hold: memhost reaches Graphiti over a server, and where that stores is said where it is started; remove it and write " +
+		"surface: rest, mcp or core, and url. Over rest and mcp that is Neo4j, which bolt names so that memhost can look into it",
+	"search_mode": "cannot hold: rest and mcp search in one way only, BM25 and cosine fused by reciprocal rank, which is what hybrid means; " +
+		"remove it, or use surface: core with recipe, such as COMBINED_HYBRID_SEARCH_RRF",
+}
+
 // retired finds such keys in the block of one of the first-party architectures. Blocks of other providers may use the same
 // names for what they like.
 func retired(provider string, block map[string]any) []retiredKey {
@@ -31,6 +39,10 @@ func retired(provider string, block map[string]any) []retiredKey {
 		text, _ := v.(string)
 		switch provider {
 		case "graphiti":
+			if len(path) == 1 && (name == "driver" || name == "search_mode") {
+				add(path, graphitiInstead[name])
+				return
+			}
 			switch name {
 			case "group_id_template":
 				add(path, "cannot hold: Graphiti's group ids are made of letters, digits, _ and - only, and "+notInjective+"; "+scopeInstead)
