@@ -676,6 +676,14 @@ func (s *core) reset(v *visit, receipt *abi.ResetReceipt) error {
 	return nil
 }
 
+func (s *core) holds(v *visit, _ marker) (bool, error) {
+	g, err := s.groupNow(v)
+	if err != nil {
+		return false, err
+	}
+	return g.total()+g.queued+g.running > 0, nil
+}
+
 // inventory counts and hashes all that a group has, page by page: every id with what changes of it, a fact that is
 // closed, an entity's summary. Communities and sagas are counted; the gateway does not list communities.
 func (s *core) inventory(v *visit, answer *abi.Inventory) error {

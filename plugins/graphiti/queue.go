@@ -81,6 +81,18 @@ func rowsArray(rows []byte) abi.Raw {
 	return abi.Raw("[" + strings.ReplaceAll(strings.TrimSuffix(string(rows), "\n"), "\n", ",") + "]")
 }
 
+func (q *queue) holds(v *visit, last marker) (bool, error) {
+	if q.blind(v, &last) || millis(v.Now)-last.sentMS <= v.stallMS {
+		return true, nil
+	}
+	if v.hasBolt {
+		n, err := v.boltNumber("bolt_remaining")
+		return n > 0, err
+	}
+	some, err := q.episodes(v, 1)
+	return len(some) > 0, err
+}
+
 func (q *queue) ready(v *visit, queued []marker, answer *abi.BackendReadiness) error {
 	answer.Method = q.method(v)
 	if len(queued) == 0 {

@@ -34,6 +34,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			t.Warnings = append(t.Warnings, "filter_ignored: the "+v.name+" surface of Graphiti has no filter "+name)
 		}
 	}
+	if found.count() == 0 {
+		err = v.emptied(t)
+		if err != nil {
+			return nil, err
+		}
+	}
 	fitted := found.format(c, v.config, r.Budget)
 	found.explain(v, r.Budget, fitted, t)
 	evidence := found.evidence(r.Budget)
@@ -41,6 +47,23 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		t.TopScore = evidence[0].Score // of the first item; the lists' scores are of different rerankers
 	}
 	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: evidence, Trace: t}, nil
+}
+
+// emptied says when nothing was found because nothing is there any more, though turns were recorded: a database that was
+// restarted without its data answers as an empty one does.
+func (v *visit) emptied(t *abi.Trace) error {
+	last, has, err := v.readLast()
+	if err != nil || !has {
+		return err
+	}
+	holds, err := v.surface.holds(v, last)
+	if err != nil || holds {
+		return err
+	}
+	t.ResultState = abi.ResultDegraded
+	t.Warnings = append(t.Warnings, "store_empty: "+sdk.Itoa(last.seq)+" turns of the scope were recorded, and Graphiti's "+
+		"database has nothing of its group: it was lost or exchanged, or the worker never ingested; restore it, or reset the scope")
+	return nil
 }
 
 // Bounds of a query. From 127 words on the servers drop the BM25 half of the search silently, and an index clause for
@@ -141,9 +164,10 @@ func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t
 		}
 	}
 	switch {
+	case t.ResultState != "": // degraded
 	case count == 0:
 		t.ResultState = abi.ResultEmpty
-	case t.ResultState == "":
+	default:
 		t.ResultState = abi.ResultResults
 	}
 	t.NativeIDs = make([]string, count)

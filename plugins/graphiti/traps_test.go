@@ -491,3 +491,43 @@ func TestOldReleasesAndLaterOnes(t *testing.T) {
 	assert.Len(t, found[0].episodes, 1)
 	assert.Contains(t, found[0].line("fact", nil), "from episodes "+found[0].episodes[0])
 }
+
+func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {
+	ask := &abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "new"}
+	rigs := map[string]func() *rig{
+		"core":        func() *rig { return onCore(t, "") },
+		"core queued": func() *rig { return onCore(t, `,"receipts":"queued"`) },
+		"reranked":    func() *rig { return onCore(t, `,"recipe":"EDGE_HYBRID_SEARCH_CROSS_ENCODER"`) },
+	}
+	for _, u := range setUps {
+		rigs[u.String()] = func() *rig { return plug(t, u, "") }
+	}
+	for name, rig := range rigs {
+		t.Run(name, func(t *testing.T) {
+			r := rig()
+			r.say(1, "e1", "I prefer window seats.")
+			require.Equal(t, abi.ReadinessReady, r.ready().Status)
+			require.NotEmpty(t, r.ask("seats").Evidence)
+			for outage, set := range map[string]func(bool){"database": r.fake.DatabaseDown, "embedder": r.fake.ProviderDown} {
+				set(true)
+				_, err := direct(r, abi.OpRetrieve, retrieve, ask)
+				assert.Error(t, err, outage)
+				set(false)
+			}
+			r.fake.RerankerDown(true)
+			_, err := direct(r, abi.OpRetrieve, retrieve, ask)
+			assert.Equal(t, name == "reranked", abi.CodeOf(err) == abi.CodeUnavailable, "the reranker's loss is the search's")
+			r.fake.RerankerDown(false)
+			empty := r.ask("zzz unrelated")
+			assert.Empty(t, empty.Trace.Warnings, "nothing is wrong with a question that nothing answers")
+			r.fake.LoseGraph()
+			r.later(200 * time.Second)
+			lost := r.ask("seats")
+			assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
+			assert.True(t, r.warned(lost.Trace.Warnings, "store_empty"), lost.Trace.Warnings)
+			r.say(2, "e2", "I like tea.")
+			require.NotEmpty(t, r.ask("tea").Evidence)
+			assert.False(t, r.warned(r.ask("zzz unrelated").Trace.Warnings, "store_empty"))
+		})
+	}
+}

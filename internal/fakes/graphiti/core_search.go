@@ -40,6 +40,10 @@ func (c *call) search() {
 				c.refuse(422, "reranker_not_configured", "the gateway has no reranker", nil)
 				return
 			}
+			if part["reranker"] == "cross_encoder" && c.s.reranker {
+				c.refuse(502, "llm_failed", "the reranker failed", object{"exception": "openai.APIConnectionError"})
+				return
+			}
 			if part["reranker"] == "node_distance" && c.body["center_node_uuid"] == nil {
 				c.refuse(422, "center_node_required", "No center node provided for Node Distance reranker", nil)
 				return

@@ -57,6 +57,7 @@ type Server struct {
 	held     bool
 	down     bool
 	provider bool
+	reranker bool
 	opened   int
 }
 
@@ -99,6 +100,12 @@ func (s *Server) DatabaseDown(down bool) { s.set(func() { s.down = down }) }
 
 // ProviderDown takes the embedding provider away: searches fail.
 func (s *Server) ProviderDown(down bool) { s.set(func() { s.provider = down }) }
+
+// RerankerDown takes the gateway's cross encoder away: searches that need it fail.
+func (s *Server) RerankerDown(down bool) { s.set(func() { s.reranker = down }) }
+
+// LoseGraph empties the database, as one that was restarted without its volume is. The servers do not notice.
+func (s *Server) LoseGraph() { s.set(func() { s.graph = graph{} }) }
 
 // Restart restarts the servers: queues and sessions are gone, the graph is not, nor is the gateway's journal.
 func (s *Server) Restart() {
