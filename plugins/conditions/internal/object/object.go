@@ -82,6 +82,8 @@ func (m *Member) isZero() bool {
 		return *to == ""
 	case *int64:
 		return *to == 0
+	case *float64:
+		return *to == 0
 	case *bool:
 		return !*to
 	case *[]string:
@@ -100,6 +102,8 @@ func (m *Member) write(e *jsontext.Encoder) {
 		e.Str(*to)
 	case *int64:
 		e.Int64(*to)
+	case *float64:
+		e.Float64(*to)
 	case *bool:
 		e.Bool(*to)
 	case *[]string:

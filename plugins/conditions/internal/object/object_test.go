@@ -14,28 +14,32 @@ import (
 type thing struct {
 	text  string
 	n     int64
+	real  float64
 	flag  bool
 	texts []string
 	raw   abi.Raw
 }
 
 func (x *thing) members(as func(string, any) Member) []Member {
-	return []Member{as("text", &x.text), as("n", &x.n), as("flag", &x.flag), as("texts", &x.texts), as("raw", &x.raw),
+	return []Member{as("text", &x.text), as("n", &x.n), as("real", &x.real), as("flag", &x.flag), as("texts", &x.texts),
+		as("raw", &x.raw),
 		Constant("v", "1")}
 }
 
 func TestWhatIsWrittenForAnEmptyMember(t *testing.T) {
 	x := new(thing)
 	assert.Equal(t, `{"v":1}`, string(Encode(x.members(Optional)...)))
-	assert.Equal(t, `{"text":null,"n":null,"flag":null,"texts":null,"raw":null,"v":1}`,
+	assert.Equal(t, `{"text":null,"n":null,"real":null,"flag":null,"texts":null,"raw":null,"v":1}`,
 		string(Encode(x.members(OrNull)...)))
 	x.raw = abi.Raw("{}")
-	assert.Equal(t, `{"text":"","n":0,"flag":false,"texts":[],"raw":{},"v":1}`, string(Encode(x.members(Always)...)))
+	assert.Equal(t, `{"text":"","n":0,"real":0,"flag":false,"texts":[],"raw":{},"v":1}`,
+		string(Encode(x.members(Always)...)))
 }
 
 func TestAnObjectIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := &thing{text: rapid.String().Draw(t, "text"), n: rapid.Int64().Draw(t, "n"), flag: rapid.Bool().Draw(t, "flag"),
+		x := &thing{text: rapid.String().Draw(t, "text"), n: rapid.Int64().Draw(t, "n"),
+			real: rapid.Float64Range(-1e9, 1e9).Draw(t, "real"), flag: rapid.Bool().Draw(t, "flag"),
 			raw: abi.Raw(`[1,"a"]`)}
 		if n := rapid.IntRange(0, 3).Draw(t, "texts"); n > 0 {
 			x.texts = rapid.SliceOfN(rapid.String(), n, n).Draw(t, "list")

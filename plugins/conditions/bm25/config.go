@@ -1,0 +1,57 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// settings is the config block.
+type settings struct {
+	config *abi.GuestConfig
+	// byTime shows the oldest message first, and not the best.
+	byTime bool
+	// maxItems and maxTokens bound every retrieval beside the request's own budget; maxTokens 0 means only that counts.
+	maxItems, maxTokens int64
+}
+
+func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+func parseSettings(config *abi.GuestConfig) (*settings, error) {
+	s := &settings{config: config, maxItems: 100}
+	order := ""
+	err := object.Decode(config.Config, object.Optional("order", &order), object.Optional("max_items", &s.maxItems),
+		object.Optional("max_tokens", &s.maxTokens))
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of bm25: "+err.Error())
+	}
+	s.byTime = order == "time"
+	return s, nil
+}
+
+// budget is the request's, bounded by the configuration. It always has max_items.
+func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
+	if s.maxTokens > 0 && (b.MaxTokens == nil || *b.MaxTokens > s.maxTokens) {
+		b.MaxTokens = &s.maxTokens
+	}
+	if b.MaxItems == nil || *b.MaxItems > s.maxItems {
+		b.MaxItems = &s.maxItems
+	}
+	return b
+}
+
+// effective is what a retrieval goes by, for its trace.
+func (s *settings) effective(budget abi.ContextBudget) (used abi.Members[abi.Raw]) {
+	order := "relevant"
+	if s.byTime {
+		order = "time"
+	}
+	used.Set("order", sdk.Text(order))
+	used.Set("k1", abi.Raw("1.2"))
+	used.Set("b", abi.Raw("0.75"))
+	used.Set("max_items", sdk.Number(*budget.MaxItems))
+	if budget.MaxTokens != nil {
+		used.Set("max_tokens", sdk.Number(*budget.MaxTokens))
+	}
+	return used
+}

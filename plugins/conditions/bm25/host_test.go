@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
+)
+
+func TestMain(m *testing.M) { testcache.Run(m) }
+
+func TestConformance(t *testing.T) {
+	for name, block := range map[string]string{"relevant": `{}`, "time": `{"order":"time"}`} {
+		t.Run(name, func(t *testing.T) {
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "bm25", block)},
+				conformance.Options{CacheDir: testcache.Dir()})
+		})
+	}
+}
+
+// BenchmarkQuery asks ten-word queries of 100,000 messages of 5 to 40 words, whose frequencies fall as those of a
+// language do. p50 is to be at most 100 ms.
+func BenchmarkQuery(b *testing.B) {
+	const messages = 100_000
+	s := nanobottest.Open(b, nanobottest.Built(b, "bm25", `{}`))
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 5, 50_000)
+	text := func(words int) string {
+		var list []string
+		for range words {
+			list = append(list, fmt.Sprintf("w%d", zipf.Uint64()))
+		}
+		return strings.Join(list, " ")
+	}
+	for n := 0; n < messages; n += 500 {
+		batch := new(abi.EventBatch)
+		for i := range 100 {
+			e := said(fmt.Sprint("e", n, ".", i), n, text(5+random.IntN(36)), text(5+random.IntN(36)), text(5+random.IntN(36)),
+				text(5+random.IntN(36)),
+				text(5+random.IntN(36)))
+			batch.Events = append(batch.Events, *e)
+		}
+		_, err := s.RecordEvents(context.Background(), batch)
+		require.NoError(b, err)
+	}
+	b.Run("record", func(b *testing.B) {
+		n := 0
+		for b.Loop() {
+			n++
+			_, err := s.RecordEvent(context.Background(), said(fmt.Sprint("r", n, ".", b.N), 1, text(20)))
+			require.NoError(b, err)
+		}
+	})
+	b.Run("query", func(b *testing.B) {
+		var times []time.Duration
+		most := int64(4000)
+		for b.Loop() {
+			began := time.Now()
+			_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: text(10), Scope: scope, SessionID: "s",
+				Budget: abi.ContextBudget{MaxTokens: &most}})
+			require.NoError(b, err)
+			times = append(times, time.Since(began))
+		}
+		slices.Sort(times)
+		b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(times[len(times)*95/100].Microseconds())/1000, "p95-ms")
+	})
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// What a scope's state holds:
+//
+//	messages          log; a message an entry, as JSON. Its number, from 1, is its native id: message#1
+//	event/<event id>  which messages an event became, and a digest of it; event#<hash> for an id too long for a key
+//	term/<term>       the newest postings of a term, behind how many messages have it and how many blocks are full
+//	block/<term>/<n>  a full block of postings, n in 8 hex digits, the oldest first
+//	count             how many messages there are, and how many words they have
+//
+// A posting says that a message has a term: the message's number less that of the posting before it in the block, how
+// often the term occurs in it, and how many words it has; each as a varint of package binary. So a message is
+// recorded in the time of its terms, and a query reads the postings of its own.
+const (
+	messageLog  = "messages"
+	eventPrefix = "event/"
+	termPrefix  = "term/"
+	blockPrefix = "block/"
+	countKey    = "count"
+	// blockBytes is from which size on a block is full: a record writes as much for each of its terms.
+	blockBytes = 1500
+)
+
+// collection is the key count.
+type collection struct {
+	messages, words, version int64
+}
+
+func (c *collection) members() []object.Member {
+	return []object.Member{object.Optional("messages", &c.messages), object.Optional("words", &c.words)}
+}
+
+func readCollection(s *state.State) (c collection) {
+	c.version = s.Load(countKey, c.members()...)
+	return c
+}
+
+// postings is the key of a term.
+type postings struct {
+	// with is how many messages have the term, blocks how many blocks are full.
+	with, blocks int64
+	// last is the message of the newest posting in open, 0 where that is empty.
+	last int64
+	open []byte
+}
+
+// readPostings reads a term's key; a term that no message has has none.
+//
+// Errors: unavailable (state_io).
+func readPostings(s *state.State, term string) *postings {
+	p := new(postings)
+	data, version := s.Get(termPrefix + term)
+	if version == 0 {
+		return p
+	}
+	for _, to := range []*int64{&p.with, &p.blocks, &p.last} {
+		n, size := binary.Uvarint(data)
+		if size <= 0 {
+			s.Fail(state.Unreadable(termPrefix + term))
+			return p
+		}
+		*to, data = int64(n), data[size:]
+	}
+	p.open = append([]byte(nil), data...)
+	return p
+}
+
+// add adds a posting. A block that is full goes to a key of its own.
+func (p *postings) add(s *state.State, term string, message, times, words int64) {
+	p.with++
+	for _, n := range []int64{message - p.last, times, words} {
+		p.open = binary.AppendUvarint(p.open, uint64(n))
+	}
+	p.last = message
+	if len(p.open) >= blockBytes {
+		n := strconv.FormatInt(p.blocks, 16)
+		s.Put(blockPrefix+term+"/"+strings.Repeat("0", max(0, 8-len(n)))+n, p.open, 0)
+		p.blocks++
+		p.open, p.last = nil, 0
+	}
+}
+
+func (p *postings) write(s *state.State, term string) {
+	data := make([]byte, 0, len(p.open)+24)
+	for _, n := range []int64{p.with, p.blocks, p.last} {
+		data = binary.AppendUvarint(data, uint64(n))
+	}
+	s.Put(termPrefix+term, append(data, p.open...), sdk.AnyVersion)
+}
+
+// each calls f with the postings of a term, by message.
+//
+// Errors: unavailable (state_io).
+func (p *postings) each(s *state.State, term string, f func(message, times, words int64)) {
+	if p.blocks > 0 {
+		for item := range s.Items(abi.StateListRequest{Prefix: blockPrefix + term + "/", Values: true}) {
+			if !walk(item.Value, f) {
+				s.Fail(state.Unreadable(item.Key))
+			}
+		}
+	}
+	if !walk(p.open, f) {
+		s.Fail(state.Unreadable(termPrefix + term))
+	}
+}
+
+// walk goes through one block; false where it is not what was stored.
+func walk(block []byte, f func(message, times, words int64)) bool {
+	message := int64(0)
+	for len(block) > 0 {
+		var posting [3]int64
+		for i := range posting {
+			n, size := binary.Uvarint(block)
+			if size <= 0 {
+				return false
+			}
+			posting[i], block = int64(n), block[size:]
+		}
+		message += posting[0]
+		f(message, posting[1], posting[2])
+	}
+	return true
+}
+
+// indexed is the key of an event.
+type indexed struct {
+	digest string
+	// Its messages have the numbers from first to last; it has none where last is smaller.
+	first, last int64
+}
+
+func (x *indexed) members() []object.Member {
+	return []object.Member{object.Always("digest", &x.digest), object.Always("first", &x.first),
+		object.Always("last", &x.last)}
+}
+
+// nativeIDs are those of an event's messages.
+func (x *indexed) nativeIDs() (ids []string) {
+	for n := x.first; n <= x.last; n++ {
+		ids = append(ids, nativeID(n))
+	}
+	return ids
+}
+
+func nativeID(message int64) string { return "message#" + sdk.Itoa(message) }
+
+// eventKey is the key of an event. Keys have at most 512 bytes, and so have event ids.
+func eventKey(id string) string {
+	if len(id) > 500 {
+		return "event#" + sdk.Digest256(id)
+	}
+	return eventPrefix + id
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// message is one document: a message of an event that has a text.
+type message struct {
+	eventID, sessionID, timestamp string
+	// speaker is the message's name, or its role where it has none.
+	speaker, text string
+}
+
+func (m *message) members() []object.Member {
+	return []object.Member{object.Always("event_id", &m.eventID), object.Always("session_id", &m.sessionID),
+		object.Always("timestamp", &m.timestamp), object.Always("speaker", &m.speaker), object.Always("text", &m.text)}
+}
+
+// messagesOf are an event's messages that have a text. Calls of tools have none.
+func messagesOf(e *abi.MemoryEvent) []*message {
+	var list []*message
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		if m.Content == nil || strings.TrimSpace(*m.Content) == "" {
+			continue
+		}
+		speaker := m.Name
+		if speaker == "" {
+			speaker = string(m.Role)
+		}
+		list = append(list, &message{e.EventID, e.SessionID, e.Timestamp, speaker, *m.Content})
+	}
+	return list
+}
+
+// document is what is indexed: "Caroline: I went to the lake."
+func (m *message) document() string { return m.speaker + ": " + m.text }
+
+// render is a message as the prompt has it:
+//
+//	[2026-01-12T09:03:00+01:00] Caroline: I went to the lake.
+func (m *message) render() string {
+	return sdk.EscapeText("["+m.timestamp+"] "+sdk.OneLine(m.speaker)+": "+m.text) + "\n"
+}

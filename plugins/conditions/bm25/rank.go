@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+)
+
+// The parameters of Okapi BM25.
+const (
+	k1 = 1.2
+	b  = 0.75
+)
+
+// hit is a message with its score.
+type hit struct {
+	message int64
+	score   float64
+}
+
+// rank scores all messages that share a term with the query, best first; equal ones in the order of their arrival. It
+// returns the best most of them, and how many there are in all.
+//
+// The score of a message is the sum over the query's terms, each as often as the query has it, of
+//
+//	ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (k1 + 1) / (f + k1 * (1 - b + b * words / average))
+//
+// where n of the N messages have the term, f is how often this one has it, words how many words it has, and average
+// how many they have on average.
+func rank(s *state.State, held *collection, query string, most int) (best []hit, matching int64) {
+	counts := count(terms(query))
+	scores := make([]float64, held.messages+1)
+	average := float64(held.words) / float64(max(1, held.messages))
+	for _, term := range abi.SortedKeys(counts) {
+		p := readPostings(s, term)
+		n := float64(p.with)
+		weight := float64(counts[term]) * math.Log(1+(float64(held.messages)-n+0.5)/(n+0.5)) * (k1 + 1)
+		p.each(s, term, func(message, times, words int64) {
+			if message >= int64(len(scores)) {
+				s.Fail(state.Unreadable(termPrefix + term))
+				return
+			}
+			f := float64(times)
+			scores[message] += weight * f / (f + k1*(1-b+b*float64(words)/average))
+		})
+	}
+	least := 0.0 // that a score has to exceed, once there are enough
+	for message, score := range scores {
+		if score == 0 {
+			continue
+		}
+		matching++
+		if score <= least {
+			continue
+		}
+		best = append(best, hit{int64(message), score})
+		if len(best) >= 2*most+100 {
+			best = bestOf(best, most)
+			least = best[len(best)-1].score
+		}
+	}
+	return bestOf(best, most), matching
+}
+
+func bestOf(hits []hit, most int) []hit {
+	slices.SortFunc(hits, func(a, b hit) int {
+		if n := cmp.Compare(b.score, a.score); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.message, b.message)
+	})
+	return hits[:min(most, len(hits))]
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// recordEvent stores the messages and indexes their words. It is committed with the receipt, in one transaction.
+//
+// Errors: conflict when the scope holds the event id with other content; what the state answers.
+func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	w, err := newWriter(c)
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := w.add(e)
+	if err != nil {
+		return nil, err
+	}
+	w.close()
+	return receipt, w.Err()
+}
+
+// recordEvents is recordEvent for each, in order. An event that cannot be stored does not stop the others; a state
+// that fails stops all.
+func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	w, err := newWriter(c)
+	if err != nil {
+		return nil, err
+	}
+	answer := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
+	for i := range batch.Events {
+		e := &batch.Events[i]
+		receipt, err := w.add(e)
+		if err != nil {
+			answer.Receipts[i] = abi.ReceiptOrError{EventID: e.EventID, Error: abi.AsError(err)}
+		} else {
+			answer.Receipts[i].Receipt = receipt
+		}
+	}
+	w.close()
+	return answer, w.Err()
+}
+
+// writer stores messages. Postings and counts are written once for all of an operation's messages.
+type writer struct {
+	*state.State
+	settings *settings
+	held     collection
+	added    bool
+	postings map[string]*postings
+}
+
+func newWriter(c *sdk.Call) (*writer, error) {
+	settings, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	s := state.Of(c)
+	return &writer{State: s, settings: settings, held: readCollection(s), postings: map[string]*postings{}}, nil
+}
+
+// add stores an event's messages, or answers for those that are there.
+//
+// Errors: conflict when the scope holds the event id with other content.
+func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	digest := sdk.DigestBytes(abi.Marshal(e))
+	x := indexed{}
+	if w.Load(eventKey(e.EventID), x.members()...) != 0 {
+		if x.digest != digest {
+			return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
+		}
+		receipt := w.receipt(e, &x)
+		receipt.StoredCount, receipt.Duplicate = new(int64), true
+		receipt.Warnings = []string{"duplicate_event: the scope holds this event already; nothing was stored"}
+		return receipt, nil
+	}
+	messages := messagesOf(e)
+	x = indexed{digest: digest, first: w.held.messages + 1, last: w.held.messages + int64(len(messages))}
+	for _, m := range messages {
+		w.index(m)
+	}
+	w.Store(eventKey(e.EventID), 0, x.members()...)
+	return w.receipt(e, &x), nil
+}
+
+// index stores a message behind the others.
+func (w *writer) index(m *message) {
+	w.added = true
+	w.held.messages++
+	w.Append(messageLog, object.Encode(m.members()...))
+	list := terms(m.document())
+	w.held.words += int64(len(list))
+	counts := count(list)
+	for _, term := range abi.SortedKeys(counts) {
+		p := w.postings[term]
+		if p == nil {
+			p = readPostings(w.State, term)
+			w.postings[term] = p
+		}
+		p.add(w.State, term, w.held.messages, counts[term], int64(len(list)))
+	}
+}
+
+// close writes what the messages changed, in byte order: the same events give the same writes.
+func (w *writer) close() {
+	if !w.added {
+		return
+	}
+	for _, term := range abi.SortedKeys(w.postings) {
+		w.postings[term].write(w.State, term)
+	}
+	w.Store(countKey, w.held.version, w.held.members()...)
+}
+
+func (w *writer) receipt(e *abi.MemoryEvent, x *indexed) *abi.WriteReceipt {
+	ids := x.nativeIDs()
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: ids,
+		NativeIDsKind: abi.NativeIDsFinal,
+		StoredCount:   sdk.Ptr(int64(len(ids))), Trace: &abi.Trace{BackendName: w.settings.config.Provider,
+			NativeOperation: "state_append",
+			NativeIDs:       ids, Consistency: "committed"}}
+	if len(ids) == 0 {
+		r.Status, r.NativeIDsKind = abi.StatusNotRetained, abi.NativeIDsNone
+		r.Warnings = []string{"nothing_said: the turn has no text; nothing was stored"}
+	}
+	return r
+}

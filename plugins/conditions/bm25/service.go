@@ -1,0 +1,75 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// setupScope has nothing to prepare. Existed tells whether the scope holds messages.
+func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	st := state.Of(c)
+	held := readCollection(st)
+	return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(held.messages > 0),
+		Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
+}
+
+// resetScope counts the messages. The host removes them with the generation's state, in the transaction that starts
+// the next one.
+func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	st := state.Of(c)
+	held := readCollection(st)
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"message": &held.messages},
+		OldGeneration: c.Generation,
+		NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
+}
+
+// health is always ok: the state is the host's own.
+func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
+		NativeMemoryTypes: []string{"message"}, NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"bm25"},
+		Isolation: "hard", PetObservability: "strong"}, nil
+}
+
+// readiness is always ready: a message is stored and indexed with its receipt.
+func readiness(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "indexed with the receipt"}, nil
+}
+
+// findEvent looks an event up by its id: exact, since messages and receipt are committed together.
+func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
+	st, x := state.Of(c), indexed{}
+	if st.Load(eventKey(r.EventID), x.members()...) == 0 {
+		return &abi.FindEventAnswer{Found: "absent"}, st.Err()
+	}
+	return &abi.FindEventAnswer{Found: "present", NativeIDs: x.nativeIDs()}, st.Err()
+}
+
+// inventory counts the messages and hashes the keys of their events with their versions; it reads no message.
+func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	st := state.Of(c)
+	held := readCollection(st)
+	var digest sdk.Digest
+	for item := range st.Items(abi.StateListRequest{Prefix: "event"}) {
+		digest.Add(item.Key + " " + sdk.Itoa(item.Version) + "\n")
+	}
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "message", Count: held.messages, Digest: digest.Hex()}},
+		Complete:  true,
+		Quiescent: true, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list"}}, st.Err()
+}
