@@ -44,7 +44,7 @@ walk: ## docs/new-plugin.md as it stands, in every language: wants TinyGo's pack
 	WALK=all $(GO) test -count=1 -timeout 20m -run '^TestWalk$$' ./cmd/memhost
 
 build: ## the program, as bin/memhost
-	$(GO) build -trimpath -o bin/memhost ./cmd/memhost
+	$(GO) build -trimpath -ldflags='-s -w' -o bin/memhost ./cmd/memhost
 
 plugins: ## build the modules whose sources changed (TINYGO=path for development)
 	@$(PLUGINS) build

@@ -2,14 +2,12 @@
 package tokens
 
 import (
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"math/bits"
+	"math"
 	"unicode/utf8"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/tiktoken-go/tokenizer"
 )
 
 // Counter counts text. It is safe for concurrent use.
@@ -23,19 +21,23 @@ type Counter interface {
 
 // Names lists the counters that New knows; the first is the default.
 func Names() []string {
-	return []string{Bytes4Name, string(tokenizer.Cl100kBase), string(tokenizer.O200kBase)}
+	return []string{Bytes4Name, Cl100kName, O200kName}
 }
 
-// Bytes4Name is the name of Bytes4.
-const Bytes4Name = "bytes4"
+// The names of Bytes4 and of the exact counters.
+const (
+	Bytes4Name = "bytes4"
+	Cl100kName = "cl100k_base"
+	O200kName  = "o200k_base"
+)
 
 // New returns the counter of a name; the empty name is the default.
 func New(name string) (Counter, error) {
 	switch name {
 	case "", Bytes4Name:
 		return Bytes4{}, nil
-	case string(tokenizer.Cl100kBase), string(tokenizer.O200kBase):
-		return newExact(tokenizer.Encoding(name))
+	case Cl100kName, O200kName:
+		return newExact(name)
 	default:
 		return nil, fmt.Errorf("tokenizer %q is none of %v", name, Names())
 	}
@@ -52,12 +54,9 @@ func (Bytes4) Count(text []byte) int64 {
 	return estimate(len(text), notASCII(text))
 }
 
-// notASCII counts the bytes whose highest bit is set, eight at a time: each formatted context is counted at least twice.
+// notASCII counts the bytes whose highest bit is set.
 func notASCII(text []byte) int {
 	n := 0
-	for ; len(text) >= 8; text = text[8:] {
-		n += bits.OnesCount64(binary.LittleEndian.Uint64(text) & 0x8080808080808080)
-	}
 	for _, b := range text {
 		n += int(b >> 7)
 	}
@@ -93,30 +92,30 @@ func estimate(bytes, other int) int64 {
 // cachedCounts bounds the memory of counts: stored turns are counted again at each retrieval.
 const cachedCounts = 1 << 16
 
-// exact counts as a model family's tokenizer does, some 2 ms for 8 KB, and remembers counts.
+// exact counts as a model family does, some 2 ms for 8 KB, and remembers counts.
 type exact struct {
-	name  string
-	codec tokenizer.Codec
-	seed  maphash.Seed
-	known *lru.Cache[countKey, int64]
+	name     string
+	encoding *encoding
+	seed     maphash.Seed
+	known    *lru.Cache[countKey, int64]
 }
 
-// countKey identifies a text: two independent 64-bit hashes would not be stronger than hash and length for what is at stake, a count.
+// countKey identifies a text. A collision of 64-bit hashes of texts of one length would give a wrong count, and is too rare to matter.
 type countKey struct {
 	hash   uint64
 	length int
 }
 
-func newExact(encoding tokenizer.Encoding) (*exact, error) {
-	codec, err := tokenizer.Get(encoding)
+func newExact(name string) (*exact, error) {
+	e, err := encodings[name]()
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer %s: %w", encoding, err)
+		return nil, fmt.Errorf("tokenizer %s: %w", name, err)
 	}
 	known, err := lru.New[countKey, int64](cachedCounts)
 	if err != nil {
 		return nil, err
 	}
-	return &exact{name: string(encoding), codec: codec, seed: maphash.MakeSeed(), known: known}, nil
+	return &exact{name: name, encoding: e, seed: maphash.MakeSeed(), known: known}, nil
 }
 
 func (e *exact) Name() string { return e.name }
@@ -126,31 +125,41 @@ func (e *exact) Count(text []byte) int64 {
 	if n, ok := e.known.Get(key); ok {
 		return n
 	}
-	n, err := e.codec.Count(string(text))
+	_, n, err := e.cut(text, math.MaxInt64)
 	if err != nil {
 		return Bytes4{}.Count(text)
 	}
-	e.known.Add(key, int64(n))
-	return int64(n)
+	e.known.Add(key, n)
+	return n
+}
+
+// cut returns the length in bytes of the longest prefix of at most max tokens, and their number. In text that is not UTF-8 a token counts
+// the bytes of the replacement character for each wrong byte.
+func (e *exact) cut(text []byte, max int64) (bytes int, count int64, err error) {
+	err = e.encoding.tokens(string(text), func(length int) bool {
+		if count == max {
+			return false
+		}
+		bytes, count = bytes+length, count+1
+		return true
+	})
+	return bytes, count, err
 }
 
 func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
 	if max <= 0 {
 		return 0, 0
 	}
-	ids, _, err := e.codec.Encode(string(text))
+	bytes, count, err := e.cut(text, max)
 	if err != nil {
 		return Bytes4{}.Fit(text, max)
 	}
-	if int64(len(ids)) <= max {
-		return len(text), int64(len(ids))
+	if bytes >= len(text) && utf8.Valid(text) {
+		return len(text), count
 	}
-	prefix, err := e.codec.Decode(ids[:max])
-	if err != nil {
-		return Bytes4{}.Fit(text, max)
-	}
+	bytes = min(bytes, len(text))
 	// A token may end inside a character, and the prefix alone may be cut into other tokens than the whole was.
-	for bytes = min(len(prefix), len(text)); bytes > 0; {
+	for bytes > 0 {
 		for bytes > 0 && bytes < len(text) && !utf8.RuneStart(text[bytes]) {
 			bytes--
 		}
