@@ -146,15 +146,17 @@ type CanaryCheck struct {
 
 // Answer is what the agent under evaluation said. Requests and answers stand verbatim in blobs/.
 type Answer struct {
-	ProbeID       string     `json:"probe_id"`
-	Budget        int64      `json:"budget"`
-	Turn          int        `json:"turn"` // from 1; more than one where a simulator plays the user
-	Text          string     `json:"text"`
-	RequestSHA256 string     `json:"request_sha256"`
-	AnswerSHA256  string     `json:"answer_sha256"`
-	Model         string     `json:"model"`
-	Error         *abi.Error `json:"error,omitempty"`
-	LatencyMS     float64    `json:"latency_ms"`
+	ProbeID       string `json:"probe_id"`
+	Budget        int64  `json:"budget"`
+	Turn          int    `json:"turn"` // from 1; more than one where a simulator plays the user
+	Text          string `json:"text"`
+	RequestSHA256 string `json:"request_sha256"`
+	AnswerSHA256  string `json:"answer_sha256"`
+	Model         string `json:"model"`
+	// Stub: the project's stand-in for a model answered. A report says so in large letters.
+	Stub      bool       `json:"stub,omitempty"`
+	Error     *abi.Error `json:"error,omitempty"`
+	LatencyMS float64    `json:"latency_ms"`
 }
 
 // Closed is the end of a test session with what it proved.

@@ -88,3 +88,6 @@ func readJSON(path string, v any) (bool, error) {
 }
 
 func unusable(err error) error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }
+
+// Blobs keeps texts among a run's blobs.
+func Blobs(run string) func([]byte) (string, error) { return store(filepath.Join(run, "blobs")).put }

@@ -1,0 +1,86 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+)
+
+// Agent answers probes with the context that a provider gave: one template for all, the context always in the same place.
+type Agent struct {
+	client   *Client
+	template string
+	seed     uint64
+	user     *Simulator // nil: one question, one answer
+}
+
+// NewAgent makes the agent of a lab, with its simulator where there is one.
+func NewAgent(l *lab.Lab, getenv func(string) string) (*Agent, error) {
+	client, err := NewClient(l.Agent.Model, getenv)
+	if err != nil {
+		return nil, prefixed("agent.", err)
+	}
+	if err := checkTemplate(l.Agent.Template); err != nil {
+		return nil, err
+	}
+	a := &Agent{client: client, template: l.Agent.Template, seed: l.Seed}
+	if l.Simulator != nil {
+		if a.user, err = newSimulator(l, getenv); err != nil {
+			return nil, prefixed("simulator.", err)
+		}
+	}
+	return a, nil
+}
+
+func prefixed(path string, err error) error {
+	e := *abi.AsError(err)
+	e.Message = path + e.Message
+	return &e
+}
+
+// Answer implements run.Agent. With a simulator the conversation goes on for its turns; each answer of the agent is one journal.Answer.
+func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText string, put func([]byte) (string, error)) ([]journal.Answer, error) {
+	talk := []Message{{"user", a.prompt(probe, contextText)}}
+	var answers []journal.Answer
+	for turn := 1; ; turn++ {
+		reply, err := a.client.Chat(ctx, talk, a.seed, put)
+		if err != nil {
+			return answers, err
+		}
+		answers = append(answers, journal.Answer{Turn: turn, Text: reply.Text, Model: reply.Model, Stub: reply.Stub, RequestSHA256: reply.RequestSHA256,
+			AnswerSHA256: reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000})
+		if a.user == nil || turn == a.user.turns {
+			return answers, nil
+		}
+		talk = append(talk, Message{"assistant", reply.Text})
+		said, err := a.user.Say(ctx, probe, talk, put)
+		if err != nil {
+			return answers, err
+		}
+		talk = append(talk, Message{"user", said})
+	}
+}
+
+// prompt fills the template in one pass, so that a placeholder in a memory's text stays text.
+func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
+	options := ""
+	if len(probe.Options) > 0 {
+		options = "\nChoose one of these:\n" + strings.Join(probe.Options, "\n")
+	}
+	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}", options).Replace(a.template)
+}
+
+// checkTemplate wants context and question in the template: without the first every memory would be the same.
+func checkTemplate(template string) error {
+	for _, placeholder := range []string{"{{context}}", "{{query}}"} {
+		if !strings.Contains(template, placeholder) {
+			return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("agent.template: has no %s", placeholder))
+		}
+	}
+	return nil
+}

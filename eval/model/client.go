@@ -1,0 +1,209 @@
+// Package model is the part of an evaluation that asks language models: an agent that answers probes, a simulator that plays the user, a judge that decides
+// whether an answer is right. None of them is needed for the metrics of retrieval.
+//
+// All speak to an OpenAI-compatible endpoint; every request and answer is kept verbatim in the run's blobs, by hash. Nothing they say ever becomes memory.
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/lab"
+)
+
+// Put keeps a text in the run's blobs and returns its SHA-256.
+type Put func([]byte) (string, error)
+
+// Message is one message of a chat.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Reply is what a model answered, with where request and answer are kept.
+type Reply struct {
+	Text          string
+	Model         string // as the answer names it
+	Stub          bool   // the project's own stand-in answered, not a model
+	RequestSHA256 string
+	AnswerSHA256  string
+	Latency       time.Duration
+}
+
+// StubFingerprint is how the project's stand-in for a model marks its answers, in the field system_fingerprint.
+const StubFingerprint = "memhost-stub"
+
+// maxAnswer bounds an endpoint's answer, in bytes.
+const maxAnswer = 4 << 20
+
+// Client asks one endpoint. It is safe for concurrent use.
+type Client struct {
+	model lab.Model
+	key   string
+	http  *http.Client
+	// wait sleeps between attempts; a test replaces it.
+	wait func(context.Context, time.Duration) error
+}
+
+// NewClient makes a client; getenv reads the key's variable.
+//
+// Errors: invalid_argument where the variable is named and empty.
+func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
+	c := &Client{model: m, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, wait: sleep}
+	if m.KeyEnv != "" {
+		if c.key = getenv(m.KeyEnv); c.key == "" {
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("key_env: the variable %s is empty", m.KeyEnv))
+		}
+	}
+	return c, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// attempts is how often a request that failed for now is made.
+const attempts = 5
+
+// Chat asks for one answer, again where the endpoint says that it may work later.
+//
+// Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an answer, with the raw text.
+func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put Put) (*Reply, error) {
+	body, err := json.Marshal(map[string]any{"model": c.model.Model, "messages": messages, "temperature": c.model.Temperature,
+		"max_tokens": c.model.MaxTokens, "seed": seed & (1<<31 - 1)})
+	if err != nil {
+		return nil, err
+	}
+	reply := new(Reply)
+	if reply.RequestSHA256, err = put(body); err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		text, failed := c.send(ctx, body)
+		if failed == nil {
+			reply.Latency = time.Since(began)
+			if reply.AnswerSHA256, err = put(text); err != nil {
+				return nil, err
+			}
+			return reply, reply.read(text)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !failed.Retryable || attempt == attempts {
+			return nil, failed
+		}
+		pause := time.Second << (attempt - 1)
+		if failed.RetryAfterMS != nil {
+			pause = time.Duration(*failed.RetryAfterMS) * time.Millisecond
+		}
+		if err := c.wait(ctx, min(pause, time.Minute)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) send(ctx context.Context, body []byte) ([]byte, *abi.Error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.model.TimeoutMS)*time.Millisecond)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.model.URL, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "url: "+err.Error(), err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		code := abi.CodeUnavailable
+		if errors.Is(err, context.DeadlineExceeded) {
+			code = abi.CodeTimeout
+		}
+		e := abi.WrapError(code, "the model's endpoint did not answer: "+c.clean(err.Error()), err)
+		e.Retryable = true
+		return nil, e
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		e := abi.WrapError(abi.CodeUnavailable, "the model's answer broke off: "+c.clean(err.Error()), err)
+		e.Retryable = true
+		return nil, e
+	}
+	if response.StatusCode == http.StatusOK {
+		return text, nil
+	}
+	return nil, c.refusal(response, text)
+}
+
+// refusal is the error of an answer that is not 200.
+func (c *Client) refusal(response *http.Response, text []byte) *abi.Error {
+	code, retryable := abi.CodeBackend, false
+	switch status := response.StatusCode; {
+	case status == http.StatusTooManyRequests:
+		code, retryable = abi.CodeRateLimited, true
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		code = abi.CodeUnauthenticated
+	case status >= 500:
+		code, retryable = abi.CodeUnavailable, true
+	}
+	status := int64(response.StatusCode)
+	e := abi.NewError(code, fmt.Sprintf("the model's endpoint answered %d", status))
+	e.Retryable = retryable
+	e.Native = &abi.NativeError{Status: &status, Body: c.clean(string(text[:min(len(text), abi.NativeBodyLimit)]))}
+	if seconds, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 64); err == nil && seconds >= 0 {
+		after := seconds * 1000
+		e.RetryAfterMS = &after
+	}
+	return e
+}
+
+// clean removes the key from a text.
+func (c *Client) clean(text string) string {
+	if c.key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, c.key, "[secret removed]")
+}
+
+// read takes the first choice out of an answer.
+func (r *Reply) read(text []byte) error {
+	var answer struct {
+		Model       string `json:"model"`
+		Fingerprint string `json:"system_fingerprint"`
+		Choices     []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+	}
+	err := json.Unmarshal(text, &answer)
+	if err == nil && len(answer.Choices) == 0 {
+		err = errors.New("it has no choices")
+	}
+	if err != nil {
+		e := abi.WrapError(abi.CodeBackend, "the model's endpoint answered what is not a chat completion: "+err.Error(), err)
+		e.Native = &abi.NativeError{Body: string(text[:min(len(text), abi.NativeBodyLimit)])}
+		return e
+	}
+	r.Text, r.Model, r.Stub = answer.Choices[0].Message.Content, answer.Model, answer.Fingerprint == StubFingerprint
+	return nil
+}

@@ -1,0 +1,374 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// JudgementsFile is the judge's file in a run's folder. Another judge needs no new run: it writes a file of its own.
+const JudgementsFile = "judgements.jsonl"
+
+// Judgement is one line of a judge's file. The first line is the Header.
+type Judgement struct {
+	Header *Header `json:"header,omitempty"`
+	// Item names what was judged: an answer by cell, probe and budget, or a calibration item by probe and sort.
+	Item string `json:"item,omitempty"`
+	Sort Sort   `json:"sort,omitempty"`
+	// Label of the provider is for scoring; the judge never learns it.
+	Label         string     `json:"label,omitempty"`
+	Budget        int64      `json:"budget,omitempty"`
+	ProbeID       string     `json:"probe_id,omitempty"`
+	ProbeLabel    string     `json:"probe_label,omitempty"`
+	Cluster       string     `json:"cluster,omitempty"`
+	Accepted      bool       `json:"accepted"`
+	Stub          bool       `json:"stub,omitempty"`
+	RequestSHA256 string     `json:"request_sha256,omitempty"`
+	AnswerSHA256  string     `json:"answer_sha256,omitempty"`
+	Error         *abi.Error `json:"error,omitempty"`
+}
+
+// Header chains a judge's file to the run: to every cell's head, and to the rubric.
+type Header struct {
+	RunHead string    `json:"run_head"`
+	Judge   lab.Judge `json:"judge"`
+}
+
+// Sort is what a judged text is.
+type Sort string
+
+// The sorts: answers of agents, and calibration items whose truth is known.
+const (
+	SortAnswer     Sort = "answer"
+	SortVerbatim   Sort = "right_verbatim"
+	SortParaphrase Sort = "right_paraphrased"
+	SortStale      Sort = "wrong_stale"
+	SortOther      Sort = "wrong_other_probe"
+	SortOnTopic    Sort = "wrong_on_topic"
+	SortRefusal    Sort = "wrong_refusal"
+)
+
+// Right tells whether a calibration item should be accepted.
+func (s Sort) Right() bool { return strings.HasPrefix(string(s), "right") }
+
+// judged is one text for the judge.
+type judged struct {
+	Judgement
+	question, expected, text string
+}
+
+// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on where an earlier call stopped.
+// tell is told of progress.
+//
+// Errors: conflict when the file belongs to another run or judge; those of the endpoint are kept as lines, and no answer is dropped for them.
+func RunJudge(ctx context.Context, folder string, r *run.Run, p *pack.Pack, getenv func(string) string, tell func(done, total int)) error {
+	if r.Lab.Judge == nil {
+		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
+	}
+	client, err := NewClient(r.Lab.Judge.Model, getenv)
+	if err != nil {
+		return prefixed("judge.", err)
+	}
+	items, err := itemsOf(folder, r, p)
+	if err != nil {
+		return err
+	}
+	header := &Header{RunHead: r.Head(), Judge: *r.Lab.Judge}
+	path := filepath.Join(folder, JudgementsFile)
+	if err := dropCutOff(path); err != nil {
+		return err
+	}
+	before, err := ReadJudgements(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	known := map[string]bool{}
+	for i, j := range before {
+		if i == 0 && (j.Header == nil || j.Header.RunHead != header.RunHead || j.Header.Judge != header.Judge) {
+			return abi.NewError(abi.CodeConflict, path+" is of another run or judge").WithHint("move it away, and judge again")
+		}
+		if j.Error == nil {
+			known[j.Item] = true
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+	}
+	defer f.Close()
+	w := json.NewEncoder(f)
+	if len(before) == 0 {
+		if err := w.Encode(&Judgement{Header: header}); err != nil {
+			return err
+		}
+	}
+	put := run.Blobs(folder)
+	for n := range items {
+		if j := &items[n]; !known[j.Item] {
+			if err := judgeOne(ctx, client, r.Lab, j, put); err != nil {
+				return err
+			}
+			if err := w.Encode(&j.Judgement); err != nil {
+				return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+			}
+		}
+		tell(n+1, len(items))
+	}
+	return nil
+}
+
+// dropCutOff removes an unterminated last line, as a kill leaves one: it is judged again.
+func dropCutOff(path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && len(text) > 0 && text[len(text)-1] != '\n' {
+		err = os.Truncate(path, int64(bytes.LastIndexByte(text, '\n')+1))
+	}
+	if err != nil {
+		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+	}
+	return nil
+}
+
+// judgeOne asks about one text. What the endpoint refuses is a line with the error: it is missing, not wrong.
+func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Put) error {
+	question := fmt.Sprintf("Question: %s\nExpected answer: %s\nAnswer: %s", j.question, j.expected, j.text)
+	reply, err := client.Chat(ctx, []Message{{"system", l.Judge.Rubric}, {"user", question}}, l.Seed, put)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		j.Error = abi.AsError(err)
+		return nil
+	}
+	j.Stub, j.RequestSHA256, j.AnswerSHA256 = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256
+	switch word := strings.ToLower(strings.Trim(firstWord(reply.Text), ".,:;!*\"'")); word {
+	case "yes":
+		j.Accepted = true
+	case "no":
+	default:
+		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %q", firstWord(reply.Text)))
+	}
+	return nil
+}
+
+func firstWord(text string) string {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
+}
+
+// itemsOf are all texts to judge: answers by cell, then calibration items by probe.
+func itemsOf(folder string, r *run.Run, p *pack.Pack) ([]judged, error) {
+	probes, order, clusters := map[string]*pack.Probe{}, []*pack.Probe{}, map[string]string{}
+	for _, persona := range p.Manifest.Personas {
+		for probe, err := range p.Probes(persona.PersonaID) {
+			if err != nil {
+				return nil, err
+			}
+			if probe.Gold.Answerable && len(probe.Gold.Answers) > 0 {
+				probes[probe.ProbeID], order = probe, append(order, probe)
+				clusters[probe.ProbeID] = persona.Cluster
+			}
+		}
+	}
+	var items []judged
+	for _, c := range r.Cells {
+		for l, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
+			if err != nil {
+				return nil, err
+			}
+			if l.Kind != journal.KindAnswer || l.Answer.Error != nil || probes[l.Answer.ProbeID] == nil {
+				continue
+			}
+			probe := probes[l.Answer.ProbeID]
+			items = append(items, newItem(probe, clusters, SortAnswer, l.Answer.Text, func(j *Judgement) {
+				j.Item = fmt.Sprintf("%s/%d %s %d %d", c.Label, c.Replicate, probe.ProbeID, l.Answer.Budget, l.Answer.Turn)
+				j.Label, j.Budget = c.Label, l.Answer.Budget
+			}))
+		}
+	}
+	return append(items, calibration(order, clusters)...), nil
+}
+
+func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, set func(*Judgement)) judged {
+	j := judged{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID, ProbeLabel: p.Label, Cluster: clusters[p.ProbeID]},
+		question: p.Query, expected: expected(p), text: text}
+	if set != nil {
+		set(&j.Judgement)
+	}
+	return j
+}
+
+func expected(p *pack.Probe) string {
+	var parts []string
+	for _, group := range p.Gold.Answers {
+		parts = append(parts, strings.Join(group, " or "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// calibrationProbes bounds how many probes calibration items are made of; they are spread over the pack.
+const calibrationProbes = 100
+
+// calibration makes items whose truth is known. Paraphrases and wrong answers on topic are made by fixed sentences: no model made them.
+func calibration(probes []*pack.Probe, clusters map[string]string) []judged {
+	var items []judged
+	step := max(1, len(probes)/calibrationProbes)
+	byLabel := map[string][]*pack.Probe{}
+	for _, p := range probes {
+		byLabel[p.Label] = append(byLabel[p.Label], p)
+	}
+	for i := 0; i < len(probes); i += step {
+		p := probes[i]
+		answer := p.Gold.Answers[0][0]
+		add := func(sort Sort, text string) { items = append(items, newItem(p, clusters, sort, text, nil)) }
+		add(SortVerbatim, expected(p))
+		add(SortParaphrase, fmt.Sprintf("If I remember correctly, that would be %s.", answer))
+		add(SortRefusal, "I do not know; that was never mentioned.")
+		if len(p.Gold.Stale) > 0 {
+			add(SortStale, fmt.Sprintf("It is %s.", p.Gold.Stale[len(p.Gold.Stale)-1].Value))
+		}
+		if other := otherAnswer(p, byLabel[p.Label]); other != "" {
+			add(SortOther, other)
+			add(SortOnTopic, fmt.Sprintf("You asked: %s The answer to that is %s, as you told me.", p.Query, other))
+		}
+	}
+	return items
+}
+
+// otherAnswer is the answer of another probe of the same label that this one does not accept.
+func otherAnswer(p *pack.Probe, same []*pack.Probe) string {
+	own := slices.Concat(p.Gold.Answers...)
+	at := slices.Index(same, p)
+	for n := 1; n < len(same); n++ {
+		answer := same[(at+n)%len(same)].Gold.Answers[0][0]
+		if !slices.ContainsFunc(own, func(a string) bool { return strings.EqualFold(a, answer) }) {
+			return answer
+		}
+	}
+	return ""
+}
+
+// ReadJudgements reads a judge's file.
+func ReadJudgements(path string) ([]Judgement, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var list []Judgement
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var j Judgement
+		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
+		}
+		list = append(list, j)
+	}
+	return list, lines.Err()
+}
+
+// Judged is what a judge found of one provider at one budget.
+type Judged struct {
+	Label   string          `json:"label"`
+	Budget  int64           `json:"budget"`
+	Answers int             `json:"answers"`
+	Missing int             `json:"missing"` // the judge gave no verdict
+	Rate    stats.Corrected `json:"rate"`
+}
+
+// Verdicts are a judge's results with its own errors.
+type Verdicts struct {
+	Model string `json:"model"`
+	Stub  bool   `json:"stub,omitempty"`
+	// CorrectedOn is what the correction rests on: made items, or a person's labels.
+	CorrectedOn string   `json:"corrected_on"`
+	Providers   []Judged `json:"providers"`
+	// FalseRejects and FalseAccepts are the judge's errors by sort of calibration item.
+	Errors []SortRate `json:"errors"`
+}
+
+// SortRate is how often a judge accepted items of one sort.
+type SortRate struct {
+	Sort     Sort `json:"sort"`
+	Items    int  `json:"items"`
+	Accepted int  `json:"accepted"`
+}
+
+// Conclude turns a judge's file into rates, corrected by the judge's own errors.
+func Conclude(list []Judgement, seed uint64) *Verdicts {
+	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}}
+	answers, missing := map[[2]any]stats.Outcomes{}, map[[2]any]int{}
+	var right, wrong stats.Outcomes
+	sorts := map[Sort]*SortRate{}
+	var order [][2]any
+	for _, j := range list {
+		if j.Header != nil {
+			v.Model = j.Header.Judge.Model.Model
+			continue
+		}
+		v.Stub = v.Stub || j.Stub
+		sample := stats.Sample{Cluster: j.Cluster}
+		if j.Accepted {
+			sample.Value = 1
+		}
+		if j.Sort == SortAnswer {
+			key := [2]any{j.Label, j.Budget}
+			if answers[key] == nil && missing[key] == 0 {
+				order = append(order, key)
+			}
+			if j.Error != nil {
+				missing[key]++
+			} else {
+				answers[key] = append(answers[key], sample)
+			}
+			continue
+		}
+		if j.Error != nil {
+			continue
+		}
+		rate := sorts[j.Sort]
+		if rate == nil {
+			rate = &SortRate{Sort: j.Sort}
+			sorts[j.Sort] = rate
+		}
+		rate.Items++
+		rate.Accepted += int(sample.Value)
+		if j.Sort.Right() {
+			right = append(right, sample)
+		} else {
+			wrong = append(wrong, sample)
+		}
+	}
+	for _, key := range order {
+		label, budget := key[0].(string), key[1].(int64)
+		v.Providers = append(v.Providers, Judged{Label: label, Budget: budget, Answers: len(answers[key]), Missing: missing[key],
+			Rate: stats.Correct(answers[key], right, wrong, stats.Random(seed, fmt.Sprint("judge ", label, budget)))})
+	}
+	for _, sort := range []Sort{SortVerbatim, SortParaphrase, SortStale, SortOther, SortOnTopic, SortRefusal} {
+		if rate := sorts[sort]; rate != nil {
+			v.Errors = append(v.Errors, *rate)
+		}
+	}
+	return v
+}

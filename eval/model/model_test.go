@@ -1,0 +1,249 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/build"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/plugins"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// endpoint answers chats by a function of the messages.
+func endpoint(t *testing.T, answer func(messages []Message) string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct{ Messages []Message }
+		if json.NewDecoder(r.Body).Decode(&request) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"model": "m", "system_fingerprint": StubFingerprint,
+			"choices": []any{map[string]any{"message": map[string]string{"role": "assistant", "content": answer(request.Messages)}}}})
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/v1"
+}
+
+// fromContext answers a prompt with its context's lines that share a word with the question: a reader without a mind of its own.
+func fromContext(messages []Message) string {
+	text := messages[len(messages)-1].Content
+	context, question, _ := strings.Cut(text, "Question: ")
+	var found []string
+	for _, line := range strings.Split(context, "\n") {
+		for _, word := range strings.Fields(strings.ToLower(question)) {
+			if len(word) > 4 && strings.Contains(strings.ToLower(line), strings.Trim(word, "?")) {
+				found = append(found, line)
+				break
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "I do not know"
+	}
+	return strings.Join(found, " ")
+}
+
+// exact accepts an answer that holds what is expected.
+func exact(messages []Message) string {
+	_, rest, _ := strings.Cut(messages[len(messages)-1].Content, "Expected answer: ")
+	expected, answer, _ := strings.Cut(rest, "\nAnswer: ")
+	if strings.Contains(strings.ToLower(answer), strings.ToLower(expected)) {
+		return "Yes."
+	}
+	return "no"
+}
+
+// ran runs a small pack with an agent and returns run and pack.
+func ran(t *testing.T, text string) (string, *run.Run, *pack.Pack) {
+	t.Helper()
+	b, err := build.Find("synth")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "synth.pack")
+	_, err = b.Build(build.Request{Options: map[string]string{"personas": "3", "sessions": "3", "turns": "2"}}, path)
+	require.NoError(t, err)
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	l, err := lab.Parse([]byte("lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [full_history, no_memory]\n" + text))
+	require.NoError(t, err)
+	agent, err := NewAgent(l, func(string) string { return "" })
+	require.NoError(t, err)
+	t.Cleanup(agent.Close)
+	o := run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent, Host: host.Options{CacheDir: t.TempDir()},
+		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
+			m, _ := plugins.Find(entry.Name())
+			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw("{}")}, nil
+		}}
+	folder := filepath.Join(t.TempDir(), "run")
+	r, err := run.Begin(folder, l, path, p, o)
+	require.NoError(t, err)
+	require.NoError(t, run.Go(t.Context(), folder, r, p, o))
+	return folder, r, p
+}
+
+func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
+	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}", endpoint(t, fromContext), endpoint(t, exact)))
+	answers := 0
+	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
+		require.NoError(t, err)
+		if l.Kind != journal.KindAnswer {
+			continue
+		}
+		answers++
+		assert.True(t, l.Answer.Stub, "a stand-in answered")
+		request, err := run.Text(folder, "blobs", l.Answer.RequestSHA256)
+		require.NoError(t, err)
+		assert.Contains(t, string(request), "Question: ")
+	}
+	assert.Equal(t, p.Manifest.Counts.Probes, answers)
+	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
+	list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
+	require.NoError(t, err)
+	v := Conclude(list, 1)
+	assert.True(t, v.Stub)
+	require.Len(t, v.Providers, 2)
+	assert.Greater(t, v.Providers[0].Rate.Judged, 0.8, "full_history")
+	assert.Zero(t, v.Providers[1].Rate.Judged, "no_memory")
+	assert.Zero(t, v.Providers[0].Rate.FalseAccepts)
+	assert.Zero(t, v.Providers[0].Rate.FalseRejects)
+
+	// The same call again asks nothing anew, also after a line that was cut off.
+	path := filepath.Join(folder, JudgementsFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, whole[:len(whole)-7], 0o600))
+	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(whole), string(again))
+
+	r.Lab.Judge.Rubric = "another"
+	assert.ErrorContains(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}), "another run or judge")
+}
+
+func TestALyingJudgeIsCorrected(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	lies := func(messages []Message) string {
+		truth := exact(messages) == "Yes."
+		if truth && random.Float64() < 0.10 || !truth && random.Float64() >= 0.30 {
+			return "no"
+		}
+		return "yes"
+	}
+	var list []Judgement
+	for i := range 3000 {
+		right := i%10 < 6
+		text, sort := "green tea", SortVerbatim
+		if !right {
+			text, sort = "coffee", SortOnTopic
+		}
+		for _, s := range []Sort{SortAnswer, sort} {
+			answer := lies([]Message{{"user", "Question: q\nExpected answer: green tea\nAnswer: " + text}})
+			list = append(list, Judgement{Item: fmt.Sprint(s, i), Sort: s, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20), Accepted: answer == "yes"})
+		}
+	}
+	rate := Conclude(list, 1).Providers[0].Rate
+	assert.InDelta(t, 0.66, rate.Judged, 0.03, "0.6 * 0.9 + 0.4 * 0.3")
+	assert.InDelta(t, 0.30, rate.FalseAccepts, 0.04)
+	assert.InDelta(t, 0.10, rate.FalseRejects, 0.03)
+	assert.InDelta(t, 0.60, rate.Rate, 0.05)
+	assert.Less(t, rate.Low, 0.6)
+	assert.Greater(t, rate.High, 0.6)
+}
+
+func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
+	answers := []func(w http.ResponseWriter){
+		func(w http.ResponseWriter) { w.Header().Set("Retry-After", "3"); w.WriteHeader(429) },
+		func(w http.ResponseWriter) { w.WriteHeader(503) },
+		func(w http.ResponseWriter) {
+			_, _ = w.Write([]byte(`{"model":"m","choices":[{"message":{"content":"fine"}}]}`))
+		},
+	}
+	at := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answers[at](w); at++ }))
+	defer s.Close()
+	c, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string { return "sesame-sesame" })
+	require.NoError(t, err)
+	var waited []time.Duration
+	c.wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
+	put := func([]byte) (string, error) { return "hash", nil }
+	reply, err := c.Chat(t.Context(), nil, 1, put)
+	require.NoError(t, err)
+	assert.Equal(t, "fine", reply.Text)
+	assert.Equal(t, []time.Duration{3 * time.Second, 2 * time.Second}, waited)
+
+	for _, c := range []struct {
+		name string
+		say  func(w http.ResponseWriter)
+		code abi.Code
+	}{
+		{"no chat completion", func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, abi.CodeBackend},
+		{"no choices", func(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) }, abi.CodeBackend},
+		{"a refusal", func(w http.ResponseWriter) { w.WriteHeader(401); _, _ = w.Write([]byte("bad key sesame-sesame")) }, abi.CodeUnauthenticated},
+		{"rate limits without end", func(w http.ResponseWriter) { w.WriteHeader(429) }, abi.CodeRateLimited},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.say(w) }))
+			defer s.Close()
+			client, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string { return "sesame-sesame" })
+			require.NoError(t, err)
+			client.wait = func(context.Context, time.Duration) error { return nil }
+			_, err = client.Chat(t.Context(), nil, 1, put)
+			require.Error(t, err)
+			assert.Equal(t, c.code, abi.CodeOf(err))
+			if native := abi.AsError(err).Native; native != nil {
+				assert.NotContains(t, native.Body, "sesame-sesame")
+			}
+		})
+	}
+	_, err = NewClient(lab.Model{KeyEnv: "NOBODY_SETS_THIS"}, func(string) string { return "" })
+	assert.ErrorContains(t, err, "is empty")
+}
+
+func TestASimulatorsProcessPlaysTheUser(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "user.sh")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do echo '{\"content\": \"And why?\"}'; done\n"), 0o700))
+	said := map[string]int{}
+	url := endpoint(t, func(messages []Message) string {
+		said[messages[len(messages)-1].Content]++
+		return "Because."
+	})
+	folder, r, _ := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\nsimulator: {command: [/bin/sh, %q], turns: 3}", url, script))
+	turns := map[int]int{}
+	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
+		require.NoError(t, err)
+		if l.Kind == journal.KindAnswer {
+			require.Nil(t, l.Answer.Error)
+			turns[l.Answer.Turn]++
+		}
+	}
+	assert.Equal(t, turns[1], turns[3])
+	assert.Equal(t, 2*2*turns[1], said["And why?"], "two more turns, two providers")
+}
+
+func TestATemplateHasItsPlaces(t *testing.T) {
+	l := &lab.Lab{Agent: &lab.Agent{Template: "only {{query}}"}}
+	_, err := NewAgent(l, os.Getenv)
+	assert.ErrorContains(t, err, "{{context}}")
+	a := &Agent{template: lab.DefaultTemplate}
+	text := a.prompt(&pack.Probe{Query: "Q", Options: []string{"(a) x"}}, "memory says {{query}}")
+	assert.Contains(t, text, "memory says {{query}}", "a placeholder in memory is text")
+	assert.Contains(t, text, "Choose one of these:\n(a) x")
+}
