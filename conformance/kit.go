@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
@@ -65,7 +66,7 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.module, err = host.Inspect(target.Provider.Module, o.Limits); err != nil {
+	if k.module, err = host.Inspect(target.Provider.Module, o.Limits, extism.Engine()); err != nil {
 		return nil, err
 	}
 	if c := k.module.Manifest.Conformance; c != nil {
@@ -207,7 +208,7 @@ func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
 	limits := b.kit.options.Limits
 	limits.Pool = pool
 	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process", Logger: b.kit.options.Logger, Limits: limits,
-		Now: now, Intercept: b.wire.intercept})
+		Now: now, Intercept: b.wire.intercept, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (s *Slot) startBackground(p *Provider) {
 	if len(decls) == 0 {
 		return
 	}
-	if s.host.tape != nil { // one operation at a time, and none that nobody asked for
+	if s.host.recorded { // one operation at a time, and none that nobody asked for
 		p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
 		return
 	}
@@ -108,8 +108,8 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 	}
 	var b state.Batch
 	b.PutRecord(tableBackground, key, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())))
-	if _, err := s.host.store.Commit(ctx, &b); err != nil {
-		return stateError(err)
+	if err := s.host.commit(ctx, &b); err != nil {
+		return err
 	}
 	if d.Export == abi.OpReadiness {
 		_, err := s.lookReady(ctx, &abi.ReadinessRequest{Scope: scope})
@@ -122,5 +122,6 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
 	o := s.beginOn(p, abi.OpWaitUntilReady)
 	defer o.end(&err)
-	return o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(), Background: true}, new(abi.BackendReadiness), func() {})
+	_, err = o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(), Background: true}, new(abi.BackendReadiness))
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -137,6 +138,6 @@ func TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt(t *testing.T) {
 	s := netSlot(t, server.URL, Options{})
 	_, err := s.RecordEvent(context.Background(), event("e1", "http get timeout_ms=20"))
 	e := requireCode(t, err, abi.CodeTimeout, "did not answer route get in time")
-	assert.NotEqual(t, reasonStopped, e.Reason, "the guest went on and said so itself")
+	assert.NotEqual(t, guest.ReasonStopped, e.Reason, "the guest went on and said so itself")
 	requireUsable(t, s, "e2")
 }

@@ -3,6 +3,8 @@ package host
 import (
 	"bytes"
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,21 +145,33 @@ func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
 }
 
 func TestCallersBeyondThePoolWaitAndBeyondTheLimitAreTurnedAway(t *testing.T) {
-	h := open(t, Options{Limits: Limits{Pool: 1, CallsInFlight: 2}})
-	s := openSlot(t, h, probeConfig(`{}`))
-	v := s.current.Load()
-	in, err := v.provider.pool.take(context.Background())
-	require.NoError(t, err)
+	asked, answer := make(chan bool), make(chan bool)
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- true
+		<-answer
+	}))
+	defer slow.Close()
+	s := netSlot(t, slow.URL, Options{Limits: Limits{Pool: 1, CallsInFlight: 2}})
+	var callers sync.WaitGroup
+	callers.Go(func() { assert.NotEmpty(t, retrieved(t, s, "http get q:a=b")) })
+	<-asked
+	// The only instance is busy.
 	short, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err = s.Retrieve(short, ask("echo x"))
+	_, err := s.Retrieve(short, ask("echo x"))
 	requireCode(t, err, abi.CodeTimeout, "all 1 are busy")
-	v.provider.pool.waiting.Add(1)
-	_, err = s.Retrieve(context.Background(), ask("echo x"))
-	e := requireCode(t, err, abi.CodeRateLimited, "more than 2 calls in flight")
+	outcomes := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := s.Retrieve(context.Background(), ask("echo x"))
+			outcomes <- err
+		}()
+	}
+	e := requireCode(t, <-outcomes, abi.CodeRateLimited, "more than 2 calls in flight")
 	assert.NotNil(t, e.RetryAfterMS)
-	v.provider.pool.waiting.Add(-1)
-	v.provider.pool.give(in, false)
+	close(answer)
+	callers.Wait()
+	require.NoError(t, <-outcomes, "the other one waited")
 	requireUsable(t, s, "x")
 }
 

@@ -5,40 +5,51 @@ import (
 	"time"
 )
 
-// stamp is the host's clock as the contract writes it.
-func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
+// clock is the host's time: real, or that of a cassette.
+type clock interface {
+	Now() time.Time
+	// Pause waits for d, or until ctx ends.
+	Pause(ctx context.Context, d time.Duration)
+	// Measured is a duration that was measured, as traces tell it.
+	Measured(d time.Duration) time.Duration
+}
 
-// pause waits for d by the host's clock, or until ctx ends. A replay does not wait: it moves its clock.
-func (h *Host) pause(ctx context.Context, d time.Duration) {
-	if h.tape == nil || h.tape.play == nil {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-	if h.tape != nil {
-		h.tape.advance(d)
+// realClock is the clock that reads Options.Now.
+type realClock struct{ now func() time.Time }
+
+func (c realClock) Now() time.Time { return c.now() }
+
+func (realClock) Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
-// patience is how long the host polls, by its own clock. What it has waited counts even where that clock stands still or goes back.
-type patience struct {
-	host   *Host
+func (realClock) Measured(d time.Duration) time.Duration { return d }
+
+// now reads the host's clock, stamp as the contract writes it.
+func (h *Host) now() time.Time { return h.clock.Now() }
+
+func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
+
+// waiting is how long the host polls, by its own clock. What it has waited counts even where that clock stands still or goes back.
+type waiting struct {
+	clock  clock
 	began  time.Time
 	most   time.Duration
 	waited time.Duration
 }
 
-func (h *Host) patience(most time.Duration) *patience {
-	return &patience{host: h, began: h.now(), most: most}
+func (h *Host) waiting(most time.Duration) *waiting {
+	return &waiting{clock: h.clock, began: h.now(), most: most}
 }
 
-func (p *patience) left() time.Duration { return p.most - max(p.host.now().Sub(p.began), p.waited) }
+func (w *waiting) left() time.Duration { return w.most - max(w.clock.Now().Sub(w.began), w.waited) }
 
-func (p *patience) pause(ctx context.Context, d time.Duration) {
-	p.host.pause(ctx, d)
-	p.waited += d
+func (w *waiting) pause(ctx context.Context, d time.Duration) {
+	w.clock.Pause(ctx, d)
+	w.waited += d
 }

@@ -14,28 +14,6 @@ import (
 // Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the ledger before its first native call
 // that is not a read leaves; so whatever happens afterwards, a crash too, the ledger knows that something may have arrived.
 
-// willSend is asked before a native call leaves: a write of events is noted first.
-func (c *call) willSend(class abi.Class) error {
-	if class == abi.ClassRead || c.onFirstWrite == nil {
-		return nil
-	}
-	note := c.onFirstWrite
-	c.onFirstWrite = nil
-	if err := note(); err != nil {
-		c.onFirstWrite = note
-		return err
-	}
-	c.noted = true
-	return nil
-}
-
-// didSend notes what became of a native call that left, or could not.
-func (c *call) didSend(class abi.Class, effect egress.Effect) {
-	if class != abi.ClassRead {
-		c.landed = max(c.landed, effect)
-	}
-}
-
 // noteSending writes down that events are about to be sent.
 func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error {
 	var b state.Batch
@@ -47,12 +25,9 @@ func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error
 			entry.state, entry.receipt = deliveryReceived, &abi.WriteReceipt{EventID: w.event.EventID, Status: abi.StatusUncertain,
 				NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: w.resume.Markers, Warnings: []string{}}
 		}
-		putLedger(&b, o.scope, o.call.state.space, w.event.EventID, entry)
+		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
 	}
-	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
-		return stateError(err)
-	}
-	return nil
+	return o.slot.host.commit(ctx, &b)
 }
 
 // Warnings about deliveries.
@@ -66,18 +41,18 @@ const (
 // undecided answers for events whose write ended with an error. When nothing can have arrived the ledger forgets them and the error stands. Otherwise they are
 // uncertain: a time-out gets a receipt that says so, another error its own words.
 func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError, failure error) error {
-	if !o.call.noted {
+	if !o.Noted {
 		return failure
 	}
 	e := *abi.AsError(failure)
-	if o.call.landed == egress.EffectNone || e.NothingStored {
+	if o.Effect == egress.EffectNone || e.NothingStored {
 		var b state.Batch
 		for _, w := range fresh {
 			if w.resume == nil {
-				dropLedger(&b, o.call.state.space, w.event.EventID)
+				dropLedger(&b, o.state.Space(), w.event.EventID)
 			}
 		}
-		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+		if err := o.slot.host.commit(ctx, &b); err != nil {
 			o.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)
 		}
 		return &e
@@ -94,11 +69,11 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 
 // notDelivered judges one event of a batch that the guest answered with an error.
 func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Error) *abi.Error {
-	e := o.call.failed(failure)
+	e := o.provider.plugin.Failed(o.Op, failure)
 	switch {
-	case !o.call.noted:
-	case o.call.landed == egress.EffectNone || e.NothingStored:
-		dropLedger(b, o.call.state.space, w.event.EventID)
+	case !o.Noted:
+	case o.Effect == egress.EffectNone || e.NothingStored:
+		dropLedger(b, o.state.Space(), w.event.EventID)
 	default:
 		e.Hint = joinHints(e.Hint, hintUncertain)
 	}
@@ -168,9 +143,9 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 	case found.Found == foundPresent:
 		entry := o.provider.found(w.event.EventID, known, found)
 		var b state.Batch
-		putLedger(&b, o.scope, o.call.state.space, w.event.EventID, entry)
-		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
-			return nil, false, stateError(err)
+		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
+		if err := o.slot.host.commit(ctx, &b); err != nil {
+			return nil, false, err
 		}
 		return entry.receipt, false, nil
 	case found.Found == foundUnknown:
@@ -208,19 +183,19 @@ func (o *operation) findEvent(ctx context.Context, eventID string, known *ledger
 	}
 	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
 	defer child.end(&err)
-	if err = child.at(ctx, o.scope, errReadState); err != nil {
+	if err = child.at(ctx, o.scope); err != nil {
 		return nil, err
 	}
 	found = new(abi.FindEventAnswer)
 	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, Markers: known.markers(), SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
-	o.call.io = append(o.call.io, child.call.io...)
-	o.call.backend += child.call.backend
-	o.call.guest += child.call.guest
+	o.IO = append(o.IO, child.IO...)
+	o.Backend += child.Backend
+	o.Guest += child.Guest
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains([]string{foundPresent, foundPartial, foundAbsent, foundUnknown}, found.Found) {
-		return nil, o.provider.breach(abi.OpFindEvent, fmt.Sprintf("found %q is none of present, partial, absent, unknown", short(found.Found)))
+		return nil, child.breach(fmt.Sprintf("found %.80q is none of present, partial, absent, unknown", found.Found))
 	}
 	return found, nil
 }
@@ -232,8 +207,8 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *led
 	if known.sentAt.After(now.Add(time.Second)) {
 		known.sentAt = now
 		var b state.Batch
-		putLedger(&b, o.scope, o.call.state.space, eventID, known)
-		if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+		putLedger(&b, o.scope, o.state.Space(), eventID, known)
+		if err := o.slot.host.commit(ctx, &b); err != nil {
 			o.provider.logger.Warn("the clock went back, and the ledger cannot be corrected", "error", err)
 		}
 	}

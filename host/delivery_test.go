@@ -70,17 +70,17 @@ func (s *scripted) sent() []string {
 }
 
 // clock is a clock that a test moves.
-type clock struct{ ms atomic.Int64 }
+type fakeClock struct{ ms atomic.Int64 }
 
-func (c *clock) now() time.Time {
+func (c *fakeClock) now() time.Time {
 	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.ms.Load()) * time.Millisecond)
 }
 
-func (c *clock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+func (c *fakeClock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-func scriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *clock) {
+func scriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *fakeClock) {
 	t.Helper()
-	b, c := &scripted{}, &clock{}
+	b, c := &scripted{}, &fakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	o.Now = c.now

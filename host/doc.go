@@ -9,7 +9,12 @@
 //
 // Every error that comes back is an *abi.Error. A Host, its Slots and everything reached through them are safe for concurrent use.
 //
-// Reading order: load.go (bytes to Module), interrupt.go (how a guest is stopped), provider.go and pool.go (Module and configuration to instances), call.go (one
-// call end to end), the hostcall files (one per import), contract.go (the slot's outer border), scope.go, write.go, read.go and reset.go (the contract), swap.go,
-// manifest.go; the tape files and replay.go (what is recorded, and played again).
+// This package has the promises; how they are kept below has packages of its own: internal/guest runs modules and passes on what they ask, internal/egress is
+// the network policy, internal/opstate the state of one operation, internal/tape records and plays. Package extism is a second engine, which a program passes in
+// Options.
+//
+// Reading order: options.go, clock.go, host.go, module.go (bytes to Module), provider.go (Module and configuration), slot.go, operation.go (one operation),
+// powers.go, network.go and intercept.go (what its guest asks), scope.go, readonly.go and mode.go, contract.go (the slot's outer border), read.go, ledger.go,
+// delivery.go, write.go, change.go, reset.go, readiness.go and background.go (the contract), smoke.go, manifest.go, verify.go and swap.go, recording.go and
+// replay.go.
 package host

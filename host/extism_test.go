@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/stretchr/testify/assert"
@@ -82,7 +82,7 @@ func TestInspectTellsWhichEngineAModuleIsFor(t *testing.T) {
 		"extism go-sdk on wazero, context check": beyondTheMeter(t, testguest.ProbeExtism()),
 	} {
 		t.Run(engine, func(t *testing.T) {
-			m, err := Inspect(wasm, Limits{})
+			m, err := Inspect(wasm, Limits{}, extism.Engine())
 			require.NoError(t, err)
 			found, warnings := EngineOf(m, wasm)
 			assert.Equal(t, engine, found)
@@ -106,13 +106,13 @@ func TestAnExtismModuleThatCannotBeMeteredIsStoppedAllTheSame(t *testing.T) {
 // The same provider behind either engine is one memory: a swap there and back finds what was there.
 func TestSwapBetweenTheEnginesKeepsTheMemory(t *testing.T) {
 	s := probeSlot(t, `{}`)
-	extism := probeConfig(`{}`)
-	extism.Module = testguest.ProbeExtism()
+	other := probeConfig(`{}`)
+	other.Module = testguest.ProbeExtism()
 	told(t, s, "e1", "append turns one")
-	for i, c := range []ProviderConfig{extism, probeConfig(`{}`), extism} {
+	for i, c := range []ProviderConfig{other, probeConfig(`{}`), other} {
 		m, err := s.Swap(t.Context(), c)
 		require.NoError(t, err)
-		want, err := Inspect(c.Module, Limits{})
+		want, err := Inspect(c.Module, Limits{}, extism.Engine())
 		require.NoError(t, err)
 		assert.Equal(t, want.SHA256, m.Module.SHA256)
 		assert.Equal(t, want.Manifest.ABI, m.ABI)
@@ -176,6 +176,13 @@ const (
 	opI32         = 0x41
 	opI64         = 0x42
 	void          = 0x40
+)
+
+// Modules of imports: what PDKs declare, and what the engine leads it to.
+const (
+	extismEnv  = "extism:host/env"
+	extismUser = "extism:host/user"
+	extismOurs = "memhost.extism"
 )
 
 // askHealth opens a slot with a hand-made module, whose health is what it is tried by.
@@ -294,7 +301,7 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"power without a route", good().with(wasmFunc{extismUser, abi.ImportHTTPSend, twoI64, oneI64}), []string{"imports http_send, but its manifest has no route"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Inspect(c.m.bytes(t), Limits{})
+			_, err := Inspect(c.m.bytes(t), Limits{}, extism.Engine())
 			requireCode(t, err, abi.CodeInvalidArgument, c.says...)
 		})
 	}
@@ -302,7 +309,7 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 
 func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
 	m := extismModule([]wasmFunc{{extismEnv, "var_get", oneI64, oneI64}, {extismEnv, "http_request", twoI64, oneI64}}, nil).bytes(t)
-	info, err := Inspect(m, Limits{})
+	info, err := Inspect(m, Limits{}, extism.Engine())
 	require.NoError(t, err)
 	_, warnings := EngineOf(info, m)
 	require.Len(t, warnings, 1)
@@ -311,32 +318,7 @@ func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
 
 // go-sdk would send what a guest prints to this process's output, which may be a protocol's.
 func TestVariableThatLetsGuestsPrintIsRefused(t *testing.T) {
-	t.Setenv(envWASIOutput, "1")
+	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
 	err := askHealth(t, extismModule([]wasmFunc{alloc}, nil), Options{})
-	requireCode(t, err, abi.CodeInvalidArgument, envWASIOutput, "unset it")
-}
-
-func TestBlocksAreGivenBackAndLeaveNothingBehind(t *testing.T) {
-	b := newBlocks(1 << 20)
-	b.open([]byte("the request"))
-	assert.Equal(t, "the request", b.text(b.input.start))
-	one, two := b.put([]byte("one")), b.put([]byte("two"))
-	assert.Zero(t, b.put(nil), "an empty block is no block")
-	assert.Equal(t, "two", b.text(two))
-	size := b.Size()
-	b.free(one)
-	assert.Zero(t, b.length(one))
-	assert.Equal(t, size, b.Size(), "the one behind it is in use")
-	b.free(two)
-	b.free(two)
-	assert.Less(t, b.Size(), size)
-	again := b.alloc(3)
-	assert.Equal(t, one, again)
-	assert.Equal(t, "\x00\x00\x00", b.text(again))
-	b.store64(again, 0x0102030405060708)
-	assert.EqualValues(t, 0x08, b.load8(again))
-	b.free(12345)
-	b.open(nil)
-	assert.Zero(t, b.Size())
-	assert.False(t, slices.ContainsFunc(b.data[:cap(b.data)], func(c byte) bool { return c != 0 }), "nothing of a call is left for the next")
+	requireCode(t, err, abi.CodeInvalidArgument, "EXTISM_ENABLE_WASI_OUTPUT", "unset it")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,7 @@ func open(t testing.TB, o Options) *Host {
 	if o.CacheDir == "" {
 		o.CacheDir = testcache.Dir()
 	}
+	o.Engines = []Engine{extism.Engine()}
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })

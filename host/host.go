@@ -2,39 +2,32 @@ package host
 
 import (
 	"context"
-	"fmt"
-	"maps"
+	"errors"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/text/tokens"
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// Host owns what all providers share: the wasm runtime with its compilation cache, the host functions and the data folder.
+// Host owns what all providers share: the machine that runs their modules, the data folder, the clock.
 type Host struct {
 	options Options
 	limits  Limits
 	logger  hclog.Logger
-	now     func() time.Time
-	cache   wazero.CompilationCache
+	clock   clock
+	machine *guest.Machine
 	store   state.Store
-	tape    *tape // nil: nothing is recorded or played
+	send    sender
+	recording
 
-	// engine runs every module that its interruption can prepare, fallback the others. It is opened when the first needs it.
-	engine     *engine
-	fallbackMu sync.Mutex
-	fallback   *engine
-
-	mu       sync.Mutex
-	counters map[string]tokens.Counter
-	extism   map[*extismProgram]bool // each has a runtime of its own
+	countersMu sync.Mutex
+	counters   map[string]tokens.Counter
 
 	sweepMu sync.Mutex
 	sweptTo []byte // where the next write goes on looking for old receipts
@@ -49,7 +42,7 @@ type Host struct {
 func New(ctx context.Context, o Options) (*Host, error) { return newHost(ctx, o, nil) }
 
 // newHost is New with a tape to play.
-func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
+func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err error) {
 	if o.DataDir == "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.DataDir: required")
 	}
@@ -65,104 +58,53 @@ func newHost(ctx context.Context, o Options, playing *tape) (*Host, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h := &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, now: o.Now,
-		counters: map[string]tokens.Counter{}, extism: map[*extismProgram]bool{}, scopes: map[scopeName]*scopeState{}}
+	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: send,
+		counters: map[string]tokens.Counter{}, scopes: map[scopeName]*scopeState{}}
+	if o.Intercept != nil {
+		h.send = intercepted(o.Intercept, send)
+	}
 	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
 	if err != nil {
 		return nil, stateError(err)
 	}
-	h.store, h.tape = store, playing
-	if err := h.useTape(); err != nil {
-		_ = store.Close()
+	defer func() {
+		if err != nil {
+			_ = store.Close()
+		}
+	}()
+	h.store = store
+	if err = h.useTape(playing); err != nil {
 		return nil, err
 	}
-	if err := h.openEngine(ctx, metered{keepRewritten(h.options.CacheDir)}); err != nil {
-		_ = h.Close(ctx)
+	limits := guest.Limits{ModuleBytes: h.limits.ModuleBytes, MemoryBytes: h.limits.MemoryBytes}
+	if h.machine, err = guest.NewMachine(ctx, o.CacheDir, limits, h.logger); err != nil {
+		_ = h.closeTape()
 		return nil, err
 	}
 	return h, nil
 }
 
-// useTape begins a recording, where one is asked for, and gives the host the tape's clock, store and single instance.
-func (h *Host) useTape() (err error) {
-	if o := h.options.Cassette; o != nil && h.tape == nil {
-		version, commit := h.version()
-		if h.tape, err = startRecording(o, h.now, h.logger, version, commit); err != nil {
-			return err
-		}
-	}
-	if h.tape != nil {
-		h.now, h.limits.Pool = h.tape.now, 1
-		h.store = &tapedStore{Store: h.store, tape: h.tape}
-	}
-	return nil
-}
-
-// openEngine opens the cache and the engine that modules run on.
-func (h *Host) openEngine(ctx context.Context, way interruption) (err error) {
-	if h.cache, err = wazero.NewCompilationCacheWithDir(h.options.CacheDir); err != nil {
-		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("compilation cache %s: %v", h.options.CacheDir, err), err)
-	}
-	h.engine, err = h.newEngine(ctx, way)
-	return err
-}
-
-// newEngine opens a runtime. All share the cache, which keeps what was compiled for one way of interruption apart from the others.
-func (h *Host) newEngine(ctx context.Context, way interruption) (*engine, error) {
-	e := &engine{interruption: way, runtime: wazero.NewRuntimeWithConfig(ctx, way.configure(h.runtimeConfig()))}
-	_, err := wasi_snapshot_preview1.Instantiate(ctx, e.runtime)
-	if err == nil {
-		err = instantiateHostModule(ctx, e.runtime)
-	}
-	if ask := way.more(); err == nil && ask != nil {
-		err = meterModule(ctx, e.runtime, ask)
-	}
-	if err != nil {
-		_ = e.runtime.Close(ctx)
-		return nil, abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
-	}
-	return e, nil
-}
-
-// runtimeConfig is what all runtimes have in common.
-func (h *Host) runtimeConfig() wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(h.limits.MemoryBytes / pageBytes)).
-		WithCompilationCache(h.cache).WithDebugInfoEnabled(false)
-}
-
-// slowEngine is for modules that the engine cannot prepare.
-func (h *Host) slowEngine(ctx context.Context) (_ *engine, err error) {
-	h.fallbackMu.Lock()
-	defer h.fallbackMu.Unlock()
-	if h.fallback == nil {
-		h.fallback, err = h.newEngine(ctx, contextCheck{})
-	}
-	return h.fallback, err
-}
-
 // Close gives the data folder free. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
-	var first error
-	keep := func(err error) {
-		if err != nil && first == nil {
-			first = err
-		}
-	}
-	for p := range maps.Clone(h.extism) {
-		keep(p.close(ctx))
-	}
-	for _, e := range []*engine{h.engine, h.fallback} {
-		if e != nil {
-			keep(e.runtime.Close(ctx))
-		}
-	}
-	if h.cache != nil {
-		keep(h.cache.Close(ctx))
-	}
-	keep(h.store.Close())
-	keep(h.tape.close())
-	if first != nil {
-		return abi.AsError(first)
+	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
+		return abi.AsError(err)
 	}
 	return nil
+}
+
+// commit writes a batch. What the guest did in the backend is done: the commit is not the caller's to cancel.
+func (h *Host) commit(ctx context.Context, b *state.Batch) error {
+	_, err := h.store.Commit(context.WithoutCancel(ctx), b)
+	return stateError(err)
+}
+
+// stateError turns a store's failure into the contract's words; most of them know their own. Nil stays nil.
+func stateError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+		return abi.WrapError(abi.CodeTimeout, "state: the call ended first", err)
+	}
+	return abi.AsError(err)
 }

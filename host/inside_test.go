@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/testguest"
@@ -13,13 +14,16 @@ import (
 // BenchmarkInside measures what has no public name: a call of a guest without the operation around it (checkout of an instance, deadline,
 // request in, answer out), and the start of an instance. tools/bench runs it beside the baselines.
 func BenchmarkInside(b *testing.B) {
-	provider := func(b *testing.B, c ProviderConfig) *Provider {
-		return openSlot(b, open(b, Options{}), c).current.Load().provider
+	slot := func(b *testing.B, c ProviderConfig) (*Slot, *Provider) {
+		s := openSlot(b, open(b, Options{}), c)
+		return s, s.current.Load().provider
 	}
 	call := func(b *testing.B, op string, body []byte) {
-		p := provider(b, ProviderConfig{Name: "echo", Module: testguest.Echo(), Source: "builtin"})
+		s, p := slot(b, ProviderConfig{Name: "echo", Module: testguest.Echo(), Source: "builtin"})
 		for b.Loop() {
-			err := p.enter(b.Context(), &call{op: op}, &abi.Envelope{Op: op, Body: body}, new(abi.Empty))
+			o := s.operationOn(p, op)
+			o.Powers = o
+			err := p.enter(b.Context(), o, &abi.Envelope{Op: op, Body: body}, new(abi.Empty))
 			require.NoError(b, err)
 		}
 	}
@@ -40,12 +44,16 @@ func BenchmarkInside(b *testing.B) {
 		call(b, abi.OpRetrieve, abi.Marshal(r))
 	})
 	b.Run("instantiate", func(b *testing.B) {
-		pool := provider(b, probeConfig(`{}`)).pool
+		_, p := slot(b, probeConfig(`{}`))
+		starter, err := p.host.starter(p)
+		require.NoError(b, err)
 		for b.Loop() {
-			pool.seats <- struct{}{}
-			in, err := pool.instantiate(b.Context())
+			c := p.starting()
+			c.Began = time.Now()
+			c.Deadline = c.Began.Add(time.Second)
+			in, err := starter.Start(b.Context(), c)
 			require.NoError(b, err)
-			pool.give(in, true)
+			in.Close()
 		}
 	})
 }

@@ -16,7 +16,7 @@ type NativeCall struct {
 	// Scope is whose memory is meant, the zero value for an operation without a scope; Generation counts its resets.
 	Scope      abi.MemoryScope
 	Generation int64
-	// ReadOnly tells that the wall is up for this call.
+	// ReadOnly tells that only reads are let through in this operation.
 	ReadOnly bool
 
 	// Route and Class are of the manifest, Origin is the origin's name there, Protocol is http or bolt.
@@ -53,19 +53,17 @@ type NativeFailure = egress.Failure
 // the host refuses never gets here.
 type Interceptor func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
 
-// intercepted makes a native call, past the interceptor where there is one.
-func (c *call) intercepted(native *egress.Call) (egress.Answer, error) {
-	intercept := c.provider.host.options.Intercept
-	if intercept == nil {
-		return native.Send(c.ctx)
+// intercepted is a sender whose calls pass an interceptor.
+func intercepted(by Interceptor, under sender) sender {
+	return func(ctx context.Context, o *operation, native *egress.Call) (egress.Answer, error) {
+		route := native.Route
+		answer, err := by(ctx, NativeCall{Provider: o.provider.name, Operation: o.Op, Scope: o.memoryScope(), Generation: o.generation, ReadOnly: o.readOnly,
+			Route: route.Name, Origin: route.Origin, Protocol: egress.ProtocolOf(&route.RouteDecl), Class: route.Class,
+			Method: route.Method, URL: native.URL(), Statement: route.Statement, Body: native.Body,
+		}, func(ctx context.Context) (NativeAnswer, error) {
+			answer, err := under(ctx, o, native)
+			return NativeAnswer(answer), err
+		})
+		return egress.Answer(answer), err
 	}
-	route := native.Route
-	answer, err := intercept(c.ctx, NativeCall{Provider: c.provider.name, Operation: c.op, Scope: c.scope, Generation: c.generation, ReadOnly: c.readOnly,
-		Route: route.Name, Origin: route.Origin, Protocol: egress.ProtocolOf(&route.RouteDecl), Class: route.Class,
-		Method: route.Method, URL: native.URL(), Statement: route.Statement, Body: native.Body,
-	}, func(ctx context.Context) (NativeAnswer, error) {
-		answer, err := native.Send(ctx)
-		return NativeAnswer(answer), err
-	})
-	return egress.Answer(answer), err
 }

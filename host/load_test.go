@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -254,4 +255,16 @@ func FuzzManifestNeverPanics(f *testing.F) {
 			require.True(t, json.Valid(text))
 		}
 	})
+}
+
+func TestAModuleIsRewrittenOnceForAllHosts(t *testing.T) {
+	cache := t.TempDir()
+	for range 2 {
+		h := open(t, Options{CacheDir: cache})
+		_, err := h.Load(t.Context(), probeModule)
+		require.NoError(t, err)
+	}
+	files, err := filepath.Glob(filepath.Join(cache, "metered-*", "*"))
+	require.NoError(t, err)
+	assert.Len(t, files, 1)
 }

@@ -4,28 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 )
-
-// modeState is the read-only wall of a slot. It is the host's own: no guest can raise, lower or pass it.
-type modeState struct {
-	mu   sync.RWMutex
-	slot modeRecord
-	// scopes are read-only by themselves.
-	scopes map[scopeKey]modeRecord
-	// inFlight counts the writes under way, of each scope that has any. ended is closed and made new when one ends.
-	inFlight map[scopeKey]int64
-	ended    chan struct{}
-	// setting is held by the one SetMode that runs.
-	setting sync.Mutex
-}
 
 // modeRecord is what the store keeps of a mode, so that it survives a restart.
 type modeRecord struct {
@@ -70,82 +55,19 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	return nil
 }
 
-// isReadOnly tells whether a scope may not be written now. Nil asks for the slot as a whole.
-func (m *modeState) isReadOnly(sc *scopeState) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
-}
-
-// refusal is the error for what a read-only mode keeps from being done, of the slot or of one scope.
-func (m *modeState) refusal(words string) *abi.Error {
-	if m.isReadOnly(nil) {
-		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).WithHint("set the mode first: memhost mode write")
-	}
-	return abi.NewError(abi.CodeReadOnly, "the scope is read-only: "+words).WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
-}
-
-// sessionPattern turns patterns with * and ? into one expression; nil when there are none.
-func sessionPattern(patterns []string) *regexp.Regexp {
-	if len(patterns) == 0 {
-		return nil
-	}
-	alternatives := make([]string, len(patterns))
-	for i, p := range patterns {
-		quoted := regexp.QuoteMeta(p)
-		alternatives[i] = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(quoted)
-	}
-	return regexp.MustCompile(`(?s)^(?:` + strings.Join(alternatives, "|") + `)$`)
-}
-
-// testSession tells whether the configuration makes a session read-only by itself.
-func (p *Provider) testSession(session string) bool {
-	return p.testSessions != nil && p.testSessions.MatchString(session)
-}
-
-// beginWrite counts a write of a scope in, unless it is read-only. A write that began goes on when the mode changes: endWrite follows.
-func (m *modeState) beginWrite(scope scopeKey) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.slot.ReadOnly || m.scopes[scope].ReadOnly {
-		return false
-	}
-	m.inFlight[scope]++
-	return true
-}
-
-func (m *modeState) endWrite(scope scopeKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.inFlight[scope]--; m.inFlight[scope] == 0 {
-		delete(m.inFlight, scope)
-	}
-	close(m.ended)
-	m.ended = make(chan struct{})
-}
-
-// underWay counts the writes of a scope that have not ended, of all scopes for nil, and returns what is closed when one ends.
-func (m *modeState) underWay(sc *scopeState) (int64, <-chan struct{}) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if sc != nil {
-		return m.inFlight[sc.key], m.ended
-	}
-	var all int64
-	for _, n := range m.inFlight {
-		all += n
-	}
-	return all, m.ended
-}
-
-// setMode is SetMode. The mode is kept in the data folder before it holds. Going read-only then waits for the writes under way, until ctx ends or
+// SetMode implements Contract. The mode is kept in the data folder before it holds. Going read-only then waits for the writes under way, until ctx ends or
 // Limits.ModeWait is over; the receipt counts those that still run, and names the scopes whose writes are not yet known to have arrived.
-func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (_ *abi.ModeReceipt, err error) {
-	defer func() {
+func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
+	return through(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
+		receipt, err := s.setMode(ctx, mode)
 		if err != nil {
-			err = inOperation(abi.OpSetMode, err)
+			return nil, inOperation(abi.OpSetMode, err)
 		}
-	}()
+		return receipt, nil
+	})
+}
+
+func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	if err := mode.Validate(); err != nil {
 		return nil, err
 	}
@@ -189,12 +111,13 @@ func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMo
 		return err
 	}
 	var b state.Batch
-	if b.PutRecord(tableModes, key, data); sc != nil && !record.ReadOnly {
-		b = state.Batch{}
+	if sc != nil && !record.ReadOnly {
 		b.DeleteRecord(tableModes, key)
+	} else {
+		b.PutRecord(tableModes, key, data)
 	}
-	if _, err := s.host.store.Commit(ctx, &b); err != nil {
-		return stateError(err)
+	if err := s.host.commit(ctx, &b); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +133,7 @@ func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMo
 }
 
 // waitForWrites returns when no write of the scope (of any, for nil) is under way, or the time is over.
-func (m *modeState) waitForWrites(ctx context.Context, sc *scopeState, most time.Duration) {
+func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
@@ -236,7 +159,7 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 	return s.modeReceipt(ctx, v.provider, nil)
 }
 
-// modeReceipt tells how the wall stands for a scope, or for the slot.
+// modeReceipt is the present mode of a scope, or of the slot.
 func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*abi.ModeReceipt, error) {
 	waiting, err := s.host.notReady(ctx, p, sc)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
 )
 
 // Options configure a Host. The zero value of a field means its default.
@@ -41,9 +42,14 @@ type Options struct {
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
 	// Default: none. See Interceptor.
 	Intercept Interceptor
+	// Engines run modules of other ABIs than mh1: package host/extism has one. Default: none.
+	Engines []Engine
 	// Version and Commit name the program in the run manifest.
 	Version, Commit string
 }
+
+// Engine runs modules of another ABI than mh1. A program takes one from its package and passes it on.
+type Engine = guest.Engine
 
 // RunLabels name a run among its like. The host writes them into the run manifest and does not use them.
 type RunLabels struct {

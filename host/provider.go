@@ -3,12 +3,9 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/egress"
+	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/internal/configuration/schema"
-	"github.com/memhost/memhost/internal/text/jsonpointer"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
@@ -39,7 +36,8 @@ type Provider struct {
 	network     *egress.Network
 	originKey   string // the origins' URLs: part of every scope's key
 	guestConfig []byte
-	pool        *pool
+	plugin      *guest.Plugin
+	pool        *guest.Pool
 
 	testSessions *regexp.Regexp
 
@@ -81,8 +79,20 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	p.originKey = p.network.Key()
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()})
-	p.pool = newPool(p)
-	return p, h.tape.load(p)
+	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes, HighWaterBytes: h.limits.HighWaterBytes,
+		Size: h.limits.Pool, CallsInFlight: h.limits.CallsInFlight, StartDeadline: h.limits.StartDeadline,
+		Redact: p.network.Redactor().Error, Starting: p.starting}
+	starter, err := h.starter(p)
+	p.pool = guest.NewPool(p.plugin, starter)
+	return p, err
+}
+
+// starting is the call of an instance that starts: it has no scope, and may only read.
+func (p *Provider) starting() *guest.Call {
+	o := &operation{provider: p}
+	o.Op = abi.InitExport
+	o.permit()
+	return &o.Call
 }
 
 // secretsOf are the operator's secrets as the network policy reads them.
@@ -94,58 +104,10 @@ func secretsOf(config ProviderConfig) map[string]egress.Secret {
 	return secrets
 }
 
-// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
-func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
-	if len(decl.KindWhen) == 0 {
-		return decl.Kind, decl.Note, nil
-	}
-	var value any
-	if err := json.Unmarshal(block, &value); err != nil {
-		return "", "", err
-	}
-	for _, rule := range decl.KindWhen {
-		var want any
-		if err := json.Unmarshal(rule.Equals, &want); err != nil {
-			return "", "", err
-		}
-		if found, ok := jsonpointer.Find(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
-			return rule.Kind, rule.Note, nil
-		}
-	}
-	return decl.Kind, decl.Note, nil
-}
-
-// chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
-func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
-	byKind := "backend"
-	if decl.Kind == abi.KindControl {
-		byKind = "condition"
-	}
-	switch word {
-	case "":
-		return byKind, nil
-	case "backend", "condition":
-		if word == byKind {
-			return word, nil
-		}
-		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("memory.%s: %s is of kind %s", word, decl.Name, decl.Kind)).
-			WithHint(fmt.Sprintf("write memory.%s: %s", byKind, decl.Name))
-	default:
-		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("word: %q is neither backend nor condition", word))
-	}
-}
-
-// inBlock puts the provider's name before the path of an error in its block.
-func inBlock(provider string, err error) error {
-	e := *abi.AsError(err)
-	e.Message = provider + "." + strings.ReplaceAll(e.Message, "\n", "\n"+provider+".")
-	return &e
-}
-
 // counter returns the token counter of a name, one for all providers, since an exact one holds a cache.
 func (h *Host) counter(name string) (tokens.Counter, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.countersMu.Lock()
+	defer h.countersMu.Unlock()
 	if c, ok := h.counters[name]; ok {
 		return c, nil
 	}
@@ -162,16 +124,6 @@ func (p *Provider) deadline(op string) time.Duration {
 		return time.Duration(ms) * time.Millisecond
 	}
 	return p.limits.Deadline
-}
-
-// logGuest writes a guest's line to the host's log.
-func (p *Provider) logGuest(level int32, op, text string) {
-	levels := []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn, abi.LogError: hclog.Error}
-	at := hclog.Info
-	if level >= 0 && int(level) < len(levels) {
-		at = levels[level]
-	}
-	p.logger.Log(at, text, "operation", op, "from", "guest")
 }
 
 // hold counts a caller in; false when the provider has been retired.
@@ -205,46 +157,15 @@ func (p *Provider) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name, p.inFlight.Load()), context.Cause(ctx))
 	}
-	p.pool.close()
+	p.pool.Close()
 	p.network.Close(ctx)
-	return p.module.program.close(ctx)
+	return p.host.machine.Release(ctx, p.module.program)
 }
 
 // has tells whether the provider has an operation: the module exports it, and the configuration has what it requires.
 func (p *Provider) has(op string) bool {
 	_, lacks := p.lacks[op]
 	return p.module.has(op) && !lacks
-}
-
-// lacking lists the capabilities whose requirements the effective block does not meet, with what is required.
-func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
-	if len(requires) == 0 {
-		return nil, nil
-	}
-	var value any
-	if err := json.Unmarshal(block, &value); err != nil {
-		return nil, err
-	}
-	met, because := map[string]bool{}, map[string]string{}
-	for _, r := range requires {
-		found, there := jsonpointer.Find(value, r.Pointer)
-		there = there && found != nil
-		if there && len(r.Equals) > 0 {
-			var want any
-			if err := json.Unmarshal(r.Equals, &want); err != nil {
-				return nil, err
-			}
-			there = reflect.DeepEqual(found, want)
-		}
-		met[r.Export] = met[r.Export] || there
-		because[r.Export] = joinHints(because[r.Export], r.Because)
-	}
-	for export, ok := range met {
-		if ok {
-			delete(because, export)
-		}
-	}
-	return because, nil
 }
 
 // unsupported is the error of an operation that the provider does not have.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,33 +16,36 @@ const (
 	readinessPauseMax = 2 * time.Second
 )
 
-// readiness is Readiness. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider that
-// does outstanding work itself (wait_until_ready) is let do it meanwhile, unless the scope is read-only.
-func (s *Slot) readiness(ctx context.Context, request *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
-	if err := request.Validate(); err != nil {
-		return nil, inOperation(abi.OpReadiness, err)
-	}
-	patience := s.host.patience(time.Duration(request.TimeoutMS) * time.Millisecond)
-	for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
-		ready, err := s.lookReady(ctx, request)
-		left := patience.left()
-		if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
-			return ready, err
+// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider with
+// outstanding work of its own (wait_until_ready) may do it in the meantime, unless the scope is read-only.
+func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
+	return through(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
+		if err := r.Validate(); err != nil {
+			return nil, inOperation(abi.OpReadiness, err)
 		}
-		worked, err := s.workReady(ctx, request, left)
-		if err != nil {
-			return nil, err
+		wait := s.host.waiting(time.Duration(r.TimeoutMS) * time.Millisecond)
+		for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
+			ready, err := s.lookReady(ctx, r)
+			left := wait.left()
+			if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
+				return ready, err
+			}
+			worked, err := s.workReady(ctx, r, left)
+			if err != nil {
+				return nil, err
+			}
+			if worked {
+				continue
+			}
+			wait.pause(ctx, min(pause, left))
+			if ctx.Err() != nil {
+				return ready, nil
+			}
 		}
-		if worked {
-			continue
-		}
-		if patience.pause(ctx, min(pause, left)); ctx.Err() != nil {
-			return ready, nil
-		}
-	}
+	})
 }
 
-// workReady lets a provider that works off what is outstanding do so. It tells whether that came to an end before the time was over.
+// workReady lets a provider with outstanding work do it. It tells whether the work was finished before the time was over.
 func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	o, err := s.begin(abi.OpWaitUntilReady)
 	if err != nil {
@@ -51,15 +55,14 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time
 	if !o.provider.has(abi.OpWaitUntilReady) {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, left+s.host.tape.slack())
+	ctx, cancel := context.WithTimeout(ctx, left+s.host.slack)
 	defer cancel()
-	skipped := false
 	answer := new(abi.BackendReadiness)
-	err = o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: left.Milliseconds()}, answer, func() { skipped = true })
+	admitted, err := o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: left.Milliseconds()}, answer)
 	if code := abi.CodeOf(err); err != nil && (code == abi.CodeTimeout || code == abi.CodeConflict) {
 		return false, nil // pending, as the last look says; after a conflict it runs again
 	}
-	return err == nil && !skipped && answer.Status != abi.ReadinessPending, err
+	return err == nil && admitted && answer.Status != abi.ReadinessPending, err
 }
 
 // unseenMost is how many events one look passes to the guest; those behind them wait.
@@ -79,7 +82,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	if err != nil {
 		return nil, err
 	}
-	if err = o.at(ctx, sc, errReadState); err != nil {
+	if err = o.at(ctx, sc); err != nil {
 		return nil, err
 	}
 	u, err := o.readUnseen(ctx)
@@ -102,7 +105,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 func (o *operation) checkReadiness(r *abi.BackendReadiness) error {
 	statuses := []abi.ReadinessStatus{abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded, abi.ReadinessFailed, abi.ReadinessUnknown}
 	if !slices.Contains(statuses, r.Status) {
-		return o.provider.breach(o.call.op, "status "+short(string(r.Status))+" is none of ready, pending, degraded, failed, unknown")
+		return o.breach(fmt.Sprintf("status %.80s is none of ready, pending, degraded, failed, unknown", r.Status))
 	}
 	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty, &r.EventIDs.Unknown, &r.Warnings} {
 		if *list == nil {
@@ -122,7 +125,7 @@ type unseen struct {
 
 func (o *operation) readUnseen(ctx context.Context) (*unseen, error) {
 	u := &unseen{entries: map[string]*ledgerEntry{}}
-	space := o.call.state.space
+	space := o.state.Space()
 	records, err := o.slot.host.store.Records(ctx, tableUnseen, space[:], nil, unseenMost+1)
 	if err != nil {
 		return nil, stateError(err)
@@ -237,10 +240,10 @@ func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 // amend changes one record of the ledger, unless a writer of the scope changed it meanwhile: a look does not take the scope's turn.
 func (o *operation) amend(ctx context.Context, u *unseen, id string, next *ledgerEntry) {
 	var b state.Batch
-	space := o.call.state.space
+	space := o.state.Space()
 	b.ExpectRecord(tableLedger, ledgerKey(space, id), u.entries[id].stored)
 	putLedger(&b, o.scope, space, id, next)
-	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+	if err := o.slot.host.commit(ctx, &b); err != nil {
 		o.provider.logger.Debug("the ledger was changed by a write meanwhile", "event_id", id, "error", err)
 		return
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/internal/tape"
 )
 
 // ReplayOptions say what is replayed.
@@ -22,13 +22,18 @@ type ReplayOptions struct {
 	Module func(recorded cassette.Load) ([]byte, error)
 	// Partial replays what there is of a cassette that was cut off.
 	Partial bool
+	// Engines run modules of other ABIs than mh1, as in Options.
+	Engines []Engine
 	// CacheDir is where compiled modules are kept. Default: a folder that goes with the replay.
 	CacheDir string
 	// Logger receives the log lines of the host; what guests log is held against the cassette. Default: none.
 	Logger hclog.Logger
 }
 
-// ReplayReport tells what a replay came to.
+// Difference is the first place where a replay left its cassette.
+type Difference = cassette.Difference
+
+// ReplayReport is the outcome of a replay.
 type ReplayReport struct {
 	// Operations, Entries (into the guest) and Calls (by the guest) were the same, byte for byte where Older is not set.
 	Operations int64 `json:"operations"`
@@ -79,7 +84,7 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 		if err := player.run(ctx, operation); err != nil {
 			return nil, err
 		}
-		report.Entries, report.Calls, report.Difference = player.tape.play.entries, player.tape.play.calls, player.tape.play.difference
+		report.Entries, report.Calls, report.Difference = player.tape.Played()
 		if report.Difference == nil {
 			report.Operations++
 		}
@@ -126,7 +131,7 @@ func (o *ReplayOptions) check(report *ReplayReport) (int64, error) {
 type player struct {
 	options ReplayOptions
 	report  *ReplayReport
-	tape    *tape
+	tape    *tape.Tape
 	host    *Host
 	slot    *Slot
 	dir     string
@@ -134,27 +139,21 @@ type player struct {
 }
 
 func newPlayer(ctx context.Context, o ReplayOptions, header cassette.Header, report *ReplayReport) (_ *player, err error) {
-	seed, err := hex.DecodeString(header.Seed)
-	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "cassette "+o.Path+": its seed is not in hex").WithReason(cassette.ReasonForm)
-	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	p := &player{options: o, report: report, tape: newTape(o.Logger, seed), load: header.Load}
-	p.tape.play = &playing{header: header}
+	p := &player{options: o, report: report, load: header.Load}
+	if p.tape, err = tape.Play(o.Path, header, o.Logger); err != nil {
+		return nil, err
+	}
 	if p.dir, err = os.MkdirTemp("", "memhost-replay"); err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, "replay: "+err.Error(), err)
 	}
-	defer func() {
-		if err != nil {
-			p.close(ctx)
-		}
-	}()
 	l := header.Load.Limits
-	p.host, err = newHost(ctx, Options{DataDir: p.dir, CacheDir: o.CacheDir, Durability: "process", Logger: o.Logger,
+	p.host, err = newHost(ctx, Options{DataDir: p.dir, CacheDir: o.CacheDir, Durability: "process", Logger: o.Logger, Engines: o.Engines,
 		Limits: Limits{MemoryBytes: l.Memory, HighWaterBytes: l.HighWater, RequestBytes: l.Request, ResponseBytes: l.Response}}, p.tape)
 	if err != nil {
+		p.close(ctx)
 		return nil, err
 	}
 	p.slot = &Slot{host: p.host}
@@ -171,16 +170,10 @@ func (p *player) close(ctx context.Context) {
 
 // run plays one operation.
 func (p *player) run(ctx context.Context, o *cassette.Operation) error {
-	t := p.tape
-	if err := t.restore(ctx, p.host.store, o.Records); err != nil {
-		return err
+	if err := tape.Restore(ctx, p.host.store, o.Records); err != nil {
+		return stateError(err)
 	}
-	k := &take{Operation: *o}
-	t.mu.Lock()
-	t.open(k)
-	t.mu.Unlock()
-	var answer abi.Encodable
-	var failed error
+	p.tape.Open(o)
 	switch o.Name {
 	case cassette.OpOpen, cassette.OpSwap:
 		if len(o.Error) > 0 { // another provider that did not get through: nothing came of it
@@ -189,53 +182,21 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 		if o.Load != nil {
 			p.load = *o.Load
 		}
-		ctx = context.WithValue(ctx, takeKey{}, k)
+		ctx = tape.Inside(ctx)
 		if err := p.open(ctx); err != nil {
 			return err
 		}
-		return p.enterAll(ctx, k)
+		return p.enterAll(ctx, o)
 	case cassette.OpBackground:
-		return p.enterAll(context.WithValue(ctx, takeKey{}, k), k)
-	default:
-		do, ok := replayed()[o.Name]
-		if !ok {
-			return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d is %q, which no slot has", p.options.Path, o.N, o.Name)).WithReason(cassette.ReasonForm)
-		}
-		answer, failed = do(ctx, p.slot, o.Request)
+		return p.enterAll(tape.Inside(ctx), o)
 	}
-	p.judge(k, answer, failed)
+	do, ok := replayed()[o.Name]
+	if !ok {
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d is %q, which no slot has", p.options.Path, o.N, o.Name)).WithReason(cassette.ReasonForm)
+	}
+	answer, failed := do(ctx, p.slot, o.Request)
+	p.tape.Judge(answer, failed)
 	return nil
-}
-
-// judge holds what the caller gets against what the caller got.
-func (p *player) judge(k *take, answer abi.Encodable, failed error) {
-	t := p.tape
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.take = k
-	defer func() { t.take = nil }()
-	for e := t.nextEntry(); e != nil; e = t.nextEntry() {
-		if e.Op != abi.InitExport {
-			t.differ(e, 0, "the guest is not entered where it was", e.Request, nil)
-		}
-		k.entry++
-	}
-	var got []byte
-	expected := []byte(k.Answer)
-	if failed != nil {
-		got = abi.Marshal(abi.AsError(failed))
-	} else {
-		got = abi.Marshal(answer)
-	}
-	if len(k.Error) > 0 {
-		expected = k.Error
-	}
-	switch {
-	case (failed != nil) != (len(k.Error) > 0):
-		t.differ(nil, 0, "the slot "+did(false, failed != nil)+" where it "+did(false, len(k.Error) > 0), expected, got)
-	case !t.play.header.Same(expected, got):
-		t.differ(nil, 0, "another answer of the slot", expected, got)
-	}
 }
 
 // open loads the module that is to answer and puts it behind the slot. The swap flow is not walked: what it asked the guest is played after this.
@@ -262,14 +223,16 @@ func (p *player) open(ctx context.Context) error {
 	}
 	next, err := h.configure(module, config)
 	if err != nil {
-		_ = module.program.close(ctx)
+		_ = h.machine.Release(ctx, module.program)
 		e := *abi.AsError(err)
 		e.Message = fmt.Sprintf("module %s %s cannot take the place of %s %s in this cassette: %s", module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
 		return &e
 	}
 	p.report.Replayed = next.runModule()
-	if err := next.warm(ctx); err != nil && p.tape.play.difference == nil {
-		return err
+	if err := next.pool.Warm(ctx); err != nil {
+		if _, _, difference := p.tape.Played(); difference == nil {
+			return err
+		}
 	}
 	old := s.current.Swap(&serving{provider: next})
 	if old != nil {
@@ -279,37 +242,31 @@ func (p *player) open(ctx context.Context) error {
 }
 
 // enterAll enters the guest as it was entered then, for operations whose host's part is not played.
-func (p *player) enterAll(ctx context.Context, k *take) error {
-	t, v := p.tape, p.slot.current.Load()
+func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
+	v := p.slot.current.Load()
 	if v == nil {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path, k.N)).WithReason(cassette.ReasonForm)
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path, o.N)).WithReason(cassette.ReasonForm)
 	}
-	provider := v.provider
-	for t.play.difference == nil {
-		for k.entry < len(k.Entries) && k.Entries[k.entry].Op == abi.InitExport {
-			k.entry++
-		}
-		if k.entry == len(k.Entries) {
-			return nil
-		}
-		e, at := &k.Entries[k.entry], k.entry
+	for e := p.tape.Next(); e != nil; e = p.tape.Next() {
 		envelope := new(abi.Envelope)
 		if err := abi.Unmarshal(e.Request, envelope); err != nil {
 			return err
 		}
-		if !provider.module.has(e.Op) {
-			t.differ(e, 0, "the module lacks an export that was entered", []byte(e.Op), nil)
+		if !v.provider.module.has(e.Op) {
+			p.tape.Differ(e, "the module lacks an export that was entered", []byte(e.Op), nil)
 			return nil
 		}
-		// What comes of it is on the tape, and held against it there.
-		if scope := provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil && sameMemory(envelope.Scope, *scope) {
+		// The tape judges the entry, so its outcome does not count here.
+		if scope := v.provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil && sameMemory(envelope.Scope, *scope) {
 			// The configured scope is set up for the host, too, so that no later write does it again.
-			_ = p.slot.setUpConfigured(ctx, provider, new(stepLog))
+			_ = p.slot.setUpConfigured(ctx, v.provider, new(stepLog))
 		} else {
-			_ = provider.enter(ctx, &call{op: e.Op, provider: provider}, envelope, new(anyAnswer))
+			entry := p.slot.operationOn(v.provider, e.Op)
+			entry.Powers = entry
+			_ = v.provider.enter(ctx, entry, envelope, new(anyAnswer))
 		}
-		if k.entry == at {
-			t.differ(e, 0, "the guest is not entered where it was", e.Request, nil)
+		if p.tape.Next() == e {
+			p.tape.Differ(e, "the guest is not entered where it was", e.Request, nil)
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,7 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 		o.Cassette = &CassetteOptions{}
 	}
 	o.CacheDir, o.Cassette.Path = testcache.Dir(), path
+	o.Engines = []Engine{extism.Engine()}
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)
 	s, err := h.Open(context.Background(), config)
@@ -45,7 +47,7 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 // replayOf replays a cassette against a module.
 func replayOf(t *testing.T, path string, wasm []byte) *ReplayReport {
 	t.Helper()
-	r, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	require.NoError(t, err)
 	return r
 }
@@ -190,7 +192,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea"))).Duplicate)
 		})
-		r, err := Replay(ctx, ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
+		r, err := Replay(ctx, ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
 		require.NoError(t, err)
 		require.Nil(t, r.Difference, "%v", r.Difference)
 		require.EqualValues(t, 7, r.Operations)
@@ -272,7 +274,7 @@ func TestSecretsAreInNoCassette(t *testing.T) {
 
 	t.Run("a block that holds a credential is not recorded at all", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "c")
-		h, err := New(ctx, Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: file}})
+		h, err := New(ctx, Options{Engines: []Engine{extism.Engine()}, DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: file}})
 		require.NoError(t, err)
 		_, err = h.Open(ctx, probeConfig(`{"note": "https://user:pass@example.org"}`))
 		requireCode(t, err, abi.CodeInvalidArgument, "looks like a credential", "{secret: NAME}")
@@ -288,7 +290,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 	}
 	t.Run("another module", func(t *testing.T) {
 		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: wasm["full_history"]}, conversation(t))
-		_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
+		_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
 		requireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history", "serves no provider")
 	})
 	probes := func(t *testing.T, mend func(*cassette.Operation)) *Difference {
@@ -390,7 +392,7 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 		"no entries":          second(func(o *cassette.Operation) { o.Entries = nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Replay(context.Background(), ReplayOptions{Path: rewritten(t, path, mend), CacheDir: testcache.Dir(),
+			r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: rewritten(t, path, mend), CacheDir: testcache.Dir(),
 				Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 			if err != nil {
 				requireCode(t, err, abi.CodeInvalidArgument)
@@ -484,16 +486,15 @@ func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
 func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
 	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
 		requireUsable(t, s, "e1")
-		require.NoError(t, s.host.tape.record.file.Close())
+		require.NoError(t, s.host.tape.File().Close())
 		requireUsable(t, s, "e2")
 		h := ok[*abi.BackendHealth](t)(s.Health(context.Background()))
 		require.Len(t, h.Warnings, 1)
 		require.Contains(t, h.Warnings[0], "cassette_broken: ")
-		s.host.tape.record.file, _ = os.Open(s.host.tape.record.file.Name()) // for the test's own close
 	})
-	_, err := Replay(context.Background(), ReplayOptions{Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off", "after 3 operations").Reason)
-	r, err := Replay(context.Background(), ReplayOptions{Path: path, Partial: true, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, Partial: true, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.NoError(t, err)
 	require.Nil(t, r.Difference)
 	require.EqualValues(t, 3, r.Operations)

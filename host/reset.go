@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,49 +13,48 @@ import (
 // resetPause is how long the host waits before it asks a reset in progress again.
 const resetPause = 200 * time.Millisecond
 
-// resetScope is ResetScope. The scope's next generation begins before anything is erased, so that whatever happens no later event enters the old one, and
+// ResetScope implements Contract. The scope's next generation begins before anything is erased, so that whatever happens no later event enters the old one, and
 // no receipt of the old one suppresses anything in the new. What could not be erased is noted: a further reset goes on there, with the same new generation as
 // long as nothing was written to it.
-func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *abi.ResetReceipt, err error) {
-	if err := scope.Validate(); err != nil {
-		return nil, inOperation(abi.OpResetScope, err)
-	}
-	o, err := s.begin(abi.OpResetScope)
+func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
+	return run(ctx, s, abi.OpResetScope, &scope, func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
+		sc, err := o.provider.scopeOf(scope)
+		if err != nil {
+			return err
+		}
+		if !o.admit(sc) {
+			return s.mode.refusal("nothing is reset, and no native call was made")
+		}
+		defer o.done(sc)
+		if err := sc.takeTurn(ctx, o.Op); err != nil {
+			return err
+		}
+		defer sc.endTurn()
+		return o.reset(ctx, sc, receipt)
+	})
+}
+
+// reset begins the next generation of a scope and erases those before it. The caller holds the scope's turn.
+func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.ResetReceipt) error {
+	old, err := o.slot.host.nextGeneration(ctx, sc)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer o.end(&err)
-	sc, err := o.provider.scopeOf(scope)
-	if err != nil {
-		return nil, err
-	}
-	if !s.mode.beginWrite(sc.key) {
-		return nil, s.mode.refusal("nothing is reset, and no native call was made")
-	}
-	defer s.mode.endWrite(sc.key)
-	o.admitted = true
-	if err = sc.takeTurn(ctx, abi.OpResetScope); err != nil {
-		return nil, err
-	}
-	defer sc.endTurn()
-	old, err := s.host.nextGeneration(ctx, sc)
-	if err != nil {
-		return nil, err
-	}
-	s.manifestChanged(ctx)
-	receipt = &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{}, Remains: []string{}, Warnings: []string{}, OldGeneration: old, NewGeneration: sc.generation.Load()}
-	patience := s.host.patience(o.provider.deadline(abi.OpResetScope))
+	o.slot.manifestChanged(ctx)
+	*receipt = abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{}, Remains: []string{}, Warnings: []string{},
+		OldGeneration: old, NewGeneration: sc.generation.Load()}
+	wait := o.slot.host.waiting(o.provider.deadline(o.Op))
 	for _, generation := range slices.Clone(sc.record.Erasing) {
 		o.atGeneration(sc, generation)
-		one, err := o.resetGuest(ctx, patience)
+		one, err := o.resetGuest(ctx, wait)
 		if err != nil {
 			e := *abi.AsError(err)
 			e.Hint = joinHints(e.Hint, "the scope goes on in its new generation; reset it again to erase what remains of the old one")
-			return nil, &e
+			return &e
 		}
 		if one.Status == abi.ResetDone {
-			if err = o.erased(ctx, sc, generation); err != nil {
-				return nil, err
+			if err := o.erased(ctx, sc, generation); err != nil {
+				return err
 			}
 		}
 		addReset(receipt, one)
@@ -63,13 +63,13 @@ func (s *Slot) resetScope(ctx context.Context, scope abi.MemoryScope) (receipt *
 		receipt.Warnings = append(receipt.Warnings, warnErasing)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
-	s.manifestChanged(ctx)
-	return receipt, nil
+	o.slot.manifestChanged(ctx)
+	return nil
 }
 
 const warnErasing = "reset_unfinished: the old generation is not served any more, but a part of it is still in the backend; reset the scope again to go on"
 
-// addReset adds what one generation's erasure came to. The worst status is the whole's.
+// addReset adds the outcome of one generation's erasure. The worst status is the whole's.
 func addReset(sum, one *abi.ResetReceipt) {
 	order := []abi.ResetStatus{abi.ResetDone, abi.ResetInProgress, abi.ResetIncomplete, abi.ResetFailed}
 	if slices.Index(order, one.Status) > slices.Index(order, sum.Status) {
@@ -91,7 +91,7 @@ func addReset(sum, one *abi.ResetReceipt) {
 }
 
 // resetGuest enters reset_scope until it no longer answers in_progress, or the operation's time is over.
-func (o *operation) resetGuest(ctx context.Context, patience *patience) (*abi.ResetReceipt, error) {
+func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetReceipt, error) {
 	for {
 		receipt := new(abi.ResetReceipt)
 		if err := o.enter(ctx, new(abi.Empty), receipt); err != nil {
@@ -101,17 +101,18 @@ func (o *operation) resetGuest(ctx context.Context, patience *patience) (*abi.Re
 		case abi.ResetDone, abi.ResetIncomplete, abi.ResetFailed:
 			return receipt, nil
 		case abi.ResetInProgress:
-			if patience.left() < resetPause {
+			if wait.left() < resetPause {
 				return receipt, nil
 			}
 		default:
-			return nil, o.provider.breach(abi.OpResetScope, "status "+short(string(receipt.Status))+" is none of done, in_progress, incomplete, failed")
+			return nil, o.breach(fmt.Sprintf("status %.80s is none of done, in_progress, incomplete, failed", receipt.Status))
 		}
 		// What the guest noted of its progress is for its next look.
-		if err := o.commitState(ctx); err != nil {
+		if err := o.commit(ctx); err != nil {
 			return nil, err
 		}
-		if patience.pause(ctx, resetPause); ctx.Err() != nil {
+		wait.pause(ctx, resetPause)
+		if ctx.Err() != nil {
 			return receipt, nil
 		}
 	}
@@ -137,9 +138,9 @@ func (h *Host) nextGeneration(ctx context.Context, sc *scopeState) (int64, error
 	if err := sc.save(&b, current+1); err != nil {
 		return 0, err
 	}
-	if _, err := h.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+	if err := h.commit(ctx, &b); err != nil {
 		sc.record.Erasing = before
-		return 0, stateError(err)
+		return 0, err
 	}
 	sc.generation.Store(current + 1)
 	return current, nil
@@ -160,10 +161,9 @@ func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 
 // erased drops what the host keeps of a generation that is gone from the backend, together with what the guest wrote last.
 func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64) error {
-	h, batch := o.slot.host, &o.call.state.batch
-	ctx = context.WithoutCancel(ctx)
-	batch.DeletePrefix(o.call.state.space, "")
-	if err := h.forgetLedger(ctx, batch, o.call.state.space); err != nil {
+	h, batch := o.slot.host, &o.state.Batch
+	batch.DeletePrefix(o.state.Space(), "")
+	if err := h.forgetLedger(ctx, batch, o.state.Space()); err != nil {
 		return err
 	}
 	before := sc.record.Erasing
@@ -171,9 +171,9 @@ func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64
 	if err := sc.save(batch, sc.generation.Load()); err != nil {
 		return err
 	}
-	if _, err := h.store.Commit(ctx, batch); err != nil {
+	if err := h.commit(ctx, batch); err != nil {
 		sc.record.Erasing = before
-		return stateError(err)
+		return err
 	}
 	return nil
 }

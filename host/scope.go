@@ -112,7 +112,7 @@ func (n *scopeName) key() scopeKey {
 // scopeOf checks a request's scope against the configuration and finds its state.
 func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	if scope.BackendNamespace != "" && scope.BackendNamespace != p.config.Namespace {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("scope.backend_namespace: %q is not the configured namespace %q", short(scope.BackendNamespace), p.config.Namespace))
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("scope.backend_namespace: %q is not the configured namespace %.80q", scope.BackendNamespace, p.config.Namespace))
 	}
 	if scope.AgentID != "" && !p.config.AgentScoped {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "scope.agent_id: names an agent, but memory.agent_scoped is off").

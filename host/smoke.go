@@ -69,7 +69,7 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 	switch {
 	case p.config.Smoke == "" || p.config.Smoke == SmokeNever:
 		return skip("not asked for")
-	case s.host.tape != nil:
+	case s.host.recorded:
 		return skip("a cassette holds what the caller asks, and nothing else")
 	case s.mode.isReadOnly(nil):
 		return skip("the slot is read-only: a smoke would write")
@@ -269,8 +269,8 @@ func (s *Slot) forget(ctx context.Context, scope abi.MemoryScope) error {
 	var b state.Batch
 	b.DeleteRecord(tableScopes, sc.key[:])
 	b.DeletePrefix(sc.space(sc.generation.Load()), "")
-	if _, err := s.host.store.Commit(ctx, &b); err != nil {
-		return stateError(err)
+	if err := s.host.commit(ctx, &b); err != nil {
+		return err
 	}
 	s.host.scopesMu.Lock()
 	defer s.host.scopesMu.Unlock()
@@ -325,8 +325,5 @@ func (h *Host) keepSmokeVerdict(ctx context.Context, key []byte) error {
 	}
 	var b state.Batch
 	b.PutRecord(tableSmokes, key, data)
-	if _, err := h.store.Commit(ctx, &b); err != nil {
-		return stateError(err)
-	}
-	return nil
+	return h.commit(ctx, &b)
 }

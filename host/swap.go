@@ -18,13 +18,11 @@ import (
 //
 // Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or internal.
 func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err error) {
-	ctx, end, err := h.tape.begin(ctx, cassette.OpOpen, nil)
+	ctx, end, err := h.beginLoad(ctx, cassette.OpOpen)
 	if err != nil {
 		return nil, err
 	}
-	if end != nil {
-		defer func() { end(nil, err) }()
-	}
+	defer func() { end(nil, err) }()
 	s := &Slot{host: h}
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
@@ -38,13 +36,11 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 // Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once
 // the last of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint says so.
 func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManifest, err error) {
-	ctx, end, err := s.host.tape.begin(ctx, cassette.OpSwap, nil)
+	ctx, end, err := s.host.beginLoad(ctx, cassette.OpSwap)
 	if err != nil {
 		return nil, err
 	}
-	if end != nil {
-		defer func() { end(nil, err) }()
-	}
+	defer func() { end(nil, err) }()
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	began := time.Now()
@@ -110,7 +106,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	}
 	steps.end(verdictPass, config.identity())
 	steps.begin("configure")
-	module, err := inspect(config.Module, h.limits)
+	module, err := inspect(config.Module, h.limits, h.options.Engines)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,7 +119,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		return nil, nil, err
 	}
 	if p, err = h.configure(module, config); err != nil {
-		_ = module.program.close(ctx)
+		_ = h.machine.Release(ctx, module.program)
 		return nil, nil, err
 	}
 	defer func() {
@@ -132,7 +128,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 			p = nil
 		}
 	}()
-	if err = p.warm(ctx); err != nil {
+	if err = p.pool.Warm(ctx); err != nil {
 		return p, nil, err
 	}
 	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version, module.Bytes, module.Engine, p.configHash()[:12]))
@@ -213,16 +209,6 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 	}
 	slices.Sort(natives)
 	steps.end(verdictPass, strings.Join(append(append([]string{"ready"}, natives...), r.Warnings...), "; "))
-	return nil
-}
-
-// warm makes the first instance, so that a module that cannot start is found before it serves.
-func (p *Provider) warm(ctx context.Context) error {
-	in, err := p.pool.take(ctx)
-	if err != nil {
-		return err
-	}
-	p.pool.give(in, false)
 	return nil
 }
 

@@ -10,22 +10,30 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// recordEvent is RecordEvent.
-func (s *Slot) recordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	if err := event.Validate(); err != nil {
-		return nil, inOperation(abi.OpRecordEvent, err)
-	}
-	answers := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})
-	if answers[0].Error != nil {
-		return nil, answers[0].Error
-	}
-	return answers[0].Receipt, nil
+// RecordEvent implements Contract.
+func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	return through(ctx, s, abi.OpRecordEvent, event, func(ctx context.Context) (*abi.WriteReceipt, error) {
+		if err := event.Validate(); err != nil {
+			return nil, inOperation(abi.OpRecordEvent, err)
+		}
+		answer := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})[0]
+		if answer.Error != nil {
+			return nil, answer.Error
+		}
+		return answer.Receipt, nil
+	})
 }
 
 // batchEvents is how many events one call of record_events carries at most.
 const batchEvents = 64
 
-// recordEvents is RecordEvents. An event that is wrong gets its own error and stops no other.
+// RecordEvents implements Contract. An event that is wrong gets its own error and stops no other.
+func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
+		return s.recordEvents(ctx, batch)
+	})
+}
+
 func (s *Slot) recordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	if len(batch.Events) == 0 {
 		return nil, inOperation(abi.OpRecordEvents, abi.NewError(abi.CodeInvalidArgument, "events: want at least one"))
@@ -101,7 +109,8 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 		if e := answers[0].Error; told == nil && len(events) == 1 && e != nil {
 			told = e // whoever observes the operation learns what its one event came to
 		}
-		if o.end(&told); err != nil {
+		o.end(&told)
+		if err != nil {
 			err = told
 		}
 	}()
@@ -115,11 +124,10 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	if err != nil {
 		return err
 	}
-	if !s.mode.beginWrite(sc.key) {
+	if !o.admit(sc) {
 		return o.skipAll(ctx, sc, events, answers)
 	}
-	defer s.mode.endWrite(sc.key)
-	o.admitted = true
+	defer o.done(sc)
 	alone, err := o.deliverInTurn(ctx, sc, events, answers)
 	if alone { // the scope's turn is free again, and each event takes its own
 		for i := range events {
@@ -132,11 +140,11 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 // deliverInTurn delivers while no other write of the scope runs. Alone asks to give the events one at a time, because one of them has to be looked up first;
 // nothing has been done then.
 func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (alone bool, err error) {
-	if err := sc.takeTurn(ctx, o.call.op); err != nil {
+	if err := sc.takeTurn(ctx, o.Op); err != nil {
 		return false, err
 	}
 	defer sc.endTurn()
-	if err := o.at(ctx, sc, nil); err != nil {
+	if err := o.at(ctx, sc); err != nil {
 		return false, err
 	}
 	fresh, alone, err := o.sortKnown(ctx, events, answers)
@@ -169,13 +177,13 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, an
 		if err != nil {
 			return nil, false, err
 		}
-		known, err := o.slot.host.ledgerRecord(ctx, o.call.state.space, e.EventID)
+		known, err := o.slot.host.ledgerRecord(ctx, o.state.Space(), e.EventID)
 		if err != nil {
 			return nil, false, err
 		}
 		w := pendingWrite{event: e, hash: hash, at: i}
 		if known == nil {
-			trimmed, err := o.slot.host.trimmed(ctx, o.call.state.space)
+			trimmed, err := o.slot.host.trimmed(ctx, o.state.Space())
 			if err != nil {
 				return nil, false, err
 			}
@@ -187,8 +195,8 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, an
 		}
 		switch {
 		case known.hash != hash:
-			conflict := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %q was recorded before with other content", short(e.EventID))).WithReason("event_content")
-			conflict.Operation = o.call.op
+			conflict := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was recorded before with other content", e.EventID)).WithReason("event_content")
+			conflict.Operation = o.Op
 			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: conflict}
 		case known.state == deliveryLost || known.state == deliveryFailed:
 			fresh = append(fresh, w)
@@ -230,13 +238,12 @@ const (
 
 // write gives events to the guest and commits its state together with their receipts.
 func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError) error {
-	o.call.onFirstWrite = func() error { return o.noteSending(ctx, fresh) }
+	o.OnWrite = func() error { return o.noteSending(ctx, fresh) }
 	received, err := o.callRecord(ctx, fresh)
 	if err != nil {
 		return o.undecided(ctx, fresh, answers, err)
 	}
-	batch := &o.call.state.batch
-	batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	batch := &o.state.Batch
 	now := o.slot.host.now()
 	for i, w := range fresh {
 		r := received[i]
@@ -247,14 +254,13 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 		if err := o.checkReceipt(r.Receipt, w.event); err != nil {
 			return o.undecided(ctx, fresh, answers, err)
 		}
-		putLedger(batch, o.scope, o.call.state.space, w.event.EventID, &ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
+		putLedger(batch, o.scope, o.state.Space(), w.event.EventID, &ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
 	}
 	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
 		return err
 	}
-	// What the guest did in the backend is done: the commit is not the caller's to cancel.
-	if _, err := o.slot.host.store.Commit(context.WithoutCancel(ctx), batch); err != nil {
-		return stateError(err)
+	if err := o.commit(ctx); err != nil {
+		return err
 	}
 	for i, w := range fresh {
 		if r := received[i].Receipt; r != nil {
@@ -273,13 +279,13 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 // callRecord enters record_event for one event and record_events for several.
 func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi.ReceiptOrError, error) {
 	if len(fresh) == 1 {
-		o.call.op = abi.OpRecordEvent
-		o.call.resume = fresh[0].resume
+		o.Op = abi.OpRecordEvent
+		o.resume = fresh[0].resume
 		receipt := new(abi.WriteReceipt)
 		err := o.enter(ctx, fresh[0].event, receipt)
 		return []abi.ReceiptOrError{{Receipt: receipt}}, err
 	}
-	o.call.op = abi.OpRecordEvents
+	o.Op = abi.OpRecordEvents
 	in, out := &abi.EventBatch{Events: make([]abi.MemoryEvent, len(fresh))}, new(abi.BatchReceipts)
 	for i, w := range fresh {
 		in.Events[i] = *w.event
@@ -288,7 +294,7 @@ func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi
 		return nil, err
 	}
 	if len(out.Receipts) != len(fresh) {
-		return nil, o.provider.breach(o.call.op, fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
+		return nil, o.breach(fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
 	}
 	return out.Receipts, nil
 }
@@ -298,7 +304,7 @@ func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error 
 	r.EventID = e.EventID
 	statuses := []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial, abi.StatusUncertain, abi.StatusNotRetained}
 	if !slices.Contains(statuses, r.Status) {
-		return o.provider.breach(o.call.op, fmt.Sprintf("receipt.status %q is none of %v", r.Status, statuses))
+		return o.breach(fmt.Sprintf("receipt.status %q is none of %v", r.Status, statuses))
 	}
 	if r.NativeIDsKind == "" {
 		r.NativeIDsKind = abi.NativeIDsNone
@@ -311,7 +317,7 @@ func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error 
 
 // skipAll answers writes while the slot is read-only. The guest is not entered.
 func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) error {
-	if err := o.at(ctx, sc, nil); err != nil {
+	if err := o.at(ctx, sc); err != nil {
 		return err
 	}
 	for i, e := range events {
@@ -320,7 +326,7 @@ func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.M
 	return nil
 }
 
-// skipped is the receipt of an event that the wall stopped.
+// skipped is the receipt of an event that read-only kept out.
 func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone, Warnings: []string{warning}, Trace: o.trace(nil)}
 	r.LatencyMS = r.Trace.LatencyMS
@@ -354,16 +360,12 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	return err
 }
 
-// setUp enters setup_scope and keeps what it says. Where the wall did not admit it, it only checks. The caller holds the scope's turn.
+// setUp enters setup_scope and keeps what it says. One that read-only did not admit only checks. The caller holds the scope's turn.
 func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt, err error) {
 	o := s.beginOn(p, abi.OpSetupScope)
 	defer o.end(&err)
 	o.admitted = admitted
-	var refusal func(string) *abi.Error
-	if !admitted {
-		refusal = errWallState
-	}
-	if err = o.at(ctx, sc, refusal); err != nil {
+	if err = o.at(ctx, sc); err != nil {
 		return nil, err
 	}
 	receipt = new(abi.SetupReceipt)
@@ -374,25 +376,33 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 		return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s could not make the scope ready: %v", p.name, receipt.Warnings)).WithReason("scope_not_ready")
 	}
 	if admitted {
-		batch := &o.call.state.batch
-		batch.MaxSpaceBytes = p.limits.StateBytes
-		if err = sc.keepSetup(batch, receipt, o.call.generation, s.host.stamp()); err != nil {
+		if err = sc.keepSetup(&o.state.Batch, receipt, o.generation, s.host.stamp()); err != nil {
 			return nil, err
 		}
-		if _, err = s.host.store.Commit(context.WithoutCancel(ctx), batch); err != nil {
-			return nil, stateError(err)
+		if err = o.commit(ctx); err != nil {
+			return nil, err
 		}
-		p.setUp.Store(sc.key, o.call.generation)
+		p.setUp.Store(sc.key, o.generation)
 		s.manifestChanged(ctx)
 	}
 	receipt.Trace = o.trace(receipt.Trace)
 	return receipt, nil
 }
 
-// setupScope is SetupScope. In read-only mode it only checks.
+// SetupScope implements Contract. In read-only mode it only checks.
+func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
+	return through(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
+		receipt, err := s.setupScope(ctx, scope)
+		if err != nil {
+			return nil, inOperation(abi.OpSetupScope, err)
+		}
+		return receipt, nil
+	})
+}
+
 func (s *Slot) setupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
 	if err := scope.Validate(); err != nil {
-		return nil, inOperation(abi.OpSetupScope, err)
+		return nil, err
 	}
 	v, err := s.use(abi.OpSetupScope)
 	if err != nil {
@@ -401,11 +411,11 @@ func (s *Slot) setupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 	defer v.provider.release()
 	sc, err := v.provider.scopeOf(scope)
 	if err != nil {
-		return nil, inOperation(abi.OpSetupScope, err)
+		return nil, err
 	}
-	admitted := s.mode.beginWrite(sc.key)
+	admitted := s.mode.admit(sc)
 	if admitted {
-		defer s.mode.endWrite(sc.key)
+		defer s.mode.done(sc)
 	}
 	if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
 		return nil, err
@@ -425,11 +435,4 @@ func (sc *scopeState) keepSetup(b *state.Batch, r *abi.SetupReceipt, generation 
 		sc.record.Since = now
 	}
 	return sc.save(b, generation)
-}
-
-// inOperation names the operation in an error that was found before the operation began.
-func inOperation(op string, err error) error {
-	e := *abi.AsError(err)
-	e.Operation = op
-	return &e
 }

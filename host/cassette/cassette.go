@@ -8,8 +8,10 @@
 package cassette
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
@@ -161,6 +163,41 @@ type Call struct {
 	// can have arrived, 1 that it may have, 2 that it has.
 	Noted  bool  `json:"noted,omitempty"`
 	Landed int64 `json:"landed,omitempty"`
+}
+
+// Difference is the first place where a replay left its cassette.
+type Difference struct {
+	// Operation is the operation's number, from 1, and Name its name.
+	Operation int64  `json:"operation"`
+	Name      string `json:"name"`
+	// Entry is the guest's export that was entered, "" where the difference is not inside one; Call is the host call, from 1, 0 for no host call.
+	Entry string `json:"entry,omitempty"`
+	Call  int    `json:"call,omitempty"`
+	// What says in words what differs.
+	What string `json:"what"`
+	// Expected is what the cassette has, Got what the module did: excerpts around Byte, where they differ first.
+	Byte     int    `json:"byte"`
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
+	// Redacted: a secret was removed from this operation when it was recorded, which may be all that differs.
+	Redacted bool `json:"redacted,omitempty"`
+}
+
+// String describes the difference in a few lines.
+func (d *Difference) String() string {
+	where := fmt.Sprintf("operation %d, %s", d.Operation, d.Name)
+	if d.Entry != "" {
+		where += ", in the guest's " + d.Entry
+	}
+	if d.Call > 0 {
+		where += fmt.Sprintf(", host call %d", d.Call)
+	}
+	text := fmt.Sprintf("%s: %s\n  at byte %d\n  expected  %s\n  got       %s", where, d.What, d.Byte,
+		cmp.Or(d.Expected, "(nothing)"), cmp.Or(d.Got, "(nothing)"))
+	if d.Redacted {
+		text += "\n  a secret was removed from this operation when it was recorded, which may be all that differs"
+	}
+	return text
 }
 
 // End closes a cassette.

@@ -22,12 +22,13 @@ import (
 
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/extism"
 )
 
 // Replay plays a cassette against a module. The first difference fails the test, with where it is, what was expected and what came.
 func Replay(t testing.TB, file string, wasm []byte) *host.ReplayReport {
 	t.Helper()
-	report, err := host.Replay(context.Background(), host.ReplayOptions{Path: file, CacheDir: cache(t),
+	report, err := host.Replay(context.Background(), host.ReplayOptions{Path: file, CacheDir: cache(t), Engines: []host.Engine{extism.Engine()},
 		Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func record(t testing.TB, file string, config host.ProviderConfig, script func(s
 	t.Helper()
 	ctx := context.Background()
 	fresh := filepath.Join(t.TempDir(), "cassette")
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: cache(t), Durability: "process", Version: "test", Now: clock(),
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: cache(t), Durability: "process", Version: "test", Now: clock(), Engines: []host.Engine{extism.Engine()},
 		Cassette: &host.CassetteOptions{Path: fresh, Seed: []byte("cassettetest"), Timeless: true}})
 	if err != nil {
 		t.Fatal(err)

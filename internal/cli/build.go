@@ -79,7 +79,7 @@ func (a *app) build(ctx context.Context, dir, to, compiler string) error {
 	if err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, err.Error(), err)
 	}
-	info, err := host.Inspect(wasm, lookOnly())
+	info, err := host.Inspect(wasm, lookOnly(), engines()...)
 	if err != nil {
 		return inFile(dir, err)
 	}

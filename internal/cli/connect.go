@@ -183,7 +183,8 @@ func servedByAnother(c *config.Config, swaps bool) error {
 // hostOptions are the host's part of the configuration.
 func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 	version := a.version()
-	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now, Version: version.Version, Commit: version.Commit,
+	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now,
+		Version: version.Version, Commit: version.Commit, Engines: engines(),
 		Run: host.RunLabels{Seed: c.Run.Seed, Replicate: c.Run.Replicate, Labels: c.Run.LabelMap()},
 		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
 			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),

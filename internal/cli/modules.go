@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
@@ -56,7 +57,7 @@ func (a *app) builtins() []*module {
 func inspectAll(modules []BuiltinModule) []*module {
 	var list []*module
 	for _, b := range modules {
-		if info, err := host.Inspect(b.Wasm, host.Limits{}); err == nil {
+		if info, err := host.Inspect(b.Wasm, host.Limits{}, engines()...); err == nil {
 			list = append(list, &module{name: info.Manifest.Name, source: sourceBuiltin, wasm: b.Wasm, info: info})
 		}
 	}
@@ -114,6 +115,9 @@ func (a *app) openModule(plugin string, file bool) (*module, error) {
 	return nil, e.WithHint("`memhost providers` lists them; a file is named with a slash or ending in .wasm: ./" + plugin)
 }
 
+// engines are those that this program has beside the host's own.
+func engines() []host.Engine { return []host.Engine{extism.Engine()} }
+
 // lookOnly are limits for reading a module off its bytes: the host's own, which an operator may raise, count when it is loaded.
 func lookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: maxModuleFile} }
 
@@ -123,7 +127,7 @@ func readModule(path string) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := host.Inspect(wasm, lookOnly())
+	info, err := host.Inspect(wasm, lookOnly(), engines()...)
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = path + ": " + e.Message

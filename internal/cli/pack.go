@@ -49,7 +49,7 @@ func (a *app) pack(file, manifestFile, to string) error {
 	if err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, file+": "+err.Error(), err)
 	}
-	info, err := host.Inspect(packed, lookOnly())
+	info, err := host.Inspect(packed, lookOnly(), engines()...)
 	if err != nil {
 		return inFile(file, err)
 	}

@@ -63,7 +63,7 @@ func (a *app) replay(ctx context.Context, path string, plugins []string, partial
 		}
 		return m.wasm, nil
 	}
-	r, err := host.Replay(ctx, host.ReplayOptions{Path: path, Module: choose, Partial: partial, CacheDir: a.cacheDir(), Logger: a.logger(hclog.Error)})
+	r, err := host.Replay(ctx, host.ReplayOptions{Path: path, Module: choose, Partial: partial, CacheDir: a.cacheDir(), Engines: engines(), Logger: a.logger(hclog.Error)})
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func swapFile(path string) (*module, error) {
 	if err != nil || !bytes.HasPrefix(wasm, []byte("\x00asm")) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: no wasm file that the slot can read is at that path")
 	}
-	info, err := host.Inspect(wasm, lookOnly())
+	info, err := host.Inspect(wasm, lookOnly(), engines()...)
 	if err != nil {
 		return nil, err
 	}

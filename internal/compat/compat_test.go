@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
@@ -60,7 +61,7 @@ func TestOldModulesAndManifestsAreRead(t *testing.T) {
 			t.Run(r.String()+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				wasm := unzipped(t, path)
-				inspected, err := host.Inspect(wasm, host.Limits{})
+				inspected, err := host.Inspect(wasm, host.Limits{}, extism.Engine())
 				require.NoError(t, err)
 				h, err := host.New(t.Context(), options(t.TempDir(), newBackend(setUp{}, time.Now())))
 				require.NoError(t, err)
@@ -100,7 +101,7 @@ func TestOldCassettesReplay(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), name+".cassette")
 				require.NoError(t, os.WriteFile(file, unzipped(t, path), 0o600))
-				report, err := host.Replay(t.Context(), host.ReplayOptions{Path: file, CacheDir: testcache.Dir(),
+				report, err := host.Replay(t.Context(), host.ReplayOptions{Path: file, CacheDir: testcache.Dir(), Engines: []host.Engine{extism.Engine()},
 					Module: func(recorded cassette.Load) ([]byte, error) { return r.module(t, recorded.Module.Name), nil }})
 				require.NoError(t, err)
 				assert.Nil(t, report.Difference, "has the contract gained members or warnings? then raise cassette.Revision")
@@ -141,7 +142,7 @@ func TestOldRunManifestsAreVerified(t *testing.T) {
 		}
 		manifest, err := host.ParseRunManifest(told.Manifest)
 		require.NoError(t, err)
-		module, err := host.Inspect(wasm, host.Limits{})
+		module, err := host.Inspect(wasm, host.Limits{}, extism.Engine())
 		require.NoError(t, err)
 		u.block = string(told.Block)
 		config := u.config(wasm, backendURL)

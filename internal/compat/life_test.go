@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
@@ -167,7 +168,7 @@ func ready(t *testing.T, s *host.Slot, scope abi.MemoryScope) {
 // options are a host's on a data folder, before a backend.
 func options(dir string, b *backend) host.Options {
 	return host.Options{DataDir: dir, CacheDir: testcache.Dir(), Durability: "process", Version: "test",
-		Intercept: b.intercept, Now: b.now}
+		Intercept: b.intercept, Now: b.now, Engines: []host.Engine{extism.Engine()}}
 }
 
 func texts(r *abi.RetrieveResult) []string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/extism"
 )
 
 // env is where tasks open hosts. What they open is closed when the round ends.
@@ -80,6 +81,7 @@ func (e *env) host(ctx context.Context, o host.Options) (*host.Host, error) {
 	if o.CacheDir == "" {
 		o.CacheDir = filepath.Join(e.dir, "compiled")
 	}
+	o.Engines = []host.Engine{extism.Engine()}
 	h, err := host.New(ctx, o)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/examples/plugins/notes/memory"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
@@ -46,7 +47,7 @@ var said = []string{
 
 // answers are what a module answers to the same conversation, without what differs from run to run.
 func answers(t *testing.T, name string) []string {
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Engines: []host.Engine{extism.Engine()}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(t.Context())) }()
 	slot, err := h.Open(t.Context(), config(t, name))

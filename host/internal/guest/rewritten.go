@@ -1,4 +1,4 @@
-package host
+package guest
 
 import (
 	"encoding/binary"
@@ -24,7 +24,7 @@ type rewrittenModules struct {
 // maxRewritten bounds what is held in memory, in bytes.
 const maxRewritten = 16 << 20
 
-// rewrittenVersion is a part of every file's name, with meter.Version. It changes with quickImport.
+// rewrittenVersion is a part of every file's name, with meter.Version. It changes with the imports that an engine calls quick.
 const rewrittenVersion = 1
 
 // keepRewritten keeps below a folder of compiled modules.

@@ -1,4 +1,4 @@
-package host
+package opstate
 
 import (
 	"maps"
@@ -31,18 +31,18 @@ func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 		}
 		name, prefix := rapid.SampledFrom(names), rapid.SampledFrom(append([]string{"", "v", "c"}, names...))
 		for range rapid.IntRange(1, 3).Draw(t, "operations") {
-			tx := newStateTx(store, space, nil)
+			tx := New(store, space)
 			for range rapid.IntRange(0, 30).Draw(t, "steps") {
 				switch rapid.IntRange(0, 3).Draw(t, "what") {
 				case 0, 1:
 					key, value := name.Draw(t, "key"), rapid.StringN(0, 5, 20).Draw(t, "value")
-					_, err := tx.put(t.Context(), key, []byte(value), abi.AnyVersion)
+					_, err := tx.Put(t.Context(), key, []byte(value), abi.AnyVersion)
 					require.NoError(t, err)
 					want[key] = value
 				case 2:
 					under, before := prefix.Draw(t, "prefix"), len(want)
 					maps.DeleteFunc(want, func(key, _ string) bool { return strings.HasPrefix(key, under) })
-					count, err := tx.delete(t.Context(), under)
+					count, err := tx.Delete(t.Context(), under)
 					require.NoError(t, err)
 					require.EqualValues(t, before-len(want), count, "what goes is counted once")
 				case 3:
@@ -50,21 +50,21 @@ func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 				}
 			}
 			for _, key := range names {
-				data, version, err := tx.get(t.Context(), key)
+				data, version, err := tx.Get(t.Context(), key)
 				require.NoError(t, err)
 				value, there := want[key]
 				require.Equal(t, there, version != 0, "%q", key)
 				require.Equal(t, value, string(data), "%q", key)
 			}
-			_, err := store.Commit(t.Context(), &tx.batch)
+			_, err := store.Commit(t.Context(), &tx.Batch)
 			require.NoError(t, err)
-			requirePages(t, newStateTx(store, space, nil), want, "", "", 100)
+			requirePages(t, New(store, space), want, "", "", 100)
 		}
 	})
 }
 
 // requirePages reads page by page behind a key.
-func requirePages(t *rapid.T, tx *stateTx, want map[string]string, prefix, after string, limit int) {
+func requirePages(t *rapid.T, tx *State, want map[string]string, prefix, after string, limit int) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if strings.HasPrefix(key, prefix) && key > after {
@@ -72,7 +72,7 @@ func requirePages(t *rapid.T, tx *stateTx, want map[string]string, prefix, after
 		}
 	}
 	for {
-		page, err := tx.list(t.Context(), state.ListQuery{Prefix: prefix, After: after, Limit: limit, Values: true})
+		page, err := tx.List(t.Context(), state.ListQuery{Prefix: prefix, After: after, Limit: limit, Values: true})
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(page.Items), limit)
 		for _, i := range page.Items {

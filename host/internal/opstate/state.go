@@ -1,8 +1,8 @@
-package host
+// Package opstate is the state that a guest sees during one operation: what the store has, with the operation's own writes laid over it.
+package opstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,14 +11,13 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// stateTx is the state of one operation: what is in the store with the operation's own writes laid over it. The writes wait in a batch, which the host
+// State is the state of one operation: what is in the store with the operation's own writes laid over it. The writes wait in a batch, which the host
 // commits together with the operation's receipt, or drops.
-type stateTx struct {
+type State struct {
 	store state.Store
 	space state.Space
-	batch state.Batch
-	// refusal says why an operation may not write; nil when it may.
-	refusal func(op string) *abi.Error
+	// Batch are the writes so far.
+	Batch state.Batch
 
 	keys    overlay
 	logs    map[string][][]byte // entries appended to each log
@@ -28,18 +27,21 @@ type stateTx struct {
 // provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store gives the real ones.
 const provisional = 1 << 62
 
-func newStateTx(store state.Store, space state.Space, refusal func(op string) *abi.Error) *stateTx {
-	return &stateTx{store: store, space: space, refusal: refusal}
-}
+// New is the state of a space before the operation writes.
+func New(store state.Store, space state.Space) *State { return &State{store: store, space: space} }
 
-func (t *stateTx) clean() bool {
+// Space is where the state lives in the store.
+func (t *State) Space() state.Space { return t.space }
+
+func (t *State) clean() bool {
 	return len(t.keys.values) == 0 && len(t.logs) == 0 && len(t.deleted) == 0
 }
 
 // gone tells whether the operation deleted what the store has under name.
-func (t *stateTx) gone(name string) bool { return t.deleted.cover(name) }
+func (t *State) gone(name string) bool { return t.deleted.cover(name) }
 
-func (t *stateTx) get(ctx context.Context, key string) ([]byte, int64, error) {
+// Get reads a value: version 0 when there is none.
+func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if v, ok := t.keys.values[key]; ok {
 		return v.data, v.version, nil
 	}
@@ -50,28 +52,28 @@ func (t *stateTx) get(ctx context.Context, key string) ([]byte, int64, error) {
 	return v.Data, v.Version, err
 }
 
-// put writes value, which must be the caller's to give away.
-func (t *stateTx) put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
+// Put writes value, which must be the caller's to give away.
+func (t *State) Put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
 	_, again := t.keys.values[key]
 	if expected != abi.AnyVersion {
-		_, version, err := t.get(ctx, key)
+		_, version, err := t.Get(ctx, key)
 		if err != nil {
 			return 0, err
 		}
 		if version != expected {
-			return 0, abi.NewError(abi.CodeConflict, fmt.Sprintf("state key %q has version %d, expected %d", short(key), version, expected)).WithReason("state_version")
+			return 0, abi.NewError(abi.CodeConflict, fmt.Sprintf("state key %.80q has version %d, expected %d", key, version, expected)).WithReason("state_version")
 		}
 	}
 	inStore := expected
 	if again || t.gone(key) {
 		inStore = state.AnyVersion
 	}
-	t.batch.Put(t.space, key, value, inStore)
+	t.Batch.Put(t.space, key, value, inStore)
 	return t.keys.set(key, value), nil
 }
 
-// delete removes keys and logs under prefix and counts the values and entries that go.
-func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
+// Delete removes keys and logs under prefix and counts the values and entries that go.
+func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	var count int64
 	hides := false // whether the store has something that counts no more
 	if !t.gone(prefix) {
@@ -92,7 +94,7 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 	}
 	for _, key := range t.keys.under(prefix, "", 0) {
 		delete(t.keys.values, key)
-		if _, version, err := t.get(ctx, key); err != nil {
+		if _, version, err := t.Get(ctx, key); err != nil {
 			return 0, err
 		} else if version == 0 {
 			count++ // it was not in the store, so it has not been counted yet
@@ -104,7 +106,7 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 			delete(t.logs, log)
 		}
 	}
-	t.batch.DeletePrefix(t.space, prefix)
+	t.Batch.DeletePrefix(t.space, prefix)
 	if hides {
 		first, end := t.deleted.within(prefix)
 		t.deleted = slices.Replace(t.deleted, first, end, prefix)
@@ -112,13 +114,13 @@ func (t *stateTx) delete(ctx context.Context, prefix string) (int64, error) {
 	return count, nil
 }
 
-// append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope run one after another, so it is certain.
-func (t *stateTx) append(ctx context.Context, log string, entry []byte) (int64, error) {
+// Append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope run one after another, so it is certain.
+func (t *State) Append(ctx context.Context, log string, entry []byte) (int64, error) {
 	last, err := t.lastStored(ctx, log)
 	if err != nil {
 		return 0, err
 	}
-	t.batch.Append(t.space, log, entry)
+	t.Batch.Append(t.space, log, entry)
 	if t.logs == nil {
 		t.logs = map[string][][]byte{}
 	}
@@ -126,15 +128,15 @@ func (t *stateTx) append(ctx context.Context, log string, entry []byte) (int64, 
 	return last + int64(len(t.logs[log])), nil
 }
 
-func (t *stateTx) lastStored(ctx context.Context, log string) (int64, error) {
+func (t *State) lastStored(ctx context.Context, log string) (int64, error) {
 	if t.gone(log) {
 		return 0, nil
 	}
 	return t.store.LastSeq(ctx, t.space, log)
 }
 
-// list pages through the keys of store and overlay together.
-func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, error) {
+// List pages through the keys of store and overlay together.
+func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error) {
 	if t.clean() {
 		return t.store.List(ctx, t.space, q)
 	}
@@ -191,8 +193,8 @@ func (t *stateTx) list(ctx context.Context, q state.ListQuery) (state.Page, erro
 	return out, nil
 }
 
-// read pages through the entries of a log, the operation's own at its end.
-func (t *stateTx) read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
+// Read pages through the entries of a log, the operation's own at its end.
+func (t *State) Read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
 	own := t.logs[q.Log]
 	if len(own) == 0 && !t.gone(q.Log) {
 		return t.store.ReadLog(ctx, t.space, q)
@@ -231,21 +233,4 @@ func (t *stateTx) read(ctx context.Context, q state.LogQuery) (state.Entries, er
 		out.Items = append(out.Items, entry)
 	}
 	return out, nil
-}
-
-// stateError turns a store's failure into the contract's words; most of them know their own.
-func stateError(err error) *abi.Error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return abi.WrapError(abi.CodeTimeout, "state: the call ended first", err)
-	}
-	return abi.AsError(err)
-}
-
-// short cuts an id for a message.
-func short(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }

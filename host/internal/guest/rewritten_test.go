@@ -1,4 +1,4 @@
-package host
+package guest
 
 import (
 	"errors"
@@ -63,16 +63,4 @@ func TestRewrittenModulesAreKeptByContent(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, files, 3)
 	})
-}
-
-func TestAModuleIsRewrittenOnceForAllHosts(t *testing.T) {
-	cache := t.TempDir()
-	for range 2 {
-		h := open(t, Options{CacheDir: cache})
-		_, err := h.Load(t.Context(), probeModule)
-		require.NoError(t, err)
-	}
-	files, err := os.ReadDir(keepRewritten(cache).folder)
-	require.NoError(t, err)
-	assert.Len(t, files, 1)
 }

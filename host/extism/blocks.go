@@ -1,4 +1,4 @@
-package host
+package extism
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
 )
 
 // blocks is the memory that an Extism module shares with its host: the input, the output, and what passes through host functions. PDKs call it the kernel and know
@@ -28,9 +29,9 @@ type block struct {
 	freed       bool
 }
 
-var _ linear = (*blocks)(nil)
+var _ guest.Memory = (*blocks)(nil)
 
-// firstBlock is where blocks begin: 0 is no block.
+// firstBlock is where blocks begin: a pointer of 0 means no block.
 const firstBlock = 16
 
 func newBlocks(limit int64) *blocks {
@@ -39,7 +40,7 @@ func newBlocks(limit int64) *blocks {
 
 // open begins a call: nothing of the one before is left.
 func (b *blocks) open(input []byte) {
-	if cap(b.data) > maxKeptBuffer {
+	if cap(b.data) > guest.MaxKeptBuffer {
 		b.data = nil
 	}
 	clear(b.data)
@@ -51,10 +52,10 @@ func (b *blocks) open(input []byte) {
 	}
 }
 
-// Size implements linear.
+// Size implements guest.Memory.
 func (b *blocks) Size() uint32 { return uint32(len(b.data)) }
 
-// Read implements linear: a view that is valid until the next block is made.
+// Read implements guest.Memory: a view that is valid until the next block is made.
 func (b *blocks) Read(ptr, n uint32) ([]byte, bool) {
 	from, to := uint64(ptr), uint64(ptr)+uint64(n)
 	if to > uint64(len(b.data)) {
@@ -103,7 +104,7 @@ func (b *blocks) find(start uint64) (int, bool) {
 	return i, ok && !b.list[i].freed
 }
 
-// length is the size of a block, 0 for what is none.
+// length is the size of a block, 0 for a pointer to no block.
 func (b *blocks) length(start uint64) uint64 {
 	if i, ok := b.find(start); ok {
 		return b.list[i].size
@@ -118,7 +119,7 @@ func (b *blocks) block(start uint64) block {
 	}
 	i, ok := b.find(start)
 	if !ok {
-		panic(abiBreach{fmt.Sprintf("host call with the pointer %#x, outside the memory: Extism knows no block there", start)})
+		panic(guest.Breach(fmt.Sprintf("host call with the pointer %#x, outside the memory: Extism knows no block there", start)))
 	}
 	return b.list[i]
 }
@@ -138,7 +139,7 @@ func (b *blocks) put(text []byte) uint64 {
 // span checks a range that the guest named.
 func (b *blocks) span(start, n uint64) []byte {
 	if start > uint64(len(b.data)) || n > uint64(len(b.data))-start {
-		panic(abiBreach{fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start, len(b.data))})
+		panic(guest.Breach(fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start, len(b.data))))
 	}
 	return b.data[start : start+n]
 }
@@ -151,7 +152,7 @@ func (b *blocks) store64(at uint64, v uint64) { binary.LittleEndian.PutUint64(b.
 // inputAt is a place in the input, by its distance from the beginning.
 func (b *blocks) inputAt(at, n uint64) uint64 {
 	if room := (b.input.size + 7) &^ 7; at > room || n > room-at {
-		panic(abiBreach{fmt.Sprintf("%d bytes at %d, outside the input of %d bytes", n, at, b.input.size)})
+		panic(guest.Breach(fmt.Sprintf("%d bytes at %d, outside the input of %d bytes", n, at, b.input.size)))
 	}
 	return b.input.start + at
 }

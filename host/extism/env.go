@@ -1,0 +1,204 @@
+package extism
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/extism/go-sdk"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
+)
+
+// Modules of the imports of an Extism module. What stands in extismEnv is for the module; at load it is led to extismOurs, which the host serves itself: go-sdk's own
+// reach the network by themselves, log by a level of the whole process, and ask a kernel without a deadline, whose books stand in memory that a module can write.
+const (
+	extismEnv  = "extism:host/env"
+	extismUser = "extism:host/user"
+	extismOurs = "memhost.extism"
+)
+
+// envFunction is one function of extism:host/env as PDKs declare it.
+type envFunction struct {
+	params, results []wasmbin.ValueType
+	run             func(c *guest.Call, b *blocks, stack []uint64)
+}
+
+// envFunctions are what PDKs import. The rest of go-sdk's module (reset, input_set, ...) is for hosts.
+func envFunctions() map[string]envFunction {
+	const i32, i64 = wasmbin.I32, wasmbin.I64
+	types := func(t ...wasmbin.ValueType) []wasmbin.ValueType { return t }
+	logAt := func(level int32) envFunction {
+		return envFunction{types(i64), nil, func(c *guest.Call, b *blocks, stack []uint64) {
+			k := b.block(stack[0])
+			c.Powers.Log(level, b.data[k.start:k.start+k.size])
+		}}
+	}
+	return map[string]envFunction{
+		"alloc":          {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.alloc(stack[0]) }},
+		"free":           {types(i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.free(stack[0]) }},
+		"length":         {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.length(stack[0]) }},
+		"length_unsafe":  {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.length(stack[0]) }},
+		"load_u8":        {types(i64), types(i32), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load8(stack[0]) }},
+		"load_u64":       {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load64(stack[0]) }},
+		"store_u8":       {types(i64, i32), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.store8(stack[0], byte(stack[1])) }},
+		"store_u64":      {types(i64, i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.store64(stack[0], stack[1]) }},
+		"input_length":   {nil, types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.input.size }},
+		"input_offset":   {nil, types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.input.start }},
+		"input_load_u8":  {types(i64), types(i32), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load8(b.inputAt(stack[0], 1)) }},
+		"input_load_u64": {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load64(b.inputAt(stack[0], 8)) }},
+		"output_set": {types(i64, i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) {
+			b.span(stack[0], stack[1])
+			b.output = block{start: stack[0], size: stack[1]}
+		}},
+		"error_set":  {types(i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.failure = b.block(stack[0]) }},
+		"config_get": {types(i64), types(i64), func(c *guest.Call, b *blocks, stack []uint64) { stack[0] = b.put(setting(c, b.text(stack[0]))) }},
+		"log_trace":  logAt(abi.LogDebug), "log_debug": logAt(abi.LogDebug), "log_info": logAt(abi.LogInfo), "log_warn": logAt(abi.LogWarn), "log_error": logAt(abi.LogError),
+		"get_log_level":    {nil, types(i32), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = uint64(sdk.LogLevelDebug.ExtismCompat()) }},
+		"http_request":     {types(i64, i64), types(i64), switchedOff("http_request", "send by a route of the manifest: http_send of extism:host/user")},
+		"http_status_code": {nil, types(i32), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = 0 }},
+		"http_headers":     {nil, types(i64), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = 0 }},
+		"var_get":          {types(i64), types(i64), switchedOff("var_get", "variables last as long as an instance and know no scope; use state: state_get of extism:host/user")},
+		"var_set":          {types(i64, i64), nil, switchedOff("var_set", "variables last as long as an instance and know no scope; use state: state_put of extism:host/user")},
+	}
+}
+
+// Quick implements guest.Engine: PDKs call one of these for every 8 bytes of a text. When they change, so must the version of package guest's rewritten modules.
+func (engine) Quick(module, name string) bool {
+	switch name {
+	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length", "input_offset", "length", "length_unsafe":
+		return module == extismOurs
+	}
+	return false
+}
+
+// offHere are the functions that a module may import and not call.
+func offHere() []string { return []string{"http_request", "var_get", "var_set"} }
+
+// reasonExtismOff is the reason of the error of a module that calls one of them.
+const reasonExtismOff = "extism_off"
+
+func switchedOff(name, hint string) func(*guest.Call, *blocks, []uint64) {
+	return func(c *guest.Call, _ *blocks, _ []uint64) {
+		panic(abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s called Extism's own %s, which is switched off here", c.Plugin().Name, name)).
+			WithReason(reasonExtismOff).WithHint(hint))
+	}
+}
+
+// setting is a value of the effective block by its name: a string as it is, another value as JSON. A secret is what it is for every guest: its name.
+func setting(c *guest.Call, name string) []byte {
+	var config struct{ Config map[string]json.RawMessage }
+	if json.Unmarshal(c.Powers.Config(), &config) != nil {
+		return nil
+	}
+	value := config.Config[name]
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return value
+	}
+	return []byte(text)
+}
+
+// renames leads a module's imports to what the host serves itself: all of extism:host/env, and of WASI what no plugin has and what would end the instance behind
+// go-sdk's back.
+func renames(module, name string) (string, string) {
+	if module == extismEnv || module == abi.WASIModule && (neverHeld(name) || name == "proc_exit") {
+		return extismOurs, name
+	}
+	return module, name
+}
+
+// neverHeld tells the WASI functions that ask for a file or a socket.
+func neverHeld(name string) bool {
+	return strings.HasPrefix(name, "path_") || strings.HasPrefix(name, "sock_")
+}
+
+const wasiNotCapable = 76
+
+// functionsOf are the host functions of one module, which was adapted, for go-sdk.
+func functionsOf(parsed *wasmbin.Module) []sdk.HostFunction {
+	var list []sdk.HostFunction
+	env, user := envFunctions(), map[string]*guest.Import{}
+	for _, i := range guest.Imports() {
+		user[i.Name] = i
+	}
+	seen := map[[2]string]bool{}
+	for _, i := range parsed.Imports {
+		if seen[[2]string{i.Module, i.Name}] {
+			continue
+		}
+		seen[[2]string{i.Module, i.Name}] = true
+		run := onBlocks(user[i.Name])
+		switch {
+		case i.Module == extismUser && i.Name == abi.ImportPull:
+			run = pull
+		case i.Module == extismUser:
+		case i.Module == extismOurs && i.Name == "proc_exit":
+			run = func(_ *guest.Call, _ *blocks, stack []uint64) {
+				panic(guest.Breach(fmt.Sprintf("ended itself with exit code %d", uint32(stack[0]))))
+			}
+		case i.Module == extismOurs && neverHeld(i.Name):
+			run = func(_ *guest.Call, b *blocks, stack []uint64) {
+				if b.asked == "" {
+					b.asked = i.Name
+				}
+				stack[0] = wasiNotCapable
+			}
+		case i.Module == extismOurs:
+			run = env[i.Name].run
+		default:
+			continue
+		}
+		f := sdk.NewHostFunctionWithStack(i.Name, func(ctx context.Context, _ *sdk.CurrentPlugin, stack []uint64) {
+			c := guest.CallOf(ctx)
+			b, _ := c.Memory.(*blocks)
+			run(c, b, stack)
+		}, guest.ValueTypes(i.Type.Params), guest.ValueTypes(i.Type.Results))
+		f.SetNamespace(i.Module)
+		list = append(list, f)
+	}
+	return list
+}
+
+// userTypes are the types of extism:host/user: as mh1's, with one pointer in place of each address with its length, and a pull that makes a block.
+func userTypes() map[string]wasmbin.FuncType {
+	types := map[string]wasmbin.FuncType{abi.ImportPull: {Results: []wasmbin.ValueType{wasmbin.I64}}}
+	for _, i := range guest.Imports() {
+		types[i.Name] = i.Type(wasmbin.I64)
+	}
+	return types
+}
+
+// pull makes a block of all that there is to pull.
+func pull(c *guest.Call, b *blocks, stack []uint64) {
+	n := c.Pending()
+	stack[0] = b.alloc(uint64(n))
+	c.Pull(b.span(stack[0], uint64(n)))
+}
+
+// onBlocks makes a host call of mh1 whose texts are in blocks.
+func onBlocks(i *guest.Import) func(*guest.Call, *blocks, []uint64) {
+	return func(c *guest.Call, b *blocks, stack []uint64) {
+		var texts [2][]byte
+		var numbers [1]int64
+		text := 0
+		for at, p := range i.Params {
+			switch p {
+			case guest.Text:
+				k := b.block(stack[at])
+				texts[text] = b.data[k.start : k.start+k.size]
+				text++
+			case guest.I32:
+				numbers[0] = int64(int32(stack[at]))
+			case guest.I64:
+				numbers[0] = int64(stack[at])
+			}
+		}
+		result := c.Do(i, texts, numbers)
+		if !i.AnswersNothing() {
+			stack[0] = result
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package guest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// Starter starts instances. NewStarter's is the plain one; a tape is another one, laid around it.
+type Starter interface {
+	// Start starts an instance for a call of abi.InitExport. Its error says what happened, in words for the caller.
+	Start(ctx context.Context, c *Call) (Instance, error)
+}
+
+// Instance is a guest that has started.
+type Instance interface {
+	// Enter calls the operation c.Op with an envelope. The answer is the guest's own memory, valid until it is entered again. An error is *abi.Error and says what
+	// happened to a guest that did not answer.
+	Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error)
+	// MemoryBytes is what its memory has grown to.
+	MemoryBytes() int64
+	Close()
+}
+
+type starter struct {
+	plugin  *Plugin
+	program Program
+	senses  Senses
+}
+
+// NewStarter starts instances of a program, with their clock and randomness.
+func NewStarter(p *Plugin, program Program, senses Senses) Starter {
+	return &starter{p, program, senses}
+}
+
+// Start implements Starter.
+func (s *starter) Start(ctx context.Context, c *Call) (Instance, error) {
+	in := &instance{plugin: s.plugin}
+	// No files, no arguments, no environment.
+	config := wazero.NewModuleConfig().WithStdout(&in.output).WithStderr(&in.output).WithRandSource(s.senses).
+		WithNanotime(s.senses.Nano, resolution).WithWalltime(func() (sec int64, nsec int32) {
+		now := s.senses.Now()
+		return now.Unix(), int32(now.Nanosecond())
+	}, resolution)
+	guest, err := s.program.Instantiate(c.within(ctx, s.plugin), c, config)
+	c.shareThread()
+	if err != nil {
+		return nil, c.failed(c.explain(in, fmt.Errorf("at its start: %w", err)))
+	}
+	in.guest = guest
+	return in, nil
+}
+
+// resolution is what WASI says of its clocks, in ns.
+const resolution = sys.ClockResolution(time.Microsecond)
+
+// instance is a guest with what the host keeps beside it.
+type instance struct {
+	plugin   *Plugin
+	guest    Guest
+	output   output
+	envelope []byte
+}
+
+// Enter implements Instance.
+func (in *instance) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
+	began := time.Now()
+	in.output.reset()
+	in.envelope = abi.AppendJSON(in.envelope[:0], envelope)
+	if n, limit := int64(len(in.envelope)), in.plugin.RequestBytes; n > limit {
+		err = abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the request has %d bytes, the limit is %d", n, limit))
+		return nil, false, c.failed(err)
+	}
+	answer, isError, err = in.guest.Enter(c.within(ctx, in.plugin), c, in.envelope)
+	c.shareThread()
+	c.Guest = time.Since(began)
+	if cap(in.envelope) > MaxKeptBuffer {
+		in.envelope = nil
+	}
+	if err != nil {
+		return nil, false, c.failed(c.explain(in, err))
+	}
+	return answer, isError, nil
+}
+
+// MaxKeptBuffer bounds what an idle instance keeps on the host's side, in bytes.
+const MaxKeptBuffer = 1 << 20
+
+// MemoryBytes implements Instance.
+func (in *instance) MemoryBytes() int64 { return in.guest.MemoryBytes() }
+
+// Close implements Instance.
+func (in *instance) Close() { in.guest.Close() }
+
+// ReasonStopped is the reason of the error of a guest that was stopped.
+const ReasonStopped = "stopped"
+
+// failed completes an error with what is known of the call.
+func (c *Call) failed(err error) *abi.Error { return c.plugin.Failed(c.Op, err) }
+
+// Failed completes an error with the operation and removes secrets. A code that is none of the contract's becomes internal.
+func (p *Plugin) Failed(op string, err error) *abi.Error {
+	e := p.Redact(abi.AsError(err))
+	if e.Code.HTTPStatus(false) == 500 && e.Code != abi.CodeInternal {
+		e.Message = fmt.Sprintf("(unknown code %q) %s", e.Code, e.Message)
+		e.Code = abi.CodeInternal
+	}
+	e.Operation = op
+	return e
+}
+
+// Breach is the error of a plugin that does not keep to the ABI.
+func (p *Plugin) Breach(op, what string) *abi.Error {
+	e := abi.NewError(abi.CodeInternal, fmt.Sprintf("plugin %s, export %s: %s", p.Name, op, what)).WithReason("abi").
+		WithHint("this is a defect of the module, not of the request; its instance was thrown away")
+	e.Operation = op
+	return e
+}
+
+// explain turns the error of a guest that did not answer into what happened.
+func (c *Call) explain(in *instance, err error) error {
+	var breach Breach
+	var exit *sys.ExitError
+	var ready *abi.Error
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case errors.As(err, &breach):
+		return c.plugin.Breach(c.Op, string(breach))
+	case c.ctx.Err() != nil || errors.As(err, &exit) && (exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled):
+		return c.stopped()
+	case errors.As(err, &exit):
+		return c.plugin.Breach(c.Op, fmt.Sprintf("ended itself with exit code %d", exit.ExitCode()))
+	}
+	what, _, _ := strings.Cut(err.Error(), "\n")
+	e := c.plugin.Breach(c.Op, "trapped: "+what).WithReason("trap")
+	if said := in.output.String(); said != "" {
+		e.Message += "; it said: " + said
+		e.Native = &abi.NativeError{Body: said}
+		if strings.Contains(said, "out of memory") {
+			e.Hint = "one operation needed more memory than limits.memory_bytes: raise it, or ask for less at once; " +
+				"what the plugin can do about it stands in docs/write-a-plugin.md"
+		}
+	}
+	return e
+}
+
+// stopped is the error of a guest that was stopped at its deadline, or because its caller went away.
+func (c *Call) stopped() *abi.Error {
+	e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", c.plugin.Name, c.Op, time.Since(c.Began).Milliseconds()),
+		cmp.Or(context.Cause(c.ctx), context.DeadlineExceeded))
+	if errors.Is(c.ctx.Err(), context.Canceled) {
+		e.Message = fmt.Sprintf("the caller of %s went away, plugin %s was stopped", c.Op, c.plugin.Name)
+	}
+	if n := len(c.IO); n > 0 && c.IO[n-1].Status == 0 {
+		e.Route = c.IO[n-1].Route
+		e.Message += ", waiting for route " + e.Route
+		e.Hint = "the backend did not answer in time: is it well, and is its URL right?"
+	}
+	return e.WithReason(ReasonStopped)
+}

@@ -1,0 +1,214 @@
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+// Engine runs the modules of one ABI. Package guest has the one for mh1; package host/extism has another, which a program passes in host.Options.
+type Engine interface {
+	// ABI is what a manifest says of the modules.
+	ABI() string
+	// Claims tells by its imports whether a module is for this engine.
+	Claims(parsed *wasmbin.Module) bool
+	// Check holds a module's exports and imports to the ABI, and notes exports, powers and warnings in m.
+	Check(m *Module, parsed *wasmbin.Module) error
+	// Adapt may rewrite a checked module before it is metered.
+	Adapt(wasm []byte) ([]byte, error)
+	// Quick tells the imports that only move some bytes, which cost a guest no more than an instruction.
+	Quick(module, name string) bool
+	// Name is what the run manifest and inspect call it, with the way in which its guests are interrupted.
+	Name(interruption string) string
+	// Compile makes a module ready to be instantiated. wasm is adapted and, as a rule, metered.
+	Compile(ctx context.Context, m *Module, wasm []byte, s Setup) (Program, error)
+}
+
+// Setup is what an engine compiles with.
+type Setup struct {
+	// Config has memory limit, cache and interruption.
+	Config wazero.RuntimeConfig
+	// More is the function that a metered module imports as meter.Function of meter.Module; nil for a module that is not metered.
+	More api.GoFunc
+	// MemoryBytes bounds what a guest allocates.
+	MemoryBytes int64
+}
+
+// Program is a compiled module: what its instances are made of.
+type Program interface {
+	// Instantiate starts an instance: the module's start function and its initialisation run. config has clocks, randomness and where it prints. ctx carries the
+	// call, c.
+	Instantiate(ctx context.Context, c *Call, config wazero.ModuleConfig) (Guest, error)
+	// Close frees the code. No instance of it may be left.
+	Close(ctx context.Context) error
+}
+
+// Guest is one instance of a program. It runs one call at a time.
+type Guest interface {
+	// Enter calls the operation c.Op. ctx carries the call. The answer is the guest's own memory, valid until it is entered again.
+	Enter(ctx context.Context, c *Call, request []byte) (answer []byte, isError bool, err error)
+	// MemoryBytes is what its memory has grown to.
+	MemoryBytes() int64
+	Close()
+}
+
+// Machine compiles modules, and owns what they share: the runtimes and the compilation cache.
+type Machine struct {
+	logger hclog.Logger
+	dir    string
+	limits Limits
+	cache  wazero.CompilationCache
+	quick  interruption
+
+	mu       sync.Mutex
+	runtimes map[string]wazero.Runtime // of mh1, by the name of the interruption
+	programs map[Program]bool
+}
+
+// NewMachine opens a machine that keeps compiled modules in a folder.
+//
+// Errors: unavailable for a folder that cannot be used.
+func NewMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger) (*Machine, error) {
+	return newMachine(ctx, dir, limits, logger, metered{keepRewritten(dir)})
+}
+
+func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger, way interruption) (m *Machine, err error) {
+	m = &Machine{logger: logger, dir: dir, limits: limits, quick: way, runtimes: map[string]wazero.Runtime{}, programs: map[Program]bool{}}
+	if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
+		return nil, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("compilation cache %s: %v", dir, err), err)
+	}
+	if _, err = m.runtime(ctx, way); err != nil {
+		_ = m.Close(ctx)
+		return nil, err
+	}
+	return m, nil
+}
+
+// setup is what all runtimes have in common, with one way of interruption.
+func (m *Machine) setup(way interruption) Setup {
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(m.limits.MemoryBytes / pageBytes)).
+		WithCompilationCache(m.cache).WithDebugInfoEnabled(false)
+	return Setup{way.configure(config), way.more(), m.limits.MemoryBytes}
+}
+
+// runtime is the one for modules of mh1 that are interrupted in one way. All runtimes share the cache, which keeps what was compiled for one way apart.
+func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runtimes[way.name()]; r != nil {
+		return r, nil
+	}
+	s := m.setup(way)
+	r := wazero.NewRuntimeWithConfig(ctx, s.Config)
+	_, err := wasi_snapshot_preview1.Instantiate(ctx, r)
+	if err == nil {
+		err = instantiateImports(ctx, r)
+	}
+	if err == nil && s.More != nil {
+		err = instantiateMeter(ctx, r, s.More)
+	}
+	if err != nil {
+		_ = r.Close(ctx)
+		return nil, abi.WrapError(abi.CodeInternal, "host functions: "+err.Error(), err)
+	}
+	m.runtimes[way.name()] = r
+	return r, nil
+}
+
+// Compile makes an inspected module ready to be instantiated, and notes in it how it is run. Close the program when it is not needed any more.
+//
+// Errors: invalid_argument for a module that the engine does not take, unavailable when the cache cannot be written.
+func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Program, error) {
+	way, prepared, name, warnings, err := prepare(module, wasm, m.quick)
+	if err != nil {
+		return nil, err
+	}
+	if len(warnings) > len(module.Warnings) {
+		m.logger.Warn(warnings[len(warnings)-1], "module", module.Name())
+	}
+	module.Engine, module.Warnings = name, warnings
+	var p Program
+	if module.engine == nil {
+		p, err = m.compileMH1(ctx, way, prepared)
+	} else {
+		p, err = module.engine.Compile(ctx, module, prepared, m.setup(way))
+	}
+	var disk *fs.PathError
+	var known *abi.Error
+	switch {
+	case errors.As(err, &disk):
+		return nil, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", m.dir, err), err).
+			WithHint("make room there, or name another folder")
+	case errors.As(err, &known):
+		return nil, err
+	case err != nil:
+		return nil, BadModule(module.Name(), "does not compile: %v", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.programs[p] = true
+	return p, nil
+}
+
+// prepare rewrites a module for the quick way of interruption, or chooses the slow one, with a warning.
+func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prepared []byte, name string, warnings []string, err error) {
+	way, prepared, warnings = quick, wasm, m.Warnings
+	sum, marks, named := m.SHA256, func(_, _ string) bool { return false }, func(interruption string) string { return interruption }
+	if e := m.engine; e != nil {
+		if wasm, err = e.Adapt(wasm); err != nil {
+			return nil, nil, "", nil, BadModule(m.Name(), "cannot be rewritten: %v", err)
+		}
+		hash := sha256.Sum256(wasm)
+		sum, marks, named = hex.EncodeToString(hash[:]), e.Quick, e.Name
+	}
+	if prepared, err = way.prepare(sum, wasm, marks); err != nil {
+		way, prepared = contextCheck{}, wasm
+		warnings = append(append([]string{}, warnings...), notMetered(err))
+	}
+	return way, prepared, named(way.name()), warnings, nil
+}
+
+// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
+func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
+	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")})
+	if err != nil {
+		return "", append(append([]string{}, m.Warnings...), err.Error())
+	}
+	return name, warnings
+}
+
+// Release closes a program of this machine. A second time does nothing.
+func (m *Machine) Release(ctx context.Context, p Program) error {
+	m.mu.Lock()
+	open := m.programs[p]
+	delete(m.programs, p)
+	m.mu.Unlock()
+	if !open {
+		return nil
+	}
+	return p.Close(ctx)
+}
+
+// Close frees all programs and runtimes. No instance may be left.
+func (m *Machine) Close(ctx context.Context) error {
+	var failed []error
+	for p := range maps.Clone(m.programs) {
+		failed = append(failed, m.Release(ctx, p))
+	}
+	for _, r := range m.runtimes {
+		failed = append(failed, r.Close(ctx))
+	}
+	return errors.Join(append(failed, m.cache.Close(ctx))...)
+}

@@ -1,0 +1,203 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
+)
+
+// Module is a checked plugin. What it may do was read off its bytes before any of its code ran.
+type Module struct {
+	// Manifest is what the module says of itself.
+	Manifest *abi.ModuleManifest
+	// SHA256 is of the bytes as given, in hex.
+	SHA256 string
+	// Bytes is their number.
+	Bytes int64
+	// Engine names how the module is run and interrupted, Warnings say what is to be known about that. Before it is loaded, EngineOf tells both.
+	Engine   string
+	Warnings []string
+	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
+	Powers, Exports []string
+	// MemoryPages is the linear memory that it starts with, in pages of 64 KiB.
+	MemoryPages uint32
+	// Customs are its custom sections' sizes in bytes by name.
+	Customs map[string]int
+
+	checked *guest.Module
+	program guest.Program
+}
+
+// Load checks a module and compiles it.
+//
+// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export missing or of another type, an import that
+// is not permitted, a manifest that is absent, malformed or at odds with the module, more memory than the limit.
+func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
+	m, err := inspect(wasm, h.limits, h.options.Engines)
+	if err != nil {
+		return nil, err
+	}
+	return m, h.compile(ctx, m, wasm)
+}
+
+// compile makes an inspected module ready to be instantiated.
+func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) (err error) {
+	m.program, err = h.machine.Compile(ctx, m.checked, wasm)
+	m.Engine, m.Warnings = m.checked.Engine, m.checked.Warnings
+	return err
+}
+
+// Inspect is Load without compiling: what can be told of a module by reading it. limits' zero value means the defaults; engines are as in Options.
+func Inspect(wasm []byte, limits Limits, engines ...Engine) (*Module, error) {
+	return inspect(wasm, limits.withDefaults(), engines)
+}
+
+func inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
+	m, err := guest.Inspect(wasm, guest.Limits{ModuleBytes: limits.ModuleBytes, MemoryBytes: limits.MemoryBytes}, engines)
+	if err != nil {
+		return nil, err
+	}
+	return &Module{Manifest: m.Manifest, SHA256: m.SHA256, Bytes: m.Bytes, Engine: m.Engine, Warnings: m.Warnings, Powers: m.Powers, Exports: m.Exports,
+		MemoryPages: m.MemoryPages, Customs: m.Customs, checked: m}, nil
+}
+
+// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
+func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
+	return guest.EngineOf(m.checked, wasm)
+}
+
+// ParseManifest reads and validates a module's manifest.json, with the JSON Schema in it.
+//
+// Errors: invalid_argument with the field that is wrong.
+func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
+	return guest.ParseManifest(text)
+}
+
+// Check validates a configuration against the module without loading anything, and returns the effective block: preset and defaults laid under it.
+//
+// Errors: invalid_argument that names the key and what is wanted there.
+func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
+	_, _, effective, err := m.choose(provider, word, block)
+	return effective, err
+}
+
+// has tells whether the module exports an operation.
+func (m *Module) has(op string) bool { return slices.Contains(m.Exports, op) }
+
+// choose finds the provider that a configuration names, the word by which it was chosen, and its effective block.
+func (m *Module) choose(provider, word string, block abi.Raw) (decl *abi.ProviderDecl, as string, effective abi.Raw, err error) {
+	if decl, err = m.provider(provider); err != nil {
+		return nil, "", nil, err
+	}
+	if as, err = chosenAs(word, decl); err != nil {
+		return nil, "", nil, err
+	}
+	if effective, err = m.checked.Schema.Apply(decl.Preset, block); err != nil {
+		return nil, "", nil, inBlock(decl.Name, err)
+	}
+	return decl, as, effective, nil
+}
+
+// provider finds one of the names that the module serves.
+func (m *Module) provider(name string) (*abi.ProviderDecl, error) {
+	known := make([]string, len(m.Manifest.Providers))
+	for i := range m.Manifest.Providers {
+		p := &m.Manifest.Providers[i]
+		if p.Name == name {
+			return p, nil
+		}
+		known[i] = p.Name
+	}
+	e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("module %s serves no provider %q, it serves %v", m.Manifest.Name, name, known))
+	if near := abi.Nearest(name, known); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return nil, e
+}
+
+// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
+func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
+	if len(decl.KindWhen) == 0 {
+		return decl.Kind, decl.Note, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return "", "", err
+	}
+	for _, rule := range decl.KindWhen {
+		var want any
+		if err := json.Unmarshal(rule.Equals, &want); err != nil {
+			return "", "", err
+		}
+		if found, ok := jsonpointer.Find(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
+			return rule.Kind, rule.Note, nil
+		}
+	}
+	return decl.Kind, decl.Note, nil
+}
+
+// chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
+func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
+	byKind := "backend"
+	if decl.Kind == abi.KindControl {
+		byKind = "condition"
+	}
+	switch word {
+	case "":
+		return byKind, nil
+	case "backend", "condition":
+		if word == byKind {
+			return word, nil
+		}
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("memory.%s: %s is of kind %s", word, decl.Name, decl.Kind)).
+			WithHint(fmt.Sprintf("write memory.%s: %s", byKind, decl.Name))
+	default:
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("word: %q is neither backend nor condition", word))
+	}
+}
+
+// inBlock puts the provider's name before the path of an error in its block.
+func inBlock(provider string, err error) error {
+	e := *abi.AsError(err)
+	e.Message = provider + "." + strings.ReplaceAll(e.Message, "\n", "\n"+provider+".")
+	return &e
+}
+
+// lacking lists the capabilities whose requirements the effective block does not meet, with what is required.
+func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
+	if len(requires) == 0 {
+		return nil, nil
+	}
+	var value any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return nil, err
+	}
+	met, because := map[string]bool{}, map[string]string{}
+	for _, r := range requires {
+		found, there := jsonpointer.Find(value, r.Pointer)
+		there = there && found != nil
+		if there && len(r.Equals) > 0 {
+			var want any
+			if err := json.Unmarshal(r.Equals, &want); err != nil {
+				return nil, err
+			}
+			there = reflect.DeepEqual(found, want)
+		}
+		met[r.Export] = met[r.Export] || there
+		because[r.Export] = joinHints(because[r.Export], r.Because)
+	}
+	for export, ok := range met {
+		if ok {
+			delete(because, export)
+		}
+	}
+	return because, nil
+}

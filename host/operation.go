@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/internal/opstate"
+)
+
+// operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the guest asks (powers.go, network.go).
+type operation struct {
+	guest.Call
+	slot     *Slot
+	provider *Provider
+	began    time.Time
+	// scope is nil for an operation that has none; generation counts its resets.
+	scope      *scopeState
+	generation int64
+	// state is what the guest sees and writes of the scope's state; nil without a scope.
+	state *opstate.State
+	// resume is set for a write of which a part has arrived already.
+	resume *abi.Resume
+	permission
+	logged loggedBytes
+}
+
+// begin takes the provider and opens an operation. end must follow.
+func (s *Slot) begin(name string) (*operation, error) {
+	v, err := s.use(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.operationOn(v.provider, name), nil
+}
+
+// beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it has been retired, or that does not
+// serve yet. end must follow.
+func (s *Slot) beginOn(p *Provider, name string) *operation {
+	p.inFlight.Add(1)
+	return s.operationOn(p, name)
+}
+
+func (s *Slot) operationOn(p *Provider, name string) *operation {
+	o := &operation{slot: s, provider: p, began: time.Now()}
+	o.Op = name
+	return o
+}
+
+// end gives the provider back and reports the operation. err points to what the caller gets.
+func (o *operation) end(err *error) {
+	if *err != nil {
+		if e := abi.AsError(*err); e.Operation == "" {
+			*err = inOperation(o.Op, e)
+		}
+	}
+	if observe := o.slot.host.options.Observe; observe != nil {
+		observe(Observation{Provider: o.provider.name, Operation: o.Op, Code: abi.CodeOf(*err), Latency: time.Since(o.began),
+			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
+	}
+	o.provider.release()
+}
+
+// inOperation names the operation in an error that was found before the operation began.
+func inOperation(op string, err error) error {
+	e := *abi.AsError(err)
+	e.Operation = op
+	return &e
+}
+
+func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend) }
+
+// at sets the scope of the operation and opens the state of its present generation.
+func (o *operation) at(ctx context.Context, sc *scopeState) error {
+	generation, err := o.slot.host.currentGeneration(ctx, sc)
+	if err != nil {
+		return err
+	}
+	o.atGeneration(sc, generation)
+	return nil
+}
+
+// atGeneration is at for one of the scope's generations.
+func (o *operation) atGeneration(sc *scopeState, generation int64) {
+	o.scope, o.generation = sc, generation
+	o.state = opstate.New(o.slot.host.store, sc.space(generation))
+}
+
+// memoryScope is the operation's scope as guests and traces see it; the zero value without one.
+func (o *operation) memoryScope() abi.MemoryScope {
+	if o.scope == nil {
+		return abi.MemoryScope{}
+	}
+	return o.scope.memoryScope()
+}
+
+// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. What the guest did in the backend is done: the
+// commit is not the caller's to cancel.
+func (o *operation) commit(ctx context.Context) error {
+	t := o.state
+	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	if t.Batch.Len() > 0 {
+		if err := o.slot.host.commit(ctx, &t.Batch); err != nil {
+			return err
+		}
+	}
+	o.state = opstate.New(o.slot.host.store, t.Space())
+	return nil
+}
+
+// enter runs the guest's operation with a request body. out reads the answer.
+//
+// Errors: unsupported where the provider lacks the operation, otherwise those of Provider.enter.
+func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
+	if !o.provider.has(o.Op) {
+		return o.provider.unsupported(o.Op)
+	}
+	o.permit()
+	return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
+		Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume, Body: abi.Marshal(body)}, out)
+}
+
+// enter runs one call of the guest: the envelope in, the answer out. One deadline covers the guest and its host calls.
+//
+// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls wait, or what the guest answered.
+func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
+	o.Began = time.Now()
+	o.Deadline = o.Began.Add(p.deadline(o.Op) + p.host.slack)
+	if d, ok := ctx.Deadline(); ok && d.Before(o.Deadline) {
+		o.Deadline = d
+	}
+	inside, cancel := context.WithDeadline(ctx, o.Deadline)
+	defer cancel()
+	answer, isError, err := p.pool.Enter(inside, &o.Call, envelope)
+	accountOf(ctx).add(o)
+	if err != nil {
+		return err
+	}
+	if isError {
+		e := new(abi.Error)
+		if err := abi.Unmarshal(answer, e); err != nil || e.Code == "" {
+			return o.breach("answered an error object that cannot be read")
+		}
+		return p.plugin.Failed(o.Op, e)
+	}
+	if err := abi.UnmarshalOwned(answer, out); err != nil {
+		return o.breach("answered what is no " + o.Op + " answer: " + abi.AsError(err).Message)
+	}
+	return nil
+}
+
+// breach is the error of a plugin that does not keep to the contract.
+func (o *operation) breach(what string) error {
+	return o.provider.plugin.Failed(o.Op, o.provider.plugin.Breach(o.Op, what))
+}
+
+// trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's own.
+func (o *operation) trace(t *abi.Trace) *abi.Trace {
+	if t == nil {
+		t = new(abi.Trace)
+	}
+	if t.BackendName == "" {
+		t.BackendName = o.provider.name
+	}
+	total := o.slot.host.clock.Measured(time.Since(o.began))
+	t.Operation, t.ConditionKind, t.Tokenizer = o.Op, o.provider.kind, o.provider.tokens.Name()
+	t.Scope, t.Generation, t.IO = o.memoryScope(), o.generation, o.IO
+	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
+	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(o.Backend), ms(o.pluginTime()), ms(max(0, total-o.Guest))
+	return t
+}
+
+// sideEffects adds what the manifest says of the routes that were used to what the plugin said.
+func (o *operation) sideEffects(said []string) []string {
+	for _, io := range o.IO {
+		effect := o.provider.network.SideEffects(io.Route)
+		if effect == "" {
+			continue
+		}
+		if effect = io.Route + ": " + effect; !slices.Contains(said, effect) {
+			said = append(said, effect)
+		}
+	}
+	return said
+}
+
+// ms is a duration in milliseconds, to the microsecond.
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,182 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// What a guest asks that is not network: configuration, log, tokens and state. network.go has the rest, readonly.go what is refused.
+
+var _ guest.Powers = (*operation)(nil)
+
+// Config implements guest.Powers.
+func (o *operation) Config() []byte { return o.provider.guestConfig }
+
+// CountTokens implements guest.Powers.
+func (o *operation) CountTokens(text []byte) int64 { return o.provider.tokens.Count(text) }
+
+// FitTokens implements guest.Powers.
+func (o *operation) FitTokens(text []byte, most int64) (n int, tokens int64) {
+	return o.provider.tokens.Fit(text, most)
+}
+
+// logLine is the longest single line kept of a guest's log, in bytes.
+const logLine = 8 << 10
+
+// loggedBytes is what a guest has logged in one call; cut says that it was too much.
+type loggedBytes struct {
+	bytes int64
+	cut   bool
+}
+
+var logLevels = []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn, abi.LogError: hclog.Error}
+
+// Log implements guest.Powers. What goes beyond Limits.LogBytes is dropped, and a line says so.
+func (o *operation) Log(level int32, text []byte) {
+	p := o.provider
+	o.logged.bytes += int64(len(text)) + 16
+	if o.logged.bytes > p.limits.LogBytes {
+		if !o.logged.cut {
+			o.logged.cut = true
+			p.logger.Warn("log cut: the guest logged more than it may in one call", "operation", o.Op, "limit_bytes", p.limits.LogBytes)
+		}
+		return
+	}
+	at := hclog.Info
+	if level >= 0 && int(level) < len(logLevels) {
+		at = logLevels[level]
+	}
+	p.logger.Log(at, p.network.Redactor().Text(string(text[:min(len(text), logLine)])), "operation", o.Op, "from", "guest")
+}
+
+// Bounds of one state call.
+const (
+	stateNameBytes = 512
+	statePageItems = 1000
+	statePageBytes = 16 << 20
+)
+
+// stateAt checks that there is a state, and the name of a key, log or prefix in it.
+//
+// Errors: denied for an operation without a scope, invalid_argument for a name that is too short or long or not UTF-8.
+func (o *operation) stateAt(what, name string, least int) error {
+	switch {
+	case o.state == nil:
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("%s has no scope, so it has no state", o.Op))
+	case len(name) < least || len(name) > stateNameBytes:
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("state %s has %d bytes, want %d to %d", what, len(name), least, stateNameBytes))
+	case !utf8.ValidString(name):
+		return abi.NewError(abi.CodeInvalidArgument, "state "+what+" is not UTF-8")
+	}
+	return nil
+}
+
+// ownValue is a copy of a value that the guest writes.
+//
+// Errors: too_large.
+func (o *operation) ownValue(value []byte) ([]byte, error) {
+	if limit := o.provider.limits.StateValueBytes; int64(len(value)) > limit {
+		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("state value has %d bytes, the limit is %d", len(value), limit))
+	}
+	return bytes.Clone(value), nil
+}
+
+// StateGet implements guest.Powers.
+func (o *operation) StateGet(ctx context.Context, key string) (value []byte, version int64, err error) {
+	if err := o.stateAt("key", key, 1); err != nil {
+		return nil, 0, err
+	}
+	value, version, err = o.state.Get(ctx, key)
+	return value, version, stateError(err)
+}
+
+// StatePut implements guest.Powers.
+func (o *operation) StatePut(ctx context.Context, key string, value []byte, expected int64) (version int64, err error) {
+	if err := o.stateAt("key", key, 1); err != nil {
+		return 0, err
+	}
+	own, err := o.ownValue(value)
+	if err != nil {
+		return 0, err
+	}
+	if expected < abi.AnyVersion {
+		return 0, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("expected version %d; want -1, 0 or a version", expected))
+	}
+	version, err = o.state.Put(ctx, key, own, expected)
+	return version, stateError(err)
+}
+
+// StateDelete implements guest.Powers.
+func (o *operation) StateDelete(ctx context.Context, prefix string) (deleted int64, err error) {
+	if err := o.stateAt("prefix", prefix, 0); err != nil {
+		return 0, err
+	}
+	deleted, err = o.state.Delete(ctx, prefix)
+	return deleted, stateError(err)
+}
+
+// StateAppend implements guest.Powers.
+func (o *operation) StateAppend(ctx context.Context, log string, entry []byte) (seq int64, err error) {
+	if err := o.stateAt("log", log, 1); err != nil {
+		return 0, err
+	}
+	own, err := o.ownValue(entry)
+	if err != nil {
+		return 0, err
+	}
+	seq, err = o.state.Append(ctx, log, own)
+	return seq, stateError(err)
+}
+
+// StateList implements guest.Powers.
+func (o *operation) StateList(ctx context.Context, r *abi.StateListRequest) (*abi.StateList, [][]byte, error) {
+	if err := o.stateAt("prefix", "", 0); err != nil {
+		return nil, nil, err
+	}
+	page, err := o.state.List(ctx, state.ListQuery{Prefix: r.Prefix, After: r.After, Limit: pageItems(r.Limit), Values: r.Values, MaxBytes: statePageBytes})
+	if err != nil {
+		return nil, nil, stateError(err)
+	}
+	head := &abi.StateList{Keys: make([]abi.StateKey, len(page.Items)), More: page.More}
+	var values [][]byte
+	for i, item := range page.Items {
+		head.Keys[i] = abi.StateKey{Key: item.Key, Version: item.Version, Size: int64(item.Size)}
+		if r.Values {
+			values = append(values, item.Data)
+		}
+	}
+	return head, values, nil
+}
+
+// StateRead implements guest.Powers.
+func (o *operation) StateRead(ctx context.Context, r *abi.StateReadRequest) (*abi.StateEntries, [][]byte, error) {
+	if err := o.stateAt("log", r.Log, 1); err != nil {
+		return nil, nil, err
+	}
+	page, err := o.state.Read(ctx, state.LogQuery{Log: r.Log, From: max(0, r.From), Limit: pageItems(r.Limit), Reverse: r.Reverse, MaxBytes: statePageBytes})
+	if err != nil {
+		return nil, nil, stateError(err)
+	}
+	head := &abi.StateEntries{Entries: make([]abi.StateEntry, len(page.Items)), Last: page.Last, More: page.More}
+	entries := make([][]byte, len(page.Items))
+	for i, e := range page.Items {
+		head.Entries[i] = abi.StateEntry{Seq: e.Seq, Size: int64(len(e.Data))}
+		entries[i] = e.Data
+	}
+	return head, entries, nil
+}
+
+// pageItems is the number of items in a page: what was asked for, at most statePageItems.
+func pageItems(limit int64) int {
+	if limit <= 0 || limit > statePageItems {
+		return statePageItems
+	}
+	return int(limit)
+}

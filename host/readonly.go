@@ -1,0 +1,197 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/guest"
+)
+
+// Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit); what is not admitted is answered by the host.
+// And a guest that was entered gets powers that refuse what the operation may not do (permit).
+
+// permission is what an operation may change.
+type permission struct {
+	// admitted: the mode let this write in, and what it does until its end goes on when the mode changes meanwhile.
+	admitted bool
+	// readOnly: no native call that is not a read leaves, and no state is written.
+	readOnly bool
+	guarded  readOnlyPowers
+}
+
+// readOnlyMode is the read-only mode of a slot, and the writes that are under way. It is the host's own: no guest can change or pass it.
+type readOnlyMode struct {
+	mu   sync.RWMutex
+	slot modeRecord
+	// scopes are read-only by themselves.
+	scopes map[scopeKey]modeRecord
+	// inFlight counts the writes under way, of each scope that has any. ended is closed and made new when one ends.
+	inFlight map[scopeKey]int64
+	ended    chan struct{}
+	// setting is held by the one SetMode that runs.
+	setting sync.Mutex
+}
+
+// isReadOnly tells whether a scope may not be written now. Nil asks for the slot as a whole.
+func (m *readOnlyMode) isReadOnly(sc *scopeState) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
+}
+
+// admit lets a write of a scope in, unless slot or scope are read-only. A write that began goes on when the mode changes: done follows.
+func (m *readOnlyMode) admit(sc *scopeState) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.slot.ReadOnly || m.scopes[sc.key].ReadOnly {
+		return false
+	}
+	m.inFlight[sc.key]++
+	return true
+}
+
+// done ends what admit began.
+func (m *readOnlyMode) done(sc *scopeState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inFlight[sc.key]--; m.inFlight[sc.key] == 0 {
+		delete(m.inFlight, sc.key)
+	}
+	close(m.ended)
+	m.ended = make(chan struct{})
+}
+
+// admit lets the operation write in a scope, unless slot, scope or session are read-only. done follows.
+func (o *operation) admit(sc *scopeState) bool {
+	o.admitted = !o.readOnly && o.slot.mode.admit(sc)
+	return o.admitted
+}
+
+func (o *operation) done(sc *scopeState) { o.slot.mode.done(sc) }
+
+// underWay counts the writes of a scope that have not ended, of all scopes for nil, and returns what is closed when one ends.
+func (m *readOnlyMode) underWay(sc *scopeState) (int64, <-chan struct{}) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if sc != nil {
+		return m.inFlight[sc.key], m.ended
+	}
+	var all int64
+	for _, n := range m.inFlight {
+		all += n
+	}
+	return all, m.ended
+}
+
+// refusal is the error for what a read-only mode keeps from being done, of the slot or of one scope.
+func (m *readOnlyMode) refusal(words string) *abi.Error {
+	if m.isReadOnly(nil) {
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).WithHint("set the mode first: memhost mode write")
+	}
+	return abi.NewError(abi.CodeReadOnly, "the scope is read-only: "+words).WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
+}
+
+// forSession makes the operation read-only where the configuration makes the session so.
+func (o *operation) forSession(session string) { o.readOnly = o.provider.testSession(session) }
+
+// sessionPattern turns patterns with * and ? into one expression; nil when there are none.
+func sessionPattern(patterns []string) *regexp.Regexp {
+	if len(patterns) == 0 {
+		return nil
+	}
+	alternatives := make([]string, len(patterns))
+	for i, p := range patterns {
+		alternatives[i] = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(p))
+	}
+	return regexp.MustCompile(`(?s)^(?:` + strings.Join(alternatives, "|") + `)$`)
+}
+
+// testSession tells whether the configuration makes a session read-only by itself.
+func (p *Provider) testSession(session string) bool {
+	return p.testSessions != nil && p.testSessions.MatchString(session)
+}
+
+// writers are the operations whose guests may write state.
+var writers = []string{abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpWaitUntilReady, abi.OpApplyFeedback, abi.OpNativeMutation,
+	abi.OpForget}
+
+// permit gives the guest its powers for the next call: all for an operation that was admitted, else those of a reader.
+func (o *operation) permit() {
+	if o.admitted {
+		o.Powers = o
+		return
+	}
+	if o.slot == nil || o.slot.mode.isReadOnly(o.scope) {
+		o.readOnly = true // no slot: an instance starts
+	}
+	o.guarded = readOnlyPowers{o, o}
+	o.Powers = &o.guarded
+}
+
+// readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a read.
+type readOnlyPowers struct {
+	guest.Powers
+	operation *operation
+}
+
+// StatePut implements guest.Powers.
+func (r *readOnlyPowers) StatePut(context.Context, string, []byte, int64) (int64, error) {
+	return 0, r.refuseState()
+}
+
+// StateDelete implements guest.Powers.
+func (r *readOnlyPowers) StateDelete(context.Context, string) (int64, error) {
+	return 0, r.refuseState()
+}
+
+// StateAppend implements guest.Powers.
+func (r *readOnlyPowers) StateAppend(context.Context, string, []byte) (int64, error) {
+	return 0, r.refuseState()
+}
+
+// HTTP implements guest.Powers.
+func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
+	if err := r.refuseRoute(request.Route, abi.ProtocolHTTP); err != nil {
+		return nil, nil, err
+	}
+	return r.Powers.HTTP(ctx, request, body)
+}
+
+// Bolt implements guest.Powers.
+func (r *readOnlyPowers) Bolt(ctx context.Context, request *abi.BoltRequest) (*abi.BoltResult, []byte, error) {
+	if err := r.refuseRoute(request.Route, abi.ProtocolBolt); err != nil {
+		return nil, nil, err
+	}
+	return r.Powers.Bolt(ctx, request)
+}
+
+func (r *readOnlyPowers) refuseState() error {
+	o := r.operation
+	switch {
+	case o.scope == nil:
+		return o.stateAt("", "", 0)
+	case slices.Contains(writers, o.Op):
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only")
+	}
+	return abi.NewError(abi.CodeDenied, o.Op+" only reads: state may be written in "+strings.Join(writers[:len(writers)-1], ", ")+" and "+writers[len(writers)-1])
+}
+
+// refuseRoute refuses a route that is not a read. What is wrong with it otherwise the network says.
+func (r *readOnlyPowers) refuseRoute(name, protocol string) error {
+	if !r.operation.readOnly {
+		return nil
+	}
+	route, err := r.operation.provider.network.Route(name, protocol)
+	if err != nil || route.Class == abi.ClassRead {
+		return nil
+	}
+	if r.operation.Op == abi.InitExport {
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of class %s, and an instance that starts may only read", name, route.Class))
+	}
+	return abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name, route.Class))
+}
