@@ -17,7 +17,7 @@ type promptRule struct {
 }
 
 // rules in the order of asking: those that look at tools and schemas first, since they cannot be mistaken.
-var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules)
+var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules, evalRules)
 
 // Reply answers a prompt: the purpose that the first matching rule has, and its answer. A prompt that no rule knows has the purpose "unknown": its schema
 // is filled in, or the last user text is acknowledged.

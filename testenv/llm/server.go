@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// Fingerprint marks every chat completion, so that nobody takes it for a model's.
+const Fingerprint = "memhost-stub"
+
 // Server answers as an OpenAI-compatible endpoint; it is an http.Handler. Use New.
 type Server struct {
 	options Options
@@ -192,7 +195,8 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	if choice {
 		choices = append(choices, map[string]any{"index": 0, "finish_reason": finish, "message": message, "logprobs": logprobs(p, answer)})
 	}
-	body := map[string]any{"id": s.id("chatcmpl"), "object": "chat.completion", "created": s.options.Now().Unix(), "model": p.Model, "choices": choices, "usage": usage(p, answer)}
+	body := map[string]any{"id": s.id("chatcmpl"), "object": "chat.completion", "created": s.options.Now().Unix(), "model": p.Model, "choices": choices, "usage": usage(p, answer),
+		"system_fingerprint": Fingerprint}
 	s.send(w, body, fault)
 }
 
