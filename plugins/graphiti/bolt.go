@@ -143,7 +143,6 @@ func (v *visit) boltInventory(route, kind string) (abi.InventoryKind, error) {
 			return k, nil
 		}
 		after = strings.Clone(after)
-		v.Reuse(rows)
 	}
 }
 

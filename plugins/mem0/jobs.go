@@ -51,7 +51,6 @@ func (b *backend) job(id string) (*jobState, error) {
 		return nil, err
 	}
 	s := readJob(body)
-	b.Reuse(body)
 	return s, nil
 }
 
@@ -150,7 +149,6 @@ func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err er
 		if next == "" {
 			return true, nil
 		}
-		b.Reuse(body)
 	}
 	return false, nil
 }

@@ -25,7 +25,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 			out.Complete = false
 			break
 		}
-		groups, a, err := s.list(c, listing{cube: s.cubeOf(c), page: page, size: inventorySize})
+		groups, _, err := s.list(c, listing{cube: s.cubeOf(c), page: page, size: inventorySize})
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,6 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 				count(kinds, of, m)
 			}
 		}
-		c.Reuse(a.body)
 	}
 	names := make([]string, 0, len(kinds))
 	for kind := range kinds {

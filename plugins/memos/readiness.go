@@ -282,7 +282,7 @@ func (l *look) stored(c *sdk.Call) error {
 func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
 	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
-		groups, a, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
+		groups, _, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
 		if err != nil {
 			return nil, false, err
 		}
@@ -302,7 +302,6 @@ func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string
 		if len(open) == 0 || !more {
 			return open, true, nil
 		}
-		c.Reuse(a.body)
 	}
 	return open, false, nil
 }

@@ -3,7 +3,6 @@ package main
 
 import (
 	"github.com/memhost/memhost/sdk"
-	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported and compressed in one operation
 )
 
 func main() {}

@@ -3,7 +3,6 @@ package main
 
 import (
 	"github.com/memhost/memhost/sdk"
-	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported in one operation
 )
 
 func main() {}
