@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
+	"github.com/memhost/memhost/internal/text/unambiguous"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -205,7 +206,7 @@ func (r *Route) matches(body []byte) error {
 	wrong := func(format string, args ...any) error {
 		return abi.NewError(abi.CodeDenied, fmt.Sprintf("body of route %s: ", r.Name)+fmt.Sprintf(format, args...))
 	}
-	value, err := unambiguous(body)
+	value, err := read(body)
 	if err != nil {
 		return wrong("%v", err)
 	}
@@ -231,56 +232,17 @@ func (r *Route) isEmpty(status int, body []byte) bool {
 	return slices.ContainsFunc(r.empty, func(e emptyAnswer) bool { return e.status == status && e.body.Match(body) })
 }
 
-// unambiguous parses JSON in which no object has two keys that are equal, or equal but for case. Numbers come back as float64.
-func unambiguous(text []byte) (any, error) {
+// read parses JSON in which no two readers can see two different things. Numbers come back as float64.
+func read(text []byte) (value any, err error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8") // readers differ in what they make of the bad bytes, in a key too
 	}
-	d := jsontext.DecodeBytes(text).Limit(abi.MaxDepth)
-	value, err := unambiguousValue(d)
-	var syntax *jsontext.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		if _, deep := jsontext.DepthError(syntax); deep {
-			return nil, fmt.Errorf("nests deeper than %d", abi.MaxDepth)
-		}
-		return nil, fmt.Errorf("is not JSON: %w", err)
-	case err != nil:
-		return nil, err
-	case !d.AtEnd():
-		return nil, errors.New("more than one JSON value")
+	if err := jsontext.DecodeBytes(text).Limit(abi.MaxDepth).Validate(); err != nil {
+		return nil, fmt.Errorf("is not JSON, or nests deeper than %d: %w", abi.MaxDepth, err)
 	}
-	return value, nil
-}
-
-func unambiguousValue(d *jsontext.Decoder) (value any, err error) {
-	switch d.Next() {
-	case jsontext.String:
-		return d.Str()
-	case jsontext.Number:
-		return d.Float64()
-	case jsontext.Bool:
-		return d.Bool()
-	case jsontext.Array:
-		list := []any{}
-		err := d.Arr(func(d *jsontext.Decoder) error {
-			v, err := unambiguousValue(d)
-			list = append(list, v)
-			return err
-		})
-		return list, err
-	case jsontext.Object:
-		object, folded := map[string]any{}, map[string]bool{}
-		err := d.Obj(func(d *jsontext.Decoder, name string) (err error) {
-			fold := strings.ToLower(name)
-			if folded[fold] {
-				return fmt.Errorf("has the key %q twice", short(name))
-			}
-			folded[fold] = true
-			object[name], err = unambiguousValue(d)
-			return err
-		})
-		return object, err
+	if err := unambiguous.Check(text); err != nil {
+		return nil, errors.New(abi.AsError(err).Message)
 	}
-	return nil, d.Null()
+	err = json.Unmarshal(text, &value)
+	return value, err
 }

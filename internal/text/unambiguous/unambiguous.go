@@ -1,6 +1,7 @@
-// Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which some readers take the first
-// value and some the last, and half of a surrogate pair, in whose place Go puts U+FFFD without a word. Either way two ids, and so two scopes, could
-// become one, and what was said could change on its way.
+// Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which
+// some readers take the first value and some the last; two names that differ only in case, which some readers, Go's own
+// among them, take for one; and half of a surrogate pair, in whose place Go puts U+FFFD without a word. In each case two
+// ids, and so two scopes, could become one, and what was said could change on its way.
 package unambiguous
 
 import (
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 
 	"github.com/memhost/memhost/abi"
@@ -17,7 +19,7 @@ import (
 
 // Check looks through a text that is JSON, as abi.Unmarshal has found.
 //
-// Errors: invalid_argument; the message begins with the path of the name that stands twice, or says where half a pair is.
+// Errors: invalid_argument; the message begins with the path of the second of two names, or says where half a pair is.
 func Check(text []byte) error {
 	if at := HalfPair(text); at >= 0 {
 		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character", text[at:at+escapeLen], at)).
@@ -88,13 +90,17 @@ func (w *walker) value(d *jsontext.Decoder) error {
 }
 
 func (w *walker) object(d *jsontext.Decoder) error {
-	seen := map[string]bool{}
+	seen := map[string]string{} // by what they are without regard to case
 	return d.Obj(func(d *jsontext.Decoder, name string) error {
-		if seen[name] {
+		if first, twice := seen[fold(name)]; twice {
 			at := strings.TrimPrefix(strings.Join(append(w.path, step(name)), ""), ".")
-			return abi.NewError(abi.CodeInvalidArgument, at+": given twice, and which of the two counts would be a guess")
+			if first == name {
+				return abi.NewError(abi.CodeInvalidArgument, at+": given twice, and which of the two counts would be a guess")
+			}
+			return abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("%s: differs from %q only in case, and some readers take the two for one", at, shortened(first)))
 		}
-		seen[name] = true
+		seen[fold(name)] = name
 		return w.under(step(name), d)
 	})
 }
@@ -106,17 +112,28 @@ func (w *walker) under(step string, d *jsontext.Decoder) error {
 	return err
 }
 
+// fold makes names that differ only in case the same, for every pair of letters that Unicode folds: the Kelvin sign is k.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, name)
+}
+
 // step is a name in a path, quoted where it would not read as one.
 func step(name string) string {
-	const longest = 64
 	plain := func(r rune) bool {
 		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	}
-	if name != "" && len(name) <= longest && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+	if name != "" && len(name) <= longestName && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
 		return "." + name
 	}
-	if len(name) > longest {
-		name = strings.ToValidUTF8(name[:longest], "") + "..."
+	return "[" + strconv.Quote(shortened(name)) + "]"
+}
+
+// longestName is how much of a name is shown, in bytes.
+const longestName = 64
+
+func shortened(name string) string {
+	if len(name) <= longestName {
+		return name
 	}
-	return "[" + strconv.Quote(name) + "]"
+	return strings.ToValidUTF8(name[:longestName], "") + "..."
 }

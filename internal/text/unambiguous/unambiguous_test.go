@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,10 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, text, says string }{
 		{"an object", `{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}`, ""},
 		{"nothing to go through", `7`, ""},
-		{"names that differ in case", `{"a":1,"A":2}`, ""},
+		{"names that differ in case", `{"a":1,"A":2}`, `A: differs from "a" only in case`},
+		{"names that differ in case further in", `{"x":[{"userId":1,"user_id":3,"USERID":2}]}`, `x[0].USERID: differs from "userId"`},
+		{"letters that are one without case", `{"user":1,"u\u017fer":2}`, `["uſer"]: differs from "user"`},
+		{"names that differ in more", `{"a":1,"A ":2,"á":3,"b":{"A":1}}`, ""},
 		{"a name twice", `{"user_id":"ann","user_id":"bob"}`, "user_id: given twice"},
 		{"a name twice, once escaped", `{"user_id":"ann","\u0075ser_id":"bob"}`, "user_id: given twice"},
 		{"a name twice further in", `{"events":[{},{"metadata":{"a b":1,"a b":1}}]}`, `events[1].metadata["a b"]: given twice`},
@@ -65,4 +69,14 @@ func FuzzCheck(f *testing.F) {
 		}
 		require.Equal(t, strings.Count(text, ":"), strings.Count(string(again), ":"), "a name was lost")
 	})
+}
+
+// Letters that Unicode's simple folding takes for one are one in names.
+func TestCheckFoldsEveryLetter(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if other := unicode.SimpleFold(r); other != r {
+			text := []byte(`{"` + string(r) + `":1,"` + string(other) + `":2}`)
+			require.ErrorContains(t, unambiguous.Check(text), "differs", "%q %q", r, other)
+		}
+	}
 }
