@@ -289,13 +289,15 @@ func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
 // connection, asks for a part of an answer, or replaces the method or URL that the manifest declares. Accept-Encoding is one where
 // the origin holds a secret, since the size of a compressed answer can give the secret away.
 func HostHeader(name string, hasSecret bool) bool {
-	name = strings.ToLower(name)
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-") // servers behind a gateway interface take both for one
 	return slices.Contains(hostHeaders, name) || hasSecret && name == "accept-encoding"
 }
 
 var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
 	"te", "trailer", "transfer-encoding", "upgrade", "expect", "range", "if-range", "x-http-method", "x-http-method-override",
-	"x-method-override", "x-original-url", "x-original-uri", "x-rewrite-url"}
+	"x-method-override", "x-original-method", "x-forwarded-method", "x-original-url", "x-original-uri", "x-original-path", "x-original-host",
+	"x-rewrite-url", "x-rewrite-uri", "x-envoy-original-path", "x-forwarded-uri", "x-forwarded-url", "x-forwarded-path", "x-forwarded-prefix",
+	"x-forwarded-host", "x-host"}
 
 func (r *RouteDecl) checkBolt() *Error {
 	switch {

@@ -130,3 +130,28 @@ func TestNearest(t *testing.T) {
 	require.Equal(t, "pet_observability", Nearest("pet_obserability_xy", []string{"backend", "pet_observability"}), "a third of the length")
 	require.Equal(t, "ab_cd", Nearest("ab_xd", []string{"ab_cd", "ab_dd"}), "the first of equals")
 }
+
+func TestHeadersThatAreNeverAGuests(t *testing.T) {
+	for _, name := range []string{"Host", "content_length", "Range", "X-HTTP-Method-Override", "x_http_method_override", "X-Original-URL",
+		"X-Rewrite-URL", "X-Forwarded-Host", "X-Forwarded-Method"} {
+		require.True(t, HostHeader(name, false), name)
+		require.False(t, SafeHeader(name), name)
+	}
+	require.True(t, HostHeader("Accept-Encoding", true))
+	require.False(t, HostHeader("Accept-Encoding", false))
+	for _, name := range SafeHeaders() {
+		require.False(t, HostHeader(name, false), name)
+		require.True(t, SafeHeader(strings.ToUpper(name)), name)
+	}
+}
+
+func TestManifestWarnsOfRoutesWithoutLists(t *testing.T) {
+	m := new(ModuleManifest)
+	require.NoError(t, Unmarshal([]byte(wholeManifest), m))
+	require.Equal(t, []string{"routes_unlisted: 2 of 3 routes do not list their headers or query keys: there the module may set " +
+		"a fixed set of headers, and any query key but _method"}, m.Warnings())
+	for i := range m.Routes {
+		m.Routes[i].Headers, m.Routes[i].Query = []string{}, []string{}
+	}
+	require.Empty(t, m.Warnings())
+}

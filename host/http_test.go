@@ -93,9 +93,9 @@ func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header.Get("Authorization")
 		w.Header().Set("X-Echo", seen)
-		fmt.Fprintf(w, "you sent %s and %s", seen, r.Header.Get("X-Other"))
+		fmt.Fprintf(w, "you sent %s and %s", seen, r.Header.Get("Prefer"))
 	})
-	said := retrieved(t, s, "http get h:authorization={{secret:api_key}} h:x-other={{secret:api_key}}; log "+testSecret)[0]
+	said := retrieved(t, s, "http get h:authorization={{secret:api_key}} h:prefer={{secret:api_key}}; log "+testSecret)[0]
 	assert.Equal(t, testSecret, seen)
 	assert.NotContains(t, said, testSecret, "a backend that echoes it does not give it to the guest")
 	assert.Contains(t, said, "and {{secret:api_key}}", "elsewhere it stays text")

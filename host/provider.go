@@ -77,6 +77,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		return nil, inBlock(decl.Name, err)
 	}
 	p.originKey = p.network.Key()
+	for _, warning := range module.Manifest.Warnings() {
+		p.logger.Warn(warning, "module", module.Manifest.Name)
+	}
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()})
 	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes, HighWaterBytes: h.limits.HighWaterBytes,

@@ -50,6 +50,7 @@ const pageBytes = 64 << 10
 
 func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 	engine, warnings := host.EngineOf(m, wasm)
+	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers, Operations: m.Exports,
 		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Engine: engine,
 		Warnings: append([]string{}, warnings...), Manifest: abi.Marshal(m.Manifest)}
@@ -114,9 +115,23 @@ func (a *app) showRoutes(f *abi.ModuleManifest) error {
 		for _, at := range slices.Sorted(maps.Keys(r.Match)) {
 			what += fmt.Sprintf("  [%s = %s]", at, r.Match[at])
 		}
+		if r.Statement == "" {
+			what += settable("headers", r.Headers, "the fixed set") + settable("query", r.Query, "any")
+		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Class, r.Name, r.Origin, what)
 	}
 	return w.Flush()
+}
+
+// settable says what of a list a module may set on a route; empty where it may set nothing.
+func settable(what string, list []string, unlisted string) string {
+	switch {
+	case list == nil:
+		return "  " + what + ": " + unlisted
+	case len(list) == 0:
+		return ""
+	}
+	return "  " + what + ": " + strings.Join(list, ", ")
 }
 
 func (a *app) showSchema(f *abi.ModuleManifest) error {

@@ -31,6 +31,7 @@ type Network struct {
 	key      string
 	secrets  []string
 	redactor Redactor
+	headers  map[string]string // what the block sets under headers, by lower-case name
 }
 
 // Config is what a Network is made from.
@@ -57,7 +58,8 @@ func Open(c Config) (*Network, error) {
 	if err := json.Unmarshal(c.Block, &block); err != nil {
 		return nil, err
 	}
-	n := &Network{provider: c.Provider, origins: map[string]*origin{}, routes: map[string]*Route{}}
+	n := &Network{provider: c.Provider, origins: map[string]*origin{}, routes: map[string]*Route{},
+		headers: operatorHeaders(block)}
 	for _, decl := range c.Manifest.Origins {
 		o, err := openOrigin(decl, block, c.Now)
 		if err != nil {

@@ -32,6 +32,9 @@ type Route struct {
 	bodyBytes int64
 	rows      int64
 	redactor  Redactor
+
+	secretHeaders   []string          // declared for a secret of the origin, in lower case
+	operatorHeaders map[string]string // what the block sets under headers, by lower-case name
 }
 
 // ProtocolOf is the protocol of a route: abi.ProtocolHTTP or abi.ProtocolBolt.
@@ -44,7 +47,14 @@ func ProtocolOf(r *abi.RouteDecl) string {
 
 func newRoute(decl abi.RouteDecl, c Config, n *Network) (*Route, error) {
 	r := &Route{RouteDecl: decl, origin: n.origins[decl.Origin], bodyBytes: c.BodyBytes, rows: c.Rows,
-		redactor: n.redactor}
+		redactor: n.redactor, operatorHeaders: n.headers}
+	for _, s := range c.Manifest.Secrets {
+		for _, header := range s.Headers {
+			if s.Origin == decl.Origin {
+				r.secretHeaders = append(r.secretHeaders, strings.ToLower(header))
+			}
+		}
+	}
 	var err error
 	if r.match, err = compileMatch(decl.Match); err != nil {
 		return nil, err
@@ -125,6 +135,9 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 			fmt.Sprintf("params: %d given, route %s takes %d", len(in.Params), r.Name, used))
 	}
 	for i, q := range in.Query {
+		if err := r.maySetQuery(q.Key); err != nil {
+			return nil, err
+		}
 		if i > 0 {
 			query.WriteByte('&')
 		}
@@ -133,10 +146,6 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 	return &url.URL{Scheme: r.origin.base.Scheme, Host: r.origin.base.Host, Path: plain.String(),
 		RawPath: escaped.String(), RawQuery: query.String()}, nil
 }
-
-// hostHeaders are not a guest's to set: they frame the message or steer connections.
-var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection",
-	"proxy-authorization", "proxy-authenticate", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 
 // header checks the guest's headers and puts in the secrets.
 func (r *Route) header(in abi.Members[string]) (http.Header, error) {
@@ -147,8 +156,8 @@ func (r *Route) header(in abi.Members[string]) (http.Header, error) {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
 				fmt.Sprintf("headers.%q: not a header that can be sent", short(h.Name)))
 		}
-		if slices.Contains(hostHeaders, name) {
-			return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: set by the host alone", name))
+		if err := r.maySetHeader(name, h.Value); err != nil {
+			return nil, err
 		}
 		value, err := r.origin.withSecrets(name, h.Value)
 		if err != nil {
@@ -161,6 +170,48 @@ func (r *Route) header(in abi.Members[string]) (http.Header, error) {
 		header.Set(name, value)
 	}
 	return header, nil
+}
+
+// maySetHeader decides on a header that a guest sets. It may set those that the route lists, those that the manifest
+// declares for a secret of the origin, and those that the operator's block sets under headers, to that value.
+func (r *Route) maySetHeader(name, value string) error {
+	switch {
+	case abi.HostHeader(name, len(r.origin.secrets) > 0):
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: set by the host alone", name))
+	case slices.Contains(r.secretHeaders, name):
+		return nil
+	case r.operatorHeaders[name] == value && value != "":
+		return nil
+	case r.Headers == nil && abi.SafeHeader(name):
+		return nil
+	case r.Headers == nil:
+		return abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: route %s lists no headers, and this one is not in the fixed set",
+			name, r.Name)).WithHint("in the module's manifest, list headers and query of each route; the fixed set is " +
+			strings.Join(abi.SafeHeaders(), ", "))
+	case slices.ContainsFunc(r.Headers, func(listed string) bool { return strings.EqualFold(listed, name) }):
+		return nil
+	}
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: route %s does not list it", name, r.Name)).
+		WithHint("a module may set the headers that its manifest lists for the route: " + orNone(r.Headers))
+}
+
+// methodKey is the query key by which several web frameworks let a request replace its own method.
+const methodKey = "_method"
+
+// maySetQuery decides on a query key that a guest sets: one that the route lists, or any but _method where it has no list.
+func (r *Route) maySetQuery(key string) error {
+	if slices.Contains(r.Query, key) || r.Query == nil && !strings.EqualFold(key, methodKey) {
+		return nil
+	}
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("query.%s: route %s does not list it", short(key), r.Name)).
+		WithHint("a module may set the query keys that its manifest lists for the route: " + orNone(r.Query))
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
 }
 
 // Bolt checks the parameters of a route's statement. timeout bounds the transaction where the context of Send has no
@@ -245,4 +296,17 @@ func read(text []byte) (value any, err error) {
 	}
 	err = json.Unmarshal(text, &value)
 	return value, err
+}
+
+// operatorHeaders reads what a block sets under headers, by lower-case name: such as those that a reverse proxy wants.
+func operatorHeaders(block any) map[string]string {
+	headers := map[string]string{}
+	found, _ := jsonpointer.Find(block, "/headers")
+	object, _ := found.(map[string]any)
+	for name, value := range object {
+		if text, ok := value.(string); ok {
+			headers[strings.ToLower(name)] = text
+		}
+	}
+	return headers
 }
