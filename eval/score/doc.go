@@ -1,5 +1,18 @@
 // Package score computes the metrics of an evaluation from its pack and the journals of its cells. It calls no model and no
 // provider and reads no clock: the same run gives the same bytes of metrics.json, on every machine.
 //
-//	metrics.go  the form of metrics.json and timings.json
+// Score goes over a run in four passes, so that memory holds figures and hashes, not texts: the pack's probes and where its
+// events are; every journal with its contexts, from which each retrieval becomes a reading (a value for each metric); the
+// pack's events, cluster by cluster, for the references and for what contexts may hold; and the events once more, for what
+// they may not. Then readings are averaged over replicates within a probe, and become intervals over clusters.
+//
+//	metrics.go     the form of metrics.json and timings.json
+//	catalogue.go   every metric: its rule, and the probes in its denominator
+//	score.go       Score: a run's columns, keys and self-test
+//	timeline.go    what is kept of a pack
+//	cells.go       journals become readings; measure.go: one retrieval becomes one
+//	rank.go        ranking metrics; words.go: words, folded texts, word sequences; locate.go: items in a context
+//	references.go  what needs no provider: random messages, the evidence itself
+//	isolation.go   the leak detector and its positive control
+//	figures.go     readings become figures; families.go: figures become verdicts; timing.go: what the clock decides
 package score

@@ -1,0 +1,362 @@
+package score
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/run"
+)
+
+// cell is what one journal says.
+type cell struct {
+	*run.Cell
+	manifest *manifest
+	// readings are first reads, by budget and probe; nil where none was made.
+	readings  [][]*reading
+	recorded  map[string]bool
+	closed    int
+	wall      Wall
+	readiness Readiness
+	filter    map[string]int
+	warnings  map[string]int
+	writeErrs map[string]int
+	fan       FanOut
+	sources   int // of all items
+	timing    timing
+}
+
+// manifest is what scoring needs of a cell's sealed manifest.json.
+type manifest struct {
+	Provider      string `json:"provider"`
+	ConditionKind string `json:"condition_kind"`
+	Module        struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		SHA256  string `json:"sha256"`
+	} `json:"module"`
+	ABI        string          `json:"abi"`
+	ConfigHash string          `json:"config_hash"`
+	Config     json.RawMessage `json:"config"`
+	Smokes     []SmokeLine     `json:"smokes"`
+}
+
+// reader reads the journals of a run.
+type reader struct {
+	*timeline
+	folder  string
+	budgets []int64 // ascending, 0 last
+}
+
+// cell reads one cell's journal and measures every retrieval in it. locate is for providers that never say what is shown.
+//
+// Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the sealed one,
+// and for a context that is not what its name says.
+func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
+	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{}, filter: map[string]int{},
+		warnings: map[string]int{}, writeErrs: map[string]int{}}
+	c.wall.Breaches = []string{}
+	for i := range c.readings {
+		c.readings[i] = make([]*reading, len(r.probes))
+	}
+	path := filepath.Join(info.Folder(r.folder), journal.Name)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return c, nil
+	}
+	if err := c.readManifest(r.folder); err != nil {
+		return nil, err
+	}
+	w := &walk{reader: r, cell: c, locate: locate, last: map[string]*repeated{}, pending: map[sessionKey]bool{}}
+	head := ""
+	for line, err := range journal.Read(path) {
+		var cut *journal.CutOff
+		if errors.As(err, &cut) { // the next resumption drops it
+			break
+		}
+		if err == nil {
+			err = w.line(&line.Line)
+		}
+		if err != nil {
+			return nil, err
+		}
+		head = line.Hash()
+	}
+	if info.State == run.Complete && head != info.Head {
+		return nil, wrong("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path, head, info.Head).WithReason("chain")
+	}
+	for _, pending := range w.pending {
+		c.readiness.TimedOut += int(yes(pending))
+	}
+	return c, nil
+}
+
+func (c *cell) readManifest(folder string) error {
+	text, err := os.ReadFile(filepath.Join(c.Folder(folder), "manifest.json"))
+	if errors.Is(err, os.ErrNotExist) { // the cell did not get so far
+		return nil
+	}
+	if err == nil {
+		c.manifest = new(manifest)
+		err = json.Unmarshal(text, c.manifest)
+	}
+	if err != nil {
+		return wrong("cell %s/%d: manifest.json: %v", c.Label, c.Replicate, err)
+	}
+	return nil
+}
+
+// walk is a cell's journal while it is read.
+type walk struct {
+	*reader
+	*cell
+	locate  bool
+	last    map[string]*repeated // by persona
+	pending map[sessionKey]bool
+}
+
+type sessionKey struct {
+	persona string
+	session int
+}
+
+// repeated are the reads of one probe under one budget.
+type repeated struct {
+	probe  string
+	budget int64
+	reads  []map[string]bool // items
+}
+
+// line takes in one line of the journal.
+func (w *walk) line(l *journal.Line) error {
+	switch l.Kind {
+	case journal.KindBegin:
+		if found := w.pack.Manifest.ContentSHA256; l.Begin.PackSHA256 != found {
+			return wrong("cell %s/%d ran on a pack with the content %.12s, this one has %.12s", w.Label, w.Replicate, l.Begin.PackSHA256, found)
+		}
+	case journal.KindRecord:
+		w.record(l.Record)
+	case journal.KindReadiness:
+		w.ready(l)
+	case journal.KindProbe:
+		return w.probed(l)
+	case journal.KindCanary:
+		w.wall.CanariesTried++
+		w.wall.CanariesSkipped += int(yes(l.Canary.Status == abi.StatusSkippedReadOnly))
+	case journal.KindCanaryCheck:
+		if l.CanaryCheck.Error == nil {
+			w.wall.CanariesChecked++
+			w.wall.CanariesFound += int(yes(l.CanaryCheck.Found))
+		}
+	case journal.KindClosed:
+		w.close(l)
+	}
+	return nil
+}
+
+func (w *walk) record(r *journal.Record) {
+	if r.Error != nil {
+		w.writeErrs[string(r.Error.Code)]++
+	} else {
+		w.recorded[r.EventID] = true
+	}
+	w.timing.record.add(r.IO)
+	if r.Error == nil && !r.Duplicate {
+		w.timing.records = append(w.timing.records, r.LatencyMS)
+	}
+}
+
+func (w *walk) ready(l *journal.Line) {
+	if l.Readiness.Purpose != "test_session" {
+		return
+	}
+	w.readiness.Waits++
+	w.readiness.Errors += int(yes(l.Readiness.Error != nil))
+	if l.Readiness.TimedOut {
+		w.pending[sessionKey{l.PersonaID, l.Session}] = true
+	}
+	w.timing.waits = append(w.timing.waits, l.Readiness.WaitedMS)
+}
+
+// maxExamples bounds lists of examples in metrics.json.
+const maxExamples = 20
+
+func (w *walk) close(l *journal.Line) {
+	w.closed++
+	switch l.Closed.Wall {
+	case "clean":
+		w.wall.Clean++
+	case "breached":
+		w.wall.Breached++
+		w.wall.Breaches = append(w.wall.Breaches, fmt.Sprintf("%s, session %d: %s", l.PersonaID, l.Session, l.Closed.Detail))
+	default:
+		w.wall.Inconclusive++
+	}
+}
+
+// probed takes in one retrieval.
+func (w *walk) probed(l *journal.Line) error {
+	p, at := w.timeline.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
+	if p == nil || at < 0 {
+		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label, w.Replicate, l.N, l.Probe.ProbeID, l.Probe.Budget)
+	}
+	if l.Probe.Read > 1 {
+		w.again(l, p, at)
+		return nil
+	}
+	pending := w.pending[sessionKey{l.PersonaID, l.Session}]
+	if at == 0 {
+		w.readiness.PendingProbes += int(yes(pending))
+	}
+	if l.Probe.Error != nil {
+		w.readings[at][p.number] = &reading{err: string(l.Probe.Error.Code), pending: pending}
+		delete(w.last, l.PersonaID)
+		return nil
+	}
+	text, err := w.context(l.Probe.ContextSHA256)
+	if err != nil {
+		return err
+	}
+	r := &retrieval{evidence: l.Probe.Evidence, context: text, trace: l.Probe.Trace, locate: w.locate}
+	if w.locate && slices.ContainsFunc(r.evidence, func(e abi.Evidence) bool { return e.Text == "" }) {
+		if r.raw, err = run.Text(w.folder, "blobs", l.Probe.RawSHA256); err != nil {
+			return err
+		}
+	}
+	read := w.measure(p, r)
+	read.pending, read.context = pending, l.Probe.ContextSHA256
+	w.readings[at][p.number] = read
+	w.last[l.PersonaID] = &repeated{l.Probe.ProbeID, l.Probe.Budget, []map[string]bool{itemSet(l.Probe.Evidence)}}
+	w.count(p, l.Probe)
+	return nil
+}
+
+// context reads a formatted context and checks that it is what its name says.
+func (w *walk) context(name string) (string, error) {
+	text, err := run.Text(w.folder, "contexts", name)
+	if err != nil || name == "" {
+		return "", err
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != name {
+		return "", wrong("contexts/%.2s/%s was changed: its hash is another one", name, name).WithReason("chain")
+	}
+	return string(text), nil
+}
+
+// again takes in a repeated read.
+func (w *walk) again(l *journal.Line, p *probe, at int) {
+	r := w.last[l.PersonaID]
+	if r == nil || r.probe != l.Probe.ProbeID || r.budget != l.Probe.Budget || l.Probe.Error != nil {
+		delete(w.last, l.PersonaID)
+		return
+	}
+	if r.reads = append(r.reads, itemSet(l.Probe.Evidence)); len(r.reads) == 3 {
+		w.readings[at][p.number].values.set("stability", (jaccard(r.reads[0], r.reads[1])+jaccard(r.reads[0], r.reads[2])+jaccard(r.reads[1], r.reads[2]))/3)
+	}
+}
+
+// itemSet are the items of a retrieval, by their native ids, or by their texts where they have none.
+func itemSet(evidence []abi.Evidence) map[string]bool {
+	set := map[string]bool{}
+	for i := range evidence {
+		key := "id " + evidence[i].NativeID
+		if evidence[i].NativeID == "" {
+			key = "text " + evidence[i].Text
+		}
+		set[key] = true
+	}
+	return set
+}
+
+// jaccard is the share of two sets' elements that both have; 1 of two empty sets.
+func jaccard(a, b map[string]bool) float64 {
+	both := 0
+	for key := range a {
+		both += int(yes(b[key]))
+	}
+	all := len(a) + len(b) - both
+	if all == 0 {
+		return 1
+	}
+	return float64(both) / float64(all)
+}
+
+// count counts what a retrieval says of itself.
+func (w *walk) count(p *probe, l *journal.Probe) {
+	for i := range l.Evidence {
+		n := len(l.Evidence[i].SourceEventIDs)
+		w.fan.Items++
+		w.sources += n
+		w.fan.Max = max(w.fan.Max, n)
+		switch {
+		case n == 0:
+			w.fan.None++
+		case attributed(l.Evidence[i].SourceEventIDs) != nil:
+			w.fan.Few++
+		default:
+			w.fan.Many++
+		}
+	}
+	t := l.Trace
+	if t == nil {
+		return
+	}
+	if p.hasContext() {
+		mode := string(t.FilterMode)
+		if mode == "" {
+			mode = "not said"
+		}
+		w.filter[mode]++
+	}
+	for _, warning := range t.Warnings {
+		code, _, _ := strings.Cut(warning, ":")
+		w.warnings[code]++
+	}
+	w.timing.retrieve.add(t.IO)
+	w.timing.retrievals = append(w.timing.retrievals, latency{l.Budget, l.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS})
+}
+
+// saysShown tells whether a journal holds an item that says where it is shown. Inside a JSON string the words would have
+// backslashes.
+func saysShown(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+	}
+	defer f.Close()
+	mark := []byte(`"shown":{`)
+	b, kept := bufio.NewReaderSize(f, 1<<20), 0
+	buffer := make([]byte, 1<<20)
+	for {
+		n, err := b.Read(buffer[kept:])
+		if bytes.Contains(buffer[:kept+n], mark) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+		}
+		end := kept + n
+		kept = min(end, len(mark)-1)
+		copy(buffer, buffer[end-kept:end])
+	}
+}
+
+func wrong(format string, args ...any) *abi.Error {
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf(format, args...))
+}

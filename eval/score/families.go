@@ -1,0 +1,98 @@
+package score
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// comparing makes families of comparisons over the providers' columns.
+type comparing struct {
+	*timeline
+	seed      uint64
+	columns   []*column // of providers
+	reference *column
+}
+
+// family compares every other provider with the reference on a metric at a budget.
+func (c *comparing) family(metricName string, at int, budget int64) Family {
+	number := place[metricName]
+	m := &metrics[number]
+	f := Family{Metric: metricName, Budget: budget, Reference: c.reference.Label, Turned: m.Better == "less", Comparisons: []Comparison{}}
+	var labels []string
+	var pairs [][]stats.Pair
+	for _, other := range c.columns {
+		if other != c.reference {
+			labels = append(labels, other.Label)
+			pairs = append(pairs, c.pairs(other, number, at))
+		}
+	}
+	switch {
+	case len(labels) == 0:
+		f.Reason = "there is no other provider"
+	case len(pairs[0]) == 0:
+		f.Reason = m.none
+	case m.chance != nil && c.meanChance(m) > maxChance:
+		f.Reason = fmt.Sprintf("refused: chance alone comes to %.2f", c.meanChance(m))
+	}
+	if f.Reason != "" {
+		return f
+	}
+	for i, compared := range stats.Compare(pairs, stats.Random(c.seed, fmt.Sprintf("compare/%s/%d", metricName, budget))) {
+		f.Comparisons = append(f.Comparisons, Comparison{Label: labels[i], Comparison: compared})
+	}
+	if m.Attribution {
+		content := c.family("content", at, budget)
+		for i := range content.Comparisons {
+			f.Comparisons[i].agree(content.Comparisons[i].Verdict)
+		}
+	}
+	return f
+}
+
+// meanChance is what random order would score on a metric of sessions.
+func (t *timeline) meanChance(m *metric) float64 {
+	total, n := 0.0, 0
+	for _, p := range t.probes {
+		if m.applies(p) {
+			total += m.chance(p)
+			n++
+		}
+	}
+	return total / float64(max(1, n))
+}
+
+// agree holds a verdict that rests on attribution to the one on content.
+func (c *Comparison) agree(content stats.Verdict) {
+	c.Content = content
+	if c.Verdict != stats.CannotDecide && c.Verdict != stats.MissingDecides && c.Verdict != content {
+		c.Verdict = DependsOnAttribution
+	}
+}
+
+// pairs are the probes in a metric's denominator under a provider and the reference.
+func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
+	m := &metrics[number]
+	value := func(of *column, replicates [][]*reading, p *probe) *float64 {
+		if m.Attribution && of.unattributed() {
+			return nil
+		}
+		v, state := sample(replicates, p.number, false, func(r *reading) float64 { return r.values[number] })
+		if state != has || math.IsNaN(v) {
+			return nil
+		}
+		if m.Better == "less" {
+			v = 1 - v
+		}
+		return &v
+	}
+	var list []stats.Pair
+	a, b := other.replicates(at), c.reference.replicates(at)
+	for _, p := range c.probes {
+		if m.applies(p) {
+			list = append(list, stats.Pair{Cluster: p.persona.cluster, A: value(other, a, p), B: value(c.reference, b, p)})
+		}
+	}
+	return list
+}

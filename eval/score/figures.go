@@ -1,0 +1,372 @@
+package score
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// column is a provider with its replicates, or a reference.
+type column struct {
+	*timeline
+	Column
+	seed  uint64
+	cells []*cell
+	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason given.
+	reference [][]*reading
+	reason    string
+	// located: the provider never says where items are shown.
+	located bool
+}
+
+// replicates are the readings of every replicate at one budget.
+func (c *column) replicates(budget int) [][]*reading {
+	if c.reference != nil {
+		return [][]*reading{c.reference[budget]}
+	}
+	list := make([][]*reading, len(c.cells))
+	for i, cell := range c.cells {
+		list[i] = cell.readings[budget]
+	}
+	return list
+}
+
+// state says what there is of a metric of a probe.
+type state int
+
+const (
+	has       state = iota
+	missing         // no replicate answered: an error, or never asked
+	undefined       // it was answered, and the metric has no value there
+	left            // the probe does not belong in the slice
+)
+
+// sample averages something of a probe over the replicates that answered. An error is never a value.
+func sample(replicates [][]*reading, probe int, withoutPending bool, of func(*reading) float64) (float64, state) {
+	total, n, answered, pending := 0.0, 0, 0, 0
+	for _, readings := range replicates {
+		switch r := readings[probe]; {
+		case r == nil:
+		case withoutPending && r.pending:
+			pending++
+		case r.err != "":
+		default:
+			answered++
+			if v := of(r); !math.IsNaN(v) {
+				total += v
+				n++
+			}
+		}
+	}
+	switch {
+	case n > 0:
+		return total / float64(n), has
+	case answered > 0:
+		return 0, undefined
+	case pending > 0:
+		return 0, left
+	}
+	return 0, missing
+}
+
+// slice is a part of the probes.
+type slice struct {
+	kind, name     string
+	probes         []*probe
+	withoutPending bool
+	headline       bool // only headline metrics
+}
+
+// slices cuts the probes by something, sorted by its name; empty names are left out.
+func slicesOf(probes []*probe, kind string, name func(*probe) string) []slice {
+	parts := map[string][]*probe{}
+	for _, p := range probes {
+		if n := name(p); n != "" {
+			parts[n] = append(parts[n], p)
+		}
+	}
+	list := []slice{}
+	for n, part := range parts {
+		list = append(list, slice{kind: kind, name: n, probes: part, headline: true})
+	}
+	slices.SortFunc(list, func(a, b slice) int { return compareNames(a.name, b.name) })
+	return list
+}
+
+// budgeted computes everything of the column at one budget.
+func (c *column) budgeted(at int, budget int64) Budgeted {
+	b := Budgeted{Budget: budget, Overall: Figures{}}
+	replicates, errors, pending := c.replicates(at), map[string]int{}, false
+	for _, readings := range replicates {
+		for _, r := range readings {
+			switch {
+			case r == nil:
+				b.Missing++
+			case r.err != "":
+				errors[r.err]++
+			default:
+				b.Answered++
+			}
+			pending = pending || r != nil && r.pending
+		}
+	}
+	b.Errors = counted(errors)
+	if c.reason != "" && b.Answered == 0 {
+		b.Missing = 0
+	}
+	b.Overall = c.figures(at, budget, slice{kind: "all", probes: c.probes})
+	if pending {
+		b.WithoutPending = c.figures(at, budget, slice{kind: "without_pending", probes: c.probes, withoutPending: true, headline: true})
+	}
+	cut := func(kind string, name func(*probe) string) []Slice {
+		list := []Slice{}
+		for _, s := range slicesOf(c.probes, kind, name) {
+			list = append(list, Slice{s.name, len(s.probes), c.figures(at, budget, s)})
+		}
+		return list
+	}
+	b.ByLabel = cut("label", func(p *probe) string { return p.Label })
+	b.BySession = cut("session", func(p *probe) string { return strconv.Itoa(p.AfterSession) })
+	b.BySpeaker = cut("speaker", func(p *probe) string { return p.speaker })
+	return b
+}
+
+// figures are the metrics of a slice.
+func (c *column) figures(at int, budget int64, s slice) Figures {
+	f := Figures{}
+	for i := range metrics {
+		if m := &metrics[i]; m.Headline || !s.headline {
+			f[m.Name] = c.figure(m, i, at, budget, s)
+		}
+	}
+	if !s.headline {
+		f[auroc.Name] = c.auroc(at, budget)
+	}
+	return f
+}
+
+// maxChance refuses a metric of sessions that chance alone would reach.
+const maxChance = 0.5
+
+// figure is one metric of a slice.
+func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure {
+	var f Figure
+	var samples []stats.Sample
+	applying, chance, unknown := 0, 0.0, 0
+	replicates := c.replicates(at)
+	for _, p := range s.probes {
+		if !m.applies(p) {
+			continue
+		}
+		value, state := sample(replicates, p.number, s.withoutPending, func(r *reading) float64 { return r.values[number] })
+		if state == left {
+			continue
+		}
+		applying++
+		if m.chance != nil {
+			chance += m.chance(p)
+		}
+		switch state {
+		case has:
+			samples = append(samples, stats.Sample{Cluster: p.persona.cluster, Value: value})
+		case missing:
+			f.Missing++
+		case undefined:
+			unknown++
+		}
+	}
+	if m.chance != nil && applying > 0 {
+		chance /= float64(applying)
+		f.Chance = &chance
+	}
+	switch {
+	case c.reason != "" && len(samples) == 0:
+		f.Reason, f.Missing = c.reason, 0
+	case applying == 0 && m.none != "":
+		f.Reason = m.none
+	case applying == 0:
+		f.Reason = "no probe is left"
+	case m.chance != nil && chance > maxChance:
+		f.Reason = fmt.Sprintf("refused: chance alone comes to %.2f", chance)
+	case m.Attribution && c.unattributed():
+		f.Reason = "not measured: no item names 1 to 3 source events"
+	case len(samples) == 0 && unknown == 0:
+		f.Reason = "no probe was answered"
+	case len(samples) == 0:
+		f.Reason = absent(m)
+	default:
+		i := stats.MeanInterval(samples, c.random(budget, s, m.Name))
+		f.Value = &i
+	}
+	return f
+}
+
+// absent says why no retrieval that was answered has a value.
+func absent(m *metric) string {
+	switch m.Name {
+	case "stale_age_days":
+		return "no stale value was shown unflagged"
+	case "stability":
+		return "not measured: no probe was read three times"
+	case "coverage":
+		return "nothing was returned"
+	case "other_context":
+		return "no attributed item was returned"
+	}
+	return "not measured: the provider does not say"
+}
+
+func (c *column) random(budget int64, s slice, name string) *rand.Rand {
+	return stats.Random(c.seed, fmt.Sprintf("%s/%d/%s=%s/%s", c.Label, budget, s.kind, s.name, name))
+}
+
+// unattributed tells whether the column returned items and none of them can be attributed.
+func (c *column) unattributed() bool { return c.FanOut.Items > 0 && c.FanOut.Few == 0 }
+
+// scored is the top score of one probe.
+type scored struct {
+	score    float64
+	positive bool
+	cluster  int
+}
+
+// auroc is the area under the ROC curve of the top score over answerable and unanswerable probes, with the interval of the
+// cluster bootstrap.
+func (c *column) auroc(at int, budget int64) Figure {
+	var list []scored
+	var f Figure
+	positive, known := 0, false
+	numbers := map[string]int{}
+	replicates := c.replicates(at)
+	for _, p := range c.probes {
+		score, state := sample(replicates, p.number, false, func(r *reading) float64 { return r.top })
+		switch {
+		case state == missing:
+			f.Missing++
+			continue
+		case state != has:
+			continue
+		}
+		if _, there := numbers[p.persona.cluster]; !there {
+			numbers[p.persona.cluster] = len(numbers)
+		}
+		known = known || !math.IsInf(score, -1)
+		positive += int(yes(p.Gold.Answerable))
+		list = append(list, scored{score, p.Gold.Answerable, numbers[p.persona.cluster]})
+	}
+	switch {
+	case c.reason != "" && len(list) == 0:
+		f.Reason, f.Missing = c.reason, 0
+	case !known:
+		f.Reason = "not measured: the provider gives no scores"
+	case positive == 0 || positive == len(list):
+		f.Reason = "it takes answerable and unanswerable probes"
+	default:
+		i := aurocInterval(list, len(numbers), c.random(budget, slice{kind: "all"}, auroc.Name))
+		f.Value = &i
+	}
+	return f
+}
+
+// aurocInterval resamples clusters. Draws without a positive or a negative are left out.
+func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interval {
+	slices.SortStableFunc(list, func(a, b scored) int {
+		switch {
+		case a.score < b.score:
+			return -1
+		case a.score > b.score:
+			return 1
+		}
+		return 0
+	})
+	weights := make([]float64, clusters)
+	for i := range weights {
+		weights[i] = 1
+	}
+	area, _ := weightedAUROC(list, weights)
+	i := stats.Interval{Mean: area, Low: area, High: area, N: len(list), Clusters: clusters}
+	if clusters < 2 {
+		return i
+	}
+	var areas []float64
+	for range stats.Resamples {
+		clear(weights)
+		for range clusters {
+			weights[random.IntN(clusters)]++
+		}
+		if area, known := weightedAUROC(list, weights); known {
+			areas = append(areas, area)
+		}
+	}
+	slices.Sort(areas)
+	i.Low, i.High = quantile(areas, 0.025), quantile(areas, 0.975)
+	return i
+}
+
+// weightedAUROC is the chance that a positive's score lies above a negative's, ties counting half, where each counts as often
+// as its cluster was drawn. The list is sorted by score.
+func weightedAUROC(list []scored, weights []float64) (float64, bool) {
+	wins, below, positives := 0.0, 0.0, 0.0
+	for from := 0; from < len(list); {
+		to, up, down := from, 0.0, 0.0
+		for ; to < len(list) && list[to].score == list[from].score; to++ {
+			if list[to].positive {
+				up += weights[list[to].cluster]
+			} else {
+				down += weights[list[to].cluster]
+			}
+		}
+		wins += up * (below + down/2)
+		positives += up
+		below += down
+		from = to
+	}
+	if positives == 0 || below == 0 {
+		return 0, false
+	}
+	return wins / (positives * below), true
+}
+
+// quantile is that of sorted values, by linear interpolation between them.
+func quantile(sorted []float64, p float64) float64 {
+	at := p * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// ageEdges are the bins of AgeCurve, in days since the last change.
+var ageEdges = []float64{0, 1, 7, 30, 90, 365}
+
+// ages are current and stale by the time since the last change.
+func (c *column) ages(at int, budget int64) AgeCurve {
+	curve := AgeCurve{Budget: budget, Bins: []Age{}}
+	for i, from := range ageEdges {
+		bin := Age{From: from}
+		to := math.Inf(1)
+		if i+1 < len(ageEdges) {
+			to = ageEdges[i+1]
+			bin.To = &to
+		}
+		part := slice{kind: "age", name: fmt.Sprint(from)}
+		for _, p := range c.probes {
+			if p.hasStale() && p.age() >= from && p.age() < to {
+				part.probes = append(part.probes, p)
+			}
+		}
+		if len(part.probes) == 0 {
+			continue
+		}
+		current, stale := place["current_shown"], place["stale_shown"]
+		bin.Current = c.figure(&metrics[current], current, at, budget, part)
+		bin.Stale = c.figure(&metrics[stale], stale, at, budget, part)
+		curve.Bins = append(curve.Bins, bin)
+	}
+	return curve
+}

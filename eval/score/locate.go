@@ -1,0 +1,88 @@
+package score
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
+)
+
+// find looks for the items' texts in the context: each after the one before it, or else from the beginning. An item is shown
+// from its first part that is found to its last.
+func (r *retrieval) find(list []item, body *folded) {
+	var raw any
+	if r.raw != nil {
+		_ = json.Unmarshal(r.raw, &raw) // without it, items that have no text are not found
+	}
+	from := 0
+	for i := range list {
+		first, last, at := -1, 0, from
+		for _, part := range parts(list[i].Evidence, raw) {
+			text := fold(part).text
+			if text == "" {
+				continue
+			}
+			start := strings.Index(body.text[at:], text)
+			switch {
+			case start >= 0:
+				start += at
+			case first >= 0: // the rest was cut
+				continue
+			default:
+				if start = strings.Index(body.text, text); start < 0 {
+					continue
+				}
+			}
+			if first < 0 {
+				first = start
+			}
+			at = start + len(text)
+			last = at
+		}
+		if first >= 0 {
+			from = last
+			list[i].start, list[i].end = body.original(first, last)
+		}
+	}
+}
+
+// textMembers are the names under which backends keep an item's text.
+var textMembers = []string{"text", "content", "memory", "fact", "value", "summary", "data"}
+
+// parts are the texts of an item: its own, or what it points to: a string, or of its span; a turn's messages; the text of an
+// object.
+func parts(e *abi.Evidence, raw any) []string {
+	if e.Text != "" {
+		return []string{e.Text}
+	}
+	value, there := jsonpointer.Find(raw, e.Pointer)
+	if !there {
+		return nil
+	}
+	switch v := value.(type) {
+	case string:
+		if s := e.Span; s != nil && 0 <= s.Start && s.Start < s.End && s.End <= int64(len(v)) {
+			v = v[s.Start:s.End]
+		}
+		return []string{v}
+	case map[string]any:
+		if messages, is := v["messages"].([]any); is {
+			var list []string
+			for _, m := range messages {
+				if object, is := m.(map[string]any); is {
+					if text, is := object["content"].(string); is {
+						list = append(list, text)
+					}
+				}
+			}
+			return list
+		}
+		for _, name := range textMembers {
+			if text, is := v[name].(string); is {
+				return []string{text}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package score
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/stats"
+	"github.com/memhost/memhost/internal/text/tokens"
+)
+
+// The labels of the references that are computed here. A provider that has one of them keeps it: the reference gets a mark.
+const (
+	randomLabel   = "random"
+	evidenceLabel = "evidence"
+)
+
+// references are two columns without a provider: messages drawn at random up to the budget (a floor), and the evidence itself
+// up to the budget (a ceiling).
+type references struct {
+	*timeline
+	seed    uint64
+	budgets []int64
+	counter tokens.Counter
+	random  *column
+	golden  *column
+}
+
+func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Counter, taken map[string]bool) *references {
+	newColumn := func(label, reason string) *column {
+		for taken[strings.ToLower(label)] {
+			label += "*"
+		}
+		c := &column{timeline: t, seed: seed, reason: reason, reference: make([][]*reading, len(budgets))}
+		c.Column = Column{Label: label, Provider: label, Kind: "reference"}
+		for i := range c.reference {
+			c.reference[i] = make([]*reading, len(t.probes))
+		}
+		return c
+	}
+	return &references{t, seed, budgets, counter,
+		newColumn(randomLabel, "not computed: without a limit it would be everything"), newColumn(evidenceLabel, "")}
+}
+
+// said is an event as the references show it.
+type said struct {
+	id, text string
+	session  int
+}
+
+// message writes an event as the references show it: a line "speaker: text" for each message.
+func message(e *pack.Event) said {
+	var b strings.Builder
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		if m.Content == nil {
+			continue
+		}
+		name := m.Name
+		if name == "" {
+			name = string(m.Role)
+		}
+		b.WriteString(name + ": " + *m.Content + "\n")
+	}
+	return said{e.EventID, b.String(), e.SessionIndex}
+}
+
+// persona computes both references for the probes of a persona.
+func (r *references) persona(p *persona, history []said) {
+	for _, probe := range p.probes {
+		known := len(history)
+		for known > 0 && history[known-1].session > probe.AfterSession {
+			known--
+		}
+		for at, budget := range r.budgets {
+			if budget > 0 {
+				r.random.reference[at][probe.number] = r.read(r.random, probe, r.draw(probe, history[:known], budget))
+			}
+			r.golden.reference[at][probe.number] = r.read(r.golden, probe, r.fit(r.gold(probe, history[:known]), budget))
+		}
+	}
+}
+
+// misses is after how many messages in a row that do not fit a context counts as full.
+const misses = 5
+
+// draw are messages at random, whole, up to the budget.
+func (r *references) draw(p *probe, history []said, budget int64) []said {
+	random := stats.Random(r.seed, fmt.Sprintf("random/%s/%d", p.ProbeID, budget))
+	order := random.Perm(len(history))
+	var list []said
+	missed := 0
+	for _, i := range order {
+		n := r.counter.Count([]byte(history[i].text))
+		if n > budget {
+			if missed++; missed == misses {
+				break
+			}
+			continue
+		}
+		budget, missed = budget-n, 0
+		list = append(list, history[i])
+	}
+	return list
+}
+
+// fit is the beginning of a list, up to the budget; 0 is no limit.
+func (r *references) fit(list []said, budget int64) []said {
+	if budget == 0 {
+		return list
+	}
+	for i := range list {
+		if budget -= r.counter.Count([]byte(list[i].text)); budget < 0 {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// gold are the first known members of the gold groups, in the order in which they were said.
+func (r *references) gold(p *probe, history []said) []said {
+	var list []said
+	for _, s := range history {
+		if slices.ContainsFunc(p.groups, func(group []string) bool { return group[0] == s.id }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// read is the reading of messages as a context.
+func (r *references) read(c *column, p *probe, list []said) *reading {
+	var b strings.Builder
+	evidence := make([]abi.Evidence, len(list))
+	for i, s := range list {
+		start := int64(b.Len())
+		b.WriteString(s.text)
+		evidence[i] = abi.Evidence{Rank: int64(i + 1), Text: s.text, SourceEventIDs: []string{s.id},
+			Shown: &abi.Shown{Start: start, End: int64(b.Len()), Whole: true}}
+	}
+	c.FanOut.Items += len(list)
+	c.FanOut.Few += len(list)
+	text := b.String()
+	count, none := r.counter.Count([]byte(text)), int64(0)
+	return r.measure(p, &retrieval{evidence: evidence, context: text, trace: &abi.Trace{TokenCount: &count, FrameTokens: &none}})
+}

@@ -1,0 +1,541 @@
+package score
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/internal/text/tokens"
+)
+
+// Score computes the metrics of a run with the pack it ran on. A run that is not complete is scored as far as it is.
+//
+// Errors: invalid_argument for another pack, a broken journal, and a primary metric that is not known; unavailable for files
+// that cannot be read.
+func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
+	s, err := load(folder, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	isolated, err := s.passOverPack()
+	if err != nil {
+		return nil, nil, err
+	}
+	m := s.metrics()
+	m.LeakControl = isolated.control()
+	for i, c := range s.all() {
+		leaks, n, err := s.sequences(isolated, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		m.Columns[i].Isolation = isolated.verdict(c, leaks, n)
+	}
+	m.Notes = s.notes(m)
+	t := &Timings{Timings: Version, Columns: []ColumnTiming{}}
+	for _, c := range s.columns {
+		t.Columns = append(t.Columns, c.timing(s.budgets))
+	}
+	return m, t, nil
+}
+
+// scorer is a run while it is scored.
+type scorer struct {
+	*reader
+	run        *run.Run
+	columns    []*column // of providers, in the lab's order
+	references *references
+}
+
+// load reads everything that the metrics need of a run, but for the references.
+func load(folder string, p *pack.Pack) (*scorer, error) {
+	r, err := run.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if found := p.Manifest.ContentSHA256; found != r.Pack.ContentSHA256 {
+		return nil, wrong("the pack %s has the content %.12s, the run is of %.12s", p.Manifest.Name, found, r.Pack.ContentSHA256).
+			WithHint("score a run with the pack it ran on")
+	}
+	if r.Lab.Primary != nil {
+		if err := Known(r.Lab.Primary.Metric); err != nil {
+			return nil, err
+		}
+	}
+	t, err := readTimeline(p, r.Lab.Seed)
+	if err != nil {
+		return nil, err
+	}
+	s := &scorer{reader: &reader{t, folder, ascending(r.Lab.Budgets)}, run: r}
+	counter, err := tokens.New(r.Lab.Tokenizer)
+	if err != nil {
+		return nil, wrong("tokenizer: %v", err)
+	}
+	taken := map[string]bool{}
+	for i := range r.Lab.Providers {
+		c, err := s.column(&r.Lab.Providers[i])
+		if err != nil {
+			return nil, err
+		}
+		s.columns = append(s.columns, c)
+		taken[strings.ToLower(c.Label)] = true
+	}
+	s.references = newReferences(t, r.Lab.Seed, s.budgets, counter, taken)
+	return s, s.readCells()
+}
+
+// ascending sorts budgets; 0, which is no limit, comes last.
+func ascending(budgets []int64) []int64 {
+	list := slices.Clone(budgets)
+	slices.SortFunc(list, func(a, b int64) int {
+		if (a == 0) != (b == 0) {
+			return int(b - a)
+		}
+		return cmp.Compare(a, b)
+	})
+	return list
+}
+
+// all are the providers' columns and the references.
+func (s *scorer) all() []*column {
+	return append(slices.Clone(s.columns), s.references.random, s.references.golden)
+}
+
+// column prepares the column of a provider.
+func (s *scorer) column(p *lab.Provider) (*column, error) {
+	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name()}}
+	reported := false
+	for _, info := range s.run.Cells {
+		if info.Label != p.Label {
+			continue
+		}
+		says, err := saysShown(filepath.Join(info.Folder(s.folder), journal.Name))
+		if err != nil {
+			return nil, err
+		}
+		reported = reported || says
+		c.cells = append(c.cells, &cell{Cell: info})
+	}
+	c.located = !reported
+	return c, nil
+}
+
+// readCells reads the journals, as many at a time as there are processors.
+func (s *scorer) readCells() error {
+	var todo []func() error
+	for _, c := range s.columns {
+		for i := range c.cells {
+			todo = append(todo, func() (err error) {
+				c.cells[i], err = s.cell(c.cells[i].Cell, c.located)
+				return err
+			})
+		}
+	}
+	if err := together(todo); err != nil {
+		return err
+	}
+	for _, c := range s.columns {
+		c.sum()
+	}
+	return nil
+}
+
+// together runs tasks side by side and answers the first error, in their order.
+func together(todo []func() error) error {
+	errs := make([]error, len(todo))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(len(todo), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for i := range next {
+				errs[i] = todo[i]()
+			}
+		})
+	}
+	for i := range todo {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum fills in what the column's replicates have in common or add up to.
+func (c *column) sum() {
+	c.Cells, c.Smokes = []Cell{}, []SmokeLine{}
+	c.Wall.Breaches = []string{}
+	filter, warnings, writeErrs := map[string]int{}, map[string]int{}, map[string]int{}
+	named, sources := 0, 0
+	for _, cell := range c.cells {
+		c.Cells = append(c.Cells, cell.row())
+		c.Partial = c.Partial || cell.State != run.Complete
+		c.Wall.add(&cell.wall)
+		c.Readiness.add(&cell.readiness)
+		for into, from := range map[*map[string]int]map[string]int{&filter: cell.filter, &warnings: cell.warnings, &writeErrs: cell.writeErrs} {
+			for name, n := range from {
+				(*into)[name] += n
+			}
+		}
+		c.FanOut.Items += cell.fan.Items
+		c.FanOut.None += cell.fan.None
+		c.FanOut.Few += cell.fan.Few
+		c.FanOut.Many += cell.fan.Many
+		c.FanOut.Max = max(c.FanOut.Max, cell.fan.Max)
+		sources += cell.sources
+		if m := cell.manifest; m != nil && c.Module == nil {
+			c.Provider, c.Kind, c.Smokes = m.Provider, m.ConditionKind, append(c.Smokes, m.Smokes...)
+			c.Module = &Module{m.Module.Name, m.Module.Version, m.Module.SHA256, m.ConfigHash, m.ABI}
+		}
+	}
+	if named = c.FanOut.Few + c.FanOut.Many; named > 0 {
+		c.FanOut.Mean = float64(sources) / float64(named)
+	}
+	slices.Sort(c.Wall.Breaches)
+	c.Wall.Breaches = c.Wall.Breaches[:min(len(c.Wall.Breaches), maxExamples)]
+	c.FilterMode, c.Warnings, c.WriteErrs = counted(filter), counted(warnings), counted(writeErrs)
+	switch {
+	case c.FanOut.Items == 0:
+		c.ShownSpans = "none"
+	case c.located:
+		c.ShownSpans = "located"
+	default:
+		c.ShownSpans = "reported"
+	}
+}
+
+// row is the cell as metrics.json has it.
+func (c *cell) row() Cell {
+	row := Cell{Replicate: c.Replicate, State: c.State, Events: len(c.recorded), Sessions: c.closed}
+	if c.Error != nil {
+		row.Error = string(c.Error.Code)
+	}
+	for _, readings := range c.readings {
+		for _, r := range readings {
+			row.Asked += int(yes(r != nil))
+		}
+		row.Wanted += len(readings)
+	}
+	return row
+}
+
+func (w *Wall) add(o *Wall) {
+	w.Clean += o.Clean
+	w.Breached += o.Breached
+	w.Inconclusive += o.Inconclusive
+	w.CanariesTried += o.CanariesTried
+	w.CanariesSkipped += o.CanariesSkipped
+	w.CanariesChecked += o.CanariesChecked
+	w.CanariesFound += o.CanariesFound
+	w.Breaches = append(w.Breaches, o.Breaches...)
+}
+
+func (r *Readiness) add(o *Readiness) {
+	r.Waits += o.Waits
+	r.TimedOut += o.TimedOut
+	r.Errors += o.Errors
+	r.PendingProbes += o.PendingProbes
+}
+
+// passOverPack goes through the events cluster by cluster, for the references and the search for leaks.
+func (s *scorer) passOverPack() (*isolation, error) {
+	isolated := newIsolation(s.timeline)
+	for cluster := range isolated.clusters {
+		own := map[uint64]struct{}{}
+		members := isolated.members(cluster)
+		for _, p := range members {
+			var history []said
+			for e, err := range s.pack.Events(p.id) {
+				if err != nil {
+					return nil, err
+				}
+				for _, gram := range messageGrams(e) {
+					own[gram] = struct{}{}
+				}
+				history = append(history, message(e))
+			}
+			s.references.persona(p, history)
+		}
+		var failed error
+		err := isolated.collect(cluster, own, func(yield func(suspect) bool) {
+			for _, c := range s.columns {
+				for suspected, err := range s.contexts(c, members) {
+					if failed = err; err != nil || !yield(suspected) {
+						return
+					}
+				}
+			}
+		})
+		if err = cmp.Or(failed, err); err != nil {
+			return nil, err
+		}
+	}
+	return isolated, isolated.match()
+}
+
+// contexts are the column's distinct contexts of some personas' probes.
+func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, error] {
+	return func(yield func(suspect, error) bool) {
+		seen := map[string]bool{}
+		for _, person := range personas {
+			for _, p := range person.probes {
+				for at := range s.budgets {
+					for _, readings := range c.replicates(at) {
+						r := readings[p.number]
+						if r == nil || r.context == "" || seen[r.context] {
+							continue
+						}
+						seen[r.context] = true
+						text, err := run.Text(s.folder, "contexts", r.context)
+						if err != nil {
+							yield(suspect{}, err)
+							return
+						}
+						start, end := element(string(text))
+						if !yield(suspect{p, fold(string(text[start:end]))}, nil) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// sequences are the leaks that the detector finds in a column's contexts: one for each context, and how many there are.
+func (s *scorer) sequences(isolated *isolation, c *column) (list []Leak, n int, err error) {
+	if !isolated.suspicious || c.reference != nil {
+		return nil, 0, nil
+	}
+	for suspected, err := range s.contexts(c, s.personas) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if found, first := isolated.leaks(suspected); found > 0 {
+			list, n = append(list, first), n+found
+		}
+	}
+	return list, n, nil
+}
+
+// metrics computes every figure.
+func (s *scorer) metrics() *Metrics {
+	m := &Metrics{Metrics: Version, Run: s.facts(), Keys: s.keys(), Catalogue: []Entry{}, Columns: []Column{}, Exploratory: []Family{}}
+	for i := range metrics {
+		m.Catalogue = append(m.Catalogue, metrics[i].Entry)
+	}
+	m.Catalogue = append(m.Catalogue, auroc)
+	var todo []func() error
+	for _, c := range s.all() {
+		c.complete()
+		c.Budgets, c.Ages = make([]Budgeted, len(s.budgets)), make([]AgeCurve, len(s.budgets))
+		for at, budget := range s.budgets {
+			todo = append(todo, func() error {
+				c.Budgets[at], c.Ages[at] = c.budgeted(at, budget), c.ages(at, budget)
+				return nil
+			})
+		}
+	}
+	compared := &comparing{s.timeline, s.run.Lab.Seed, s.columns, s.columns[0]}
+	primary := s.run.Lab.Primary
+	if primary != nil {
+		i := slices.IndexFunc(s.columns, func(c *column) bool { return strings.EqualFold(c.Label, primary.Reference) })
+		compared.reference = s.columns[i]
+		m.Primary = new(Family)
+		todo = append(todo, func() error {
+			*m.Primary = compared.family(primary.Metric, slices.Index(s.budgets, primary.Budget), primary.Budget)
+			return nil
+		})
+	}
+	for at, budget := range s.budgets {
+		for i := range metrics {
+			entry := &metrics[i]
+			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name && primary.Budget == budget {
+				continue
+			}
+			n := len(m.Exploratory)
+			m.Exploratory = append(m.Exploratory, Family{})
+			todo = append(todo, func() error {
+				m.Exploratory[n] = compared.family(entry.Name, at, budget)
+				return nil
+			})
+		}
+	}
+	_ = together(todo) // figures cannot fail
+	for _, c := range s.all() {
+		m.Columns = append(m.Columns, c.Column)
+	}
+	m.SelfTest = s.selfTest()
+	return m
+}
+
+// complete fills in what a column says in words.
+func (c *column) complete() {
+	c.Notes = []string{}
+	if c.reference != nil {
+		c.Cells, c.Smokes, c.FilterMode, c.Warnings, c.WriteErrs = []Cell{}, []SmokeLine{}, []Count{}, []Count{}, []Count{}
+		c.Wall.Breaches, c.ShownSpans = []string{}, "reported"
+		c.FanOut.Max, c.FanOut.Mean = min(1, c.FanOut.Few), yes(c.FanOut.Few > 0)
+		return
+	}
+	if c.ShownSpans == "located" {
+		c.Notes = append(c.Notes, "shown spans: located by the items' text: the provider does not say where an item is shown")
+	}
+	for _, cell := range c.Cells {
+		switch cell.State {
+		case run.Complete:
+		case run.Failed:
+			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d failed (%s) after %d of %d retrievals", cell.Replicate, cell.Error, cell.Asked, cell.Wanted))
+		default:
+			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d is %s, after %d of %d retrievals", cell.Replicate, cell.State, cell.Asked, cell.Wanted))
+		}
+	}
+	if n := c.Readiness.PendingProbes; n > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d probes were asked before memory was ready", n))
+	}
+}
+
+func (s *scorer) facts() Run {
+	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256, Complete: true}
+	for _, c := range s.run.Cells {
+		r.Complete = r.Complete && c.State == run.Complete
+	}
+	s.timeline.describe(&r)
+	return r
+}
+
+// describe fills in what is the pack's.
+func (t *timeline) describe(r *Run) {
+	m := &t.pack.Manifest
+	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, m.Repairs}
+	r.Labels, r.Probes = t.labels(), len(t.probes)
+	for _, p := range t.probes {
+		r.Answerable += int(yes(p.Gold.Answerable))
+	}
+}
+
+// insertion are the builder's options that decide when probes are asked and what an event is.
+var insertion = []string{"insert", "group", "perspective"}
+
+func (s *scorer) keys() Keys {
+	l := s.run.Lab
+	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame, Order: map[string]string{},
+		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS, OnTimeout: l.Readiness.OnTimeout,
+			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency, Cassettes: l.Cassettes}}
+	for _, name := range insertion {
+		if value, set := s.run.Pack.Builder.Options[name]; set {
+			k.Policies.Insertion[name] = value
+		}
+	}
+	contracts := map[string]int{}
+	for _, c := range s.columns {
+		for _, cell := range c.cells {
+			if cell.manifest == nil {
+				continue
+			}
+			contracts[cell.manifest.ABI]++
+			var config struct{ Order string }
+			if json.Unmarshal(cell.manifest.Config, &config) == nil && config.Order != "" {
+				k.Order[c.Label] = config.Order
+			}
+		}
+	}
+	for _, c := range counted(contracts) {
+		k.Contract = strings.TrimPrefix(k.Contract+", "+c.Name, ", ")
+	}
+	return k
+}
+
+// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack over
+// the provider to these figures is broken somewhere, and no figure can be trusted.
+func (s *scorer) selfTest() SelfTest {
+	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)", Missed: []string{}}
+	at := slices.Index(s.budgets, 0)
+	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" })
+	if at < 0 || i < 0 {
+		return t
+	}
+	c := s.columns[i]
+	t.Label = c.Label
+	total, n, number := 0.0, 0, place["recall@tokens"]
+	for _, person := range s.personas {
+		cut, asked := false, false
+		for _, readings := range c.replicates(at) {
+			for _, p := range person.probes {
+				r := readings[p.number]
+				asked = asked || r != nil && r.err == ""
+				cut = cut || r != nil && r.truncated
+			}
+		}
+		switch {
+		case !asked:
+			continue
+		case cut:
+			t.LeftOut++
+			continue
+		}
+		t.Personas++
+		for _, p := range person.probes {
+			value, state := sample(c.replicates(at), p.number, true, func(r *reading) float64 { return r.values[number] })
+			if state != has {
+				continue
+			}
+			total += value
+			n++
+			if value < 1 && len(t.Missed) < maxExamples {
+				t.Missed = append(t.Missed, p.ProbeID)
+			}
+		}
+	}
+	if n == 0 {
+		t.Reason = "no probe with evidence was answered by a context that was not cut"
+		return t
+	}
+	recall := total / float64(n)
+	t.Verdict, t.Reason, t.Recall = "pass", "", &recall
+	if len(t.Missed) > 0 {
+		t.Verdict = "broken"
+	}
+	return t
+}
+
+// notes are what a reader must know before any figure.
+func (s *scorer) notes(m *Metrics) []string {
+	notes := []string{}
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if m.SelfTest.Verdict == "broken" {
+		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it", *m.SelfTest.Recall)
+	}
+	if m.LeakControl.Detector == "broken" {
+		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found, m.LeakControl.Planted)
+	}
+	for i := range m.Columns {
+		c := &m.Columns[i]
+		if c.Isolation.Leaking > 0 {
+			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking, c.Isolation.Clusters)
+		}
+		if c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 {
+			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label, c.Wall.Breached, c.Wall.CanariesFound)
+		}
+		if c.Partial {
+			add("%s is partial: what it did not answer is missing, not wrong", c.Label)
+		}
+	}
+	if s.run.Lab.Primary == nil {
+		add("the lab sealed no primary comparison: every comparison is exploratory")
+	}
+	return notes
+}

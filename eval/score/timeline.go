@@ -1,0 +1,307 @@
+package score
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// timeline is what scoring keeps of a pack: its probes, where each event is, and the words of the evidence. Texts stay on disk.
+type timeline struct {
+	pack     *pack.Pack
+	personas []*persona // in the pack's order
+	byID     map[string]*persona
+	probes   []*probe // in the pack's order
+	probe    map[string]*probe
+	canaries map[uint64][]canary // by the hash of their first word
+}
+
+type persona struct {
+	id, cluster string
+	number      int
+	events      map[string]*event
+	probes      []*probe
+}
+
+// event is where an event is.
+type event struct {
+	session int
+	context string
+	at      time.Time
+	speaker string   // of its first message that has a name
+	content []uint64 // content words, where the event is somebody's evidence
+}
+
+// canary is a marker that one persona's events hold.
+type canary struct {
+	text  string // folded
+	owner *persona
+}
+
+// probe is a probe with what its gold needs.
+type probe struct {
+	*pack.Probe
+	persona *persona
+	number  int
+	asOf    time.Time
+	speaker string
+	// groups and sessions are the gold evidence as event ids and as sessions; both are empty where it is not answerable.
+	groups   [][]string
+	sessions [][]int
+	chance   rankScores // of sessions in random order
+	// content are the words of each group's members; foreign those of a probe of another cluster.
+	content, foreign [][][]uint64
+	answers          [][]*folded
+	stale            []stale
+	forbidden        []*folded
+}
+
+type stale struct {
+	value   *folded
+	eventID string
+	at      time.Time // superseded
+}
+
+func everyProbe(*probe) bool { return true }
+
+func (p *probe) hasEvidence() bool   { return len(p.groups) > 0 }
+func (p *probe) hasWords() bool      { return len(p.content) > 0 }
+func (p *probe) hasFalseWords() bool { return len(p.foreign) > 0 }
+func (p *probe) hasAnswers() bool    { return len(p.answers) > 0 }
+func (p *probe) hasForbidden() bool  { return len(p.forbidden) > 0 }
+func (p *probe) hasStale() bool      { return len(p.stale) > 0 }
+func (p *probe) hasContext() bool    { return p.Context != "" }
+func (p *probe) unanswerable() bool  { return !p.Gold.Answerable }
+
+// age is the time since the last change, in days.
+func (p *probe) age() float64 {
+	last := p.stale[0].at
+	for _, s := range p.stale {
+		if s.at.After(last) {
+			last = s.at
+		}
+	}
+	return days(last, p.asOf)
+}
+
+func days(from, to time.Time) float64 { return to.Sub(from).Hours() / 24 }
+
+// readTimeline reads a pack once.
+//
+// Errors: those of the pack.
+func readTimeline(p *pack.Pack, seed uint64) (*timeline, error) {
+	t := &timeline{pack: p, byID: map[string]*persona{}, probe: map[string]*probe{}, canaries: map[uint64][]canary{}}
+	for i, m := range p.Manifest.Personas {
+		person := &persona{id: m.PersonaID, cluster: m.Cluster, number: i, events: map[string]*event{}}
+		t.personas = append(t.personas, person)
+		t.byID[person.id] = person
+		if err := t.readPersona(person); err != nil {
+			return nil, err
+		}
+	}
+	t.drawForeign(seed)
+	return t, nil
+}
+
+func (t *timeline) readPersona(person *persona) error {
+	evidence := map[string]bool{}
+	for row, err := range t.pack.Probes(person.id) {
+		if err != nil {
+			return err
+		}
+		p := &probe{Probe: row, persona: person, number: len(t.probes)}
+		t.probes, person.probes = append(t.probes, p), append(person.probes, p)
+		t.probe[p.ProbeID] = p
+		for _, group := range row.Gold.Evidence {
+			for _, id := range group {
+				evidence[id] = true
+			}
+		}
+		if row.Kind == pack.CanaryKind {
+			t.addCanaries(p)
+		}
+	}
+	ends := map[int]time.Time{} // of sessions
+	for row, err := range t.pack.Events(person.id) {
+		if err != nil {
+			return err
+		}
+		e := &event{session: row.SessionIndex, context: row.Context}
+		e.at, _ = abi.ParseTime(row.Timestamp) // a pack whose times are wrong is refused by lint
+		for i := range row.Messages {
+			if row.Messages[i].Name != "" && e.speaker == "" {
+				e.speaker = row.Messages[i].Name
+			}
+		}
+		if evidence[row.EventID] {
+			e.content = contentWords(eventText(row))
+		}
+		person.events[row.EventID] = e
+		ends[e.session] = e.at
+	}
+	for _, p := range person.probes {
+		p.prepare(ends[p.AfterSession])
+	}
+	return nil
+}
+
+// eventText is what was said in an event, a line for each message.
+func eventText(e *pack.Event) string {
+	text := ""
+	for i := range e.Messages {
+		if m := &e.Messages[i]; m.Content != nil {
+			text += *m.Content + "\n"
+		}
+	}
+	return text
+}
+
+func (t *timeline) addCanaries(p *probe) {
+	for _, group := range p.Gold.Answers {
+		for _, text := range group {
+			c := canary{fold(text).text, p.persona}
+			first, found := uint64(0), false
+			words(c.text, func(w word) {
+				if !found {
+					first, found = w.hash, true
+				}
+			})
+			if found && !slices.Contains(t.canaries[first], c) {
+				t.canaries[first] = append(t.canaries[first], c)
+			}
+		}
+	}
+}
+
+// prepare works out what a probe needs. end is when the session before it ended: the question's time where it names none.
+func (p *probe) prepare(end time.Time) {
+	p.asOf = end
+	if at, err := abi.ParseTime(p.AsOf); err == nil {
+		p.asOf = at
+	}
+	if !p.Gold.Answerable {
+		return
+	}
+	speakers := map[string]bool{}
+	for _, group := range p.Gold.Evidence {
+		var sessions []int
+		var content [][]uint64
+		for _, id := range group {
+			e := p.persona.events[id]
+			if e == nil { // a pack with dangling evidence is run only where its user insists
+				continue
+			}
+			if !slices.Contains(sessions, e.session) {
+				sessions = append(sessions, e.session)
+			}
+			if len(e.content) > 0 {
+				content = append(content, e.content)
+			}
+			if e.speaker != "" {
+				speakers[e.speaker] = true
+			}
+		}
+		slices.Sort(sessions)
+		p.groups = append(p.groups, group)
+		if len(content) > 0 {
+			p.content = append(p.content, content)
+		}
+		if len(sessions) > 0 && !slices.ContainsFunc(p.sessions, func(s []int) bool { return slices.Equal(s, sessions) }) {
+			p.sessions = append(p.sessions, sessions)
+		}
+	}
+	if len(p.sessions) > 0 {
+		p.chance = chanceScores(p.sessions, max(p.AfterSession, 1))
+	}
+	switch len(speakers) {
+	case 0:
+	case 1:
+		for name := range speakers {
+			p.speaker = name
+		}
+	default:
+		p.speaker = "several"
+	}
+	current := map[string]bool{}
+	for _, group := range p.Gold.Answers {
+		var list []*folded
+		for _, text := range group {
+			f := fold(text)
+			list, current[f.text] = append(list, f), true
+		}
+		p.answers = append(p.answers, list)
+	}
+	for _, s := range p.Gold.Stale {
+		f := fold(s.Value)
+		if f.text != "" && current[f.text] { // it holds again
+			continue
+		}
+		at, _ := abi.ParseTime(s.SupersededAt)
+		p.stale = append(p.stale, stale{f, s.EventID, at})
+	}
+	for _, text := range p.Gold.Forbidden {
+		p.forbidden = append(p.forbidden, fold(text.Text))
+	}
+}
+
+// drawForeign gives each probe the evidence of a probe of another cluster.
+func (t *timeline) drawForeign(seed uint64) {
+	var withWords []*probe
+	clusters := map[string]bool{}
+	for _, p := range t.probes {
+		if p.hasWords() {
+			withWords = append(withWords, p)
+			clusters[p.persona.cluster] = true
+		}
+	}
+	if len(clusters) < 2 {
+		return
+	}
+	for _, p := range withWords {
+		random := stats.Random(seed, "content_false/"+p.ProbeID)
+		other := p
+		for other.persona.cluster == p.persona.cluster {
+			other = withWords[random.IntN(len(withWords))]
+		}
+		p.foreign = other.content
+	}
+}
+
+// labels are the probes by label.
+func (t *timeline) labels() []Count {
+	counts := map[string]int{}
+	for _, p := range t.probes {
+		counts[p.Label]++
+	}
+	return counted(counts)
+}
+
+// counted lists counts by name.
+func counted(counts map[string]int) []Count {
+	list := []Count{}
+	for name, n := range counts {
+		list = append(list, Count{name, n})
+	}
+	slices.SortFunc(list, func(a, b Count) int { return compareNames(a.Name, b.Name) })
+	return list
+}
+
+// compareNames orders names; numbers by their value.
+func compareNames(a, b string) int {
+	x, errA := strconv.Atoi(a)
+	y, errB := strconv.Atoi(b)
+	if errA == nil && errB == nil {
+		return x - y
+	}
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
