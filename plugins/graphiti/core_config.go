@@ -39,10 +39,12 @@ func newLibrary() *library { return &library{recipe: recipeOfServers} }
 func (l *library) fields() fields {
 	return fields{
 		{"receipts", &l.receipts}, {"bulk", &l.bulk},
-		{"recipe", &l.recipe}, {"reranker_min_score", &l.minScore}, {"search_config", &l.config}, {"search_filters", &l.filters},
+		{"recipe", &l.recipe}, {"reranker_min_score", &l.minScore},
+		{"search_config", &l.config}, {"search_filters", &l.filters},
 		{"entity_types", &l.entityTypes}, {"excluded_entity_types", &l.excludedTypes},
 		{"edge_types", &l.edgeTypes}, {"edge_type_map", &l.edgeTypeMap},
-		{"previous_episodes", &l.previous}, {"saga", &l.saga}, {"triplets", &l.triplets}, {"communities", &l.communities},
+		{"previous_episodes", &l.previous}, {"saga", &l.saga},
+		{"triplets", &l.triplets}, {"communities", &l.communities},
 	}
 }
 

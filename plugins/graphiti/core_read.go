@@ -359,8 +359,8 @@ func (s *core) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, er
 		return s.onUUID(v, r, "core_summarize_saga", "saga", []byte("{}"))
 	case "build_communities":
 		if !s.communities {
-			return nil, notAllowed("build_communities changes what searches find, and costs an LLM call for each entity: "+
-				"the configuration does not allow it", "communities: true")
+			return nil, notAllowed("build_communities changes what searches find, and costs an LLM call for each "+
+				"entity: the configuration does not allow it", "communities: true")
 		}
 		return s.buildCommunities(v, r)
 	}

@@ -80,28 +80,38 @@ func (r *rig) warned(list []string, code string) bool {
 }
 
 func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
-	r := onCore(t, `,"source":"text","entity_types":["Person"],"edge_types":["PREFERS"],"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
-		"excluded_entity_types":["Entity"],"extraction_instructions":"be brief","previous_episodes":"none","saga":"session"`)
+	r := onCore(t, `,"source":"text","entity_types":["Person"],"edge_types":["PREFERS"],
+		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
+		"excluded_entity_types":["Entity"],"extraction_instructions":"be brief","previous_episodes":"none",
+		"saga":"session"`)
 	r.say(1, "ev-1", "I prefer aisle seats.")
-	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"text","source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
-		"reference_time":"2025-03-01T09:30:00Z","previous_episode_uuids":[],"entity_types":["Person"],"edge_types":["PREFERS"],
-		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
+	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"text",
+		"source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
+		"reference_time":"2025-03-01T09:30:00Z","previous_episode_uuids":[],"entity_types":["Person"],
+		"edge_types":["PREFERS"],
+		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
+		"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
 	assert.Equal(t, pageGroup, r.sent().Params.Get("group"))
 
 	plain := onCore(t, "")
 	plain.say(1, "ev-1", "I prefer aisle seats.")
-	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"message","source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
-		"reference_time":"2025-03-01T09:30:00Z"}`, plain.sent().Body, "no type, no saga, no mode that was not asked for")
+	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"message",
+		"source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
+		"reference_time":"2025-03-01T09:30:00Z"}`, plain.sent().Body,
+		"no type, no saga, no mode that was not asked for")
 	plain.ask("seats")
 	assert.JSONEq(t, `{"query":"seats","recipe":"EDGE_HYBRID_SEARCH_RRF","limit":20}`, plain.sentBy(routeCoreSearch)[0])
 
-	whole := onCore(t, `,"max_facts":7,"search_config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr","mmr_lambda":0.7},"node_config":null,"reranker_min_score":0.1},"search_filters":{"edge_types":["PREFERS"]}`)
+	whole := onCore(t, `,"max_facts":7,"search_config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr",`+
+		`"mmr_lambda":0.7},"node_config":null,"reranker_min_score":0.1},"search_filters":{"edge_types":["PREFERS"]}`)
 	whole.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
 		Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(3))},
 		Filters: map[string]abi.Raw{"valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`),
 			"valid_at_before": abi.Raw(`"2026-01-01T00:00:00Z"`), "center_node_uuid": abi.Raw(`"x"`)}})
-	assert.JSONEq(t, `{"query":"seats","config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr","mmr_lambda":0.7},"reranker_min_score":0.1,"limit":3},"center_node_uuid":"x",
-		"search_filter":{"edge_types":["PREFERS"],"valid_at":[[{"comparison_operator":">=","date":"2025-01-01T00:00:00Z"},{"comparison_operator":"<=","date":"2026-01-01T00:00:00Z"}]]}}`,
+	assert.JSONEq(t, `{"query":"seats","config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr",
+		"mmr_lambda":0.7},"reranker_min_score":0.1,"limit":3},"center_node_uuid":"x",
+		"search_filter":{"edge_types":["PREFERS"],"valid_at":[[{"comparison_operator":">=",
+		"date":"2025-01-01T00:00:00Z"},{"comparison_operator":"<=","date":"2026-01-01T00:00:00Z"}]]}}`,
 		whole.sentBy(routeCoreSearch)[0])
 }
 
@@ -109,16 +119,23 @@ func TestCoreIsRefusedWhatItCannotAndOthersWhatOnlyCoreCan(t *testing.T) {
 	for block, want := range map[string][2]string{
 		`"surface":"core","source":"fact_triple"`: {"source: fact_triple",
 			"surface: mcp"},
-		`"surface":"core","search_nodes":true`:                                         {"search_nodes: exists on MCP only", "COMBINED_HYBRID_SEARCH_RRF"},
-		`"surface":"core","search_config":{"limit":5}`:                                 {"search_config: searches nothing", "edge_config"},
-		`"surface":"core","search_config":{"edge_config":{}},"reranker_min_score":1`:   {"reranker_min_score: goes with recipe", "search_config"},
-		`"surface":"core","edge_type_map":[{"source":"A","target":"B","types":["C"]}]`: {"edge_type_map: needs edge_types", ""},
-		`"surface":"core","max_facts":0`:                                               {"max_facts: must be at least 1", ""},
-		`"surface":"mcp","recipe":"NODE_HYBRID_SEARCH_RRF"`:                            {"recipe: exists on the surface core only", "surface: core"},
-		`"surface":"rest","receipts":"queued"`:                                         {"receipts: exists on the surface core only", "surface: core"},
-		`"surface":"rest","bulk":"native"`:                                             {"bulk: exists on the surface core only", "surface: core"},
-		`"surface":"mcp","triplets":true`:                                              {"triplets: exists on the surface core only", "surface: core"},
-		`"surface":"mcp","entity_types":["Person"]`:                                    {"entity_types: exists on the surface core only", "surface: core"},
+		`"surface":"core","search_nodes":true`: {"search_nodes: exists on MCP only",
+			"COMBINED_HYBRID_SEARCH_RRF"},
+		`"surface":"core","search_config":{"limit":5}`: {"search_config: searches nothing", "edge_config"},
+		`"surface":"core","search_config":{"edge_config":{}},` +
+			`"reranker_min_score":1`: {"reranker_min_score: goes with recipe", "search_config"},
+		`"surface":"core","edge_type_map":[{"source":"A","target":"B",` +
+			`"types":["C"]}]`: {"edge_type_map: needs edge_types", ""},
+		`"surface":"core","max_facts":0`: {"max_facts: must be at least 1", ""},
+		`"surface":"mcp","recipe":"NODE_HYBRID_SEARCH_RRF"`: {"recipe: exists on the surface core only",
+			"surface: core"},
+		`"surface":"rest","receipts":"queued"`: {"receipts: exists on the surface core only",
+			"surface: core"},
+		`"surface":"rest","bulk":"native"`: {"bulk: exists on the surface core only", "surface: core"},
+		`"surface":"mcp","triplets":true`: {"triplets: exists on the surface core only",
+			"surface: core"},
+		`"surface":"mcp","entity_types":["Person"]`: {"entity_types: exists on the surface core only",
+			"surface: core"},
 		`"surface":"rest","source":"json"`: {"source: ",
 			"surface: mcp or core"},
 	} {
@@ -128,7 +145,8 @@ func TestCoreIsRefusedWhatItCannotAndOthersWhatOnlyCoreCan(t *testing.T) {
 		assert.Contains(t, abi.AsError(err).Hint, want[1], block)
 	}
 	for _, block := range []string{`"surface":"core","max_facts":1`,
-		`"surface":"mcp","recipe":"EDGE_HYBRID_SEARCH_RRF","receipts":"sync","bulk":"single","triplets":false,"entity_types":null,"previous_episodes":"latest"`} {
+		`"surface":"mcp","recipe":"EDGE_HYBRID_SEARCH_RRF","receipts":"sync","bulk":"single","triplets":false,` +
+			`"entity_types":null,"previous_episodes":"latest"`} {
 		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1",` + block + `}`)})
 		assert.NoError(t, err, "the defaults that a host lays under a block: %s", block)
 	}
@@ -264,11 +282,16 @@ func TestAWriteThatFailedSaysWhatIsStored(t *testing.T) {
 	assert.Contains(t, e.Message, "stub failure")
 	assert.Equal(t, int64(502), *e.Native.Status)
 	for body, want := range map[string]abi.Error{
-		`{"error":{"code":"deadline_exceeded","message":"900 s","details":{"seconds":900,"stored":"unknown"}}}`: {Code: abi.CodeTimeout, Retryable: true},
-		`{"error":{"code":"queue_full","message":"full","details":{}}}`:                                         {Code: abi.CodeRateLimited, Retryable: true, NothingStored: true},
-		`{"error":{"code":"queue_disabled","message":"no journal"}}`:                                            {Code: abi.CodeUnsupported},
-		`{"error":{"code":"bulk_too_large","message":"5000","details":{"limit":500,"count":5000}}}`:             {Code: abi.CodeTooLarge},
-		`{"error":{"code":"internal","message":"x","details":{"stored":"episodes_without_facts"}}}`:             {Code: abi.CodeBackend},
+		`{"error":{"code":"deadline_exceeded","message":"900 s","details":{"seconds":900,` +
+			`"stored":"unknown"}}}`: {Code: abi.CodeTimeout, Retryable: true},
+		`{"error":{"code":"queue_full","message":"full",` +
+			`"details":{}}}`: {Code: abi.CodeRateLimited, Retryable: true, NothingStored: true},
+		`{"error":{"code":"queue_disabled",` +
+			`"message":"no journal"}}`: {Code: abi.CodeUnsupported},
+		`{"error":{"code":"bulk_too_large","message":"5000","details":{"limit":500,` +
+			`"count":5000}}}`: {Code: abi.CodeTooLarge},
+		`{"error":{"code":"internal","message":"x",` +
+			`"details":{"stored":"episodes_without_facts"}}}`: {Code: abi.CodeBackend},
 		`{"error":"not an object"}`: {Code: abi.CodeBackend},
 		`[]`:                        {Code: abi.CodeBackend},
 	} {
@@ -313,7 +336,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 3: created, said again and closed are three lists, not guessed from the fact", func(t *testing.T) {
 		v := &visit{settings: &settings{config: &abi.GuestConfig{Provider: "graphiti"}}, group: "g"}
-		w, err := v.readWritten("core_add_episode", []byte(`{"episode":{"uuid":"e","group_id":"g"},"nodes":[],"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
+		w, err := v.readWritten("core_add_episode", []byte(`{"episode":{"uuid":"e","group_id":"g"},"nodes":[],
+			"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
 			"created_edge_uuids":["f"],"reasserted_edge_uuids":[],"invalidated_edge_uuids":[]}`))
 		require.NoError(t, err)
 		trace := v.committed("add_episode", "x", w, 0).Trace
@@ -321,7 +345,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.Empty(t, detail(t, trace, "facts_invalidated"))
 	})
 	t.Run("trap core 4: fact_triple runs text extraction and is refused; json is JSON", func(t *testing.T) {
-		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"core","source":"fact_triple"}`)})
+		_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"core",` +
+			`"source":"fact_triple"}`)})
 		assert.ErrorContains(t, err, "source: fact_triple runs the extraction of text")
 		r := onCore(t, `,"source":"json"`)
 		r.say(1, "e1", "I prefer window seats.")
@@ -378,7 +403,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			assert.Equal(t, want, strings.Contains(string(r.ask("user_a Berlin").Raw.Calls[0].Body), `"Person"`), more)
 		}
 	})
-	t.Run("trap core 10: a bulk leaves contradictions inside it open, singles close them, and receipt and health say which it was", func(t *testing.T) {
+	t.Run("trap core 10: a bulk leaves contradictions inside it open, singles close them, "+
+		"and receipt and health say which it was", func(t *testing.T) {
 		events := []*abi.MemoryEvent{turnOn(1, "ev-1", "I prefer window seats on business trips."),
 			turnOn(20, "ev-2", "I now prefer aisle seats on business trips.")}
 		for more, want := range map[string]struct {
@@ -462,7 +488,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 				"raw has them as they came")
 		}
 		f := new(found)
-		require.NoError(t, f.addCore([]byte(`{"edges":[{"uuid":"a"}],"edge_reranker_scores":[1,2],"nodes":[],"node_reranker_scores":[],"episodes":[],"communities":[],"score_alignment":{"edges":"aligned"}}`)))
+		require.NoError(t, f.addCore([]byte(`{"edges":[{"uuid":"a"}],"edge_reranker_scores":[1,2],"nodes":[],`+
+			`"node_reranker_scores":[],"episodes":[],"communities":[],"score_alignment":{"edges":"aligned"}}`)))
 		assert.Nil(t, f.lists[0].items[0].score, "a list of another length, whatever is said of it")
 	})
 	t.Run("trap core 15: node distance without a centre is refused with what to give", func(t *testing.T) {

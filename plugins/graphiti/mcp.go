@@ -39,11 +39,11 @@ func (s *mcp) status(v *visit) error {
 		return err
 	case status != "ok":
 		return native(abi.NewError(abi.CodeUnavailable, route+": "+message).
-			WithHint("the server runs, its database does not"), route, nil, body)
+			WithHint("the server runs, its database does not"), route, body)
 	case strings.Contains(lower(message), "falkordb"):
 		return native(abi.NewError(abi.CodeUnsupported,
 			"the MCP server stores in FalkorDB, where concurrent groups write into each other's graph").
-			WithReason("falkordb").WithHint("start it with --database-provider neo4j"), route, nil, body)
+			WithReason("falkordb").WithHint("start it with --database-provider neo4j"), route, body)
 	}
 	return nil
 }

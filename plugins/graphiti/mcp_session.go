@@ -147,10 +147,10 @@ func toolText(route string, result []byte) ([]byte, error) {
 		return nil, err
 	case refused && strings.HasPrefix(string(content), "Unknown tool"):
 		return nil, native(abi.NewError(abi.CodeUnsupported, route+": "+string(content)).
-			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, nil, content)
+			WithHint("the MCP server is older than mcp-server 1.0.2; update Graphiti"), route, content)
 	case refused:
-		return nil, native(abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments"), route, nil,
-			content)
+		e := abi.NewError(abi.CodeInvalidArgument, route+": the tool refused its arguments")
+		return nil, native(e, route, content)
 	case len(texts) == 0:
 		return nil, unusable(route, "one without text", result)
 	}
@@ -185,7 +185,7 @@ func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]b
 		case failure != nil:
 			message := ""
 			_ = answer(route, failure, fields{{"message", &message}})
-			return nil, native(abi.NewError(abi.CodeBackend, route+": JSON-RPC error: "+message), route, nil, m)
+			return nil, native(abi.NewError(abi.CodeBackend, route+": JSON-RPC error: "+message), route, m)
 		case result != nil:
 			return result, nil
 		default:

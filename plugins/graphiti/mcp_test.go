@@ -138,7 +138,8 @@ func TestTheTextOfATool(t *testing.T) {
 }
 
 func FuzzRPC(f *testing.F) {
-	f.Add([]byte("data: {\"id\":7,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{}\"}],\"isError\":false}}\n\n"))
+	f.Add([]byte("data: {\"id\":7,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{}\"}]," +
+		"\"isError\":false}}\n\n"))
 	f.Add([]byte(`{"id":7,"result":{"content":[{"text":"{\"error\":\"x not found\"}"}]}}`))
 	f.Add([]byte(`{"id":7,"result":{"content":null}}`))
 	for _, c := range rpcTexts {
@@ -220,7 +221,9 @@ func TestErrors(t *testing.T) {
 		{"the origin wall", surfaceMCP, status(403, "Invalid Origin header"), abi.CodeDenied, false},
 		{"406", surfaceMCP, status(406, `{"error":{}}`), abi.CodeBackend, false},
 		{"illegal group, said inside a success", surfaceMCP,
-			said(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" must contain only alphanumeric characters, dashes, or underscores\"}"`), abi.CodeInvalidArgument, false},
+			said(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" ` +
+				`must contain only alphanumeric characters, dashes, or underscores\"}"`),
+			abi.CodeInvalidArgument, false},
 		{"database down, said inside a success", surfaceMCP,
 			said(`"{\"error\":\"Error searching facts: Couldn't connect to 127.0.0.1:7687\"}"`), abi.CodeUnavailable,
 			true},
@@ -258,7 +261,8 @@ func TestAnItemOfAnotherGroupIsABreach(t *testing.T) {
 	r := plug(t, setUp{surfaceMCP, false}, "")
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
-			Body: `{"id":2,"result":{"content":[{"text":"{\"facts\":[{\"uuid\":\"u\",\"group_id\":\"mh1_other\",\"fact\":\"x\"}]}"}]}}`}, q.Route == routeMCPSearch
+			Body: `{"id":2,"result":{"content":[{"text":"{\"facts\":[{\"uuid\":\"u\",` +
+				`\"group_id\":\"mh1_other\",\"fact\":\"x\"}]}"}]}}`}, q.Route == routeMCPSearch
 	}
 	_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 	assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
@@ -274,7 +278,9 @@ func TestFalkorDBIsRefused(t *testing.T) {
 	r := plug(t, setUp{surfaceMCP, false}, "")
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
-			Body: `{"id":2,"result":{"content":[{"text":"{\"status\":\"ok\",\"message\":\"Graphiti MCP server is running and connected to falkordb database\"}"}]}}`}, q.Route == "mcp_get_status"
+				Body: `{"id":2,"result":{"content":[{"text":"{\"status\":\"ok\",` +
+					`\"message\":\"Graphiti MCP server is running and connected to falkordb database\"}"}]}}`},
+			q.Route == "mcp_get_status"
 	}
 	_, err := direct(r, abi.OpSetupScope, setupScope, &abi.Empty{})
 	assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))

@@ -35,21 +35,28 @@ func TestTheNativeRequestsAreThoseOfTheServers(t *testing.T) {
 	e.AgentID, e.Scenario, e.Context, e.Attribute = "nanobot", "travel", "work", "seat"
 	e.Metadata = map[string]abi.Raw{"seed": abi.Raw("7")}
 	e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: &answer})
-	about := `{"mh_event":"ev-000123","mh_session":"s07","mh_turn":"t3","mh_agent":"nanobot","mh_scenario":"travel","mh_context":"work","mh_attribute":"seat","mh_metadata":{"seed":7}}`
+	about := `{"mh_event":"ev-000123","mh_session":"s07","mh_turn":"t3","mh_agent":"nanobot","mh_scenario":"travel",` +
+		`"mh_context":"work","mh_attribute":"seat","mh_metadata":{"seed":7}}`
 	quotedAbout, _ := json.Marshal(about)
 	r := plug(t, setUp{surfaceREST, false}, "")
 	r.tell(e)
-	assert.JSONEq(t, `{"group_id":"`+pageGroup+`","messages":[{"name":"ev-000123","role_type":"user","role":"user_a","timestamp":"2025-03-01T09:30:00Z",
-		"source_description":`+string(quotedAbout)+`,"content":"I now want aisle seats on business trips.\nnanobot(assistant): Noted, aisle for work travel."}]}`, r.sent().Body)
+	assert.JSONEq(t, `{"group_id":"`+pageGroup+`","messages":[{"name":"ev-000123","role_type":"user",
+		"role":"user_a","timestamp":"2025-03-01T09:30:00Z",
+		"source_description":`+string(quotedAbout)+`,`+
+		`"content":"I now want aisle seats on business trips.\nnanobot(assistant): Noted, aisle for work travel."}]}`,
+		r.sent().Body)
 	r.ask("seat  preference\nwork travel")
 	assert.JSONEq(t, `{"group_ids":["`+pageGroup+`"],"query":"seat preference work travel","max_facts":20}`,
 		r.sent().Body)
 
 	r = plug(t, setUp{surfaceMCP, false}, `,"extraction_instructions":"name the context"`)
 	r.tell(e)
-	assert.JSONEq(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add_memory","arguments":{"name":"ev-000123","group_id":"`+pageGroup+`","source":"message",
-		"reference_time":"2025-03-01T09:30:00Z","source_description":`+string(quotedAbout)+`,"custom_extraction_instructions":"name the context",
-		"episode_body":"user_a(user): I now want aisle seats on business trips.\nnanobot(assistant): Noted, aisle for work travel."}}}`, r.sent().Body)
+	assert.JSONEq(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add_memory",`+
+		`"arguments":{"name":"ev-000123","group_id":"`+pageGroup+`","source":"message",
+		"reference_time":"2025-03-01T09:30:00Z","source_description":`+string(quotedAbout)+`,`+
+		`"custom_extraction_instructions":"name the context",
+		"episode_body":"user_a(user): I now want aisle seats on business trips.`+
+		`\nnanobot(assistant): Noted, aisle for work travel."}}}`, r.sent().Body)
 }
 
 func TestIngestModes(t *testing.T) {
@@ -429,7 +436,8 @@ func TestConfiguration(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
-	s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"rest","api_key":{"secret":"X"},"headers":{"X-Team":"a"}}`)})
+	s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"rest",` +
+		`"api_key":{"secret":"X"},"headers":{"X-Team":"a"}}`)})
 	require.NoError(t, err)
 	assert.Equal(t, "Bearer {{secret:api_key}}", s.headers.Get("authorization"))
 	assert.Equal(t, "a", s.headers.Get("x-team"))

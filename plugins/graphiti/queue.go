@@ -213,7 +213,8 @@ func (q *queue) stall(v *visit, since int64, answer *abi.BackendReadiness) {
 	if v.hasBolt || q.own {
 		answer.Warnings = append(answer.Warnings,
 			"ingest_stalled: nothing was ingested for "+sdk.Itoa(idle/1000)+" s: the ingest worker is presumed dead, "+
-				"or its LLM provider failing. See the server's log; a REST service must be restarted, which loses its queue")
+				"or its LLM provider failing. See the server's log; a REST service must be restarted, "+
+				"which loses its queue")
 	} else {
 		status = abi.ReadinessUnknown
 		ids := &answer.EventIDs

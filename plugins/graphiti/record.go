@@ -109,13 +109,12 @@ func (v *visit) queued(m marker, operation string) *abi.WriteReceipt {
 func (v *visit) writeTrace(operation string) *abi.Trace {
 	t := v.trace(operation)
 	t.Details = abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(v.group)},
-		{Name: "surface", Value: sdk.Text(v.name)},
-		{Name: "ingest_mode", Value: sdk.Text(v.source)}}
+		{Name: "surface", Value: sdk.Text(v.name)}, {Name: "ingest_mode", Value: sdk.Text(v.source)}}
 	return t
 }
 
 func (v *visit) notRetained(event string) *abi.WriteReceipt {
+	warning := "roles_excluded: the configuration ingests none of the roles in this turn; nothing was sent"
 	return &abi.WriteReceipt{EventID: event, Status: abi.StatusNotRetained, NativeIDsKind: abi.NativeIDsNone,
-		Trace:    v.trace(""),
-		Warnings: []string{"roles_excluded: the configuration ingests none of the roles in this turn; nothing was sent"}}
+		Trace: v.trace(""), Warnings: []string{warning}}
 }

@@ -49,8 +49,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: evidence, Trace: t}, nil
 }
 
-// emptied says when nothing was found because nothing is there any more, though turns were recorded: a database that was
-// restarted without its data answers as an empty one does.
+// emptied says when nothing was found because nothing is there any more, though turns were recorded: a database that
+// was restarted without its data answers as an empty one does.
 func (v *visit) emptied(t *abi.Trace) error {
 	last, has, err := v.readLast()
 	if err != nil || !has {
@@ -61,8 +61,9 @@ func (v *visit) emptied(t *abi.Trace) error {
 		return err
 	}
 	t.ResultState = abi.ResultDegraded
-	t.Warnings = append(t.Warnings, "store_empty: "+sdk.Itoa(last.seq)+" turns of the scope were recorded, and Graphiti's "+
-		"database has nothing of its group: it was lost or exchanged, or the worker never ingested; restore it, or reset the scope")
+	t.Warnings = append(t.Warnings, "store_empty: "+sdk.Itoa(last.seq)+" turns of the scope were recorded, and "+
+		"Graphiti's database has nothing of its group: it was lost or exchanged, or the worker never ingested; "+
+		"restore it, or reset the scope")
 	return nil
 }
 

@@ -483,7 +483,8 @@ func TestOldReleasesAndLaterOnes(t *testing.T) {
 	assert.NotContains(t, r.ask("seats").FormattedContext, "from episodes", "0.29.3 does not tell them on REST")
 	head := graphiti.New(graphiti.Options{Head: true})
 	post(t, head.REST(), "/messages",
-		`{"group_id":"g","messages":[{"name":"e","role_type":"user","role":"u","content":"I prefer window seats.","timestamp":"2025-03-01T09:30:00Z"}]}`)
+		`{"group_id":"g","messages":[{"name":"e","role_type":"user","role":"u","content":"I prefer window seats.",`+
+			`"timestamp":"2025-03-01T09:30:00Z"}]}`)
 	found, err := itemsIn("rest_search", "facts", []byte(post(t, head.REST(), "/search",
 		`{"group_ids":["g"],"query":"seats"}`)))
 	require.NoError(t, err)
@@ -508,7 +509,8 @@ func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {
 			r.say(1, "e1", "I prefer window seats.")
 			require.Equal(t, abi.ReadinessReady, r.ready().Status)
 			require.NotEmpty(t, r.ask("seats").Evidence)
-			for outage, set := range map[string]func(bool){"database": r.fake.DatabaseDown, "embedder": r.fake.ProviderDown} {
+			for outage, set := range map[string]func(bool){"database": r.fake.DatabaseDown,
+				"embedder": r.fake.ProviderDown} {
 				set(true)
 				_, err := direct(r, abi.OpRetrieve, retrieve, ask)
 				assert.Error(t, err, outage)
@@ -516,7 +518,8 @@ func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {
 			}
 			r.fake.RerankerDown(true)
 			_, err := direct(r, abi.OpRetrieve, retrieve, ask)
-			assert.Equal(t, name == "reranked", abi.CodeOf(err) == abi.CodeUnavailable, "the reranker's loss is the search's")
+			assert.Equal(t, name == "reranked", abi.CodeOf(err) == abi.CodeUnavailable,
+				"the reranker's loss is the search's")
 			r.fake.RerankerDown(false)
 			empty := r.ask("zzz unrelated")
 			assert.Empty(t, empty.Trace.Warnings, "nothing is wrong with a question that nothing answers")
