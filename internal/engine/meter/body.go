@@ -50,8 +50,6 @@ type body struct {
 	code   wasmbin.Reader
 	bulk   bool // it has instructions in bulk that are charged where they stand
 	weight int  // of all its instructions
-	edits  []edit
-	zero   bool // edits need a local that is zero
 	out    []byte
 }
 
@@ -66,7 +64,6 @@ func (w *rewriter) readBodies(s *wasmbin.Section) error {
 		return r.Errorf("%d bodies of %d functions", n, len(w.parsed.Functions))
 	}
 	w.graph = w.newGraph()
-	w.checks = w.newChecks()
 	w.bodies = make([]body, n)
 	for i := range w.bodies {
 		sub, err := r.Sub("body")
@@ -87,10 +84,8 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 	}
 	b.code = *r
 	node := int(w.imported) + i
-	w.checks.begin(b.locals)
 	var in wasmbin.Instruction
 	for r.Rest() > 0 {
-		start := r.Pos()
 		if err := r.Instruction(&in); err != nil {
 			return err
 		}
@@ -117,19 +112,13 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 			if err == nil {
 				w.graph.edges[node] = append(w.graph.edges[node], int32(w.graph.node(&in)))
 			}
-		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill:
-			if !w.hasMemory() {
-				err = r.Errorf("a memory is filled, but the module has none")
-			}
-		case wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
+		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill, wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
 			b.bulk = true
 		}
 		if err != nil {
 			return err
 		}
-		w.checks.see(&in, r.Since(start), start)
 	}
-	b.edits, b.zero = w.checks.finish()
 	return nil
 }
 
@@ -183,15 +172,9 @@ func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
 			size += len(b.out) + 5
 		}
 	}
-	helpers := w.helpers()
-	out := wasmbin.AppendU32(make([]byte, 0, size+256), uint32(len(w.bodies)+len(helpers)))
-	for i := range w.bodies {
-		out = wasmbin.AppendU32(out, uint32(len(w.bodies[i].out)))
-		out = append(out, w.bodies[i].out...)
-	}
-	for _, h := range helpers {
-		out = wasmbin.AppendU32(out, uint32(len(h.body)))
-		out = append(out, h.body...)
+	out := wasmbin.AppendU32(make([]byte, 0, size+256), uint32(len(w.bodies)+1))
+	for _, b := range append(w.bodies, body{out: w.refillBody()}) {
+		out = append(wasmbin.AppendU32(out, uint32(len(b.out))), b.out...)
 	}
 	return out, nil
 }
@@ -220,11 +203,10 @@ type writer struct {
 	body    *body
 	checked bool
 	out     []byte
-	// zero and length are added locals: the base of constant addresses, and what an instruction in bulk is about to do.
-	zero, length uint32
-	labels       []label
-	due          int
-	exit         int // the most that is due when the function returns
+	length  uint32 // an added local: how much an instruction in bulk is about to do
+	labels  []label
+	due     int
+	exit    int // the most that is due when the function returns
 }
 
 const dead = -1
@@ -243,12 +225,8 @@ type label struct {
 func (m *writer) write() error {
 	b := m.body
 	var added []byte // locals behind the original's
-	if b.zero {
-		m.zero = b.locals
-		added = append(added, 1, byte(wasmbin.I32))
-	}
 	if b.bulk {
-		m.length = b.locals + uint32(len(added)/2)
+		m.length = b.locals
 		added = append(added, 1, byte(wasmbin.I32))
 	}
 	m.out = wasmbin.AppendU32(make([]byte, 0, len(b.header)+b.code.Rest()*3/2), b.groups+uint32(len(added)/2))
@@ -258,7 +236,7 @@ func (m *writer) write() error {
 		m.due = beforeCall
 		m.site()
 	}
-	r, edits := b.code, b.edits // a copy: it starts anew
+	r := b.code // a copy: it starts anew
 	var in wasmbin.Instruction
 	for r.Rest() > 0 {
 		if len(m.labels) == 0 {
@@ -268,12 +246,7 @@ func (m *writer) write() error {
 		if err := r.Instruction(&in); err != nil {
 			return err
 		}
-		raw := r.Since(start)
-		for len(edits) > 0 && edits[0].place == start {
-			raw = m.edit(&edits[0], raw)
-			edits = edits[1:]
-		}
-		if err := m.instruction(&r, &in, raw); err != nil {
+		if err := m.instruction(&r, &in, r.Since(start)); err != nil {
 			return err
 		}
 	}
@@ -316,13 +289,7 @@ func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []b
 	case wasmbin.OpRefFunc:
 		m.out = wasmbin.AppendU32(append(m.out, byte(in.Op)), m.shift(in.Index))
 		return nil
-	case wasmbin.OpMemoryCopy:
-		m.callHelper(helperCopy)
-		return nil
-	case wasmbin.OpMemoryFill:
-		m.callHelper(helperFill)
-		return nil
-	case wasmbin.OpMemoryInit:
+	case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill, wasmbin.OpMemoryInit:
 		m.bulk(bytesPerUnit)
 	case wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
 		m.bulk(0)
@@ -432,17 +399,6 @@ func (m *writer) global(op wasmbin.Opcode) {
 	m.out = m.appendLeft(m.out, op)
 }
 
-// callHelper writes an instruction in bulk as a call of the function that does it, which charges for beforeCall units too.
-func (m *writer) callHelper(i int) {
-	if m.due != dead && m.due > beforeCall {
-		m.site()
-	}
-	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.helper(i))
-	if m.due != dead {
-		m.due = 0
-	}
-}
-
 // site charges what is due, and returns where in out the charge stands.
 func (m *writer) site() int {
 	m.global(wasmbin.OpGlobalGet)
@@ -463,7 +419,10 @@ func (m *writer) charge() int {
 
 // ask stores the units left that are on the stack and asks the host for more when they have run out.
 func (m *writer) ask() {
-	m.out = m.appendAsk(m.out)
+	m.global(wasmbin.OpGlobalSet)
+	m.global(wasmbin.OpGlobalGet)
+	m.out = append(m.out, byte(wasmbin.OpI64Const), 0, byte(wasmbin.OpI64LtS), byte(wasmbin.OpIf), wasmbin.EmptyBlock)
+	m.out = append(wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.refill()), byte(wasmbin.OpEnd))
 }
 
 // askSoon makes the next site look at the clock.
@@ -478,7 +437,9 @@ func (m *writer) bulk(shift byte) {
 		return
 	}
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.length)
-	m.out = m.appendLeftLess(m.out, m.length, shift)
+	m.global(wasmbin.OpGlobalGet)
+	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
+	m.out = append(m.out, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
 	m.charge()
 	m.ask()
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)

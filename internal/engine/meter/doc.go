@@ -27,9 +27,6 @@
 // An import must not call back into the module, nor put functions of others into its tables; a module that imports a table or a global of functions could do
 // so, and each of its call_indirect counts as a call of an import.
 //
-// memory.copy and fill are calls of added functions, and accesses to memory are checked together where that changes nothing that can be seen: see added.go and checks.go.
-//
-// What the guest computes stays the same, but that a guest whose access to memory fails may not have done what stands before it in a straight line. It can reach neither
-// global nor import nor added function: every index in it is checked against what the original has, and the original
-// must not import from Module itself. The result is valid if and only if the original is, which the engine decides.
+// What the guest computes stays the same. It can reach neither global nor import nor added function: every index in it is checked against
+// what the original has, and the original must not import from Module itself. The result is valid if and only if the original is, which the engine decides.
 package meter

@@ -14,7 +14,7 @@ const (
 )
 
 // Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules keeps it beside them.
-const Version = 2
+const Version = 3
 
 // rewriter holds what all parts of one rewriting need to know.
 type rewriter struct {
@@ -32,7 +32,6 @@ type rewriter struct {
 	referenced map[uint32]bool
 	bodies     []body
 	graph      graph
-	checks     *checks
 }
 
 // Rewrite returns the metered module. It is deterministic. The input is not changed.
@@ -147,7 +146,7 @@ func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 		entry := appendName(appendName(nil, Module), Function)
 		return grow(s, wasmbin.AppendU32(append(entry, byte(wasmbin.KindFunc)), uint32(len(w.parsed.Types))))
 	case wasmbin.SectionFunction:
-		return grow(s, w.helperTypes()...)
+		return grow(s, w.refillType())
 	case wasmbin.SectionGlobal:
 		return w.globalSection(s)
 	}
@@ -436,8 +435,7 @@ func (w *rewriter) functionNames(r *wasmbin.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	helpers := w.helpers()
-	out := wasmbin.AppendU32(nil, uint32(n+len(helpers)))
+	out := wasmbin.AppendU32(nil, uint32(n+1))
 	for range n {
 		index, err := r.U32("function")
 		if err != nil {
@@ -449,8 +447,5 @@ func (w *rewriter) functionNames(r *wasmbin.Reader) ([]byte, error) {
 		}
 		out = appendName(wasmbin.AppendU32(out, w.shift(index)), name)
 	}
-	for i, h := range helpers {
-		out = appendName(wasmbin.AppendU32(out, w.helper(i)), Module+"."+h.name)
-	}
-	return out, r.End()
+	return appendName(wasmbin.AppendU32(out, w.refill()), Module+".refill"), r.End()
 }
