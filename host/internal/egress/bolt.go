@@ -46,8 +46,9 @@ func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.B
 	return answer.Bolt, c.Route.redactor.Bytes(answer.Body), nil
 }
 
-// boltStatus gives the outcome of a statement a number as HTTP has them, for a trace: Bolt knows SUCCESS and FAILURE, and the first word of a failure's
-// code says whose fault it was. 0: there was no answer.
+// boltStatus gives the outcome of a statement a number as HTTP has them, for a trace. Bolt knows SUCCESS (200) and
+// FAILURE; the first word of a failure's code says whose fault it was: the client's (400), the database's (500) or
+// nobody's for long (503). 0: there was no answer.
 func boltStatus(err error) int64 {
 	var failure *Failure
 	var unreadable *rowError
@@ -64,8 +65,8 @@ func boltStatus(err error) int64 {
 	return 500
 }
 
-// boltEffect judges the effect of a statement that writes. A transaction that failed by the client's fault was rolled back, unless the statement has
-// transactions of its own (CALL ... IN TRANSACTIONS).
+// boltEffect judges the effect of a statement that writes. A transaction that failed by the client's fault was rolled
+// back, unless the statement has transactions of its own (CALL ... IN TRANSACTIONS).
 func boltEffect(text string, err error) Effect {
 	var unsent *unsentError
 	switch {
@@ -79,64 +80,79 @@ func boltEffect(text string, err error) Effect {
 
 // boltError says why there are no rows.
 func (c *Call) boltError(ctx context.Context, err error) *abi.Error {
-	at := c.Route.origin.address()
+	at, route := c.Route.origin.address(), c.Route.Name
+	because := func(code abi.Code, format string, args ...any) *abi.Error {
+		return abi.WrapError(code, fmt.Sprintf(format, args...), err)
+	}
 	var unreadable *rowError
 	var failure *Failure
+	var usage *neo4j.UsageError
+	var unsent *unsentError
 	switch {
 	case errors.Is(err, errRowTooLarge):
-		return abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("%s answered route %s with a row of more than %d bytes", at, c.Route.Name, c.Route.bodyBytes), err)
+		return because(abi.CodeTooLarge, "%s answered route %s with a row of more than %d bytes", at, route,
+			c.Route.bodyBytes)
 	case errors.As(err, &unreadable):
-		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s answered route %s with a value that cannot be read: %v", at, c.Route.Name, err), err)
+		return because(abi.CodeBackend, "%s answered route %s with a value that cannot be read: %v", at, route, err)
 	case errors.Is(err, errAddress):
-		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
+		return because(abi.CodeDenied, "%s: %v", at, err).WithReason("address")
 	case errors.As(err, &failure):
 		return failureError(at, &c.Route.RouteDecl, failure)
 	case timedOut(ctx):
-		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, c.Route.Name), err)
-	}
-	var usage *neo4j.UsageError
-	if errors.As(err, &usage) {
-		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s, route %s: %v", at, c.Route.Name, err), err).
+		return because(abi.CodeTimeout, "%s did not answer route %s in time", at, route)
+	case errors.As(err, &usage):
+		return because(abi.CodeBackend, "%s, route %s: %v", at, route, err).
 			WithHint("is the address that of Neo4j's Bolt connector (7687), not of its HTTP one (7474)?")
-	}
-	var unsent *unsentError
-	if errors.As(err, &unsent) {
-		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, c.Route.Name, err), err).
+	case errors.As(err, &unsent):
+		return because(abi.CodeUnavailable, "%s cannot be reached for route %s: %v", at, route, err).
 			WithHint("is Neo4j running, and are address and scheme (bolt, or bolt+s for TLS) right?")
 	}
-	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the connection to %s broke in route %s: %v", at, c.Route.Name, err), err)
+	return because(abi.CodeUnavailable, "the connection to %s broke in route %s: %v", at, route, err)
 }
 
-// failureError gives a failure of the database its code of the contract. Neo4j's own goes into reason, with its message into native.
+// failures gives the database's codes, without their first word "Neo.", those of the contract; the first prefix that
+// fits counts, and any other code is backend.
 //
 // Source: Neo4j status codes, https://neo4j.com/docs/status-codes/5/errors/all-errors/.
+var failures = []struct {
+	prefix string
+	code   abi.Code
+	hint   string
+}{
+	{rateLimited, abi.CodeUnauthenticated, "after three wrong passwords Neo4j locks the user for some seconds " +
+		"(dbms.security.auth_lock_time), and refuses the right password too"},
+	{"ClientError.Security.Forbidden", abi.CodeDenied, "the user lacks a privilege for this statement"},
+	{"ClientError.Security.", abi.CodeUnauthenticated, "are user and password of the config block right?"},
+	{"ClientError.Transaction.TransactionTimedOut", abi.CodeTimeout, ""}, // by the server's setting or the client's
+	{"ClientError.Cluster.NotALeader", abi.CodeUnavailable, hintLeader},
+	{"ClientError.General.ForbiddenOnReadOnlyDatabase", abi.CodeUnavailable, hintLeader},
+	{"TransientError.", abi.CodeUnavailable, ""},
+	{"ClientError.Statement.AccessMode", abi.CodeBackend,
+		"the route is of class read, but its statement writes: a defect of the module's manifest"},
+	{"ClientError.Database.DatabaseNotFound", abi.CodeBackend, "is the database's name in the config block right?"},
+}
+
+const (
+	rateLimited = "ClientError.Security.AuthenticationRateLimit"
+	hintLeader  = "this server of the cluster may not write now; an address of scheme neo4j finds the one that may"
+)
+
+// failureError gives a failure of the database its code of the contract. Neo4j's own goes into reason, with its message
+// into native.
 func failureError(at string, decl *abi.RouteDecl, failure *Failure) *abi.Error {
 	code, hint := abi.CodeBackend, ""
-	var retry *int64
-	name, _ := strings.CutPrefix(failure.Code, "Neo.")
-	switch {
-	case name == "ClientError.Security.AuthenticationRateLimit":
-		pause := logOnPause.Milliseconds()
-		code, retry = abi.CodeUnauthenticated, &pause
-		hint = "after three wrong passwords Neo4j locks the user for some seconds (dbms.security.auth_lock_time), and refuses the right password too"
-	case name == "ClientError.Security.Forbidden":
-		code, hint = abi.CodeDenied, "the user lacks a privilege for this statement"
-	case strings.HasPrefix(name, "ClientError.Security."):
-		code, hint = abi.CodeUnauthenticated, "are user and password of the config block right?"
-	case name == "ClientError.Transaction.TransactionTimedOut" || name == "ClientError.Transaction.TransactionTimedOutClientConfiguration":
-		code = abi.CodeTimeout
-	case name == "ClientError.Cluster.NotALeader" || name == "ClientError.General.ForbiddenOnReadOnlyDatabase":
-		code, hint = abi.CodeUnavailable, "this server of the cluster may not write now; an address of scheme neo4j finds the one that may"
-	case strings.HasPrefix(name, "TransientError."):
-		code = abi.CodeUnavailable
-	case name == "ClientError.Statement.AccessMode":
-		hint = fmt.Sprintf("route %s is of class %s, but its statement writes: a defect of the module's manifest", decl.Name, decl.Class)
-	case name == "ClientError.Database.DatabaseNotFound":
-		hint = "is the database's name in the config block right?"
+	name := strings.TrimPrefix(failure.Code, "Neo.")
+	for _, f := range failures {
+		if strings.HasPrefix(name, f.prefix) {
+			code, hint = f.code, f.hint
+			break
+		}
 	}
-	e := abi.WrapError(code, fmt.Sprintf("%s refused route %s: %s", at, decl.Name, failure.Message), failure).WithReason(failure.Code).WithHint(hint)
-	if retry != nil {
-		e.Retryable, e.RetryAfterMS = true, retry
+	e := abi.WrapError(code, fmt.Sprintf("%s refused route %s: %s", at, decl.Name, failure.Message), failure).
+		WithReason(failure.Code).WithHint(hint)
+	if name == rateLimited {
+		pause := logOnPause.Milliseconds()
+		e.Retryable, e.RetryAfterMS = true, &pause
 	}
 	e.Native = &abi.NativeError{Body: failure.Error()}
 	return e
@@ -206,13 +222,15 @@ func boltNumber(n json.Number, at string) (any, error) {
 	if !strings.ContainsAny(n.String(), ".eE") {
 		i, err := n.Int64()
 		if err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s is no whole number of 64 bits", at, short(n.String())))
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("%s: %s is no whole number of 64 bits", at, short(n.String())))
 		}
 		return i, nil
 	}
 	f, err := n.Float64()
 	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s is no number of 64 bits", at, short(n.String())))
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s: %s is no number of 64 bits", at, short(n.String())))
 	}
 	return f, nil
 }

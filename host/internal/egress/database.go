@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,12 +14,12 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 )
 
-// boltSchemes are what an address of a database may start with: directly or by the routing table of a cluster; plain, by TLS (+s), by TLS with any
-// certificate (+ssc).
+// boltSchemes are what an address of a database may start with: bolt goes to that address alone, neo4j also to those of
+// the cluster's routing table; plain, by TLS (+s), or by TLS with any certificate (+ssc).
 var boltSchemes = []string{"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"}
 
-// database is the server behind a bolt origin, with one pool of connections. It is safe for concurrent use. Connections are made when a statement needs
-// one.
+// database is the server behind a bolt origin, with one pool of connections. It is safe for concurrent use. A
+// connection is made when a statement needs one.
 type database struct {
 	address        string // scheme, host and port
 	name           string // empty: the user's home database
@@ -38,7 +37,8 @@ type database struct {
 	until   time.Time             // before that they are not shown again
 }
 
-// logOnPause is how long refused credentials are kept from the server: three failures lock a user, the right password included, and everybody who has it.
+// logOnPause is how long refused credentials are not shown to the server again: three failures lock the user for
+// everybody, the right password included.
 const logOnPause = 10 * time.Second
 
 func newDatabase(address, name string, now func() time.Time) *database {
@@ -69,11 +69,11 @@ func (e *unsentError) Unwrap() error { return e.error }
 
 var errRowTooLarge = errors.New("a row is larger than the limit")
 
-// run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is tried again: a connection is looked
-// at before it is used, and what breaks after that may have taken effect.
+// run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is
+// tried again: a connection is checked before it is used, and what breaks after that may have taken effect.
 //
-// Errors: a Failure is what the database answered, an unsentError what kept the statement from leaving; rows that came nevertheless are returned
-// for the account.
+// Errors: a Failure is what the database answered, an unsentError what kept the statement from leaving. Rows that came
+// before an error are returned for the account.
 func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, rows []byte, err error) {
 	ctx, watch := watchDials(ctx)
 	defer watch.stop()
@@ -86,8 +86,9 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	if s.reads {
 		mode = neo4j.AccessModeRead
 	}
-	session := driver.NewSession(ctx, neo4j.SessionConfig{AccessMode: mode, DatabaseName: d.name, BookmarkManager: d.memory})
-	defer func() { _ = session.Close(ctx) }() // what it could say comes behind the answer
+	session := driver.NewSession(ctx,
+		neo4j.SessionConfig{AccessMode: mode, DatabaseName: d.name, BookmarkManager: d.memory})
+	defer func() { _ = session.Close(ctx) }() // its error would come after the answer
 	if deadline, ok := ctx.Deadline(); ok {
 		s.timeout = time.Until(deadline)
 	}
@@ -119,7 +120,8 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 		}
 		head.Rows++
 	}
-	// What follows a cut is discarded by the server, and the statement runs to its end: a write counts as a whole, whatever of its rows is kept.
+	// The server discards what follows a cut, and the statement runs to its end: a write takes effect as a whole, however
+	// many of its rows are kept.
 	summary, err := result.Consume(ctx)
 	if err != nil {
 		return nil, rows, d.note(err)
@@ -131,7 +133,7 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	return head, rows, nil
 }
 
-// open returns the driver, logged on. Until that has worked once, one caller tries, and the others wait for what comes of it.
+// open returns the driver, logged on. Until that has worked once, one caller tries, and the others wait for its result.
 func (d *database) open(ctx context.Context) (neo4j.DriverWithContext, error) {
 	if d.proved.Load() {
 		return d.current()
@@ -210,8 +212,11 @@ func (d *database) note(err error) error {
 }
 
 func refusesCredentials(code string) bool {
-	return slices.Contains([]string{"Neo.ClientError.Security.Unauthorized", "Neo.ClientError.Security.AuthenticationRateLimit",
-		"Neo.ClientError.Security.CredentialsExpired"}, code)
+	switch code {
+	case "Neo.ClientError.Security.Unauthorized", "Neo." + rateLimited, "Neo.ClientError.Security.CredentialsExpired":
+		return true
+	}
+	return false
 }
 
 // close closes every connection. No statement may be under way.
@@ -228,10 +233,20 @@ func (d *database) close(ctx context.Context) {
 // countersOf lists what a statement changed, by the names that Bolt has for it, with _ for -.
 func countersOf(c neo4j.Counters) map[string]int64 {
 	counters := map[string]int64{}
-	for name, n := range map[string]int{"nodes_created": c.NodesCreated(), "nodes_deleted": c.NodesDeleted(),
-		"relationships_created": c.RelationshipsCreated(), "relationships_deleted": c.RelationshipsDeleted(), "properties_set": c.PropertiesSet(),
-		"labels_added": c.LabelsAdded(), "labels_removed": c.LabelsRemoved(), "indexes_added": c.IndexesAdded(), "indexes_removed": c.IndexesRemoved(),
-		"constraints_added": c.ConstraintsAdded(), "constraints_removed": c.ConstraintsRemoved(), "system_updates": c.SystemUpdates()} {
+	for name, n := range map[string]int{
+		"nodes_created":         c.NodesCreated(),
+		"nodes_deleted":         c.NodesDeleted(),
+		"relationships_created": c.RelationshipsCreated(),
+		"relationships_deleted": c.RelationshipsDeleted(),
+		"properties_set":        c.PropertiesSet(),
+		"labels_added":          c.LabelsAdded(),
+		"labels_removed":        c.LabelsRemoved(),
+		"indexes_added":         c.IndexesAdded(),
+		"indexes_removed":       c.IndexesRemoved(),
+		"constraints_added":     c.ConstraintsAdded(),
+		"constraints_removed":   c.ConstraintsRemoved(),
+		"system_updates":        c.SystemUpdates(),
+	} {
 		if n != 0 {
 			counters[name] = int64(n)
 		}

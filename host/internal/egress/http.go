@@ -22,9 +22,8 @@ var errBodyTooLarge = errors.New("the answer is larger than the limit")
 // sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
 //
 // net/http sends a request again by itself when a connection that it had used before breaks: one of which it wrote
-// nothing, whatever the method, and one that it wrote where [repeatable] holds. The first is always right. The second is
-// left to it for a read, and counted; a write that left is never sent again here, since what became of it is for the
-// ledger to find out.
+// nothing, whatever the method, and one that it wrote where [repeatable] holds. The first is always right. The second
+// is left to it for a read, and counted. A write that left is never sent again here: the ledger finds out about it.
 func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
@@ -69,8 +68,8 @@ func repeatable(r *http.Request) bool {
 // HTTPAnswer turns what Send returned into what the guest gets: head and body, without secrets. ctx is the context of
 // the whole operation.
 //
-// Errors: too_large for a body beyond the limit, denied (reason address) for a refused address, timeout, and unavailable
-// for everything else that kept the answer away. A status is never an error.
+// Errors: too_large for a body beyond the limit, denied (reason address) for a refused address, timeout, and
+// unavailable for everything else that kept the answer away. A status is never an error.
 func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.HTTPResponse, []byte, error) {
 	if err != nil {
 		return nil, nil, c.httpError(ctx, err)

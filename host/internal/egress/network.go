@@ -153,7 +153,8 @@ func (c *Call) URL() string {
 	return c.http.URL.String()
 }
 
-// Send makes the call and waits for the answer, which it returns as it came, secrets included. Every Send makes it anew.
+// Send makes the call and waits for the answer, which it returns as it came, secrets included. Every Send makes it
+// again.
 //
 // Errors: those of the network; a *Failure is what a Bolt server answered.
 func (c *Call) Send(ctx context.Context) (Answer, error) { return c.send(ctx) }

@@ -171,8 +171,8 @@ func (e escapes) origin(s span) span {
 	return span{position(s.start, false), position(s.end, true)}
 }
 
-// decode resolves the JSON escapes and the percent-encoded bytes of a text, once. Without any it returns the text itself
-// and nil.
+// decode resolves the JSON escapes and the percent-encoded bytes of a text, once. Without any it returns the text
+// itself and nil.
 func decode(text []byte) ([]byte, escapes) {
 	var decoded []byte
 	var list escapes

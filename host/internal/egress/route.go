@@ -72,7 +72,8 @@ func newRoute(decl abi.RouteDecl, c Config, n *Network) (*Route, error) {
 	return r, nil
 }
 
-// HTTP checks a guest's request against the route and builds what is sent: the guest gives parameters, the host the URL.
+// HTTP checks a guest's request against the route and builds what is sent: the guest gives parameters, the host the
+// URL.
 //
 // Errors: denied for what the route does not allow, invalid_argument for what cannot be sent.
 func (r *Route) HTTP(in *abi.HTTPRequest, body []byte) (*Call, error) {
@@ -185,9 +186,10 @@ func (r *Route) maySetHeader(name, value string) error {
 	case r.Headers == nil && abi.SafeHeader(name):
 		return nil
 	case r.Headers == nil:
-		return abi.NewError(abi.CodeDenied, fmt.Sprintf("headers.%s: route %s lists no headers, and this one is not in the fixed set",
-			name, r.Name)).WithHint("in the module's manifest, list headers and query of each route; the fixed set is " +
-			strings.Join(abi.SafeHeaders(), ", "))
+		return abi.NewError(abi.CodeDenied,
+			fmt.Sprintf("headers.%s: route %s lists no headers, and this one is not in the fixed set", name, r.Name)).WithHint(
+			"in the module's manifest, list headers and query of each route; the fixed set is " +
+				strings.Join(abi.SafeHeaders(), ", "))
 	case slices.ContainsFunc(r.Headers, func(listed string) bool { return strings.EqualFold(listed, name) }):
 		return nil
 	}
@@ -198,7 +200,8 @@ func (r *Route) maySetHeader(name, value string) error {
 // methodKey is the query key by which several web frameworks let a request replace its own method.
 const methodKey = "_method"
 
-// maySetQuery decides on a query key that a guest sets: one that the route lists, or any but _method where it has no list.
+// maySetQuery decides on a query key that a guest sets: one that the route lists, or any but _method where it has no
+// list.
 func (r *Route) maySetQuery(key string) error {
 	if slices.Contains(r.Query, key) || r.Query == nil && !strings.EqualFold(key, methodKey) {
 		return nil

@@ -4,10 +4,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/dbtype"
 )
@@ -125,23 +126,17 @@ func (w *boltWriter) float(f float64) {
 	case math.IsInf(f, -1):
 		w.e.Str("-Infinity")
 	default:
-		var buffer [32]byte
-		text := strconv.AppendFloat(buffer[:0], f, 'g', -1, 64)
-		if !slices.ContainsFunc(text, func(c byte) bool { return c == '.' || c == 'e' }) {
-			text = append(text, ".0"...)
+		text := strconv.FormatFloat(f, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
 		}
-		w.e.Raw(text)
+		w.e.Raw([]byte(text))
 	}
 }
 
 func (w *boltWriter) object(m map[string]any) {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
 	w.e.ObjStart()
-	for _, k := range keys {
+	for _, k := range abi.SortedKeys(m) {
 		w.e.FieldStart(k)
 		w.value(m[k])
 	}
