@@ -99,6 +99,8 @@ func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 	assert.Equal(t, testSecret, seen)
 	assert.NotContains(t, said, testSecret, "a backend that echoes it does not give it to the guest")
 	assert.Contains(t, said, "and {{secret:api_key}}", "elsewhere it stays text")
+	retrieved(t, s, "log "+strings.Repeat("x", logLine-len(testSecret)/2)+testSecret)
+	assert.NotContains(t, log.String(), testSecret[:len(testSecret)/2], "a line that is cut inside a secret")
 	_, err := s.Retrieve(context.Background(), ask("panic "+testSecret))
 	assert.NotContains(t, string(abi.Marshal(abi.AsError(err))), testSecret)
 	assert.NotContains(t, log.String(), testSecret)

@@ -53,7 +53,8 @@ func (o *operation) Log(level int32, text []byte) {
 	if level >= 0 && int(level) < len(logLevels) {
 		at = logLevels[level]
 	}
-	p.logger.Log(at, p.network.Redactor().Text(string(text[:min(len(text), logLine)])), "operation", o.Op, "from", "guest")
+	line := p.network.Redactor().Text(string(text)) // before it is cut: half a secret would not be found
+	p.logger.Log(at, line[:min(len(line), logLine)], "operation", o.Op, "from", "guest")
 }
 
 // Bounds of one state call.
