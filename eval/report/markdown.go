@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 )
 
 // Markdown writes verdicts and tables as text.
@@ -27,6 +28,12 @@ func Markdown(w io.Writer, in Input) error {
 	b.WriteString("\n## Figures\n")
 	for _, t := range v.Tables {
 		writeTable(&b, t)
+	}
+	b.WriteString("\n## Behaviour\n")
+	if len(v.Judged.Rows) > 0 {
+		writeTable(&b, v.Judged)
+	} else {
+		b.WriteString("\nBehaviour was not measured.\n")
 	}
 	b.WriteString("\n## Cost\n")
 	writeTable(&b, v.Cost)
@@ -73,4 +80,50 @@ func writeTable(b *strings.Builder, t table) {
 // plain keeps a text from being Markdown or HTML.
 func plain(text string) string {
 	return strings.NewReplacer("\n", " ", "|", "\\|", "<", "&lt;", "`", "'", "[", "\\[", "]", "\\]", "*", "\\*", "_", "\\_").Replace(text)
+}
+
+// Terminal writes verdicts and the headline figures for a terminal.
+func Terminal(w io.Writer, in Input, unicode bool) error {
+	v := viewOf(in)
+	sign := map[string]string{good: "ok", bad: "FAIL", open: "-"}
+	if unicode {
+		sign = marks
+	}
+	var b strings.Builder
+	for _, t := range v.Tables {
+		fmt.Fprintf(&b, "\n%s\n", printable(t.Title))
+		tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "  "+strings.Join(t.Head, "\t"))
+		for _, r := range t.Rows {
+			fmt.Fprintf(tw, "  %s", printable(r.Name))
+			for _, c := range r.Cells {
+				fmt.Fprintf(tw, "\t%s", printable(c.Text))
+			}
+			fmt.Fprintln(tw)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	b.WriteString("\n")
+	for _, s := range v.Primary {
+		fmt.Fprintf(&b, "%s %s: %s; %s\n", sign[s.Outcome], printable(s.Label), s.Verdict, s.Detail)
+	}
+	for _, s := range v.Verdicts {
+		if s.Outcome != good {
+			fmt.Fprintf(&b, "%s %s: %s\n", sign[s.Outcome], printable(s.Name), printable(s.Detail))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printable keeps control characters, which may come from a data set or a memory, off the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '\ufffd'
+		}
+		return r
+	}, text)
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 
 	"github.com/memhost/memhost/abi"
@@ -29,19 +30,19 @@ type indexed struct {
 	Chunk   int    `json:"chunk"` // -1: left out
 }
 
-// told is one probe with everything that was said about it.
-type told struct {
+// Told is one probe with everything that was said about it.
+type Told struct {
 	Probe   *pack.Probe `json:"probe"`
-	Answers []answered  `json:"answers"`
+	Answers []Answered  `json:"answers"`
 }
 
-// answered is one retrieval of the first read.
-type answered struct {
+// Answered is one retrieval of the first read.
+type Answered struct {
 	Label     string     `json:"label"`
 	Replicate int        `json:"replicate"`
 	Budget    int64      `json:"budget"`
 	Context   string     `json:"context,omitempty"` // a hash; the text is in the chunk's contexts
-	Items     []item     `json:"items,omitempty"`
+	Items     []Item     `json:"items,omitempty"`
 	Tokens    *int64     `json:"tokens,omitempty"`
 	Result    string     `json:"result,omitempty"`
 	Calls     []abi.IO   `json:"calls,omitempty"`
@@ -49,7 +50,7 @@ type answered struct {
 	Said      []string   `json:"said,omitempty"` // what an agent answered
 }
 
-type item struct {
+type Item struct {
 	Rank   int64      `json:"rank"`
 	Text   string     `json:"text,omitempty"`
 	Score  *float64   `json:"score,omitempty"`
@@ -62,13 +63,13 @@ type item struct {
 type collection struct {
 	in    Input
 	index []indexed
-	told  []*told
+	told  []*Told
 }
 
 // collect reads probes and journals.
 func collect(in Input) (*collection, error) {
 	c := &collection{in: in, index: []indexed{}}
-	byID := map[string]*told{}
+	byID := map[string]*Told{}
 	for _, persona := range in.Pack.Manifest.Personas {
 		for p, err := range in.Pack.Probes(persona.PersonaID) {
 			if err != nil {
@@ -78,7 +79,7 @@ func collect(in Input) (*collection, error) {
 			if in.WithoutText {
 				entry.Query = ""
 			}
-			t := &told{Probe: p}
+			t := &Told{Probe: p}
 			byID[p.ProbeID] = t
 			c.index, c.told = append(c.index, entry), append(c.told, t)
 		}
@@ -94,7 +95,7 @@ func collect(in Input) (*collection, error) {
 	return c, nil
 }
 
-func (c *collection) addCell(cell *run.Cell, byID map[string]*told) error {
+func (c *collection) addCell(cell *run.Cell, byID map[string]*Told) error {
 	if cell.State == run.Waiting {
 		return nil
 	}
@@ -120,14 +121,14 @@ func (c *collection) addCell(cell *run.Cell, byID map[string]*told) error {
 	return nil
 }
 
-func answer(cell *run.Cell, p *journal.Probe) answered {
-	a := answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256, Error: p.Error}
+func answer(cell *run.Cell, p *journal.Probe) Answered {
+	a := Answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256, Error: p.Error}
 	if p.Trace != nil {
 		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
 	}
 	for i := range p.Evidence {
 		e := &p.Evidence[i]
-		shown := item{Rank: e.Rank, Text: cut(e.Text, 600), Score: e.Score, Events: e.SourceEventIDs, Shown: e.Shown}
+		shown := Item{Rank: e.Rank, Text: cut(e.Text, 600), Score: e.Score, Events: e.SourceEventIDs, Shown: e.Shown}
 		for _, at := range []string{e.ValidAt, e.CreatedAt, e.UpdatedAt} {
 			if shown.Time == "" {
 				shown.Time = at
@@ -164,7 +165,7 @@ func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
 	return list, 0, nil
 }
 
-func (c *collection) chunk(probes []*told) (string, error) {
+func (c *collection) chunk(probes []*Told) (string, error) {
 	contexts := map[string]string{}
 	for _, t := range probes {
 		for _, a := range t.Answers {
@@ -202,4 +203,21 @@ func cut(text string, n int) string {
 		n--
 	}
 	return text[:n] + "…"
+}
+
+// Probe is everything that was said about one probe of a run.
+//
+// Errors: not_found where the pack has no such probe; those of reading.
+func Probe(in Input, id string) (*Told, error) {
+	c, err := collect(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range c.told {
+		if t.Probe.ProbeID == id {
+			return t, nil
+		}
+	}
+	return nil, abi.NewError(abi.CodeNotFound, fmt.Sprintf("the pack has no probe %q", id)).
+		WithHint("`memhost eval failures` lists some")
 }

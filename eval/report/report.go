@@ -16,6 +16,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/score"
@@ -32,6 +33,8 @@ type Input struct {
 	Metrics *score.Metrics
 	Timings *score.Timings
 	Pack    *pack.Pack
+	// Judge is what a judge found; nil where none was asked.
+	Judge *model.Verdicts
 	// WithoutText leaves out everything that people or memories said: for a report that may go where the data may not.
 	WithoutText bool
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/eval/stats"
 )
@@ -30,6 +31,7 @@ type view struct {
 	Tables   []table
 	Labels   []table
 	Plots    []plot
+	Judged   table
 	Cost     table
 	Latency  table
 	Modules  table
@@ -87,7 +89,11 @@ func viewOf(in Input) *view {
 	}
 	v.Plots = plots(m, in.Timings)
 	v.Cost, v.Latency, v.Modules = cost(in.Timings), latency(in.Timings), modules(m)
+	v.Judged = judgedTable(in.Judge)
 	v.Missing = notMeasured(m, in.Timings)
+	if in.Judge != nil && in.Judge.Stub {
+		v.Alarms = append(v.Alarms, "A stub answered instead of a model: nothing here says anything about behaviour.")
+	}
 	for _, e := range m.Catalogue {
 		v.Terms = append(v.Terms, fact{e.Name, e.What})
 	}
@@ -308,6 +314,36 @@ func byLabel(m *score.Metrics, budget int64) []table {
 		}
 	}
 	return list
+}
+
+// judgedTable is the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
+func judgedTable(v *model.Verdicts) table {
+	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts", "false rejects", "corrected", "unclipped"}}
+	if v == nil {
+		return t
+	}
+	t.Note = "Judged by " + v.Model + "; corrected on " + v.CorrectedOn + "."
+	for _, s := range v.Errors {
+		t.Note += fmt.Sprintf(" %s: %d of %d accepted.", s.Sort, s.Accepted, s.Items)
+	}
+	for _, p := range v.Providers {
+		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)}, {Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
+			{Text: value(p.Rate.FalseAccepts, "share")}, {Text: value(p.Rate.FalseRejects, "share")}}}
+		if p.Rate.Identifiable {
+			r.Cells = append(r.Cells, cell{value(p.Rate.Clipped, "share"), value(p.Rate.Low, "share") + " to " + value(p.Rate.High, "share")}, cell{Text: value(p.Rate.Rate, "share")})
+		} else {
+			r.Cells = append(r.Cells, cell{Text: "not identifiable"}, cell{Text: "–"})
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+func missing(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d missing", n)
 }
 
 // cost is what each column sent to its backend.

@@ -16,11 +16,18 @@ type column struct {
 	Column
 	seed  uint64
 	cells []*cell
+	// budgets are those that the provider was asked with; nil for a reference, which has all.
+	budgets []int64
 	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason given.
 	reference [][]*reading
 	reason    string
 	// located: the provider never says where items are shown.
 	located bool
+}
+
+// asks tells whether the column was asked with a budget.
+func (c *column) asks(budget int64) bool {
+	return c.budgets == nil || slices.Contains(c.budgets, budget)
 }
 
 // replicates are the readings of every replicate at one budget.

@@ -75,7 +75,7 @@ func load(folder string, p *pack.Pack) (*scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scorer{reader: &reader{t, folder, ascending(r.Lab.Budgets)}, run: r}
+	s := &scorer{reader: &reader{t, folder, ascending(allBudgets(r.Lab))}, run: r}
 	counter, err := tokens.New(r.Lab.Tokenizer)
 	if err != nil {
 		return nil, wrong("tokenizer: %v", err)
@@ -91,6 +91,19 @@ func load(folder string, p *pack.Pack) (*scorer, error) {
 	}
 	s.references = newReferences(t, r.Lab.Seed, s.budgets, counter, taken)
 	return s, s.readCells()
+}
+
+// allBudgets are the lab's, and those that single providers are asked with besides: full_history without a limit, as a self-test.
+func allBudgets(l *lab.Lab) []int64 {
+	list := slices.Clone(l.Budgets)
+	for i := range l.Providers {
+		for _, b := range l.Providers[i].Budgets {
+			if !slices.Contains(list, b) {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
 }
 
 // ascending sorts budgets; 0, which is no limit, comes last.
@@ -112,7 +125,8 @@ func (s *scorer) all() []*column {
 
 // column prepares the column of a provider.
 func (s *scorer) column(p *lab.Provider) (*column, error) {
-	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name()}}
+	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name()},
+		budgets: s.run.Lab.BudgetsOf(p)}
 	reported := false
 	for _, info := range s.run.Cells {
 		if info.Label != p.Label {
@@ -181,7 +195,7 @@ func (c *column) sum() {
 	filter, warnings, writeErrs := map[string]int{}, map[string]int{}, map[string]int{}
 	named, sources := 0, 0
 	for _, cell := range c.cells {
-		c.Cells = append(c.Cells, cell.row())
+		c.Cells = append(c.Cells, cell.row(len(c.budgets)))
 		c.Partial = c.Partial || cell.State != run.Complete
 		c.Wall.add(&cell.wall)
 		c.Readiness.add(&cell.readiness)
@@ -217,8 +231,8 @@ func (c *column) sum() {
 	}
 }
 
-// row is the cell as metrics.json has it.
-func (c *cell) row() Cell {
+// row is the cell as metrics.json has it; asks is with how many budgets its provider is asked.
+func (c *cell) row(asks int) Cell {
 	row := Cell{Replicate: c.Replicate, State: c.State, Events: len(c.recorded), Sessions: c.closed}
 	if c.Error != nil {
 		row.Error = string(c.Error.Code)
@@ -227,7 +241,9 @@ func (c *cell) row() Cell {
 		for _, r := range readings {
 			row.Asked += int(yes(r != nil))
 		}
-		row.Wanted += len(readings)
+	}
+	if len(c.readings) > 0 {
+		row.Wanted = asks * len(c.readings[0])
 	}
 	return row
 }
@@ -341,10 +357,15 @@ func (s *scorer) metrics() *Metrics {
 	var todo []func() error
 	for _, c := range s.all() {
 		c.complete()
-		c.Budgets, c.Ages = make([]Budgeted, len(s.budgets)), make([]AgeCurve, len(s.budgets))
+		c.Budgets, c.Ages = []Budgeted{}, []AgeCurve{}
 		for at, budget := range s.budgets {
+			if !c.asks(budget) {
+				continue
+			}
+			n := len(c.Budgets)
+			c.Budgets, c.Ages = append(c.Budgets, Budgeted{}), append(c.Ages, AgeCurve{})
 			todo = append(todo, func() error {
-				c.Budgets[at], c.Ages[at] = c.budgeted(at, budget), c.ages(at, budget)
+				c.Budgets[n], c.Ages[n] = c.budgeted(at, budget), c.ages(at, budget)
 				return nil
 			})
 		}
@@ -361,6 +382,9 @@ func (s *scorer) metrics() *Metrics {
 		})
 	}
 	for at, budget := range s.budgets {
+		if !slices.Contains(s.run.Lab.Budgets, budget) {
+			continue
+		}
 		for i := range metrics {
 			entry := &metrics[i]
 			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name && primary.Budget == budget {

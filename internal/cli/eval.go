@@ -19,6 +19,8 @@ func (a *app) evalCommand() *cobra.Command {
 	packs := &cobra.Command{Use: "pack", Short: "Make and check packs", Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	packs.AddCommand(a.evalPackBuildCommand(), a.evalPackLintCommand(), a.evalPackShowCommand())
-	cmd.AddCommand(a.evalDemoCommand(), packs, a.evalRunCommand(), a.evalResumeCommand(), a.evalStatusCommand(), a.evalVerifyCommand())
+	cmd.AddCommand(a.evalDemoCommand(), packs, a.evalRunCommand(), a.evalResumeCommand(), a.evalStatusCommand(),
+		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(),
+		a.evalVerifyCommand())
 	return cmd
 }

@@ -64,7 +64,22 @@ func (a *app) evalDemo(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	return a.evalGo(ctx, folder, r, p, o)
+	if err := a.evalGo(ctx, folder, r, p, o); err != nil {
+		return err
+	}
+	e := &evaluated{folder, r, p}
+	scored, err := e.report(false)
+	if err != nil {
+		return err
+	}
+	if err := a.evalVerdicts(e, scored); err != nil {
+		return err
+	}
+	a.out.note("report: %s", filepath.Join(folder, reportHTML))
+	if a.out.tty {
+		a.openFile(filepath.Join(folder, reportHTML))
+	}
+	return nil
 }
 
 // presentProviders are those that this program carries.

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/host"
@@ -274,6 +275,14 @@ func (a *app) agreed(costs []run.Cost) error {
 func (a *app) evalGo(ctx context.Context, folder string, r *run.Run, p *pack.Pack, o run.Options) error {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
+	if r.Lab.Agent != nil {
+		agent, err := model.NewAgent(r.Lab, a.getenv)
+		if err != nil {
+			return err
+		}
+		defer agent.Close()
+		o.Agent = agent
+	}
 	began := a.Now()
 	show := &evalProgress{app: a, bars: map[string]*progress{}, done: map[string]int{}}
 	o.Progress = show.told

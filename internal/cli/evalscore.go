@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/model"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/report"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/score"
+)
+
+// evaluated is a run with its pack.
+type evaluated struct {
+	folder string
+	run    *run.Run
+	pack   *pack.Pack
+}
+
+// openRun opens a run and its pack; packPath says where the pack is now, empty where run.json says it.
+func openRun(folder, packPath string) (*evaluated, error) {
+	r, err := run.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if packPath == "" {
+		packPath = r.PackPath
+	}
+	p, err := pack.Open(packPath)
+	if err != nil {
+		return nil, err
+	}
+	if p.Manifest.ContentSHA256 != r.Pack.ContentSHA256 {
+		_ = p.Close()
+		return nil, abi.NewError(abi.CodeConflict, fmt.Sprintf("%s has the content %.12s, the run was made with %.12s", packPath, p.Manifest.ContentSHA256, r.Pack.ContentSHA256)).
+			WithHint("--pack names the one that it was made with")
+	}
+	return &evaluated{folder, r, p}, nil
+}
+
+// evalReport scores a run and writes its reports.
+func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
+	m, t, err := score.Score(e.folder, e.pack)
+	if err != nil {
+		return nil, err
+	}
+	if err := score.Write(e.folder, m, t); err != nil {
+		return nil, err
+	}
+	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: t, Pack: e.pack, WithoutText: withoutText}
+	if in.Judge, err = e.judged(); err != nil {
+		return nil, err
+	}
+	for name, write := range map[string]func(io.Writer, report.Input) error{reportHTML: report.HTML, reportMarkdown: report.Markdown} {
+		if err := writeReport(filepath.Join(e.folder, name), in, write); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// The reports in a run's folder.
+const (
+	reportHTML     = "report.html"
+	reportMarkdown = "report.md"
+)
+
+func writeReport(path string, in report.Input, write func(io.Writer, report.Input) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fileError(path, err)
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	err = write(b, in)
+	if err == nil {
+		err = b.Flush()
+	}
+	if closed := f.Close(); err == nil && closed != nil {
+		err = fileError(path, closed)
+	}
+	return err
+}
+
+// judged is what a judge found, nil where none was asked.
+func (e *evaluated) judged() (*model.Verdicts, error) {
+	list, err := model.ReadJudgements(filepath.Join(e.folder, model.JudgementsFile))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return model.Conclude(list, e.run.Lab.Seed), nil
+}
+
+func (a *app) evalScoreCommand() *cobra.Command {
+	var packPath string
+	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody", Args: cobra.ExactArgs(1),
+		Long: "Writes metrics.json (only what the clock cannot change: the same bytes again), timings.json and metrics.csv.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			m, t, err := score.Score(e.folder, e.pack)
+			if err != nil {
+				return err
+			}
+			if err := score.Write(e.folder, m, t); err != nil {
+				return err
+			}
+			return a.evalVerdicts(e, m)
+		}}
+	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
+	return cmd
+}
+
+// evalVerdicts prints the primary comparison, and the headline figure of every column.
+func (a *app) evalVerdicts(e *evaluated, m *score.Metrics) error {
+	if a.out.json {
+		return a.out.object(m)
+	}
+	for _, note := range m.Notes {
+		a.out.print("%s\n", strings.ToUpper(printable(note)))
+	}
+	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: &score.Timings{}, Pack: e.pack, WithoutText: true}
+	return report.Terminal(a.out.stdout, in, a.out.unicode)
+}
+
+func (a *app) evalReportCommand() *cobra.Command {
+	var packPath string
+	var open, withoutText bool
+	cmd := &cobra.Command{Use: "report RUN", Short: "Write the report of a run", Args: cobra.ExactArgs(1),
+		Long: "Scores the run, and writes report.html (one file, no outside assets), report.md, metrics.json, timings.json and metrics.csv into its folder.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			m, err := e.report(withoutText)
+			if err != nil {
+				return err
+			}
+			if err := a.evalVerdicts(e, m); err != nil {
+				return err
+			}
+			path := filepath.Join(e.folder, reportHTML)
+			a.out.note("%s", path)
+			if open {
+				a.openFile(path)
+			}
+			return nil
+		}}
+	f := cmd.Flags()
+	f.BoolVar(&open, "open", false, "open it in the browser")
+	f.BoolVar(&withoutText, "without-text", false, "leave out what people and memories said: for a report that may go where the data may not")
+	f.StringVar(&packPath, "pack", "", "where the pack is now")
+	return cmd
+}
+
+// openFile opens a file as the desktop does, where there is one.
+func (a *app) openFile(path string) {
+	name, ok := map[string]string{"darwin": "open", "windows": "explorer", "linux": "xdg-open"}[runtime.GOOS]
+	if runtime.GOOS == "linux" && a.getenv("DISPLAY") == "" && a.getenv("WAYLAND_DISPLAY") == "" {
+		ok = false
+	}
+	if !ok || exec.Command(name, path).Start() != nil {
+		a.out.note("open it in a browser: %s", path)
+	}
+}
+
+func (a *app) evalShowCommand() *cobra.Command {
+	var packPath string
+	cmd := &cobra.Command{Use: "show RUN PROBE", Short: "One probe, with what every memory gave for it", Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			told, err := report.Probe(report.Input{Folder: e.folder, Run: e.run, Pack: e.pack}, args[1])
+			if err != nil {
+				return err
+			}
+			if a.out.json {
+				return a.out.object(told)
+			}
+			a.out.print("%s\n", printable(told.Probe.Query))
+			text, err := json.MarshalIndent(told.Probe.Gold, "  ", "  ")
+			if err != nil {
+				return err
+			}
+			a.out.print("  %s\n", printable(string(text)))
+			for _, answer := range told.Answers {
+				a.out.print("\n%s/%d, %d tokens at most, %d items\n", answer.Label, answer.Replicate, answer.Budget, len(answer.Items))
+				if answer.Error != nil {
+					a.out.print("  %s %s: %s\n", a.out.broken(), answer.Error.Code, printable(answer.Error.Message))
+				}
+				context, err := run.Text(e.folder, "contexts", answer.Context)
+				if err != nil {
+					return err
+				}
+				a.out.print("%s\n", printable(string(context)))
+			}
+			return nil
+		}}
+	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
+	return cmd
+}
+
+func (a *app) evalJudgeCommand() *cobra.Command {
+	var packPath string
+	var yes bool
+	cmd := &cobra.Command{Use: "judge RUN", Short: "Have a judge decide which answers of the agent are right", Args: cobra.ExactArgs(1),
+		Long: "Asks the lab's judge about every answer, and about made answers whose truth is known, so that its own errors can be taken out. It goes on where it was ended.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			return a.evalJudge(cmd.Context(), e)
+		}}
+	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) evalJudge(ctx context.Context, e *evaluated) error {
+	ctx, stop := a.untilInterrupted(ctx)
+	defer stop()
+	var bar *progress
+	last := 0
+	err := model.RunJudge(ctx, e.folder, e.run, e.pack, a.getenv, func(done, total int) {
+		if bar == nil {
+			bar = a.out.progress(total, "judging")
+		}
+		bar.add(done - last)
+		last = done
+	})
+	bar.finish()
+	if a.interrupted {
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	v, err := e.judged()
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(v)
+	}
+	if v.Stub {
+		a.out.print("A STUB ANSWERED INSTEAD OF A MODEL\n")
+	}
+	for _, p := range v.Providers {
+		if !p.Rate.Identifiable {
+			a.out.print("%-24s %6d  judged %.3f, not identifiable: false accepts %.2f, false rejects %.2f\n", p.Label, p.Budget, p.Rate.Judged, p.Rate.FalseAccepts, p.Rate.FalseRejects)
+			continue
+		}
+		a.out.print("%-24s %6d  judged %.3f, corrected on %s %.3f [%.3f, %.3f]\n", p.Label, p.Budget, p.Rate.Judged, v.CorrectedOn, p.Rate.Rate, p.Rate.Low, p.Rate.High)
+	}
+	return nil
+}
