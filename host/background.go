@@ -58,13 +58,15 @@ func (s *Slot) startBackground(p *Provider) {
 	}()
 }
 
-// runDue runs, one after another, what is due by the host's clock. A run that fails is logged and observed like any operation, and is due again after its interval.
+// runDue runs, one after another, what is due by the host's clock. A run that fails is logged and observed like any
+// operation, and is due again after its interval.
 func (s *Slot) runDue(ctx context.Context, p *Provider) {
 	h := s.host
 	var scopes []scopeRecord
 	err := h.eachRecord(ctx, tableScopes, nil, func(r state.KeyValue) error {
 		var record scopeRecord
-		if err := json.Unmarshal(r.Value, &record); err == nil && record.Provider == p.name && record.Origin == p.originKey && record.Namespace == p.config.Namespace {
+		if err := json.Unmarshal(r.Value, &record); err == nil && record.Provider == p.name &&
+			record.Origin == p.originKey && record.Namespace == p.config.Namespace {
 			scopes = append(scopes, record)
 		}
 		return nil
@@ -79,7 +81,8 @@ func (s *Slot) runDue(ctx context.Context, p *Provider) {
 				return
 			}
 			if err := s.runIfDue(ctx, p, d, scopes[i].memoryScope()); err != nil && ctx.Err() == nil {
-				p.logger.Warn("background work", "export", d.Export, "run_id", scopes[i].RunID, "persona_id", scopes[i].PersonaID, "error", err)
+				p.logger.Warn("background work", "export", d.Export, "run_id", scopes[i].RunID, "persona_id",
+					scopes[i].PersonaID, "error", err)
 			}
 		}
 	}
@@ -122,6 +125,7 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
 	o := s.beginOn(p, abi.OpWaitUntilReady)
 	defer o.end(&err)
-	_, err = o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(), Background: true}, new(abi.BackendReadiness))
+	_, err = o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(),
+		Background: true}, new(abi.BackendReadiness))
 	return err
 }

@@ -213,8 +213,3 @@ func TestContextThatIsTooLargeOrForgedIsRefused(t *testing.T) {
 	_, err = s.Retrieve(context.Background(), ask("noelement"))
 	requireCode(t, err, abi.CodeInternal, "does not begin with")
 }
-
-func TestStateIsNotWrittenByAReadingOperation(t *testing.T) {
-	_, err := probeSlot(t, `{}`).Retrieve(context.Background(), ask("write_in_read"))
-	requireCode(t, err, abi.CodeDenied, "only reads")
-}

@@ -10,41 +10,45 @@ import (
 
 // NativeMutation implements Contract.
 func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	return run(ctx, s, abi.OpNativeMutation, r, func(ctx context.Context, o *operation, receipt *abi.MutationReceipt) error {
-		admitted, err := o.change(ctx, r.Scope, r, receipt)
-		if err != nil {
-			return err
-		}
-		if !admitted {
-			receipt.Status = string(abi.StatusSkippedReadOnly)
-		}
-		receipt.Trace = o.trace(receipt.Trace)
-		return nil
-	})
+	return run(ctx, s, abi.OpNativeMutation, r,
+		func(ctx context.Context, o *operation, receipt *abi.MutationReceipt) error {
+			admitted, err := o.change(ctx, r.Scope, r, receipt)
+			if err != nil {
+				return err
+			}
+			if !admitted {
+				receipt.Status = string(abi.StatusSkippedReadOnly)
+			}
+			receipt.Trace = o.trace(receipt.Trace)
+			return nil
+		})
 }
 
 // ApplyFeedback implements Contract.
 func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
-	return run(ctx, s, abi.OpApplyFeedback, r, func(ctx context.Context, o *operation, receipt *abi.FeedbackReceipt) error {
-		if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
-			return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").
-				WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
-		}
-		o.forSession(r.SessionID)
-		admitted, err := o.change(ctx, r.Scope, r, receipt)
-		if err != nil {
-			return err
-		}
-		if !admitted {
-			receipt.Status = string(abi.StatusSkippedReadOnly)
-		}
-		receipt.FeedbackID, receipt.Trace = r.FeedbackID, o.trace(receipt.Trace)
-		return nil
-	})
+	return run(ctx, s, abi.OpApplyFeedback, r,
+		func(ctx context.Context, o *operation, receipt *abi.FeedbackReceipt) error {
+			if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
+				return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").
+					WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
+			}
+			o.forSession(r.SessionID)
+			admitted, err := o.change(ctx, r.Scope, r, receipt)
+			if err != nil {
+				return err
+			}
+			if !admitted {
+				receipt.Status = string(abi.StatusSkippedReadOnly)
+			}
+			receipt.FeedbackID, receipt.Trace = r.FeedbackID, o.trace(receipt.Trace)
+			return nil
+		})
 }
 
-// change enters an operation that may change a scope, in its turn, and commits the state that the guest wrote. admitted is false for one that read-only keeps out.
-func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable) (admitted bool, err error) {
+// change enters an operation that may change a scope, in its turn, and commits the state that the guest wrote. admitted
+// is false for one that read-only keeps out.
+func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.Encodable,
+	out abi.Decodable) (admitted bool, err error) {
 	sc, err := o.provider.scopeOf(scope)
 	if err != nil {
 		return true, err
@@ -66,7 +70,8 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err := o.changeInTurn(ctx, sc, yields, in, out); err != nil || !yields {
 		return true, err
 	}
-	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation is still the same.
+	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation
+	// is still the same.
 	if err := o.enter(ctx, in, out); err != nil {
 		return true, err
 	}
@@ -75,13 +80,17 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	}
 	defer sc.endTurn()
 	if now := sc.generation.Load(); now != o.generation {
-		return true, abi.NewError(abi.CodeConflict, fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now, o.generation)).WithReason("generation")
+		return true, abi.NewError(abi.CodeConflict,
+			fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now,
+				o.generation)).WithReason("generation")
 	}
 	return true, o.commit(ctx)
 }
 
-// changeInTurn makes the scope ready, and unless the operation yields the scope enters it and commits, while no other write of the scope runs.
-func (o *operation) changeInTurn(ctx context.Context, sc *scopeState, yields bool, in abi.Encodable, out abi.Decodable) error {
+// changeInTurn makes the scope ready, and unless the operation yields the scope enters it and commits, while no other
+// write of the scope runs.
+func (o *operation) changeInTurn(ctx context.Context, sc *scopeState, yields bool, in abi.Encodable,
+	out abi.Decodable) error {
 	if err := sc.takeTurn(ctx, o.Op); err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ func (h *Host) now() time.Time { return h.clock.Now() }
 
 func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
 
-// waiting is how long the host polls, by its own clock. What it has waited counts even where that clock stands still or goes back.
+// waiting is how long the host polls, by its own clock. What it has waited counts even where that clock stands still or
+// goes back.
 type waiting struct {
 	clock  clock
 	began  time.Time

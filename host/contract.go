@@ -8,11 +8,13 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Contract is what an agent can ask of a memory slot. A Slot implements it, and so does a client of a slot's HTTP door. Every error is an *abi.Error.
+// Contract is what an agent can ask of a memory slot. A Slot implements it, and so does a client of a slot's HTTP door.
+// Every error is an *abi.Error.
 type Contract interface {
 	// SetupScope makes a scope ready. It is never needed: the first write does it.
 	SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error)
-	// RecordEvent delivers a turn once. The same event again answers with the first receipt and duplicate set; with other content it is conflict.
+	// RecordEvent delivers a turn once. The same event again answers with the first receipt and duplicate set; with
+	// other content it is conflict.
 	RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error)
 	// RecordEvents delivers several turns, each with its own receipt or error, in order within a scope.
 	RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error)
@@ -24,7 +26,7 @@ type Contract interface {
 	ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error)
 	// Health asks the provider for its condition.
 	Health(ctx context.Context) (*abi.BackendHealth, error)
-	// SetMode raises or lowers the read-only wall, Mode tells how it stands.
+	// SetMode makes slot or scope read-only or writable, Mode reports the slot's present mode.
 	SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error)
 	Mode(ctx context.Context) (*abi.ModeReceipt, error)
 	// Capabilities tells what the provider can do, Manifest what serves and since when.
@@ -41,8 +43,10 @@ type Contract interface {
 	ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error)
 }
 
-// through runs one operation of the contract at the slot's outer border: what is recorded, and what OnExchange is told, is exactly what a caller asked and got.
-func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R, do func(ctx context.Context) (A, error)) (answer A, err error) {
+// through runs one operation of the contract at the slot's outer border: what is recorded, and what OnExchange is told,
+// is exactly what a caller asked and got.
+func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R,
+	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	h := s.host
 	if h.begin == nil && h.options.OnExchange == nil {
 		return do(ctx)
@@ -84,7 +88,8 @@ type answerOf[T any] interface {
 }
 
 // run is an operation of the contract that enters the guest once: validate, begin, do, end. do fills the answer.
-func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request, do func(ctx context.Context, o *operation, answer A) error) (A, error) {
+func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
+	do func(ctx context.Context, o *operation, answer A) error) (A, error) {
 	return through(ctx, s, name, r, func(ctx context.Context) (answer A, err error) {
 		if err := r.Validate(); err != nil {
 			return nil, inOperation(name, err)
@@ -112,7 +117,8 @@ type Exchange struct {
 	// Answer is nil where Error is set.
 	Answer abi.Encodable
 	Error  *abi.Error
-	// Trace tells of an operation that failed what the host knows: scope, native calls, times. Nil where the guest was not entered; answers carry their own.
+	// Trace tells of an operation that failed what the host knows: scope, native calls, times. Nil where the guest was
+	// not entered; answers carry their own.
 	Trace *abi.Trace
 
 	clean func([]byte) []byte
@@ -146,7 +152,8 @@ func accountOf(ctx context.Context) *account {
 	return a
 }
 
-// add counts one entry into a guest. A call that enters several times, as a reset does, counts its native calls once each.
+// add counts one entry into a guest. A call that enters several times, as a reset does, counts its native calls once
+// each.
 func (a *account) add(o *operation) {
 	if a == nil {
 		return
@@ -173,6 +180,8 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 		return nil
 	}
 	p := a.last.provider
-	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(), Generation: a.last.generation, Tokenizer: p.tokens.Name(),
-		IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend), PluginMS: ms(max(0, a.inGuest-a.backend)), HostMS: ms(max(0, took-a.inGuest))}
+	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(),
+		Generation: a.last.generation, Tokenizer: p.tokens.Name(),
+		IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend), PluginMS: ms(max(0, a.inGuest-a.backend)),
+		HostMS: ms(max(0, took-a.inGuest))}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the ledger before its first native call
-// that is not a read leaves; so whatever happens afterwards, a crash too, the ledger knows that something may have arrived.
+// Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the
+// ledger before its first native call that is not a read leaves; so whatever happens afterwards, a crash too, the
+// ledger knows that something may have arrived.
 
 // noteSending writes down that events are about to be sent.
 func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error {
@@ -22,8 +23,10 @@ func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error
 		entry := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: now}
 		if w.resume != nil {
 			// The markers of the first attempt stay known.
-			entry.state, entry.receipt = deliveryReceived, &abi.WriteReceipt{EventID: w.event.EventID, Status: abi.StatusUncertain,
-				NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: w.resume.Markers, Warnings: []string{}}
+			entry.state, entry.receipt = deliveryReceived,
+				&abi.WriteReceipt{EventID: w.event.EventID, Status: abi.StatusUncertain,
+					NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: w.resume.Markers,
+					Warnings: []string{}}
 		}
 		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
 	}
@@ -33,14 +36,18 @@ func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error
 // Warnings about deliveries.
 const (
 	warnUncertain = "delivery_uncertain: "
-	warnNoFind    = warnUncertain + "it may have reached the backend or not, and the provider cannot look it up (no find_event): the host does not send it again"
+	warnNoFind    = warnUncertain + "it may have reached the backend or not, and the provider cannot look it up " +
+		"(no find_event): the host does not send it again"
 	warnFound     = "delivery_found: the backend has it, though its first receipt was lost"
-	hintUncertain = "it is not known whether the event was stored; record it again: the host asks the backend before it sends anything twice"
+	hintUncertain = "it is not known whether the event was stored; " +
+		"record it again: the host asks the backend before it sends anything twice"
 )
 
-// undecided answers for events whose write ended with an error. When nothing can have arrived the ledger forgets them and the error stands. Otherwise they are
-// uncertain: a time-out gets a receipt that says so, another error its own words.
-func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError, failure error) error {
+// undecided answers for events whose write ended with an error. When nothing can have arrived the ledger forgets them
+// and the error stands. Otherwise they are uncertain: a time-out gets a receipt that says so, another error its own
+// words.
+func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError,
+	failure error) error {
 	if !o.Noted {
 		return failure
 	}
@@ -89,7 +96,8 @@ func joinHints(a, b string) string {
 
 // uncertainReceipt tells that the outcome of a write is not known, with what is known of why.
 func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.Error) *abi.WriteReceipt {
-	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{},
+		NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
 	if r.Markers == nil {
 		r.Markers = []string{}
 	}
@@ -118,16 +126,19 @@ func (p *Provider) settle() time.Duration {
 	return defaultSettle
 }
 
-// settle asks the backend what became of a write whose outcome is unknown. It returns the receipt to repeat, or resend: then nothing of the event has arrived,
-// or w.resume says what. Only once no earlier request can still land is absence believed, and partial too.
-func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt, resend bool, err error) {
+// settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend:
+// then nothing of the event has arrived, or w.resume says what. Only once no earlier request can still land is absence
+// believed, and partial too.
+func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt,
+	resend bool, err error) {
 	open := func(why *abi.Error) *abi.WriteReceipt {
 		if known.receipt == nil {
 			return o.uncertainReceipt(w.event.EventID, nil, why)
 		}
 		r := *known.receipt
 		if !slices.Contains(r.Warnings, warnNoFind) {
-			r.Warnings = append(slices.Clone(r.Warnings), warnUncertain+"the backend does not say yet whether it has all of it")
+			r.Warnings = append(slices.Clone(r.Warnings),
+				warnUncertain+"the backend does not say yet whether it has all of it")
 		}
 		return &r
 	}
@@ -152,7 +163,8 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 		return open(later(found.RetryAfterMS, "the backend cannot tell yet")), false, nil
 	case wait > 0:
 		ms := max(wait.Milliseconds(), 1)
-		return open(later(&ms, fmt.Sprintf("the backend has %s of it, and an earlier request may still land", map[string]string{foundAbsent: "nothing", foundPartial: "a part"}[found.Found]))), false, nil
+		return open(later(&ms, fmt.Sprintf("the backend has %s of it, and an earlier request may still land",
+			map[string]string{foundAbsent: "nothing", foundPartial: "a part"}[found.Found]))), false, nil
 	case found.Found == foundPartial:
 		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.markers()}
 	}
@@ -177,7 +189,8 @@ const (
 )
 
 // findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
-func (o *operation) findEvent(ctx context.Context, eventID string, known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
+func (o *operation) findEvent(ctx context.Context, eventID string, known *ledgerEntry) (found *abi.FindEventAnswer,
+	err error) {
 	if known.sentAt.IsZero() { // retention dropped it, if it was ever there
 		known.sentAt = o.slot.host.now().Add(-o.provider.settle())
 	}
@@ -187,7 +200,8 @@ func (o *operation) findEvent(ctx context.Context, eventID string, known *ledger
 		return nil, err
 	}
 	found = new(abi.FindEventAnswer)
-	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, Markers: known.markers(), SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
+	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, Markers: known.markers(),
+		SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
 	o.IO = append(o.IO, child.IO...)
 	o.Backend += child.Backend
 	o.Guest += child.Guest
@@ -200,8 +214,8 @@ func (o *operation) findEvent(ctx context.Context, eventID string, known *ledger
 	return found, nil
 }
 
-// untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has gone back behind the time of
-// sending, that time becomes the present one, so that the wait has an end.
+// untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has
+// gone back behind the time of sending, that time becomes the present one, so that the wait has an end.
 func (o *operation) untilSettled(ctx context.Context, eventID string, known *ledgerEntry) time.Duration {
 	now := o.slot.host.now()
 	if known.sentAt.After(now.Add(time.Second)) {
@@ -215,10 +229,12 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *led
 	return max(0, o.provider.settle()-now.Sub(known.sentAt))
 }
 
-// found is the record of an event that the backend turned out to have. Behind an immediate backend that is the end of it; elsewhere readiness has to see it.
+// found is the record of an event that the backend turned out to have. Behind an immediate backend that is the end of
+// it; elsewhere readiness has to see it.
 func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
-	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs, NativeIDsKind: abi.NativeIDsFinal,
-		Markers: known.markers(), Warnings: []string{warnFound}}
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs,
+		NativeIDsKind: abi.NativeIDsFinal,
+		Markers:       known.markers(), Warnings: []string{warnFound}}
 	if len(r.Markers) == 0 && answer.Markers != nil {
 		r.Markers = answer.Markers // those of the receipt went down with it
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -378,71 +377,6 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, w.Duplicate, "what is lost is sent again")
 	assert.Equal(t, abi.ReadinessReady, look().Status)
-}
-
-func TestScopeIsReadOnlyByItself(t *testing.T) {
-	dir, ctx := t.TempDir(), context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
-	require.NoError(t, err)
-	s, err := h.Open(ctx, probeConfig(`{}`))
-	require.NoError(t, err)
-	told(t, s, "e1", "append turns one")
-	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test", Scope: &testScope})
-	require.NoError(t, err)
-	assert.True(t, m.ReadOnly)
-	assert.Equal(t, testScope, *m.Scope)
-	check := func(s *Slot) {
-		t.Helper()
-		r, err := s.RecordEvent(ctx, event("e2", "append turns two"))
-		require.NoError(t, err)
-		assert.Equal(t, abi.StatusSkippedReadOnly, r.Status)
-		_, err = s.ResetScope(ctx, testScope)
-		requireCode(t, err, abi.CodeReadOnly)
-		other := event("e2", "append turns two")
-		other.UserID = "other"
-		r, err = s.RecordEvent(ctx, other)
-		require.NoError(t, err)
-		assert.Equal(t, abi.StatusCommitted, r.Status, "other scopes go on")
-		slot, err := s.Mode(ctx)
-		require.NoError(t, err)
-		assert.False(t, slot.ReadOnly)
-	}
-	check(s)
-	require.NoError(t, s.Close(ctx))
-	require.NoError(t, h.Close(ctx))
-	s = openSlot(t, open(t, Options{DataDir: dir}), probeConfig(`{}`))
-	check(s)
-	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "over", Scope: &testScope})
-	require.NoError(t, err)
-	told(t, s, "e2", "append turns two")
-}
-
-func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {
-	s, b, _ := scriptedSlot(t, Options{})
-	arrived, goOn := make(chan struct{}), make(chan struct{})
-	b.set(func() { b.post = func(string) int { close(arrived); <-goOn; return 200 } })
-	done := make(chan *abi.WriteReceipt)
-	go func() {
-		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-		assert.NoError(t, err)
-		done <- r
-	}()
-	<-arrived
-	set := make(chan *abi.ModeReceipt)
-	go func() {
-		m, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
-		assert.NoError(t, err)
-		set <- m
-	}()
-	require.Eventually(t, func() bool { return s.mode.isReadOnly(nil) }, 10*time.Second, time.Millisecond)
-	select {
-	case <-set:
-		t.Fatal("the mode was answered while a write was under way")
-	default:
-	}
-	close(goOn)
-	assert.Zero(t, (<-set).InFlight)
-	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
 }
 
 func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {

@@ -38,7 +38,8 @@ type Host struct {
 
 // New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
 //
-// Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it cannot be written.
+// Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it
+// cannot be written.
 func New(ctx context.Context, o Options) (*Host, error) { return newHost(ctx, o, nil) }
 
 // newHost is New with a tape to play.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
@@ -186,42 +185,6 @@ func TestPolicyLetsNothingElseOut(t *testing.T) {
 	_, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: testScope, Name: "http remove id=1", Reason: "r"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, calls.Load(), "admin is for mutations")
-}
-
-func TestReadOnlyRefusesEveryCallThatIsNotARead(t *testing.T) {
-	server, calls := backend(t)
-	s := netSlot(t, server.URL, Options{})
-	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
-	require.NoError(t, err)
-	_, err = s.Retrieve(context.Background(), ask("http post body={}"))
-	requireCode(t, err, abi.CodeReadOnly, "class write")
-	_, err = s.Retrieve(context.Background(), ask(`http mcp_add body={"method":"tools/call","params":{"name":"add"}}`))
-	requireCode(t, err, abi.CodeReadOnly)
-	assert.Zero(t, calls.Load())
-	retrieved(t, s, `http mcp_search body={"method":"tools/call","params":{"name":"search"}}`)
-	assert.EqualValues(t, 1, calls.Load())
-}
-
-func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
-	server, calls := backend(t)
-	s := netSlot(t, server.URL, Options{Limits: Limits{ModeWait: time.Millisecond}})
-	sc, err := s.current.Load().provider.scopeOf(testScope)
-	require.NoError(t, err)
-	require.NoError(t, sc.takeTurn(context.Background(), "test"))
-	done := make(chan *abi.WriteReceipt)
-	go func() {
-		r, err := s.RecordEvent(context.Background(), event("e", "append turns x; http post body={}"))
-		assert.NoError(t, err)
-		done <- r
-	}()
-	require.Eventually(t, func() bool { m, err := s.Mode(context.Background()); return err == nil && m.InFlight == 1 }, 10*time.Second, time.Millisecond)
-	m, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, m.InFlight, "the receipt tells of it")
-	sc.endTurn()
-	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
-	assert.EqualValues(t, 1, calls.Load())
-	assert.Equal(t, []string{"1=x "}, retrieved(t, s, "read turns"))
 }
 
 func TestReadWithSideEffectsIsFlagged(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/host/internal/egress"
 )
 
-// NativeCall is one call to a backend as it leaves the host: route table, mode and policy have let it through. Credentials are not in it, since the host
-// adds headers behind it.
+// NativeCall is one call to a backend as it leaves the host: route table, mode and policy have let it through.
+// Credentials are not in it, since the host adds headers behind it.
 type NativeCall struct {
 	// Provider and Operation say for whom and in which operation of the contract the guest makes the call.
 	Provider, Operation string
@@ -37,7 +37,8 @@ type NativeAnswer struct {
 	Header http.Header
 	// Body is the body of an HTTP answer, or the rows of a Bolt answer: a JSON array each, with a newline behind it.
 	Body []byte
-	// Bolt is the head of a Bolt answer. An interceptor that answers by itself may leave it out: then the rows have no columns' names.
+	// Bolt is the head of a Bolt answer. An interceptor that answers by itself may leave it out: then the rows have no
+	// columns' names.
 	Bolt *abi.BoltResult
 }
 
@@ -45,19 +46,21 @@ type NativeAnswer struct {
 // Neo.ClientError.Statement.SyntaxError, Message its text.
 type NativeFailure = egress.Failure
 
-// Interceptor sees a native call and decides what the guest gets. next makes the call; it may be called not at all, once, again, or later than the
-// interceptor returns, with a context of its own. An error means that no answer came: the guest gets timeout when ctx has ended, else unavailable. A
-// NativeFailure is what a Bolt server answered.
+// Interceptor sees a native call and decides what the guest gets. next makes the call; it may be called not at all,
+// once, again, or later than the interceptor returns, with a context of its own. An error means that no answer came:
+// the guest gets timeout when ctx has ended, else unavailable. A NativeFailure is what a Bolt server answered.
 //
-// It is how a test injects faults that a real backend does not produce on demand, and how calls are recorded. It cannot widen what a guest may do: what
-// the host refuses never gets here.
-type Interceptor func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
+// It is how a test injects faults that a real backend does not produce on demand, and how calls are recorded. It cannot
+// widen what a guest may do: what the host refuses never gets here.
+type Interceptor func(ctx context.Context, call NativeCall,
+	next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
 
 // intercepted is a sender whose calls pass an interceptor.
 func intercepted(by Interceptor, under sender) sender {
 	return func(ctx context.Context, o *operation, native *egress.Call) (egress.Answer, error) {
 		route := native.Route
-		answer, err := by(ctx, NativeCall{Provider: o.provider.name, Operation: o.Op, Scope: o.memoryScope(), Generation: o.generation, ReadOnly: o.readOnly,
+		answer, err := by(ctx, NativeCall{Provider: o.provider.name, Operation: o.Op, Scope: o.memoryScope(),
+			Generation: o.generation, ReadOnly: o.readOnly,
 			Route: route.Name, Origin: route.Origin, Protocol: egress.ProtocolOf(&route.RouteDecl), Class: route.Class,
 			Method: route.Method, URL: native.URL(), Statement: route.Statement, Body: native.Body,
 		}, func(ctx context.Context) (NativeAnswer, error) {

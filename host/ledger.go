@@ -53,13 +53,14 @@ type ledgerEntry struct {
 	sentAt time.Time
 	// receipt is nil for what was sent only.
 	receipt *abi.WriteReceipt
-	// stored is the record as it stands in the store, the precondition of a change outside the scope's turn.
+	// stored is the record as it is in the store, the precondition of a change outside the scope's turn.
 	stored []byte
 }
 
 // uncertain tells whether the backend has to be asked before the event may be sent again.
 func (e *ledgerEntry) uncertain() bool {
-	return e.state == deliverySent || e.state == deliveryReceived && (e.receipt.Status == abi.StatusUncertain || e.receipt.Status == abi.StatusPartial)
+	return e.state == deliverySent || e.state == deliveryReceived &&
+		(e.receipt.Status == abi.StatusUncertain || e.receipt.Status == abi.StatusPartial)
 }
 
 // unseen tells whether it is not yet known that the event can be retrieved.
@@ -103,13 +104,16 @@ func errLedgerRecord() *abi.Error {
 
 func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 	record := stored
-	if len(record) > len(contentHash{}) && record[len(contentHash{})] == '{' { // the first form: nothing between hash and receipt
-		record = slices.Insert(slices.Clone(record), len(contentHash{}), append([]byte{byte(deliveryReceived)}, make([]byte, 8)...)...)
+	// the first form: nothing between hash and receipt
+	if len(record) > len(contentHash{}) && record[len(contentHash{})] == '{' {
+		record = slices.Insert(slices.Clone(record), len(contentHash{}),
+			append([]byte{byte(deliveryReceived)}, make([]byte, 8)...)...)
 	}
 	if len(record) < ledgerHead {
 		return nil, errLedgerRecord()
 	}
-	e := &ledgerEntry{hash: contentHash(record), state: delivery(record[32]), sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), stored: stored}
+	e := &ledgerEntry{hash: contentHash(record), state: delivery(record[32]),
+		sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), stored: stored}
 	if text := record[ledgerHead:]; len(text) > 0 {
 		e.receipt = new(abi.WriteReceipt)
 		if abi.Unmarshal(text, e.receipt) != nil {
@@ -122,7 +126,8 @@ func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 	return e, nil
 }
 
-// ledgerKey is where an event of a scope's generation stands: a new generation knows nothing of the old one's deliveries.
+// ledgerKey is the key of an event of a scope's generation: a new generation knows nothing of the old one's
+// deliveries.
 func ledgerKey(space state.Space, eventID string) []byte { return append(space[:], eventID...) }
 
 // ledgerRecord looks an event up; nil when the ledger does not know it.
@@ -171,7 +176,8 @@ func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Spa
 }
 
 // eachRecord walks the records of a table whose key begins with prefix.
-func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte, visit func(state.KeyValue) error) error {
+func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
+	visit func(state.KeyValue) error) error {
 	const page = 1000
 	for after := []byte(nil); ; {
 		records, err := h.store.Records(ctx, table, prefix, after, page)
@@ -190,11 +196,13 @@ func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
 	}
 }
 
-// sweepStep is how many records of the ledger one write looks at when a retention is set: what is old goes a little at a time.
+// sweepStep is how many records of the ledger one write looks at when a retention is set: what is old goes a little at
+// a time.
 const sweepStep = 32
 
-// sweepLedger adds to a batch the removal of receipts that are older than the retention. What is not seen yet stays, however old. A scope of which something
-// was dropped is noted, so that an event it no longer knows is looked up in the backend before it is taken for new.
+// sweepLedger adds to a batch the removal of receipts that are older than the retention. What is not seen yet stays,
+// however old. A scope of which something was dropped is noted, so that an event it no longer knows is looked up in the
+// backend before it is taken for new.
 func (h *Host) sweepLedger(ctx context.Context, b *state.Batch) error {
 	keep := h.options.LedgerRetention
 	if keep <= 0 {

@@ -20,7 +20,8 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Smoke, m.Smokes = cmp.Or(p.config.Smoke, SmokeNever), []abi.SmokeVerdict{}
 	for _, step := range m.Steps {
 		if slices.Contains(smokeSteps, step.Name) {
-			m.Smokes = append(m.Smokes, abi.SmokeVerdict{Name: step.Name, Verdict: step.Verdict, Detail: step.Detail, MS: step.MS})
+			m.Smokes = append(m.Smokes, abi.SmokeVerdict{Name: step.Name, Verdict: step.Verdict, Detail: step.Detail,
+				MS: step.MS})
 		}
 	}
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
@@ -44,8 +45,9 @@ func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, er
 	err := s.host.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
 		var r scopeRecord
 		switch {
-		case json.Unmarshal(stored.Value, &r) != nil || r.Provider != p.name || r.Origin != p.originKey || r.Namespace != p.config.Namespace:
-			// Another provider's, or damaged, which is told of where it is used.
+		case json.Unmarshal(stored.Value, &r) != nil || r.Provider != p.name || r.Origin != p.originKey ||
+			r.Namespace != p.config.Namespace:
+			// Another provider's, or damaged, which is reported where it is used.
 		case len(m.Scopes) == manifestScopes:
 			m.ScopesLeftOut++
 		default:
@@ -57,13 +59,15 @@ func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, er
 		return nil, err
 	}
 	slices.SortFunc(m.Scopes, func(a, b abi.ScopeMapping) int {
-		return slices.Compare([]string{a.Scope.RunID, a.Scope.PersonaID, a.Scope.AgentID}, []string{b.Scope.RunID, b.Scope.PersonaID, b.Scope.AgentID})
+		return slices.Compare([]string{a.Scope.RunID, a.Scope.PersonaID, a.Scope.AgentID},
+			[]string{b.Scope.RunID, b.Scope.PersonaID, b.Scope.AgentID})
 	})
 	return &m, nil
 }
 
 func (r *scopeRecord) mapping() abi.ScopeMapping {
-	m := abi.ScopeMapping{Scope: abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace, AgentID: r.AgentID},
+	m := abi.ScopeMapping{Scope: abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace,
+		AgentID: r.AgentID},
 		Generation: r.Generation, NativeScope: map[string]string{}, Since: r.Since}
 	var native map[string]string
 	if json.Unmarshal(r.NativeScope, &native) == nil && native != nil {

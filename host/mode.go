@@ -33,7 +33,8 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	err := s.host.eachRecord(ctx, tableModes, nil, func(r state.KeyValue) error {
 		var record modeRecord
 		if err := json.Unmarshal(r.Value, &record); err != nil {
-			return abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged", err).WithReason("state")
+			return abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged",
+				err).WithReason("state")
 		}
 		switch key, scope := strings.CutPrefix(string(r.Key), modeOfScope); {
 		case scope && len(key) == len(scopeKey{}):
@@ -55,8 +56,9 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	return nil
 }
 
-// SetMode implements Contract. The mode is kept in the data folder before it holds. Going read-only then waits for the writes under way, until ctx ends or
-// Limits.ModeWait is over; the receipt counts those that still run, and names the scopes whose writes are not yet known to have arrived.
+// SetMode implements Contract. The mode is kept in the data folder before it holds. Going read-only then waits for the
+// writes under way, until ctx ends or Limits.ModeWait is over; the receipt counts those that still run, and names the
+// scopes whose writes are not yet known to have arrived.
 func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	return through(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
 		receipt, err := s.setMode(ctx, mode)
@@ -168,7 +170,8 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	n, _ := s.mode.underWay(sc)
 	s.mode.mu.RLock()
 	defer s.mode.mu.RUnlock()
-	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host", InFlight: n, NotReady: waiting}
+	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host", InFlight: n,
+		NotReady: waiting}
 	if sc != nil {
 		scope := sc.memoryScope()
 		r.Scope = &scope
@@ -200,13 +203,15 @@ func (h *Host) notReady(ctx context.Context, p *Provider, only *scopeState) ([]a
 		if err != nil {
 			return nil, err
 		}
-		if record == nil || record.Provider != p.name || record.Origin != p.originKey || record.Namespace != p.config.Namespace {
+		if record == nil || record.Provider != p.name || record.Origin != p.originKey ||
+			record.Namespace != p.config.Namespace {
 			continue
 		}
 		list = append(list, record.memoryScope())
 	}
 	slices.SortFunc(list, func(a, b abi.MemoryScope) int {
-		return cmp.Or(strings.Compare(a.RunID, b.RunID), strings.Compare(a.PersonaID, b.PersonaID), strings.Compare(a.AgentID, b.AgentID))
+		return cmp.Or(strings.Compare(a.RunID, b.RunID), strings.Compare(a.PersonaID, b.PersonaID),
+			strings.Compare(a.AgentID, b.AgentID))
 	})
 	return list, nil
 }

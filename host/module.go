@@ -22,7 +22,8 @@ type Module struct {
 	SHA256 string
 	// Bytes is their number.
 	Bytes int64
-	// Engine names how the module is run and interrupted, Warnings say what is to be known about that. Before it is loaded, EngineOf tells both.
+	// Engine names how the module is run and interrupted, Warnings say what is to be known about that. Before it is
+	// loaded, EngineOf tells both.
 	Engine   string
 	Warnings []string
 	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
@@ -38,8 +39,9 @@ type Module struct {
 
 // Load checks a module and compiles it.
 //
-// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export missing or of another type, an import that
-// is not permitted, a manifest that is absent, malformed or at odds with the module, more memory than the limit.
+// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export
+// missing or of another type, an import that is not permitted, a manifest that is absent, malformed or at odds with the
+// module, more memory than the limit.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 	m, err := inspect(wasm, h.limits, h.options.Engines)
 	if err != nil {
@@ -55,21 +57,25 @@ func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) (err error) 
 	return err
 }
 
-// Inspect is Load without compiling: what can be told of a module by reading it. limits' zero value means the defaults; engines are as in Options.
+// Inspect is Load without compiling: what a module's bytes show. limits' zero value means the defaults;
+// engines are as in Options.
 func Inspect(wasm []byte, limits Limits, engines ...Engine) (*Module, error) {
 	return inspect(wasm, limits.withDefaults(), engines)
 }
 
 func inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
-	m, err := guest.Inspect(wasm, guest.Limits{ModuleBytes: limits.ModuleBytes, MemoryBytes: limits.MemoryBytes}, engines)
+	m, err := guest.Inspect(wasm, guest.Limits{ModuleBytes: limits.ModuleBytes, MemoryBytes: limits.MemoryBytes},
+		engines)
 	if err != nil {
 		return nil, err
 	}
-	return &Module{Manifest: m.Manifest, SHA256: m.SHA256, Bytes: m.Bytes, Engine: m.Engine, Warnings: m.Warnings, Powers: m.Powers, Exports: m.Exports,
+	return &Module{Manifest: m.Manifest, SHA256: m.SHA256, Bytes: m.Bytes, Engine: m.Engine, Warnings: m.Warnings,
+		Powers: m.Powers, Exports: m.Exports,
 		MemoryPages: m.MemoryPages, Customs: m.Customs, checked: m}, nil
 }
 
-// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
+// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow
+// way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	return guest.EngineOf(m.checked, wasm)
 }
@@ -81,7 +87,8 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 	return guest.ParseManifest(text)
 }
 
-// Check validates a configuration against the module without loading anything, and returns the effective block: preset and defaults laid under it.
+// Check validates a configuration against the module without loading anything, and returns the effective block: preset
+// and defaults laid under it.
 //
 // Errors: invalid_argument that names the key and what is wanted there.
 func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
@@ -93,7 +100,8 @@ func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
 func (m *Module) has(op string) bool { return slices.Contains(m.Exports, op) }
 
 // choose finds the provider that a configuration names, the word by which it was chosen, and its effective block.
-func (m *Module) choose(provider, word string, block abi.Raw) (decl *abi.ProviderDecl, as string, effective abi.Raw, err error) {
+func (m *Module) choose(provider, word string, block abi.Raw) (decl *abi.ProviderDecl, as string, effective abi.Raw,
+	err error) {
 	if decl, err = m.provider(provider); err != nil {
 		return nil, "", nil, err
 	}
@@ -116,14 +124,16 @@ func (m *Module) provider(name string) (*abi.ProviderDecl, error) {
 		}
 		known[i] = p.Name
 	}
-	e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("module %s serves no provider %q, it serves %v", m.Manifest.Name, name, known))
+	e := abi.NewError(abi.CodeInvalidArgument,
+		fmt.Sprintf("module %s serves no provider %q, it serves %v", m.Manifest.Name, name, known))
 	if near := abi.Nearest(name, known); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return nil, e
 }
 
-// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is declared.
+// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is
+// declared.
 func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
 	if len(decl.KindWhen) == 0 {
 		return decl.Kind, decl.Note, nil
@@ -157,7 +167,8 @@ func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
 		if word == byKind {
 			return word, nil
 		}
-		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("memory.%s: %s is of kind %s", word, decl.Name, decl.Kind)).
+		return "", abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("memory.%s: %s is of kind %s", word, decl.Name, decl.Kind)).
 			WithHint(fmt.Sprintf("write memory.%s: %s", byKind, decl.Name))
 	default:
 		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("word: %q is neither backend nor condition", word))

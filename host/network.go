@@ -10,7 +10,8 @@ import (
 	"github.com/memhost/memhost/host/internal/egress"
 )
 
-// HTTP implements guest.Powers: by the network policy of package egress, with what this operation may do and what it costs.
+// HTTP implements guest.Powers: by the network policy of package egress, with what this operation may do and what it
+// costs.
 func (o *operation) HTTP(ctx context.Context, r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
 	route, err := o.route(r.Route, abi.ProtocolHTTP)
 	if err != nil {
@@ -52,7 +53,8 @@ func (o *operation) route(name, protocol string) (*egress.Route, error) {
 	}
 	admins := []string{abi.OpSetupScope, abi.OpResetScope, abi.OpNativeMutation, abi.OpForget}
 	if route.Class == abi.ClassAdmin && !slices.Contains(admins, o.Op) {
-		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of class admin, which %s may not use", name, o.Op))
+		return nil, abi.NewError(abi.CodeDenied,
+			fmt.Sprintf("route %s is of class admin, which %s may not use", name, o.Op))
 	}
 	return route, nil
 }

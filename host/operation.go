@@ -10,7 +10,8 @@ import (
 	"github.com/memhost/memhost/host/internal/opstate"
 )
 
-// operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the guest asks (powers.go, network.go).
+// operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the
+// guest asks (powers.go, network.go).
 type operation struct {
 	guest.Call
 	slot     *Slot
@@ -36,8 +37,8 @@ func (s *Slot) begin(name string) (*operation, error) {
 	return s.operationOn(v.provider, name), nil
 }
 
-// beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it has been retired, or that does not
-// serve yet. end must follow.
+// beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it
+// has been retired, or that does not serve yet. end must follow.
 func (s *Slot) beginOn(p *Provider, name string) *operation {
 	p.inFlight.Add(1)
 	return s.operationOn(p, name)
@@ -57,7 +58,8 @@ func (o *operation) end(err *error) {
 		}
 	}
 	if observe := o.slot.host.options.Observe; observe != nil {
-		observe(Observation{Provider: o.provider.name, Operation: o.Op, Code: abi.CodeOf(*err), Latency: time.Since(o.began),
+		observe(Observation{Provider: o.provider.name, Operation: o.Op, Code: abi.CodeOf(*err),
+			Latency: time.Since(o.began),
 			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
 	}
 	o.provider.release()
@@ -96,8 +98,8 @@ func (o *operation) memoryScope() abi.MemoryScope {
 	return o.scope.memoryScope()
 }
 
-// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. What the guest did in the backend is done: the
-// commit is not the caller's to cancel.
+// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. What
+// the guest did in the backend is done: the commit is not the caller's to cancel.
 func (o *operation) commit(ctx context.Context) error {
 	t := o.state
 	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
@@ -119,12 +121,14 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 	}
 	o.permit()
 	return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
-		Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume, Body: abi.Marshal(body)}, out)
+		Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume,
+		Body: abi.Marshal(body)}, out)
 }
 
 // enter runs one call of the guest: the envelope in, the answer out. One deadline covers the guest and its host calls.
 //
-// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls wait, or what the guest answered.
+// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
+// wait, or what the guest answered.
 func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
 	o.Began = time.Now()
 	o.Deadline = o.Began.Add(p.deadline(o.Op) + p.host.slack)
@@ -156,7 +160,8 @@ func (o *operation) breach(what string) error {
 	return o.provider.plugin.Failed(o.Op, o.provider.plugin.Breach(o.Op, what))
 }
 
-// trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's own.
+// trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's
+// own.
 func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	if t == nil {
 		t = new(abi.Trace)
@@ -168,7 +173,8 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	t.Operation, t.ConditionKind, t.Tokenizer = o.Op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = o.memoryScope(), o.generation, o.IO
 	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
-	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(o.Backend), ms(o.pluginTime()), ms(max(0, total-o.Guest))
+	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(o.Backend), ms(o.pluginTime()),
+		ms(max(0, total-o.Guest))
 	return t
 }
 

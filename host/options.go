@@ -14,33 +14,36 @@ type Options struct {
 	DataDir string
 	// CacheDir is where compiled modules are kept between runs. Default: "cache" inside DataDir.
 	CacheDir string
-	// Durability is "power" (default: an acknowledged write survives power loss) or "process" (survives the end of the process only, faster).
+	// Durability is "power" (default: an acknowledged write survives power loss) or "process" (survives the end of the
+	// process only, faster).
 	Durability string
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger
 	Limits Limits
-	// LedgerRetention is how long the delivery ledger keeps the receipt of an event that has arrived; 0, the default, means for ever. An event that it no longer
-	// knows is looked up in the backend where the provider can do that, else it counts as new.
+	// LedgerRetention is how long the delivery ledger keeps the receipt of an event that has arrived; 0, the default,
+	// means for ever. An event that it no longer knows is looked up in the backend where the provider can do that, else
+	// it counts as new.
 	LedgerRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Observe is told of every operation when it ends, for metrics. It must be quick and safe for concurrent use.
+	// Observe is called with every operation when it ends, for metrics. It must be quick and safe for concurrent use.
 	Observe func(Observation)
-	// OnStep is told of every step of Open and Swap as it ends, passed or failed. It must be quick.
+	// OnStep is called with every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
-	// OnExchange is told of every operation of a slot's contract when it ends, with what was asked and answered. It must be quick, safe for concurrent use,
-	// and may keep nothing of an Exchange.
+	// OnExchange is called with every operation of a slot's contract when it ends, with what was asked and answered. It
+	// must be quick, safe for concurrent use, and may keep nothing of an Exchange.
 	OnExchange func(*Exchange)
 	// HealthWarnings adds warnings of the embedding program to every health answer. Default: none.
 	HealthWarnings func() []string
 	// Run is what the harness says of the run, for the run manifest.
 	Run RunLabels
-	// OnManifest is told that the run manifest has changed: after each load, and when a scope was set up or reset. It must be quick.
+	// OnManifest is called when the run manifest has changed: after each load, and when a scope was set up or reset. It
+	// must be quick.
 	OnManifest func()
 	// Cassette has everything recorded, for Replay. Default: nothing.
 	Cassette *CassetteOptions
-	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it. It must be safe for concurrent use.
-	// Default: none. See Interceptor.
+	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it.
+	// It must be safe for concurrent use. Default: none. See Interceptor.
 	Intercept Interceptor
 	// Engines run modules of other ABIs than mh1: package host/extism has one. Default: none.
 	Engines []Engine
@@ -61,7 +64,8 @@ type RunLabels struct {
 type Limits struct {
 	// MemoryBytes bounds a guest's linear memory; default 128 MiB. A module that wants more at its start is refused.
 	MemoryBytes int64
-	// HighWaterBytes: an instance whose memory has grown beyond it is thrown away after the call, since wasm memory never shrinks; default 32 MiB.
+	// HighWaterBytes: an instance whose memory has grown beyond it is thrown away after the call, since wasm memory
+	// never shrinks; default 32 MiB.
 	HighWaterBytes int64
 	// ModuleBytes bounds the file; default 16 MiB.
 	ModuleBytes int64
@@ -69,9 +73,11 @@ type Limits struct {
 	RequestBytes, ResponseBytes int64
 	// BodyBytes bounds the body of one backend answer; default 16 MiB.
 	BodyBytes int64
-	// Rows bounds the rows of one Bolt answer, whose JSON BodyBytes bounds too; default 10,000. What is beyond is cut, and the guest is told.
+	// Rows bounds the rows of one Bolt answer, whose JSON BodyBytes bounds too; default 10,000. What is beyond is cut,
+	// and the guest is told.
 	Rows int64
-	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope; default 1 GiB.
+	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope;
+	// default 1 GiB.
 	StateValueBytes, StateBytes int64
 	// LogBytes bounds what a guest may log in one call; default 64 KiB. The rest is dropped, and a line says so.
 	LogBytes int64
@@ -136,16 +142,19 @@ type ProviderConfig struct {
 	Namespace string
 	// AgentScoped makes agent_id a part of the scope.
 	AgentScoped bool
-	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by themselves.
+	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by
+	// themselves.
 	TestSessions []string
 	// Feedback lets apply_feedback through. Default: off.
 	Feedback bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
-	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this module, configuration and backend version,
-	// SmokeAlways, or SmokeNever, the default. A smoke writes into two throw-away scopes and erases them; a backend that works with an LLM calls it for that.
+	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this
+	// module, configuration and backend version, SmokeAlways, or SmokeNever, the default. A smoke writes into two
+	// throw-away scopes and erases them; a backend that works with an LLM calls it for that.
 	Smoke string
-	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot serves with that said.
+	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot
+	// serves with that said.
 	SmokeWait time.Duration
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string

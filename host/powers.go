@@ -12,7 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// What a guest asks that is not network: configuration, log, tokens and state. network.go has the rest, readonly.go what is refused.
+// What a guest asks that is not network: configuration, log, tokens and state. network.go has the rest, readonly.go
+// what is refused.
 
 var _ guest.Powers = (*operation)(nil)
 
@@ -36,7 +37,8 @@ type loggedBytes struct {
 	cut   bool
 }
 
-var logLevels = []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn, abi.LogError: hclog.Error}
+var logLevels = []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn,
+	abi.LogError: hclog.Error}
 
 // Log implements guest.Powers. What goes beyond Limits.LogBytes is dropped, and a line says so.
 func (o *operation) Log(level int32, text []byte) {
@@ -45,7 +47,8 @@ func (o *operation) Log(level int32, text []byte) {
 	if o.logged.bytes > p.limits.LogBytes {
 		if !o.logged.cut {
 			o.logged.cut = true
-			p.logger.Warn("log cut: the guest logged more than it may in one call", "operation", o.Op, "limit_bytes", p.limits.LogBytes)
+			p.logger.Warn("log cut: the guest logged more than it may in one call", "operation", o.Op, "limit_bytes",
+				p.limits.LogBytes)
 		}
 		return
 	}
@@ -72,7 +75,8 @@ func (o *operation) stateAt(what, name string, least int) error {
 	case o.state == nil:
 		return abi.NewError(abi.CodeDenied, fmt.Sprintf("%s has no scope, so it has no state", o.Op))
 	case len(name) < least || len(name) > stateNameBytes:
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("state %s has %d bytes, want %d to %d", what, len(name), least, stateNameBytes))
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("state %s has %d bytes, want %d to %d", what, len(name), least, stateNameBytes))
 	case !utf8.ValidString(name):
 		return abi.NewError(abi.CodeInvalidArgument, "state "+what+" is not UTF-8")
 	}
@@ -84,7 +88,8 @@ func (o *operation) stateAt(what, name string, least int) error {
 // Errors: too_large.
 func (o *operation) ownValue(value []byte) ([]byte, error) {
 	if limit := o.provider.limits.StateValueBytes; int64(len(value)) > limit {
-		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("state value has %d bytes, the limit is %d", len(value), limit))
+		return nil, abi.NewError(abi.CodeTooLarge,
+			fmt.Sprintf("state value has %d bytes, the limit is %d", len(value), limit))
 	}
 	return bytes.Clone(value), nil
 }
@@ -108,7 +113,8 @@ func (o *operation) StatePut(ctx context.Context, key string, value []byte, expe
 		return 0, err
 	}
 	if expected < abi.AnyVersion {
-		return 0, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("expected version %d; want -1, 0 or a version", expected))
+		return 0, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("expected version %d; want -1, 0 or a version", expected))
 	}
 	version, err = o.state.Put(ctx, key, own, expected)
 	return version, stateError(err)
@@ -141,7 +147,8 @@ func (o *operation) StateList(ctx context.Context, r *abi.StateListRequest) (*ab
 	if err := o.stateAt("prefix", "", 0); err != nil {
 		return nil, nil, err
 	}
-	page, err := o.state.List(ctx, state.ListQuery{Prefix: r.Prefix, After: r.After, Limit: pageItems(r.Limit), Values: r.Values, MaxBytes: statePageBytes})
+	page, err := o.state.List(ctx, state.ListQuery{Prefix: r.Prefix, After: r.After, Limit: pageItems(r.Limit),
+		Values: r.Values, MaxBytes: statePageBytes})
 	if err != nil {
 		return nil, nil, stateError(err)
 	}
@@ -161,7 +168,8 @@ func (o *operation) StateRead(ctx context.Context, r *abi.StateReadRequest) (*ab
 	if err := o.stateAt("log", r.Log, 1); err != nil {
 		return nil, nil, err
 	}
-	page, err := o.state.Read(ctx, state.LogQuery{Log: r.Log, From: max(0, r.From), Limit: pageItems(r.Limit), Reverse: r.Reverse, MaxBytes: statePageBytes})
+	page, err := o.state.Read(ctx, state.LogQuery{Log: r.Log, From: max(0, r.From), Limit: pageItems(r.Limit),
+		Reverse: r.Reverse, MaxBytes: statePageBytes})
 	if err != nil {
 		return nil, nil, stateError(err)
 	}

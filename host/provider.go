@@ -18,7 +18,8 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing with another Provider's.
+// Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing
+// with another Provider's.
 type Provider struct {
 	host   *Host
 	module *Module
@@ -60,8 +61,10 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{host: h, module: module, name: decl.Name, word: word, decl: decl, config: config, block: block, limits: h.limits,
-		logger: h.logger.Named(decl.Name), drained: make(chan struct{}), testSessions: sessionPattern(config.TestSessions)}
+	p := &Provider{host: h, module: module, name: decl.Name, word: word, decl: decl, config: config, block: block,
+		limits: h.limits,
+		logger: h.logger.Named(decl.Name), drained: make(chan struct{}),
+		testSessions: sessionPattern(config.TestSessions)}
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
@@ -71,7 +74,8 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.kind, p.note, err = kindOf(decl, block); err != nil {
 		return nil, err
 	}
-	p.network, err = egress.Open(egress.Config{Provider: p.name, Manifest: module.Manifest, Block: p.block, Secrets: secretsOf(config),
+	p.network, err = egress.Open(egress.Config{Provider: p.name, Manifest: module.Manifest, Block: p.block,
+		Secrets:   secretsOf(config),
 		BodyBytes: h.limits.BodyBytes, Rows: h.limits.Rows, Now: h.now})
 	if err != nil {
 		return nil, inBlock(decl.Name, err)
@@ -82,8 +86,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	}
 	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
 		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()})
-	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes, HighWaterBytes: h.limits.HighWaterBytes,
-		Size: h.limits.Pool, CallsInFlight: h.limits.CallsInFlight, StartDeadline: h.limits.StartDeadline,
+	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes,
+		HighWaterBytes: h.limits.HighWaterBytes,
+		Size:           h.limits.Pool, CallsInFlight: h.limits.CallsInFlight, StartDeadline: h.limits.StartDeadline,
 		Redact: p.network.Redactor().Error, Starting: p.starting}
 	starter, err := h.starter(p)
 	p.pool = guest.NewPool(p.plugin, starter)
@@ -158,7 +163,8 @@ func (p *Provider) close(ctx context.Context) error {
 	select {
 	case <-p.drained:
 	case <-ctx.Done():
-		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name, p.inFlight.Load()), context.Cause(ctx))
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("provider %s still had %d calls in flight", p.name,
+			p.inFlight.Load()), context.Cause(ctx))
 	}
 	p.pool.Close()
 	p.network.Close(ctx)
@@ -173,19 +179,23 @@ func (p *Provider) has(op string) bool {
 
 // unsupported is the error of an operation that the provider does not have.
 func (p *Provider) unsupported(op string) *abi.Error {
-	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(cmp.Or(p.lacks[op], "its capabilities are what /v1/capabilities and `memhost inspect` list"))
+	return abi.NewError(abi.CodeUnsupported, "provider "+p.name+" has no "+op).WithHint(cmp.Or(p.lacks[op],
+		"its capabilities are what /v1/capabilities and `memhost inspect` list"))
 }
 
-// capabilities lists what the module exports beyond the required operations, and the native modes that its health named.
+// capabilities lists what the module exports beyond the required operations, and the native modes that its health
+// named.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
-	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind, Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
+	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind,
+		Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
 		if p.has(op) {
 			c.Capabilities = append(c.Capabilities, op)
 		}
 	}
 	slices.Sort(c.Operations)
-	c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes, health.NativeQueryModes
+	c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes,
+		health.NativeQueryModes
 	return c
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds max_tokens or that is not exactly one
-// memory-context element.
+// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds
+// max_tokens or that is not exactly one memory-context element.
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(ctx, s, abi.OpRetrieve, r, func(ctx context.Context, o *operation, result *abi.RetrieveResult) error {
 		o.forSession(r.SessionID)
@@ -27,12 +27,13 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 
 // FormatContext implements Contract.
 func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
-	return run(ctx, s, abi.OpFormatContext, r, func(ctx context.Context, o *operation, result *abi.FormatResult) (err error) {
-		if err = o.read(ctx, r.Scope, r, result); err == nil {
-			result.TokenCount, err = o.checkContext(result.FormattedContext, r.Budget)
-		}
-		return err
-	})
+	return run(ctx, s, abi.OpFormatContext, r,
+		func(ctx context.Context, o *operation, result *abi.FormatResult) (err error) {
+			if err = o.read(ctx, r.Scope, r, result); err == nil {
+				result.TokenCount, err = o.checkContext(result.FormattedContext, r.Budget)
+			}
+			return err
+		})
 }
 
 // Inventory implements Contract.
@@ -59,7 +60,8 @@ func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.P
 
 // NativeQuery implements Contract. Each one is logged: it is for diagnosis.
 func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	return run(ctx, s, abi.OpNativeQuery, r, func(ctx context.Context, o *operation, result *abi.NativeQueryResult) error {
+	return run(ctx, s, abi.OpNativeQuery, r, func(ctx context.Context, o *operation,
+		result *abi.NativeQueryResult) error {
 		if err := o.read(ctx, r.Scope, r, result); err != nil {
 			return err
 		}
@@ -83,7 +85,8 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 	return o.enter(ctx, in, out)
 }
 
-// checkContext holds a formatted context to what every plugin promises: it is empty or exactly one element, and it fits. It returns its tokens.
+// checkContext holds a formatted context to what every plugin promises: it is empty or exactly one element, and it
+// fits. It returns its tokens.
 func (o *operation) checkContext(text string, budget abi.ContextBudget) (int64, error) {
 	if err := oneElement(text); err != nil {
 		return 0, o.breach("formatted_context " + err.Error())
@@ -93,7 +96,8 @@ func (o *operation) checkContext(text string, budget abi.ContextBudget) (int64, 
 		count = o.provider.tokens.Count([]byte(text))
 	}
 	if budget.MaxTokens != nil && count > *budget.MaxTokens {
-		return 0, o.breach(fmt.Sprintf("formatted_context has %d tokens (%s), max_tokens is %d", count, o.provider.tokens.Name(), *budget.MaxTokens))
+		return 0, o.breach(fmt.Sprintf("formatted_context has %d tokens (%s), max_tokens is %d", count,
+			o.provider.tokens.Name(), *budget.MaxTokens))
 	}
 	return count, nil
 }

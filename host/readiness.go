@@ -16,8 +16,9 @@ const (
 	readinessPauseMax = 2 * time.Second
 )
 
-// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time over is reported as pending. A provider with
-// outstanding work of its own (wait_until_ready) may do it in the meantime, unless the scope is read-only.
+// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time
+// over is reported as pending. A provider with outstanding work of its own (wait_until_ready) may do it in the
+// meantime, unless the scope is read-only.
 func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
 	return through(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
 		if err := r.Validate(); err != nil {
@@ -45,7 +46,8 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 	})
 }
 
-// workReady lets a provider with outstanding work do it. It tells whether the work was finished before the time was over.
+// workReady lets a provider with outstanding work do it. It tells whether the work was finished before the time was
+// over.
 func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	o, err := s.begin(abi.OpWaitUntilReady)
 	if err != nil {
@@ -71,7 +73,8 @@ const unseenMost = 5000
 // lookUps is how many events of unknown outcome one look asks the backend about.
 const lookUps = 32
 
-// lookReady takes one look: the guest judges what was delivered and not seen yet, the backend is asked about what is uncertain, and the ledger learns from both.
+// lookReady takes one look: the guest judges what was delivered and not seen yet, the backend is asked about what is
+// uncertain, and the ledger learns from both.
 func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
 	o, err := s.begin(abi.OpReadiness)
 	if err != nil {
@@ -103,11 +106,13 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 }
 
 func (o *operation) checkReadiness(r *abi.BackendReadiness) error {
-	statuses := []abi.ReadinessStatus{abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded, abi.ReadinessFailed, abi.ReadinessUnknown}
+	statuses := []abi.ReadinessStatus{abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded,
+		abi.ReadinessFailed, abi.ReadinessUnknown}
 	if !slices.Contains(statuses, r.Status) {
 		return o.breach(fmt.Sprintf("status %.80s is none of ready, pending, degraded, failed, unknown", r.Status))
 	}
-	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty, &r.EventIDs.Unknown, &r.Warnings} {
+	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty,
+		&r.EventIDs.Unknown, &r.Warnings} {
 		if *list == nil {
 			*list = []string{}
 		}
@@ -183,17 +188,20 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 			lost := *known
 			lost.state = deliveryLost
 			if lost.receipt == nil {
-				lost.receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusUncertain, NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
+				lost.receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusUncertain, NativeIDs: []string{},
+					NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
 			}
 			o.amend(ctx, u, id, &lost)
 		}
 	}
 }
 
-// learn takes over what the guest said: what it calls lost or failed may be sent again, what is empty or, once all is ready, not named at all has arrived.
+// learn takes over what the guest said: what it calls lost or failed may be sent again, what is empty or, once all is
+// ready, not named at all has arrived.
 func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendReadiness) {
 	named := map[string]bool{}
-	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed, ready.EventIDs.Unknown} {
+	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,
+		ready.EventIDs.Unknown} {
 		for _, id := range list {
 			named[id] = true
 		}
@@ -237,7 +245,8 @@ func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 	return &seen
 }
 
-// amend changes one record of the ledger, unless a writer of the scope changed it meanwhile: a look does not take the scope's turn.
+// amend changes one record of the ledger, unless a writer of the scope changed it meanwhile: a look does not take the
+// scope's turn.
 func (o *operation) amend(ctx context.Context, u *unseen, id string, next *ledgerEntry) {
 	var b state.Batch
 	space := o.state.Space()
@@ -251,8 +260,9 @@ func (o *operation) amend(ctx context.Context, u *unseen, id string, next *ledge
 	u.entries[id] = next
 }
 
-// report completes a guest's answer with what the ledger knows: what was lost or failed stays so until it is recorded again, and nothing is ready while an
-// outcome is unknown: pending where the backend can still be asked, unknown where it cannot.
+// report completes a guest's answer with what the ledger knows: what was lost or failed stays so until it is recorded
+// again, and nothing is ready while an outcome is unknown: pending where the backend can still be asked, unknown where
+// it cannot.
 func (u *unseen) report(ready *abi.BackendReadiness, canAsk bool) {
 	add := func(list *[]string, id string) {
 		if !slices.Contains(*list, id) {

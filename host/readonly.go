@@ -12,8 +12,9 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit); what is not admitted is answered by the host.
-// And a guest that was entered gets powers that refuse what the operation may not do (permit).
+// Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit);
+// what is not admitted is answered by the host. And a guest that was entered gets powers that refuse what the operation
+// may not do (permit).
 
 // permission is what an operation may change.
 type permission struct {
@@ -24,7 +25,8 @@ type permission struct {
 	guarded  readOnlyPowers
 }
 
-// readOnlyMode is the read-only mode of a slot, and the writes that are under way. It is the host's own: no guest can change or pass it.
+// readOnlyMode is the read-only mode of a slot, and the writes that are under way. It is the host's own: no guest can
+// change or pass it.
 type readOnlyMode struct {
 	mu   sync.RWMutex
 	slot modeRecord
@@ -44,7 +46,8 @@ func (m *readOnlyMode) isReadOnly(sc *scopeState) bool {
 	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
 }
 
-// admit lets a write of a scope in, unless slot or scope are read-only. A write that began goes on when the mode changes: done follows.
+// admit lets a write of a scope in, unless slot or scope are read-only. A write that began goes on when the mode
+// changes: done follows.
 func (m *readOnlyMode) admit(sc *scopeState) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +77,8 @@ func (o *operation) admit(sc *scopeState) bool {
 
 func (o *operation) done(sc *scopeState) { o.slot.mode.done(sc) }
 
-// underWay counts the writes of a scope that have not ended, of all scopes for nil, and returns what is closed when one ends.
+// underWay counts the writes of a scope that have not ended, of all scopes for nil, and returns what is closed when one
+// ends.
 func (m *readOnlyMode) underWay(sc *scopeState) (int64, <-chan struct{}) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -91,9 +95,11 @@ func (m *readOnlyMode) underWay(sc *scopeState) (int64, <-chan struct{}) {
 // refusal is the error for what a read-only mode keeps from being done, of the slot or of one scope.
 func (m *readOnlyMode) refusal(words string) *abi.Error {
 	if m.isReadOnly(nil) {
-		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).WithHint("set the mode first: memhost mode write")
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).
+			WithHint("set the mode first: memhost mode write")
 	}
-	return abi.NewError(abi.CodeReadOnly, "the scope is read-only: "+words).WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
+	return abi.NewError(abi.CodeReadOnly, "the scope is read-only: "+words).
+		WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
 }
 
 // forSession makes the operation read-only where the configuration makes the session so.
@@ -117,7 +123,8 @@ func (p *Provider) testSession(session string) bool {
 }
 
 // writers are the operations whose guests may write state.
-var writers = []string{abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpWaitUntilReady, abi.OpApplyFeedback, abi.OpNativeMutation,
+var writers = []string{abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpWaitUntilReady,
+	abi.OpApplyFeedback, abi.OpNativeMutation,
 	abi.OpForget}
 
 // permit gives the guest its powers for the next call: all for an operation that was admitted, else those of a reader.
@@ -133,7 +140,8 @@ func (o *operation) permit() {
 	o.Powers = &o.guarded
 }
 
-// readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a read.
+// readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a
+// read.
 type readOnlyPowers struct {
 	guest.Powers
 	operation *operation
@@ -155,7 +163,8 @@ func (r *readOnlyPowers) StateAppend(context.Context, string, []byte) (int64, er
 }
 
 // HTTP implements guest.Powers.
-func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
+func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
+	error) {
 	if err := r.refuseRoute(request.Route, abi.ProtocolHTTP); err != nil {
 		return nil, nil, err
 	}
@@ -178,7 +187,9 @@ func (r *readOnlyPowers) refuseState() error {
 	case slices.Contains(writers, o.Op):
 		return abi.NewError(abi.CodeReadOnly, "the slot is read-only")
 	}
-	return abi.NewError(abi.CodeDenied, o.Op+" only reads: state may be written in "+strings.Join(writers[:len(writers)-1], ", ")+" and "+writers[len(writers)-1])
+	last := len(writers) - 1
+	return abi.NewError(abi.CodeDenied,
+		o.Op+" only reads: state may be written in "+strings.Join(writers[:last], ", ")+" and "+writers[last])
 }
 
 // refuseRoute refuses a route that is not a read. What is wrong with it otherwise the network says.
@@ -191,7 +202,9 @@ func (r *readOnlyPowers) refuseRoute(name, protocol string) error {
 		return nil
 	}
 	if r.operation.Op == abi.InitExport {
-		return abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of class %s, and an instance that starts may only read", name, route.Class))
+		return abi.NewError(abi.CodeDenied,
+			fmt.Sprintf("route %s is of class %s, and an instance that starts may only read", name, route.Class))
 	}
-	return abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name, route.Class))
+	return abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name,
+		route.Class))
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// CassetteOptions have a host record what its slot does, for Replay. While it records there is one instance and one operation at a time; the guest's clock
-// is virtual and its randomness seeded. One host records one slot.
+// CassetteOptions have a host record what its slot does, for Replay. While it records there is one instance and one
+// operation at a time; the guest's clock is virtual and its randomness seeded. One host records one slot.
 type CassetteOptions struct {
 	// Path is the file, which must not be there yet. Required.
 	Path string
 	// Seed is that of all randomness. Default: a random one.
 	Seed []byte
-	// Timeless records every measured duration as 0, so that equal runs make equal files: for cassettes under version control.
+	// Timeless records every measured duration as 0, so that equal runs make equal files: for cassettes under version
+	// control.
 	Timeless bool
 }
 
-// recording is what a host has of the tape that stands around it. The zero value records nothing.
+// recording is what a host has of the tape around it. The zero value records nothing.
 type recording struct {
 	tape *tape.Tape
 	// recorded: there is one operation at a time, and none that no caller asked for.
@@ -33,7 +34,8 @@ type recording struct {
 	// slack is what a replay adds to every deadline: its computer may be slower than the recording's.
 	slack time.Duration
 	// begin opens an operation at the outer border, and end closes it; nil where nothing is recorded.
-	begin func(ctx context.Context, name string, request abi.Encodable) (_ context.Context, end func(abi.Encodable, error), _ error)
+	begin func(ctx context.Context, name string, request abi.Encodable) (_ context.Context,
+		end func(abi.Encodable, error), _ error)
 }
 
 // useTape puts a tape around the host: the one to play, or one that records where that is asked for.
@@ -41,7 +43,8 @@ func (h *Host) useTape(playing *tape.Tape) (err error) {
 	h.tape = playing
 	if o := h.options.Cassette; o != nil && playing == nil {
 		version, commit := h.version()
-		h.tape, err = tape.Record(tape.Options{Path: o.Path, Seed: o.Seed, Timeless: o.Timeless, Now: h.options.Now, Version: version, Commit: commit, Logger: h.logger})
+		h.tape, err = tape.Record(tape.Options{Path: o.Path, Seed: o.Seed, Timeless: o.Timeless, Now: h.options.Now,
+			Version: version, Commit: commit, Logger: h.logger})
 	}
 	if h.tape == nil || err != nil {
 		return err
@@ -70,7 +73,8 @@ func (h *Host) closeTape() error {
 }
 
 // beginLoad opens the load of a provider as an operation.
-func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, end func(abi.Encodable, error), err error) {
+func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, end func(abi.Encodable, error),
+	err error) {
 	if h.begin == nil {
 		return ctx, func(abi.Encodable, error) {}, nil
 	}
@@ -79,14 +83,16 @@ func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, e
 
 // starter starts the instances of a provider, and notes what is loaded.
 //
-// Errors: invalid_argument for a block with what looks like a credential: the guest may send it anywhere, and so it may get into a cassette anywhere.
+// Errors: invalid_argument for a block with what looks like a credential: the guest may send it anywhere, and so it may
+// get into a cassette anywhere.
 func (h *Host) starter(p *Provider) (guest.Starter, error) {
 	if h.tape == nil {
 		return guest.NewStarter(p.plugin, p.module.program, guest.RealSenses()), nil
 	}
 	plain, err := schema.CanonicalJSON(p.block)
 	if err == nil && h.options.Cassette != nil && !bytes.Equal(plain, p.shownConfig()) {
-		err = abi.NewError(abi.CodeInvalidArgument, p.name+": the block holds what looks like a credential, so no cassette can be recorded of it").
+		err = abi.NewError(abi.CodeInvalidArgument,
+			p.name+": the block holds what looks like a credential, so no cassette can be recorded of it").
 			WithHint("put credentials under secrets, and name them in the block: {secret: NAME}")
 	}
 	if err != nil {
@@ -98,9 +104,12 @@ func (h *Host) starter(p *Provider) (guest.Starter, error) {
 
 // loaded describes the provider for a cassette.
 func (p *Provider) loaded() *cassette.Load {
-	l := &cassette.Load{Module: p.runModule(), ABI: p.module.Manifest.ABI, Provider: p.name, Word: p.word, ConfigHash: p.configHash(), Config: p.shownConfig(),
-		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions, Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
-		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes, Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}
+	l := &cassette.Load{Module: p.runModule(), ABI: p.module.Manifest.ABI, Provider: p.name, Word: p.word,
+		ConfigHash: p.configHash(), Config: p.shownConfig(),
+		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions,
+		Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
+		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes,
+			Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}
 	for name, s := range p.config.Secrets {
 		l.Secrets = append(l.Secrets, cassette.Secret{Name: name, Origin: s.Origin})
 	}

@@ -35,7 +35,8 @@ type Difference = cassette.Difference
 
 // ReplayReport is the outcome of a replay.
 type ReplayReport struct {
-	// Operations, Entries (into the guest) and Calls (by the guest) were the same, byte for byte where Older is not set.
+	// Operations, Entries (into the guest) and Calls (by the guest) were the same, byte for byte where Older is not
+	// set.
 	Operations int64 `json:"operations"`
 	Entries    int64 `json:"entries"`
 	Calls      int64 `json:"calls"`
@@ -50,12 +51,13 @@ type ReplayReport struct {
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Replay runs the operations of a cassette again, against a module and without any backend: every host call of the guest is answered as it was then. Every
-// answer must be the same, byte for byte; the first that is not ends the replay and is reported. In a cassette of before the contract's last additions, these
-// are no difference (cassette.Header.Same). What the host measured (latencies, sizes) comes from the cassette.
+// Replay runs the operations of a cassette again, against a module and without any backend: every host call of the
+// guest is answered as it was then. Every answer must be the same, byte for byte; the first that is not ends the replay
+// and is reported. In a cassette of before the contract's last additions, these are no difference
+// (cassette.Header.Same). What the host measured (latencies, sizes) comes from the cassette.
 //
-// Errors: invalid_argument for a cassette that cannot be read (see package cassette for the reasons) and for a module that cannot be loaded or does not take
-// the cassette's configuration. A difference is no error.
+// Errors: invalid_argument for a cassette that cannot be read (see package cassette for the reasons) and for a module
+// that cannot be loaded or does not take the cassette's configuration. A difference is no error.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 	if o.Path == "" || o.Module == nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.ReplayOptions: Path and Module are required")
@@ -138,7 +140,8 @@ type player struct {
 	load    cassette.Load
 }
 
-func newPlayer(ctx context.Context, o ReplayOptions, header cassette.Header, report *ReplayReport) (_ *player, err error) {
+func newPlayer(ctx context.Context, o ReplayOptions, header cassette.Header, report *ReplayReport) (_ *player,
+	err error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
@@ -150,8 +153,10 @@ func newPlayer(ctx context.Context, o ReplayOptions, header cassette.Header, rep
 		return nil, abi.WrapError(abi.CodeUnavailable, "replay: "+err.Error(), err)
 	}
 	l := header.Load.Limits
-	p.host, err = newHost(ctx, Options{DataDir: p.dir, CacheDir: o.CacheDir, Durability: "process", Logger: o.Logger, Engines: o.Engines,
-		Limits: Limits{MemoryBytes: l.Memory, HighWaterBytes: l.HighWater, RequestBytes: l.Request, ResponseBytes: l.Response}}, p.tape)
+	p.host, err = newHost(ctx, Options{DataDir: p.dir, CacheDir: o.CacheDir, Durability: "process", Logger: o.Logger,
+		Engines: o.Engines,
+		Limits: Limits{MemoryBytes: l.Memory, HighWaterBytes: l.HighWater, RequestBytes: l.Request,
+			ResponseBytes: l.Response}}, p.tape)
 	if err != nil {
 		p.close(ctx)
 		return nil, err
@@ -192,14 +197,17 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 	}
 	do, ok := replayed()[o.Name]
 	if !ok {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d is %q, which no slot has", p.options.Path, o.N, o.Name)).WithReason(cassette.ReasonForm)
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("cassette %s: operation %d is %q, which no slot has", p.options.Path, o.N,
+				o.Name)).WithReason(cassette.ReasonForm)
 	}
 	answer, failed := do(ctx, p.slot, o.Request)
 	p.tape.Judge(answer, failed)
 	return nil
 }
 
-// open loads the module that is to answer and puts it behind the slot. The swap flow is not walked: what it asked the guest is played after this.
+// open loads the module that is to answer and puts it behind the slot. The swap flow is not walked: what it asked the
+// guest is played after this.
 func (p *player) open(ctx context.Context) error {
 	h, s, l := p.host, p.slot, p.load
 	if s.current.Load() == nil {
@@ -215,17 +223,20 @@ func (p *player) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := ProviderConfig{Name: l.Provider, Word: l.Word, Module: wasm, Source: l.Module.Source, Block: l.Config, Namespace: l.Namespace, AgentScoped: l.AgentScoped,
+	config := ProviderConfig{Name: l.Provider, Word: l.Word, Module: wasm, Source: l.Module.Source, Block: l.Config,
+		Namespace: l.Namespace, AgentScoped: l.AgentScoped,
 		TestSessions: l.TestSessions, Tokenizer: l.Tokenizer, Scope: l.Scope, Secrets: map[string]Secret{}}
 	for _, secret := range l.Secrets {
 		// Never sent: no request is. It takes the place of what the module's manifest asks for.
-		config.Secrets[secret.Name] = Secret{Origin: secret.Origin, Value: func() (string, error) { return "\x00 a secret under replay \x00", nil }}
+		config.Secrets[secret.Name] = Secret{Origin: secret.Origin,
+			Value: func() (string, error) { return "\x00 a secret under replay \x00", nil }}
 	}
 	next, err := h.configure(module, config)
 	if err != nil {
 		_ = h.machine.Release(ctx, module.program)
 		e := *abi.AsError(err)
-		e.Message = fmt.Sprintf("module %s %s cannot take the place of %s %s in this cassette: %s", module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
+		e.Message = fmt.Sprintf("module %s %s cannot take the place of %s %s in this cassette: %s",
+			module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
 		return &e
 	}
 	p.report.Replayed = next.runModule()
@@ -245,7 +256,9 @@ func (p *player) open(ctx context.Context) error {
 func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 	v := p.slot.current.Load()
 	if v == nil {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path, o.N)).WithReason(cassette.ReasonForm)
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("cassette %s: operation %d enters a guest before one was opened", p.options.Path,
+				o.N)).WithReason(cassette.ReasonForm)
 	}
 	for e := p.tape.Next(); e != nil; e = p.tape.Next() {
 		envelope := new(abi.Envelope)
@@ -257,7 +270,8 @@ func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 			return nil
 		}
 		// The tape judges the entry, so its outcome does not count here.
-		if scope := v.provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil && sameMemory(envelope.Scope, *scope) {
+		if scope := v.provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil &&
+			sameMemory(envelope.Scope, *scope) {
 			// The configured scope is set up for the host, too, so that no later write does it again.
 			_ = p.slot.setUpConfigured(ctx, v.provider, new(stepLog))
 		} else {
@@ -296,7 +310,10 @@ func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, 
 		abi.OpResetScope: replay(func(s *Slot, ctx context.Context, r *abi.MemoryScope) (*abi.ResetReceipt, error) {
 			return s.ResetScope(ctx, *r)
 		}),
-		abi.OpHealth:         replay(func(s *Slot, ctx context.Context, _ *abi.Empty) (*abi.BackendHealth, error) { return s.Health(ctx) }),
+		abi.OpHealth: replay(func(s *Slot, ctx context.Context, _ *abi.Empty) (*abi.BackendHealth,
+			error) {
+			return s.Health(ctx)
+		}),
 		abi.OpSetMode:        replay((*Slot).SetMode),
 		abi.OpReadiness:      replay((*Slot).Readiness),
 		abi.OpInventory:      replay((*Slot).Inventory),
@@ -308,7 +325,8 @@ func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, 
 }
 
 // replay makes one method of the contract an operation from a cassette.
-func replay[R, A any, Q requestOf[R], P encodableTo[A]](do func(*Slot, context.Context, Q) (P, error)) func(context.Context, *Slot, []byte) (abi.Encodable, error) {
+func replay[R, A any, Q requestOf[R], P encodableTo[A]](do func(*Slot, context.Context, Q) (P,
+	error)) func(context.Context, *Slot, []byte) (abi.Encodable, error) {
 	return func(ctx context.Context, s *Slot, text []byte) (abi.Encodable, error) {
 		r := Q(new(R))
 		if err := abi.Unmarshal(text, r); err != nil {

@@ -13,25 +13,27 @@ import (
 // resetPause is how long the host waits before it asks a reset in progress again.
 const resetPause = 200 * time.Millisecond
 
-// ResetScope implements Contract. The scope's next generation begins before anything is erased, so that whatever happens no later event enters the old one, and
-// no receipt of the old one suppresses anything in the new. What could not be erased is noted: a further reset goes on there, with the same new generation as
-// long as nothing was written to it.
+// ResetScope implements Contract. The scope's next generation begins before anything is erased, so that whatever
+// happens no later event enters the old one, and no receipt of the old one suppresses anything in the new. What could
+// not be erased is noted: a further reset goes on there, with the same new generation as long as nothing was written to
+// it.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
-	return run(ctx, s, abi.OpResetScope, &scope, func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
-		sc, err := o.provider.scopeOf(scope)
-		if err != nil {
-			return err
-		}
-		if !o.admit(sc) {
-			return s.mode.refusal("nothing is reset, and no native call was made")
-		}
-		defer o.done(sc)
-		if err := sc.takeTurn(ctx, o.Op); err != nil {
-			return err
-		}
-		defer sc.endTurn()
-		return o.reset(ctx, sc, receipt)
-	})
+	return run(ctx, s, abi.OpResetScope, &scope,
+		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
+			sc, err := o.provider.scopeOf(scope)
+			if err != nil {
+				return err
+			}
+			if !o.admit(sc) {
+				return s.mode.refusal("nothing is reset, and no native call was made")
+			}
+			defer o.done(sc)
+			if err := sc.takeTurn(ctx, o.Op); err != nil {
+				return err
+			}
+			defer sc.endTurn()
+			return o.reset(ctx, sc, receipt)
+		})
 }
 
 // reset begins the next generation of a scope and erases those before it. The caller holds the scope's turn.
@@ -41,7 +43,8 @@ func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.Rese
 		return err
 	}
 	o.slot.manifestChanged(ctx)
-	*receipt = abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{}, Remains: []string{}, Warnings: []string{},
+	*receipt = abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{}, Remains: []string{},
+		Warnings:      []string{},
 		OldGeneration: old, NewGeneration: sc.generation.Load()}
 	wait := o.slot.host.waiting(o.provider.deadline(o.Op))
 	for _, generation := range slices.Clone(sc.record.Erasing) {
@@ -49,7 +52,8 @@ func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.Rese
 		one, err := o.resetGuest(ctx, wait)
 		if err != nil {
 			e := *abi.AsError(err)
-			e.Hint = joinHints(e.Hint, "the scope goes on in its new generation; reset it again to erase what remains of the old one")
+			e.Hint = joinHints(e.Hint,
+				"the scope goes on in its new generation; reset it again to erase what remains of the old one")
 			return &e
 		}
 		if one.Status == abi.ResetDone {
@@ -67,7 +71,8 @@ func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.Rese
 	return nil
 }
 
-const warnErasing = "reset_unfinished: the old generation is not served any more, but a part of it is still in the backend; reset the scope again to go on"
+const warnErasing = "reset_unfinished: the old generation is not served any more, " +
+	"but a part of it is still in the backend; reset the scope again to go on"
 
 // addReset adds the outcome of one generation's erasure. The worst status is the whole's.
 func addReset(sum, one *abi.ResetReceipt) {
@@ -87,7 +92,8 @@ func addReset(sum, one *abi.ResetReceipt) {
 			sum.Removed[kind] = &total
 		}
 	}
-	sum.Remains, sum.Warnings, sum.Trace = append(sum.Remains, one.Remains...), append(sum.Warnings, one.Warnings...), one.Trace
+	sum.Remains, sum.Warnings, sum.Trace = append(sum.Remains, one.Remains...), append(sum.Warnings, one.Warnings...),
+		one.Trace
 }
 
 // resetGuest enters reset_scope until it no longer answers in_progress, or the operation's time is over.
@@ -105,7 +111,8 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 				return receipt, nil
 			}
 		default:
-			return nil, o.breach(fmt.Sprintf("status %.80s is none of done, in_progress, incomplete, failed", receipt.Status))
+			return nil, o.breach(fmt.Sprintf("status %.80s is none of done, in_progress, incomplete, failed",
+				receipt.Status))
 		}
 		// What the guest noted of its progress is for its next look.
 		if err := o.commit(ctx); err != nil {
@@ -118,8 +125,9 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 	}
 }
 
-// nextGeneration lets a scope's next generation begin and puts the present one on the list of those to erase. A generation that an unfinished reset began and
-// into which nothing was written since is kept. It returns the newest generation to erase. The caller holds the scope's turn.
+// nextGeneration lets a scope's next generation begin and puts the present one on the list of those to erase. A
+// generation that an unfinished reset began and into which nothing was written since is kept. It returns the newest
+// generation to erase. The caller holds the scope's turn.
 func (h *Host) nextGeneration(ctx context.Context, sc *scopeState) (int64, error) {
 	current, err := h.currentGeneration(ctx, sc)
 	if err != nil {
@@ -159,7 +167,8 @@ func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 	return len(records) == 0 && used == 0, nil
 }
 
-// erased drops what the host keeps of a generation that is gone from the backend, together with what the guest wrote last.
+// erased drops what the host keeps of a generation that is gone from the backend, together with what the guest wrote
+// last.
 func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64) error {
 	h, batch := o.slot.host, &o.state.Batch
 	batch.DeletePrefix(o.state.Space(), "")

@@ -13,7 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// scopeName says in full whose memory is meant. The module's hash is no part of it, so that a new build goes on where the old one stopped.
+// scopeName says in full whose memory is meant. The module's hash is no part of it, so that a new build goes on where
+// the old one stopped.
 type scopeName struct{ provider, origin, namespace, runID, personaID, agentID string }
 
 // scopeKey is the hash of a scopeName, by which the store and other maps than Host.scopes know the scope.
@@ -65,7 +66,8 @@ func (h *Host) scopeRecordOf(ctx context.Context, key scopeKey) (*scopeRecord, e
 	return r, nil
 }
 
-// scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their order.
+// scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their
+// order.
 type scopeState struct {
 	name   scopeName
 	key    scopeKey
@@ -86,13 +88,15 @@ type spaceOfGeneration struct {
 	space      state.Space
 }
 
-// space is where the scope's state of a generation lives. The last one is kept: operation after operation asks for the same.
+// space is where the scope's state of a generation lives. The last one is kept: operation after operation asks for the
+// same.
 func (s *scopeState) space(generation int64) state.Space {
 	if last := s.lastSpace.Load(); last != nil && last.generation == generation {
 		return last.space
 	}
 	var room [32]byte // on the stack
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), s.key[:]...), uint64(generation)))
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), s.key[:]...),
+		uint64(generation)))
 	s.lastSpace.Store(&spaceOfGeneration{generation, state.Space(sum[:16])})
 	return state.Space(sum[:16])
 }
@@ -112,10 +116,13 @@ func (n *scopeName) key() scopeKey {
 // scopeOf checks a request's scope against the configuration and finds its state.
 func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	if scope.BackendNamespace != "" && scope.BackendNamespace != p.config.Namespace {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("scope.backend_namespace: %q is not the configured namespace %.80q", scope.BackendNamespace, p.config.Namespace))
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("scope.backend_namespace: %q is not the configured namespace %.80q", scope.BackendNamespace,
+				p.config.Namespace))
 	}
 	if scope.AgentID != "" && !p.config.AgentScoped {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "scope.agent_id: names an agent, but memory.agent_scoped is off").
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"scope.agent_id: names an agent, but memory.agent_scoped is off").
 			WithHint("leave agent_id out of the scope, or set memory.agent_scoped: true")
 	}
 	name := scopeName{p.name, p.originKey, p.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID}
@@ -124,8 +131,10 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	defer h.scopesMu.Unlock()
 	s, ok := h.scopes[name]
 	if !ok {
-		s = &scopeState{name: name, key: name.key(), turn: make(chan struct{}, 1), work: make(chan struct{}, 1), record: scopeRecord{Provider: p.name,
-			Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID, AgentID: scope.AgentID}}
+		s = &scopeState{name: name, key: name.key(), turn: make(chan struct{}, 1), work: make(chan struct{}, 1),
+			record: scopeRecord{Provider: p.name,
+				Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID,
+				AgentID: scope.AgentID}}
 		h.scopes[name] = s
 	}
 	return s, nil
@@ -134,7 +143,8 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 // memoryScope is the scope as guests and traces see it.
 func (s *scopeState) memoryScope() abi.MemoryScope { return s.record.memoryScope() }
 
-// currentGeneration reads the scope's generation, from the store at first use. A scope that was never set up is in generation 1.
+// currentGeneration reads the scope's generation, from the store at first use. A scope that was never set up is in
+// generation 1.
 func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, error) {
 	if g := s.generation.Load(); g > 0 {
 		return g, nil
@@ -150,7 +160,8 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	}
 	g := int64(1)
 	if stored != nil {
-		g, s.record.NativeScope, s.record.Since, s.record.Erasing = stored.Generation, stored.NativeScope, stored.Since, stored.Erasing
+		g, s.record.NativeScope, s.record.Since, s.record.Erasing = stored.Generation, stored.NativeScope,
+			stored.Since, stored.Erasing
 	}
 	s.generation.Store(g)
 	return g, nil
@@ -172,7 +183,8 @@ func acquire(ctx context.Context, turn chan struct{}, op string) error {
 	case turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running", context.Cause(ctx)).WithReason("busy")
+		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running",
+			context.Cause(ctx)).WithReason("busy")
 		e.Operation = op
 		return e
 	}

@@ -39,8 +39,8 @@ const (
 
 var smokeSteps = []string{stepIsolation, stepWriteRead, stepGate}
 
-// smoke tries a provider that does not serve yet: one synthetic event under each of two throw-away scopes, which are erased afterwards. trial is a slot of its own
-// with the provider behind it.
+// smoke tries a provider that does not serve yet: one synthetic event under each of two throw-away scopes, which are
+// erased afterwards. trial is a slot of its own with the provider behind it.
 type smoke struct {
 	trial *Slot
 	wait  time.Duration
@@ -48,7 +48,8 @@ type smoke struct {
 	calls int
 }
 
-// smokeFact is what the smoke records under a scope, and how it asks for it. The names occur in no language, so that finding one proves where it came from.
+// smokeFact is what the smoke records under a scope, and how it asks for it. The names occur in no language, so that
+// finding one proves where it came from.
 type smokeFact struct{ persona, text, question, name string }
 
 var smokeFacts = [2]smokeFact{
@@ -149,7 +150,8 @@ func (k *smoke) run(ctx context.Context, steps *stepLog) (passed bool, err error
 		return false, err
 	}
 	if leaked != "" {
-		return false, abi.NewError(abi.CodeIsolationBreach, leaked).WithHint("the provider's scopes are not kept apart in this backend: do not use it")
+		return false, abi.NewError(abi.CodeIsolationBreach,
+			leaked).WithHint("the provider's scopes are not kept apart in this backend: do not use it")
 	}
 	verdict := func(ok bool) string {
 		if ok {
@@ -157,9 +159,12 @@ func (k *smoke) run(ctx context.Context, steps *stepLog) (passed bool, err error
 		}
 		return verdictInconclusive
 	}
-	steps.end(verdict(found[1]), fmt.Sprintf("scope b finds its own fact: %v, never that of scope a; %d native calls so far, in %s, which is erased", found[1], k.calls, run))
+	steps.end(verdict(found[1]), fmt.Sprintf(
+		"scope b finds its own fact: %v, never that of scope a; %d native calls so far, in %s, which is erased",
+		found[1], k.calls, run))
 	steps.begin(stepWriteRead)
-	steps.end(verdict(found[0] && found[1]), fmt.Sprintf("recorded as %s, found from a new session: %v", statuses[0], found[0]))
+	steps.end(verdict(found[0] && found[1]), fmt.Sprintf("recorded as %s, found from a new session: %v", statuses[0],
+		found[0]))
 	steps.begin(stepGate)
 	steps.end(gate, how)
 	return gate == verdictPass && found[0] && found[1], nil
@@ -172,7 +177,8 @@ func (k *smoke) judgeNothing(ctx context.Context, run string, steps *stepLog) (b
 		return false, err
 	}
 	if leaked != "" || found[0] || found[1] {
-		return false, abi.NewError(abi.CodeBackend, "the receipts say that nothing is retained, and yet it is found: "+leaked)
+		return false, abi.NewError(abi.CodeBackend,
+			"the receipts say that nothing is retained, and yet it is found: "+leaked)
 	}
 	for i, name := range smokeSteps {
 		if i > 0 {
@@ -194,7 +200,8 @@ func (k *smoke) await(ctx context.Context, run string) (verdict, how string, err
 	}
 	until := time.Now().Add(k.wait)
 	for _, fact := range smokeFacts {
-		r, err := k.trial.Readiness(ctx, &abi.ReadinessRequest{Scope: fact.scope(run), TimeoutMS: max(0, time.Until(until).Milliseconds())})
+		r, err := k.trial.Readiness(ctx, &abi.ReadinessRequest{Scope: fact.scope(run),
+			TimeoutMS: max(0, time.Until(until).Milliseconds())})
 		if err != nil {
 			return "", "", err
 		}
@@ -223,7 +230,8 @@ func (k *smoke) ask(ctx context.Context, run string) (found [2]bool, leaked stri
 	for i, fact := range smokeFacts {
 		other := smokeFacts[1-i]
 		for _, question := range []string{fact.question, other.question} {
-			r, err := k.trial.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: fact.scope(run), SessionID: "mh_smoke_2"})
+			r, err := k.trial.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: fact.scope(run),
+				SessionID: "mh_smoke_2"})
 			if err != nil {
 				return found, "", err
 			}
@@ -234,7 +242,8 @@ func (k *smoke) ask(ctx context.Context, run string) (found [2]bool, leaked stri
 			}
 			found[i] = found[i] || strings.Contains(text, fact.name)
 			if strings.Contains(text, other.name) {
-				leaked = fmt.Sprintf("what was recorded under persona %s was found under persona %s", other.persona, fact.persona)
+				leaked = fmt.Sprintf("what was recorded under persona %s was found under persona %s", other.persona,
+					fact.persona)
 			}
 		}
 	}
@@ -290,7 +299,8 @@ func (f *smokeFact) scope(run string) abi.MemoryScope {
 
 func (f *smokeFact) event(run, now string) *abi.MemoryEvent {
 	answer := "Noted."
-	return &abi.MemoryEvent{EventID: run + "_" + f.persona, RunID: run, UserID: f.persona, SessionID: "mh_smoke_1", TurnID: "1", Timestamp: now,
+	return &abi.MemoryEvent{EventID: run + "_" + f.persona, RunID: run, UserID: f.persona, SessionID: "mh_smoke_1",
+		TurnID: "1", Timestamp: now,
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &f.text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
@@ -301,7 +311,8 @@ type smokeRecord struct {
 
 // smokeKey names what a verdict holds for: this module, this configuration, this version of the backend.
 func smokeKey(p *Provider, health *abi.BackendHealth) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", p.name, p.module.SHA256, p.configHash(), p.originKey, health.BackendVersion))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", p.name, p.module.SHA256, p.configHash(), p.originKey,
+		health.BackendVersion))
 	return sum[:]
 }
 

@@ -16,7 +16,8 @@ import (
 
 // Open loads a provider and puts it behind a new slot.
 //
-// Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or internal.
+// Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or
+// internal.
 func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err error) {
 	ctx, end, err := h.beginLoad(ctx, cassette.OpOpen)
 	if err != nil {
@@ -33,8 +34,10 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 	return s, nil
 }
 
-// Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once
-// the last of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint says so.
+// Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes
+// and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once the last
+// of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint
+// says so.
 func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManifest, err error) {
 	ctx, end, err := s.host.beginLoad(ctx, cassette.OpSwap)
 	if err != nil {
@@ -64,7 +67,8 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
 	s.startBackground(next)
-	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12], "took_ms", ms(time.Since(began)))
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
+		"took_ms", ms(time.Since(began)))
 	if old != nil {
 		s.drain(old.provider)
 	}
@@ -81,7 +85,8 @@ func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	return s.Try(ctx, config)
 }
 
-// Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the one that a swap would give.
+// Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the
+// one that a swap would give.
 func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -98,7 +103,8 @@ func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 }
 
 // prepare walks the steps before the switch, in their order. A provider that does not get through is closed.
-func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (p *Provider, health *abi.BackendHealth, err error) {
+func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (p *Provider,
+	health *abi.BackendHealth, err error) {
 	h := s.host
 	steps.begin("identity")
 	if err := config.checkIdentity(); err != nil {
@@ -131,11 +137,13 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	if err = p.pool.Warm(ctx); err != nil {
 		return p, nil, err
 	}
-	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version, module.Bytes, module.Engine, p.configHash()[:12]))
+	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version,
+		module.Bytes, module.Engine, p.configHash()[:12]))
 	steps.begin("health")
 	health, err = s.health(ctx, p)
 	if err == nil && health.Status == abi.HealthUnavailable {
-		err = abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", p.name, strings.Join(health.Warnings, "; "))).
+		err = abi.NewError(abi.CodeUnavailable,
+			fmt.Sprintf("provider %s says that it is unavailable: %s", p.name, strings.Join(health.Warnings, "; "))).
 			WithHint("does what it needs run, and are address and credentials in its block right?")
 	}
 	if err != nil {
@@ -148,7 +156,8 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		return p, nil, err
 	}
 	steps.begin("capabilities")
-	steps.end(verdictPass, cmp.Or(strings.Join(p.capabilities(health).Capabilities, ", "), "the required operations alone"))
+	steps.end(verdictPass, cmp.Or(strings.Join(p.capabilities(health).Capabilities, ", "),
+		"the required operations alone"))
 	err = s.tryOut(ctx, p, health, steps)
 	return p, health, err
 }
@@ -227,7 +236,8 @@ func (s *Slot) drain(p *Provider) {
 	}()
 }
 
-// Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers unavailable from then on.
+// Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers
+// unavailable from then on.
 func (s *Slot) Close(ctx context.Context) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -264,11 +274,14 @@ func (l *stepLog) end(verdict, detail string) {
 }
 
 // runManifest records what serves from now on.
-func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64, steps []abi.RunStep) abi.RunManifest {
+func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64,
+	steps []abi.RunStep) abi.RunManifest {
 	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
 		Module: p.runModule(),
-		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(), Namespace: p.config.Namespace,
-		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability, Capabilities: c, LoadGeneration: load,
+		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(),
+		Namespace:   p.config.Namespace,
+		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability,
+		Capabilities: c, LoadGeneration: load,
 		ServingSince: h.stamp(), Health: *health, Steps: steps}
 	m.HostVersion, m.HostCommit = h.version()
 	h.describeRun(&m, p)
@@ -282,7 +295,8 @@ func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendH
 
 // runModule identifies the provider's module.
 func (p *Provider) runModule() abi.RunModule {
-	return abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256, Bytes: p.module.Bytes, Source: p.config.Source}
+	return abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256,
+		Bytes: p.module.Bytes, Source: p.config.Source}
 }
 
 // version names the program: as the options say, else as the Go toolchain does.

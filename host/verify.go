@@ -26,15 +26,20 @@ func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 			WithHint("`memhost run` writes one into its data folder: manifest.json")
 	}
 	if *form.Manifest != abi.RunManifestVersion {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is a run manifest of version %d, this program reads version %d", *form.Manifest, abi.RunManifestVersion)).
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("is a run manifest of version %d, this program reads version %d", *form.Manifest,
+				abi.RunManifestVersion)).
 			WithReason("manifest_version").WithHint("verify it with the memhost that wrote it")
 	}
 	if form.Provider == nil || form.LoadGeneration == nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "is no run manifest: it names no provider that was loaded; a module's own manifest.json is another thing").WithReason("manifest_form")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"is no run manifest: it names no provider that was loaded; a module's own manifest.json is another thing").
+			WithReason("manifest_form")
 	}
 	m := new(abi.RunManifest)
 	if err := abi.Unmarshal(text, m); err != nil {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no run manifest: "+abi.AsError(err).Message, err).WithReason("manifest_form")
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no run manifest: "+abi.AsError(err).Message,
+			err).WithReason("manifest_form")
 	}
 	return m, nil
 }
@@ -50,8 +55,9 @@ type ManifestDifference struct {
 	Found    string `json:"found"`
 }
 
-// VerifyManifest holds a run manifest against itself, a module and a configuration, and lists what differs. A nil module or config is not looked at; of config,
-// Module and Source are not used. A configuration is held against the module's schema first, and so it needs one.
+// VerifyManifest holds a run manifest against itself, a module and a configuration, and lists what differs. A nil
+// module or config is not looked at; of config, Module and Source are not used. A configuration is held against the
+// module's schema first, and so it needs one.
 //
 // Errors: invalid_argument for a configuration that the module does not take.
 func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]ManifestDifference, error) {
@@ -63,7 +69,8 @@ func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) 
 	}
 	if config != nil {
 		if module == nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "config: can be verified together with a module only, whose presets and defaults lie under it")
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"config: can be verified together with a module only, whose presets and defaults lie under it")
 		}
 		v.against = "config"
 		if err := v.config(m, module, config); err != nil {

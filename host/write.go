@@ -62,7 +62,9 @@ func (s *Slot) recordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.Ba
 			out.Receipts[i] = abi.ReceiptOrError{EventID: event.EventID, Error: &e}
 			continue
 		}
-		if len(run) == batchEvents || len(run) > 0 && (!sameScope(run[0], event) || slices.ContainsFunc(run, func(e *abi.MemoryEvent) bool { return e.EventID == event.EventID })) {
+		if len(run) == batchEvents || len(run) > 0 &&
+			(!sameScope(run[0], event) || slices.ContainsFunc(run,
+				func(e *abi.MemoryEvent) bool { return e.EventID == event.EventID })) {
 			flush()
 		}
 		run, at = append(run, event), append(at, i)
@@ -99,7 +101,8 @@ func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryE
 }
 
 // deliverAll fills answers; its error is of the events that have no answer yet.
-func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (err error) {
+func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.MemoryEvent,
+	answers []abi.ReceiptOrError) (err error) {
 	o, err := s.begin(opName)
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	defer func() {
 		told := err
 		if e := answers[0].Error; told == nil && len(events) == 1 && e != nil {
-			told = e // whoever observes the operation learns what its one event came to
+			told = e // Observe gets the outcome of the one event
 		}
 		o.end(&told)
 		if err != nil {
@@ -137,9 +140,10 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	return err
 }
 
-// deliverInTurn delivers while no other write of the scope runs. Alone asks to give the events one at a time, because one of them has to be looked up first;
-// nothing has been done then.
-func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (alone bool, err error) {
+// deliverInTurn delivers while no other write of the scope runs. Alone asks to give the events one at a time, because
+// one of them has to be looked up first; nothing has been done then.
+func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
+	answers []abi.ReceiptOrError) (alone bool, err error) {
 	if err := sc.takeTurn(ctx, o.Op); err != nil {
 		return false, err
 	}
@@ -167,7 +171,8 @@ type pendingWrite struct {
 }
 
 // sortKnown answers the events whose outcome is known and returns those to send.
-func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (fresh []pendingWrite, alone bool, err error) {
+func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
+	answers []abi.ReceiptOrError) (fresh []pendingWrite, alone bool, err error) {
 	for i, e := range events {
 		if o.provider.testSession(e.SessionID) {
 			answers[i].Receipt = o.skipped(e, warnTest)
@@ -195,7 +200,9 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent, an
 		}
 		switch {
 		case known.hash != hash:
-			conflict := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was recorded before with other content", e.EventID)).WithReason("event_content")
+			conflict := abi.NewError(abi.CodeConflict,
+				fmt.Sprintf("event_id: %.80q was recorded before with other content",
+					e.EventID)).WithReason("event_content")
 			conflict.Operation = o.Op
 			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: conflict}
 		case known.state == deliveryLost || known.state == deliveryFailed:
@@ -254,7 +261,8 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 		if err := o.checkReceipt(r.Receipt, w.event); err != nil {
 			return o.undecided(ctx, fresh, answers, err)
 		}
-		putLedger(batch, o.scope, o.state.Space(), w.event.EventID, &ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
+		putLedger(batch, o.scope, o.state.Space(), w.event.EventID,
+			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
 	}
 	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
 		return err
@@ -302,7 +310,8 @@ func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi
 // checkReceipt holds a plugin's receipt to the contract.
 func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error {
 	r.EventID = e.EventID
-	statuses := []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial, abi.StatusUncertain, abi.StatusNotRetained}
+	statuses := []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial,
+		abi.StatusUncertain, abi.StatusNotRetained}
 	if !slices.Contains(statuses, r.Status) {
 		return o.breach(fmt.Sprintf("receipt.status %q is none of %v", r.Status, statuses))
 	}
@@ -316,7 +325,8 @@ func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error 
 }
 
 // skipAll answers writes while the slot is read-only. The guest is not entered.
-func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) error {
+func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
+	answers []abi.ReceiptOrError) error {
 	if err := o.at(ctx, sc); err != nil {
 		return err
 	}
@@ -328,7 +338,8 @@ func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.M
 
 // skipped is the receipt of an event that read-only kept out.
 func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
-	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone, Warnings: []string{warning}, Trace: o.trace(nil)}
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone,
+		Warnings: []string{warning}, Trace: o.trace(nil)}
 	r.LatencyMS = r.Trace.LatencyMS
 	return r
 }
@@ -347,7 +358,8 @@ func consistencyOf(status abi.WriteStatus) string {
 	}
 }
 
-// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The caller holds the scope's turn.
+// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
+// caller holds the scope's turn.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
@@ -360,8 +372,10 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	return err
 }
 
-// setUp enters setup_scope and keeps what it says. One that read-only did not admit only checks. The caller holds the scope's turn.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt, err error) {
+// setUp enters setup_scope and keeps what it says. One that read-only did not admit only checks. The caller holds the
+// scope's turn.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt,
+	err error) {
 	o := s.beginOn(p, abi.OpSetupScope)
 	defer o.end(&err)
 	o.admitted = admitted
@@ -373,7 +387,9 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 		return nil, err
 	}
 	if !receipt.Ready {
-		return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s could not make the scope ready: %v", p.name, receipt.Warnings)).WithReason("scope_not_ready")
+		return nil, abi.NewError(abi.CodeUnavailable,
+			fmt.Sprintf("provider %s could not make the scope ready: %v", p.name,
+				receipt.Warnings)).WithReason("scope_not_ready")
 	}
 	if admitted {
 		if err = sc.keepSetup(&o.state.Batch, receipt, o.generation, s.host.stamp()); err != nil {

@@ -202,66 +202,6 @@ func TestReceiptMustHaveAStatusOfTheContract(t *testing.T) {
 	assert.Equal(t, []string{""}, retrieved(t, s, "read turns"))
 }
 
-func TestReadOnlyIsAWall(t *testing.T) {
-	dir := t.TempDir()
-	ctx := context.Background()
-	s := openSlot(t, open(t, Options{DataDir: dir}), probeConfig(`{}`))
-	told(t, s, "e1", "append turns one")
-	r, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test sessions"})
-	require.NoError(t, err)
-	assert.True(t, r.ReadOnly)
-	assert.Equal(t, "host", r.EnforcedBy)
-	skipped, err := s.RecordEvent(ctx, event("e2", "panic the guest was entered"))
-	require.NoError(t, err)
-	assert.Equal(t, abi.StatusSkippedReadOnly, skipped.Status)
-	mutation, err := s.NativeMutation(ctx, &abi.NativeMutation{Scope: testScope, Name: "panic", Reason: "r"})
-	require.NoError(t, err)
-	assert.EqualValues(t, abi.StatusSkippedReadOnly, mutation.Status)
-	_, err = s.ResetScope(ctx, testScope)
-	requireCode(t, err, abi.CodeReadOnly)
-	assert.Equal(t, []string{"1=one "}, retrieved(t, s, "read turns"))
-	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: false, Reason: "over"})
-	require.NoError(t, err)
-	told(t, s, "e2", "append turns two")
-	assert.Equal(t, []string{"1=one 2=two "}, retrieved(t, s, "read turns"), "what was skipped was not ledgered")
-}
-
-func TestTestSessionsAreReadOnlyByThemselves(t *testing.T) {
-	c := probeConfig(`{}`)
-	c.TestSessions = []string{"test-*", "eval?"}
-	s := openSlot(t, open(t, Options{}), c)
-	ctx := context.Background()
-	for session, skipped := range map[string]bool{"s1": false, "test-1": true, "test-": true, "a test-1": false, "eval1": true, "eval12": false, "TEST-1": false, "test-a/b\n": true} {
-		e := event("in "+session, "append turns x")
-		e.SessionID = session
-		r, err := s.RecordEvent(ctx, e)
-		require.NoError(t, err)
-		assert.Equal(t, skipped, r.Status == abi.StatusSkippedReadOnly, session)
-	}
-	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "append batch 1"), *event("b2", "append batch 2"), *event("b3", "append batch 3")}}
-	batch.Events[1].SessionID = "test-2"
-	out, err := s.RecordEvents(ctx, batch)
-	require.NoError(t, err)
-	assert.Equal(t, abi.StatusSkippedReadOnly, out.Receipts[1].Receipt.Status)
-	assert.Equal(t, []string{"1=1 2=3 "}, retrieved(t, s, "read batch"))
-}
-
-func TestModeSurvivesARestart(t *testing.T) {
-	dir, ctx := t.TempDir(), context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
-	require.NoError(t, err)
-	s, err := h.Open(ctx, probeConfig(`{}`))
-	require.NoError(t, err)
-	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
-	require.NoError(t, err)
-	require.NoError(t, s.Close(ctx))
-	require.NoError(t, h.Close(ctx))
-	s = openSlot(t, open(t, Options{DataDir: dir}), probeConfig(`{}`))
-	m, err := s.Mode(ctx)
-	require.NoError(t, err)
-	assert.True(t, m.ReadOnly)
-}
-
 func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	ctx := context.Background()

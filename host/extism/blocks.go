@@ -10,9 +10,10 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// blocks is the memory that an Extism module shares with its host: the input, the output, and what passes through host functions. PDKs call it the kernel and know
-// it by offsets. It lies outside of the module, which reads and writes it by 1 or 8 bytes at a time, and nothing in it is the host's bookkeeping: a module that
-// writes where it should not spoils its own data.
+// blocks is the memory that an Extism module shares with its host: the input, the output, and what passes through host
+// functions. PDKs call it the kernel and know it by offsets. It lies outside of the module, which reads and writes it
+// by 1 or 8 bytes at a time, and nothing in it is the host's bookkeeping: a module that writes where it should not
+// spoils its own data.
 type blocks struct {
 	data  []byte
 	list  []block // by start
@@ -71,7 +72,8 @@ func (b *blocks) alloc(n uint64) uint64 {
 	}
 	start := max(firstBlock, uint64(len(b.data)))
 	if n > b.limit || start+n > b.limit {
-		panic(abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the module asked for %d bytes of Extism's memory, in which %d of %d are in use", n, len(b.data), b.limit)).
+		panic(abi.NewError(abi.CodeTooLarge, fmt.Sprintf(
+			"the module asked for %d bytes of Extism's memory, in which %d of %d are in use", n, len(b.data), b.limit)).
 			WithHint("free what is not needed any more, read smaller pages, or raise limits.memory_bytes"))
 	}
 	end := (start + n + 7) &^ 7 // so that 8 bytes can be read at its end
@@ -119,7 +121,8 @@ func (b *blocks) block(start uint64) block {
 	}
 	i, ok := b.find(start)
 	if !ok {
-		panic(guest.Breach(fmt.Sprintf("host call with the pointer %#x, outside the memory: Extism knows no block there", start)))
+		panic(guest.Breach(fmt.Sprintf(
+			"host call with the pointer %#x, outside the memory: Extism knows no block there", start)))
 	}
 	return b.list[i]
 }
@@ -139,7 +142,8 @@ func (b *blocks) put(text []byte) uint64 {
 // span checks a range that the guest named.
 func (b *blocks) span(start, n uint64) []byte {
 	if start > uint64(len(b.data)) || n > uint64(len(b.data))-start {
-		panic(guest.Breach(fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start, len(b.data))))
+		panic(guest.Breach(fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start,
+			len(b.data))))
 	}
 	return b.data[start : start+n]
 }

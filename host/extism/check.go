@@ -12,7 +12,8 @@ import (
 
 // Claims implements guest.Engine: without imports of Extism's a module could get no input and give no output.
 func (engine) Claims(parsed *wasmbin.Module) bool {
-	return slices.ContainsFunc(parsed.Imports, func(i wasmbin.Import) bool { return i.Module == extismEnv || i.Module == extismUser })
+	return slices.ContainsFunc(parsed.Imports,
+		func(i wasmbin.Import) bool { return i.Module == extismEnv || i.Module == extismUser })
 }
 
 // Check implements guest.Engine.
@@ -20,12 +21,15 @@ func (e engine) Check(m *guest.Module, parsed *wasmbin.Module) error {
 	_, marked := parsed.Export(abi.Marker)
 	switch claimed := e.Claims(parsed); {
 	case claimed && marked:
-		return guest.BadModule(m.Name(), "imports from %s and exports %s: it cannot be for both engines", extismEnv, abi.Marker).
+		return guest.BadModule(m.Name(), "imports from %s and exports %s: it cannot be for both engines", extismEnv,
+			abi.Marker).
 			WithHint("with package sdk, build it with the tag extism and serve its operations with package sdk/extism")
 	case !claimed:
-		return guest.BadModule(m.Name(), "says abi %q in its manifest, but imports nothing from %s", abi.ABIExtism, extismEnv)
+		return guest.BadModule(m.Name(), "says abi %q in its manifest, but imports nothing from %s", abi.ABIExtism,
+			extismEnv)
 	case m.Manifest.ABI != abi.ABIExtism:
-		return guest.BadModule(m.Name(), "imports from %s, but its manifest says abi %q, want %q", extismEnv, m.Manifest.ABI, abi.ABIExtism)
+		return guest.BadModule(m.Name(), "imports from %s, but its manifest says abi %q, want %q", extismEnv,
+			m.Manifest.ABI, abi.ABIExtism)
 	}
 	if err := m.CheckOperations(parsed, wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}); err != nil {
 		return err
@@ -52,7 +56,8 @@ func checkImports(m *guest.Module, parsed *wasmbin.Module) error {
 			return guest.BadModule(m.Name(), "imports env.abort, which AssemblyScript calls where an assertion fails").
 				WithHint("give the compiler a function of your own: asc --use abort=assembly/index/abort")
 		case !extisms && i.Kind == wasmbin.KindFunc:
-			return guest.BadModule(m.Name(), "imports %s.%s; a plugin for Extism may import from %s, %s and %s only", i.Module, i.Name, extismEnv, extismUser, abi.WASIModule)
+			return guest.BadModule(m.Name(), "imports %s.%s; a plugin for Extism may import from %s, %s and %s only",
+				i.Module, i.Name, extismEnv, extismUser, abi.WASIModule)
 		}
 		if err := m.CheckImport(i, types); err != nil {
 			return err
@@ -66,7 +71,9 @@ func checkImports(m *guest.Module, parsed *wasmbin.Module) error {
 	}
 	if len(off) > 0 {
 		slices.Sort(off)
-		m.Warnings = append(m.Warnings, fmt.Sprintf("extism_off: the module imports %s of %s, switched off here: an operation that calls one ends with the error denied",
+		m.Warnings = append(m.Warnings, fmt.Sprintf(
+			"extism_off: the module imports %s of %s, switched off here: "+
+				"an operation that calls one ends with the error denied",
 			strings.Join(off, ", "), extismEnv))
 	}
 	return nil

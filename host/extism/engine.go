@@ -1,9 +1,10 @@
-// Package extism is a second engine for package host: it runs modules that were built with an Extism PDK, through github.com/extism/go-sdk. A program that wants
-// it passes it:
+// Package extism is a second engine for package host: it runs modules that were built with an Extism PDK, through
+// github.com/extism/go-sdk. A program that wants it passes it:
 //
 //	h, err := host.New(ctx, host.Options{DataDir: "memory", Engines: []host.Engine{extism.Engine()}})
 //
-// docs/extism.md says what such a module must be. The host keeps all its promises to it; Extism's own HTTP and variables are switched off.
+// docs/extism.md says what such a module must be. The host keeps all its promises to it; Extism's own HTTP and
+// variables are switched off.
 package extism
 
 import (
@@ -51,7 +52,8 @@ func (engine) Adapt(wasm []byte) ([]byte, error) {
 	})
 }
 
-// startsAlone tells whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in an order that go-sdk knows.
+// startsAlone tells whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in an
+// order that go-sdk knows.
 func startsAlone(parsed *wasmbin.Module) bool {
 	_, haskell := parsed.Export("hs_init")
 	e, ok := parsed.Export(abi.InitExport)
@@ -64,7 +66,9 @@ const envWASIOutput = "EXTISM_ENABLE_WASI_OUTPUT"
 // Compile implements guest.Engine. Each program has a runtime of its own.
 func (engine) Compile(ctx context.Context, m *guest.Module, wasm []byte, s guest.Setup) (guest.Program, error) {
 	if _, set := os.LookupEnv(envWASIOutput); set {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("module %s is for Extism, and %s is set: what it prints would go to this process's own output", m.Name(), envWASIOutput)).
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("module %s is for Extism, and %s is set: what it prints would go to this process's own output",
+				m.Name(), envWASIOutput)).
 			WithHint("unset it; the end of what a guest printed is in the error of a trap")
 	}
 	parsed, err := wasmbin.Parse(wasm)
@@ -73,12 +77,14 @@ func (engine) Compile(ctx context.Context, m *guest.Module, wasm []byte, s guest
 	}
 	functions := functionsOf(parsed)
 	if more := s.More; more != nil {
-		f := sdk.NewHostFunctionWithStack(meter.Function, func(ctx context.Context, _ *sdk.CurrentPlugin, stack []uint64) { more(ctx, stack) },
+		f := sdk.NewHostFunctionWithStack(meter.Function,
+			func(ctx context.Context, _ *sdk.CurrentPlugin, stack []uint64) { more(ctx, stack) },
 			nil, []api.ValueType{api.ValueTypeI64})
 		f.SetNamespace(meter.Module)
 		functions = append(functions, f)
 	}
-	compiled, err := sdk.NewCompiledPlugin(ctx, sdk.Manifest{Wasm: []sdk.Wasm{sdk.WasmData{Data: wasm, Name: "main"}}, AllowedHosts: []string{}},
+	compiled, err := sdk.NewCompiledPlugin(ctx,
+		sdk.Manifest{Wasm: []sdk.Wasm{sdk.WasmData{Data: wasm, Name: "main"}}, AllowedHosts: []string{}},
 		sdk.PluginConfig{RuntimeConfig: s.Config, EnableWasi: true}, functions)
 	if err != nil {
 		return nil, err
@@ -87,10 +93,12 @@ func (engine) Compile(ctx context.Context, m *guest.Module, wasm []byte, s guest
 	return &program{compiled: compiled, initialize: initialize, memory: s.MemoryBytes}, nil
 }
 
-// program is a module that go-sdk has compiled, and starts and calls; every function that it imports from Extism is the host's.
+// program is a module that go-sdk has compiled, and starts and calls; every function that it imports from Extism is the
+// host's.
 type program struct {
 	compiled *sdk.CompiledPlugin
-	// initialize: the module has an initialisation of WASI's kind, which runs at the start and not with the first operation, as go-sdk would have it.
+	// initialize: the module has an initialisation of WASI's kind, which runs at the start and not with the first
+	// operation, as go-sdk would have it.
 	initialize bool
 	memory     int64
 }
@@ -103,8 +111,10 @@ func (p *program) Instantiate(ctx context.Context, c *guest.Call, config wazero.
 	g := &instance{blocks: newBlocks(p.memory)}
 	g.blocks.open(nil)
 	c.Memory = g.blocks
-	// go-sdk's host functions want a plugin in the context, and there is none yet while the start function runs. Ours do not look at it.
-	starting := context.WithValue(experimental.WithMemoryAllocator(ctx, &g.grown), sdk.PluginCtxKey("plugin"), new(sdk.Plugin))
+	// go-sdk's host functions want a plugin in the context, and there is none yet while the start function runs. Ours
+	// do not look at it.
+	starting := context.WithValue(experimental.WithMemoryAllocator(ctx, &g.grown), sdk.PluginCtxKey("plugin"),
+		new(sdk.Plugin))
 	plugin, err := p.compiled.Instance(starting, sdk.PluginInstanceConfig{ModuleConfig: config})
 	if err != nil {
 		return nil, err
@@ -126,8 +136,8 @@ type instance struct {
 	grown  memorySize
 }
 
-// Enter implements guest.Guest: the request is Extism's input, the answer its output. The function returns 0, or another number for an error: its object is what
-// was set as Extism's error, or else the output.
+// Enter implements guest.Guest: the request is Extism's input, the answer its output. The function returns 0, or
+// another number for an error: its object is what was set as Extism's error, or else the output.
 func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (answer []byte, isError bool, err error) {
 	b := g.blocks
 	b.open(request)
@@ -178,7 +188,8 @@ func deniedPower(c *guest.Call, asked, said string) *abi.Error {
 		what = "sockets"
 	}
 	said, _, _ = strings.Cut(said, "\n")
-	return abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s asked for %s (%s), which no plugin has; it said: %s", c.Plugin().Name, what, asked, said)).
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s asked for %s (%s), which no plugin has; it said: %s",
+		c.Plugin().Name, what, asked, said)).
 		WithReason(what).WithHint("what lasts goes into state, what is sent goes by a route of the manifest")
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Modules of the imports of an Extism module. What stands in extismEnv is for the module; at load it is led to extismOurs, which the host serves itself: go-sdk's own
-// reach the network by themselves, log by a level of the whole process, and ask a kernel without a deadline, whose books stand in memory that a module can write.
+// Modules of the imports of an Extism module. What is in extismEnv is for the module; at load it is led to
+// extismOurs, which the host serves itself: go-sdk's own reach the network by themselves, log by a level of the whole
+// process, and ask a kernel without a deadline, whose books stand in memory that a module can write.
 const (
 	extismEnv  = "extism:host/env"
 	extismUser = "extism:host/user"
@@ -36,39 +37,62 @@ func envFunctions() map[string]envFunction {
 			c.Powers.Log(level, b.data[k.start:k.start+k.size])
 		}}
 	}
+	ofBlocks := func(params, results []wasmbin.ValueType, run func(b *blocks, stack []uint64)) envFunction {
+		return envFunction{params, results, func(_ *guest.Call, b *blocks, stack []uint64) { run(b, stack) }}
+	}
+	value := func(result wasmbin.ValueType, read func(b *blocks, at uint64) uint64) envFunction {
+		return ofBlocks(types(i64), types(result), func(b *blocks, stack []uint64) { stack[0] = read(b, stack[0]) })
+	}
+	zero := func(result wasmbin.ValueType) envFunction {
+		return ofBlocks(nil, types(result), func(_ *blocks, stack []uint64) { stack[0] = 0 })
+	}
+	const (
+		noHTTP = "send by a route of the manifest: http_send of extism:host/user"
+		noVars = "variables last as long as an instance and know no scope; use state: state_%s of extism:host/user"
+	)
 	return map[string]envFunction{
-		"alloc":          {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.alloc(stack[0]) }},
-		"free":           {types(i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.free(stack[0]) }},
-		"length":         {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.length(stack[0]) }},
-		"length_unsafe":  {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.length(stack[0]) }},
-		"load_u8":        {types(i64), types(i32), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load8(stack[0]) }},
-		"load_u64":       {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load64(stack[0]) }},
-		"store_u8":       {types(i64, i32), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.store8(stack[0], byte(stack[1])) }},
-		"store_u64":      {types(i64, i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.store64(stack[0], stack[1]) }},
-		"input_length":   {nil, types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.input.size }},
-		"input_offset":   {nil, types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.input.start }},
-		"input_load_u8":  {types(i64), types(i32), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load8(b.inputAt(stack[0], 1)) }},
-		"input_load_u64": {types(i64), types(i64), func(_ *guest.Call, b *blocks, stack []uint64) { stack[0] = b.load64(b.inputAt(stack[0], 8)) }},
-		"output_set": {types(i64, i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) {
+		"alloc":          value(i64, (*blocks).alloc),
+		"free":           ofBlocks(types(i64), nil, func(b *blocks, stack []uint64) { b.free(stack[0]) }),
+		"length":         value(i64, (*blocks).length),
+		"length_unsafe":  value(i64, (*blocks).length),
+		"load_u8":        value(i32, (*blocks).load8),
+		"load_u64":       value(i64, (*blocks).load64),
+		"store_u8":       ofBlocks(types(i64, i32), nil, func(b *blocks, at []uint64) { b.store8(at[0], byte(at[1])) }),
+		"store_u64":      ofBlocks(types(i64, i64), nil, func(b *blocks, at []uint64) { b.store64(at[0], at[1]) }),
+		"input_length":   ofBlocks(nil, types(i64), func(b *blocks, stack []uint64) { stack[0] = b.input.size }),
+		"input_offset":   ofBlocks(nil, types(i64), func(b *blocks, stack []uint64) { stack[0] = b.input.start }),
+		"input_load_u8":  value(i32, func(b *blocks, at uint64) uint64 { return b.load8(b.inputAt(at, 1)) }),
+		"input_load_u64": value(i64, func(b *blocks, at uint64) uint64 { return b.load64(b.inputAt(at, 8)) }),
+		"output_set": ofBlocks(types(i64, i64), nil, func(b *blocks, stack []uint64) {
 			b.span(stack[0], stack[1])
 			b.output = block{start: stack[0], size: stack[1]}
+		}),
+		"error_set": ofBlocks(types(i64), nil, func(b *blocks, stack []uint64) { b.failure = b.block(stack[0]) }),
+		"config_get": {types(i64), types(i64), func(c *guest.Call, b *blocks, stack []uint64) {
+			stack[0] = b.put(setting(c, b.text(stack[0])))
 		}},
-		"error_set":  {types(i64), nil, func(_ *guest.Call, b *blocks, stack []uint64) { b.failure = b.block(stack[0]) }},
-		"config_get": {types(i64), types(i64), func(c *guest.Call, b *blocks, stack []uint64) { stack[0] = b.put(setting(c, b.text(stack[0]))) }},
-		"log_trace":  logAt(abi.LogDebug), "log_debug": logAt(abi.LogDebug), "log_info": logAt(abi.LogInfo), "log_warn": logAt(abi.LogWarn), "log_error": logAt(abi.LogError),
-		"get_log_level":    {nil, types(i32), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = uint64(sdk.LogLevelDebug.ExtismCompat()) }},
-		"http_request":     {types(i64, i64), types(i64), switchedOff("http_request", "send by a route of the manifest: http_send of extism:host/user")},
-		"http_status_code": {nil, types(i32), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = 0 }},
-		"http_headers":     {nil, types(i64), func(_ *guest.Call, _ *blocks, stack []uint64) { stack[0] = 0 }},
-		"var_get":          {types(i64), types(i64), switchedOff("var_get", "variables last as long as an instance and know no scope; use state: state_get of extism:host/user")},
-		"var_set":          {types(i64, i64), nil, switchedOff("var_set", "variables last as long as an instance and know no scope; use state: state_put of extism:host/user")},
+		"log_trace": logAt(abi.LogDebug),
+		"log_debug": logAt(abi.LogDebug),
+		"log_info":  logAt(abi.LogInfo),
+		"log_warn":  logAt(abi.LogWarn),
+		"log_error": logAt(abi.LogError),
+		"get_log_level": ofBlocks(nil, types(i32), func(_ *blocks, stack []uint64) {
+			stack[0] = uint64(sdk.LogLevelDebug.ExtismCompat())
+		}),
+		"http_request":     {types(i64, i64), types(i64), switchedOff("http_request", noHTTP)},
+		"http_status_code": zero(i32),
+		"http_headers":     zero(i64),
+		"var_get":          {types(i64), types(i64), switchedOff("var_get", fmt.Sprintf(noVars, "get"))},
+		"var_set":          {types(i64, i64), nil, switchedOff("var_set", fmt.Sprintf(noVars, "put"))},
 	}
 }
 
-// Quick implements guest.Engine: PDKs call one of these for every 8 bytes of a text. When they change, so must the version of package guest's rewritten modules.
+// Quick implements guest.Engine: PDKs call one of these for every 8 bytes of a text. When they change, so must the
+// version of package guest's rewritten modules.
 func (engine) Quick(module, name string) bool {
 	switch name {
-	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length", "input_offset", "length", "length_unsafe":
+	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length",
+		"input_offset", "length", "length_unsafe":
 		return module == extismOurs
 	}
 	return false
@@ -82,12 +106,14 @@ const reasonExtismOff = "extism_off"
 
 func switchedOff(name, hint string) func(*guest.Call, *blocks, []uint64) {
 	return func(c *guest.Call, _ *blocks, _ []uint64) {
-		panic(abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s called Extism's own %s, which is switched off here", c.Plugin().Name, name)).
+		panic(abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s called Extism's own %s, which is switched off here",
+			c.Plugin().Name, name)).
 			WithReason(reasonExtismOff).WithHint(hint))
 	}
 }
 
-// setting is a value of the effective block by its name: a string as it is, another value as JSON. A secret is what it is for every guest: its name.
+// setting is a value of the effective block by its name: a string as it is, another value as JSON. A secret is what it
+// is for every guest: its name.
 func setting(c *guest.Call, name string) []byte {
 	var config struct{ Config map[string]json.RawMessage }
 	if json.Unmarshal(c.Powers.Config(), &config) != nil {
@@ -101,8 +127,8 @@ func setting(c *guest.Call, name string) []byte {
 	return []byte(text)
 }
 
-// renames leads a module's imports to what the host serves itself: all of extism:host/env, and of WASI what no plugin has and what would end the instance behind
-// go-sdk's back.
+// renames leads a module's imports to what the host serves itself: all of extism:host/env, and of WASI what no plugin
+// has and what would end the instance behind go-sdk's back.
 func renames(module, name string) (string, string) {
 	if module == extismEnv || module == abi.WASIModule && (neverHeld(name) || name == "proc_exit") {
 		return extismOurs, name
@@ -162,7 +188,8 @@ func functionsOf(parsed *wasmbin.Module) []sdk.HostFunction {
 	return list
 }
 
-// userTypes are the types of extism:host/user: as mh1's, with one pointer in place of each address with its length, and a pull that makes a block.
+// userTypes are the types of extism:host/user: as mh1's, with one pointer in place of each address with its length, and
+// a pull that makes a block.
 func userTypes() map[string]wasmbin.FuncType {
 	types := map[string]wasmbin.FuncType{abi.ImportPull: {Results: []wasmbin.ValueType{wasmbin.I64}}}
 	for _, i := range guest.Imports() {

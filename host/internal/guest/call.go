@@ -87,7 +87,8 @@ func (b Breach) Error() string { return string(b) }
 func (c *Call) view(ptr, n uint64) []byte {
 	b, ok := c.Memory.Read(uint32(ptr), uint32(n))
 	if !ok {
-		panic(Breach(fmt.Sprintf("host call with %d bytes at %#x, outside the memory of %d bytes", uint32(n), uint32(ptr), c.Memory.Size())))
+		panic(Breach(fmt.Sprintf("host call with %d bytes at %#x, outside the memory of %d bytes", uint32(n),
+			uint32(ptr), c.Memory.Size())))
 	}
 	return b
 }
@@ -131,7 +132,8 @@ func (c *Call) Plugin() *Plugin { return c.plugin }
 // Errors: too_large.
 func (c *Call) MayAnswer(length int64) error {
 	if limit := c.plugin.ResponseBytes; length > limit {
-		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("plugin %s answered %s with %d bytes, the limit is %d", c.plugin.Name, c.Op, length, limit)).
+		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("plugin %s answered %s with %d bytes, the limit is %d",
+			c.plugin.Name, c.Op, length, limit)).
 			WithHint("ask for less (budget.max_tokens, max_items), or raise limits.response_bytes")
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Param is a parameter of an import. A text is an address and a length for a module of mh1, a pointer to a block for one of Extism.
+// Param is a parameter of an import. A text is an address and a length for a module of mh1, a pointer to a block for
+// one of Extism.
 type Param int
 
 const (
@@ -37,8 +38,8 @@ type Import struct {
 	answer func(c *Call, a *Ask) Answer
 }
 
-// Ask is a host call at the border of the guest. The texts are the guest's own memory. Import StatePut, with two texts and a number, asks
-// {Texts: [key, value], Numbers: [expected version]}.
+// Ask is a host call at the border of the guest. The texts are the guest's own memory. Import StatePut, with two texts
+// and a number, asks {Texts: [key, value], Numbers: [expected version]}.
 type Ask struct {
 	*Import
 	texts   [2][]byte
@@ -70,13 +71,15 @@ type Answer struct {
 	IsError bool
 }
 
-// AnswersNumber tells the imports that answer a number, AnswersNothing those without an answer; the answers of the others are pulled.
+// AnswersNumber tells the imports that answer a number, AnswersNothing those without an answer; the answers of the
+// others are pulled.
 func (i *Import) AnswersNumber() bool { return i.result == number }
 
 // AnswersNothing tells the imports without an answer.
 func (i *Import) AnswersNothing() bool { return i.result == nothing }
 
-// Border is where all host calls of a call pass, as bytes. A Call passes them to its Powers; a tape is another Border laid around it.
+// Border is where all host calls of a call pass, as bytes. A Call passes them to its Powers; a tape is another Border
+// laid around it.
 type Border interface {
 	Answer(a *Ask) Answer
 }
@@ -91,12 +94,16 @@ func Imports() []*Import { return imports }
 
 var imports = []*Import{
 	{abi.ImportConfig, nil, pulled, func(c *Call, _ *Ask) Answer { return Answer{Head: c.Powers.Config()} }},
-	{abi.ImportDeadline, nil, number, func(c *Call, _ *Ask) Answer { return Answer{Number: c.Powers.Left().Milliseconds()} }},
+	{abi.ImportDeadline, nil, number, func(c *Call,
+		_ *Ask) Answer {
+		return Answer{Number: c.Powers.Left().Milliseconds()}
+	}},
 	{abi.ImportLog, []Param{I32, Text}, nothing, func(c *Call, a *Ask) Answer {
 		c.Powers.Log(int32(a.numbers[0]), a.texts[0])
 		return Answer{}
 	}},
-	{abi.ImportTokensCount, []Param{Text}, number, func(c *Call, a *Ask) Answer { return Answer{Number: c.Powers.CountTokens(a.texts[0])} }},
+	{abi.ImportTokensCount, []Param{Text}, number,
+		func(c *Call, a *Ask) Answer { return Answer{Number: c.Powers.CountTokens(a.texts[0])} }},
 	{abi.ImportTokensFit, []Param{Text, I32}, number, func(c *Call, a *Ask) Answer {
 		n, tokens := c.Powers.FitTokens(a.texts[0], a.numbers[0])
 		return Answer{Number: tokens<<32 | int64(uint32(n))}
@@ -192,7 +199,8 @@ func (c *Call) refuse(route string, err error) Answer {
 	return Answer{Head: abi.Marshal(c.plugin.Redact(&e)), IsError: true}
 }
 
-// Do makes a host call with its arguments and returns the result for the guest's stack. An answer that is pulled is kept until then.
+// Do makes a host call with its arguments and returns the result for the guest's stack. An answer that is pulled is
+// kept until then.
 func (c *Call) Do(i *Import, texts [2][]byte, numbers [1]int64) uint64 {
 	c.shareThread()
 	c.ask = Ask{i, texts, numbers}
@@ -277,8 +285,9 @@ func (i *Import) call(ctx context.Context, module api.Module, stack []uint64) {
 }
 
 var (
-	typePull = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I32}}
-	textMH1  = []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}
+	typePull = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32, wasmbin.I32},
+		Results: []wasmbin.ValueType{wasmbin.I32}}
+	textMH1 = []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}
 )
 
 // importTypes are the types of all imports of module "memhost", by name.
@@ -290,11 +299,13 @@ func importTypes() map[string]wasmbin.FuncType {
 	return types
 }
 
-// instantiateImports makes the imports available to every guest of a runtime. They are stack-based, so that a call costs no reflection and no allocation.
+// instantiateImports makes the imports available to every guest of a runtime. They are stack-based, so that a call
+// costs no reflection and no allocation.
 func instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder(abi.HostModule)
 	export := func(name string, t wasmbin.FuncType, run api.GoModuleFunc) {
-		b.NewFunctionBuilder().WithName(name).WithGoModuleFunction(run, ValueTypes(t.Params), ValueTypes(t.Results)).Export(name)
+		b.NewFunctionBuilder().WithName(name).WithGoModuleFunction(run, ValueTypes(t.Params),
+			ValueTypes(t.Results)).Export(name)
 	}
 	export(abi.ImportPull, typePull, func(ctx context.Context, module api.Module, stack []uint64) {
 		c := CallOf(ctx)

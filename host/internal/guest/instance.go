@@ -21,8 +21,8 @@ type Starter interface {
 
 // Instance is a guest that has started.
 type Instance interface {
-	// Enter calls the operation c.Op with an envelope. The answer is the guest's own memory, valid until it is entered again. An error is *abi.Error and says what
-	// happened to a guest that did not answer.
+	// Enter calls the operation c.Op with an envelope. The answer is the guest's own memory, valid until it is entered
+	// again. An error is *abi.Error and says what happened to a guest that did not answer.
 	Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error)
 	// MemoryBytes is what its memory has grown to.
 	MemoryBytes() int64
@@ -70,7 +70,8 @@ type instance struct {
 }
 
 // Enter implements Instance.
-func (in *instance) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
+func (in *instance) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool,
+	err error) {
 	began := time.Now()
 	in.output.reset()
 	in.envelope = abi.AppendJSON(in.envelope[:0], envelope)
@@ -105,7 +106,8 @@ const ReasonStopped = "stopped"
 // failed completes an error with what is known of the call.
 func (c *Call) failed(err error) *abi.Error { return c.plugin.Failed(c.Op, err) }
 
-// Failed completes an error with the operation and removes secrets. A code that is none of the contract's becomes internal.
+// Failed completes an error with the operation and removes secrets. A code that is none of the contract's becomes
+// internal.
 func (p *Plugin) Failed(op string, err error) *abi.Error {
 	e := p.Redact(abi.AsError(err))
 	if e.Code.HTTPStatus(false) == 500 && e.Code != abi.CodeInternal {
@@ -134,7 +136,8 @@ func (c *Call) explain(in *instance, err error) error {
 		return ready
 	case errors.As(err, &breach):
 		return c.plugin.Breach(c.Op, string(breach))
-	case c.ctx.Err() != nil || errors.As(err, &exit) && (exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled):
+	case c.ctx.Err() != nil || errors.As(err, &exit) &&
+		(exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled):
 		return c.stopped()
 	case errors.As(err, &exit):
 		return c.plugin.Breach(c.Op, fmt.Sprintf("ended itself with exit code %d", exit.ExitCode()))
@@ -146,7 +149,7 @@ func (c *Call) explain(in *instance, err error) error {
 		e.Native = &abi.NativeError{Body: said}
 		if strings.Contains(said, "out of memory") {
 			e.Hint = "one operation needed more memory than limits.memory_bytes: raise it, or ask for less at once; " +
-				"what the plugin can do about it stands in docs/write-a-plugin.md"
+				"what the plugin can do about it is in docs/write-a-plugin.md"
 		}
 	}
 	return e
@@ -154,7 +157,8 @@ func (c *Call) explain(in *instance, err error) error {
 
 // stopped is the error of a guest that was stopped at its deadline, or because its caller went away.
 func (c *Call) stopped() *abi.Error {
-	e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", c.plugin.Name, c.Op, time.Since(c.Began).Milliseconds()),
+	e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", c.plugin.Name, c.Op,
+		time.Since(c.Began).Milliseconds()),
 		cmp.Or(context.Cause(c.ctx), context.DeadlineExceeded))
 	if errors.Is(c.ctx.Err(), context.Canceled) {
 		e.Message = fmt.Sprintf("the caller of %s went away, plugin %s was stopped", c.Op, c.plugin.Name)

@@ -20,12 +20,13 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was checked, of a hash; quick tells imports that only move some bytes. An error says that it cannot.
+	// prepare may rewrite a module that was checked, of a hash; quick tells imports that only move some bytes. An error
+	// says that it cannot.
 	prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error)
 }
 
-// contextCheck is wazero's own: compiled code asks at each loop header and function entry whether the call's context is done. It takes every module and makes
-// its code several times slower.
+// contextCheck is wazero's own: compiled code asks at each loop header and function entry whether the call's context is
+// done. It takes every module and makes its code several times slower.
 type contextCheck struct{}
 
 func (contextCheck) name() string { return "wazero, context check" }
@@ -53,9 +54,10 @@ func (m metered) prepare(sha256 string, wasm []byte, quick func(module, name str
 	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quick) })
 }
 
-// A unit is about one instruction. Units are handed out so that a guest asks about every lookEvery, and at most maxUnits, because it may go on with
-// instructions a hundred times slower than those before, such as loads that miss every cache: even those end maxUnits within some 10 ms. Ordinary code asks
-// every 20 to 50 µs. After ownThreadAfter a guest that computes has a thread of its own and gives way to others every lookEvery.
+// A unit is about one instruction. Units are handed out so that a guest asks about every lookEvery, and at most
+// maxUnits, because it may go on with instructions a hundred times slower than those before, such as loads that miss
+// every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs. After ownThreadAfter a
+// guest that computes has a thread of its own and gives way to others every lookEvery.
 const (
 	minUnits       = 1 << 10
 	maxUnits       = 1 << 17
@@ -63,11 +65,13 @@ const (
 	ownThreadAfter = 5 * time.Millisecond
 )
 
-// moreUnits is what a metered guest calls when it has used up its units. It is also where a guest that computes for long gives way to others.
+// moreUnits is what a metered guest calls when it has used up its units. It is also where a guest that computes for
+// long gives way to others.
 //
-// Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the operating system allots to it, and may rest
-// for tens of milliseconds; whichever goroutine runs on it next, and whichever timer its processor keeps, rests with it. So the guest takes its thread along:
-// others run on threads that are fresh.
+// Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the
+// operating system allots to it, and may rest for tens of milliseconds; whichever goroutine runs on it next, and
+// whichever timer its processor keeps, rests with it. So the guest takes its thread along: others run on threads that
+// are fresh.
 func moreUnits(ctx context.Context, stack []uint64) {
 	c := CallOf(ctx)
 	p := &c.pace
@@ -107,5 +111,6 @@ func instantiateMeter(ctx context.Context, r wazero.Runtime, more api.GoFunc) er
 
 // notMetered is the warning of a module that runs slowly.
 func notMetered(err error) string {
-	return fmt.Sprintf("not_metered: the module cannot be rewritten, and is stopped by wazero's own check, which makes it several times slower: %v", err)
+	return fmt.Sprintf("not_metered: the module cannot be rewritten, and is stopped by wazero's own check, "+
+		"which makes it several times slower: %v", err)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// Engine runs the modules of one ABI. Package guest has the one for mh1; package host/extism has another, which a program passes in host.Options.
+// Engine runs the modules of one ABI. Package guest has the one for mh1; package host/extism has another, which a
+// program passes in host.Options.
 type Engine interface {
 	// ABI is what a manifest says of the modules.
 	ABI() string
@@ -40,7 +41,8 @@ type Engine interface {
 type Setup struct {
 	// Config has memory limit, cache and interruption.
 	Config wazero.RuntimeConfig
-	// More is the function that a metered module imports as meter.Function of meter.Module; nil for a module that is not metered.
+	// More is the function that a metered module imports as meter.Function of meter.Module; nil for a module that is
+	// not metered.
 	More api.GoFunc
 	// MemoryBytes bounds what a guest allocates.
 	MemoryBytes int64
@@ -48,8 +50,8 @@ type Setup struct {
 
 // Program is a compiled module: what its instances are made of.
 type Program interface {
-	// Instantiate starts an instance: the module's start function and its initialisation run. config has clocks, randomness and where it prints. ctx carries the
-	// call, c.
+	// Instantiate starts an instance: the module's start function and its initialisation run. config has clocks,
+	// randomness and where it prints. ctx carries the call, c.
 	Instantiate(ctx context.Context, c *Call, config wazero.ModuleConfig) (Guest, error)
 	// Close frees the code. No instance of it may be left.
 	Close(ctx context.Context) error
@@ -57,7 +59,8 @@ type Program interface {
 
 // Guest is one instance of a program. It runs one call at a time.
 type Guest interface {
-	// Enter calls the operation c.Op. ctx carries the call. The answer is the guest's own memory, valid until it is entered again.
+	// Enter calls the operation c.Op. ctx carries the call. The answer is the guest's own memory, valid until it is
+	// entered again.
 	Enter(ctx context.Context, c *Call, request []byte) (answer []byte, isError bool, err error)
 	// MemoryBytes is what its memory has grown to.
 	MemoryBytes() int64
@@ -84,8 +87,10 @@ func NewMachine(ctx context.Context, dir string, limits Limits, logger hclog.Log
 	return newMachine(ctx, dir, limits, logger, metered{keepRewritten(dir)})
 }
 
-func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger, way interruption) (m *Machine, err error) {
-	m = &Machine{logger: logger, dir: dir, limits: limits, quick: way, runtimes: map[string]wazero.Runtime{}, programs: map[Program]bool{}}
+func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger, way interruption) (m *Machine,
+	err error) {
+	m = &Machine{logger: logger, dir: dir, limits: limits, quick: way, runtimes: map[string]wazero.Runtime{},
+		programs: map[Program]bool{}}
 	if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("compilation cache %s: %v", dir, err), err)
 	}
@@ -98,12 +103,14 @@ func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Log
 
 // setup is what all runtimes have in common, with one way of interruption.
 func (m *Machine) setup(way interruption) Setup {
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(uint32(m.limits.MemoryBytes / pageBytes)).
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).
+		WithMemoryLimitPages(uint32(m.limits.MemoryBytes / pageBytes)).
 		WithCompilationCache(m.cache).WithDebugInfoEnabled(false)
 	return Setup{way.configure(config), way.more(), m.limits.MemoryBytes}
 }
 
-// runtime is the one for modules of mh1 that are interrupted in one way. All runtimes share the cache, which keeps what was compiled for one way apart.
+// runtime is the one for modules of mh1 that are interrupted in one way. All runtimes share the cache, which keeps what
+// was compiled for one way apart.
 func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +134,8 @@ func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime
 	return r, nil
 }
 
-// Compile makes an inspected module ready to be instantiated, and notes in it how it is run. Close the program when it is not needed any more.
+// Compile makes an inspected module ready to be instantiated, and notes in it how it is run. Close the program when it
+// is not needed any more.
 //
 // Errors: invalid_argument for a module that the engine does not take, unavailable when the cache cannot be written.
 func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Program, error) {
@@ -149,7 +157,8 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 	var known *abi.Error
 	switch {
 	case errors.As(err, &disk):
-		return nil, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the compilation cache %s cannot be used: %v", m.dir, err), err).
+		return nil, abi.WrapError(abi.CodeUnavailable,
+			fmt.Sprintf("the compilation cache %s cannot be used: %v", m.dir, err), err).
 			WithHint("make room there, or name another folder")
 	case errors.As(err, &known):
 		return nil, err
@@ -163,9 +172,11 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 }
 
 // prepare rewrites a module for the quick way of interruption, or chooses the slow one, with a warning.
-func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prepared []byte, name string, warnings []string, err error) {
+func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prepared []byte, name string,
+	warnings []string, err error) {
 	way, prepared, warnings = quick, wasm, m.Warnings
-	sum, marks, named := m.SHA256, func(_, _ string) bool { return false }, func(interruption string) string { return interruption }
+	sum, marks, named := m.SHA256, func(_, _ string) bool { return false },
+		func(interruption string) string { return interruption }
 	if e := m.engine; e != nil {
 		if wasm, err = e.Adapt(wasm); err != nil {
 			return nil, nil, "", nil, BadModule(m.Name(), "cannot be rewritten: %v", err)
@@ -180,7 +191,8 @@ func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prep
 	return way, prepared, named(way.name()), warnings, nil
 }
 
-// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow way.
+// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow
+// way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")})
 	if err != nil {

@@ -34,7 +34,8 @@ func (p *mh1Program) Instantiate(ctx context.Context, c *Call, config wazero.Mod
 	if err != nil {
 		return nil, err
 	}
-	return &mh1Guest{module: module, memory: module.Memory(), buffer: module.ExportedFunction(abi.BufferExport), functions: map[string]api.Function{}}, nil
+	return &mh1Guest{module: module, memory: module.Memory(), buffer: module.ExportedFunction(abi.BufferExport),
+		functions: map[string]api.Function{}}, nil
 }
 
 // Close implements Program.
@@ -56,7 +57,8 @@ func (g *mh1Guest) Enter(ctx context.Context, c *Call, request []byte) (answer [
 		return nil, false, err
 	}
 	if ptr := uint32(g.stack[0]); ptr == 0 || !g.memory.Write(ptr, request) {
-		return nil, false, Breach(fmt.Sprintf("%s(%d) gave %#x, which has no room for it in the memory of %d bytes", abi.BufferExport, n, ptr, g.memory.Size()))
+		return nil, false, Breach(fmt.Sprintf("%s(%d) gave %#x, which has no room for it in the memory of %d bytes",
+			abi.BufferExport, n, ptr, g.memory.Size()))
 	}
 	g.stack[0] = n
 	if err := g.function(c.Op).CallWithStack(ctx, g.stack[:]); err != nil {
@@ -71,7 +73,8 @@ func (g *mh1Guest) Enter(ctx context.Context, c *Call, request []byte) (answer [
 	}
 	answer, ok := g.memory.Read(ptr, length)
 	if !ok || length == 0 {
-		return nil, false, Breach(fmt.Sprintf("answered %d bytes at %#x, outside the memory of %d bytes", length, ptr, g.memory.Size()))
+		return nil, false, Breach(fmt.Sprintf("answered %d bytes at %#x, outside the memory of %d bytes", length, ptr,
+			g.memory.Size()))
 	}
 	return answer, isError, nil
 }

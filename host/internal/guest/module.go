@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Module is what can be told of a plugin's module by reading it: see host.Module.
+// Module is what a plugin's bytes show: see host.Module.
 type Module struct {
 	Manifest        *abi.ModuleManifest
 	SHA256          string
@@ -34,8 +34,9 @@ type Limits struct{ ModuleBytes, MemoryBytes int64 }
 
 // Inspect checks a module without running or compiling it. engines are those beside mh1's.
 //
-// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export missing or of another type, an import that
-// is not permitted, a manifest that is absent, malformed or at odds with the module, more memory than the limit.
+// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export
+// missing or of another type, an import that is not permitted, a manifest that is absent, malformed or at odds with the
+// module, more memory than the limit.
 func Inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
 	// 1. Size and form.
 	if int64(len(wasm)) > limits.ModuleBytes {
@@ -80,8 +81,10 @@ func (m *Module) checkABI(parsed *wasmbin.Module, engines []Engine) error {
 		if marked {
 			return BadModule(m.Name(), "exports %s, but its manifest says abi %q", abi.Marker, m.Manifest.ABI)
 		}
-		return BadModule(m.Name(), "is of abi %q, and this host runs modules of abi %q only", m.Manifest.ABI, abi.ABIMemhost).
-			WithHint("a program that embeds memhost passes engines for others in host.Options.Engines: package host/extism has the one for Extism")
+		return BadModule(m.Name(), "is of abi %q, and this host runs modules of abi %q only", m.Manifest.ABI,
+			abi.ABIMemhost).
+			WithHint("a program that embeds memhost passes engines for others in host.Options.Engines: " +
+				"package host/extism has the one for Extism")
 	}
 	for _, check := range []func(*wasmbin.Module) error{m.checkMarker, m.checkExports, m.checkImports} {
 		if err := check(parsed); err != nil {
@@ -118,7 +121,8 @@ func (m *Module) readManifest(parsed *wasmbin.Module) error {
 		return BadModule("", "has a manifest that cannot be read: %v", err)
 	}
 	if !found {
-		return BadModule("", "has no custom section %q", abi.ManifestSection).WithHint("attach one: memhost pack FILE.wasm --manifest manifest.json")
+		return BadModule("", "has no custom section %q",
+			abi.ManifestSection).WithHint("attach one: memhost pack FILE.wasm --manifest manifest.json")
 	}
 	m.Manifest, m.Schema, err = ParseManifest(text)
 	return err
@@ -137,7 +141,8 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 	}
 	compiled, err := schema.Compile(manifest.ConfigSchema)
 	if err != nil {
-		return nil, nil, BadModule(manifest.Name, "has a manifest that is wrong: config_schema: %v", abi.AsError(err).Message)
+		return nil, nil, BadModule(manifest.Name, "has a manifest that is wrong: config_schema: %v",
+			abi.AsError(err).Message)
 	}
 	for i, e := range manifest.Empty {
 		if _, err := regexp.Compile(e.Body); err != nil {
@@ -148,9 +153,11 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 }
 
 var (
-	typeOperation = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I64}}
-	typeBuffer    = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I32}}
-	typeNothing   = wasmbin.FuncType{}
+	typeOperation = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32},
+		Results: []wasmbin.ValueType{wasmbin.I64}}
+	typeBuffer = wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32},
+		Results: []wasmbin.ValueType{wasmbin.I32}}
+	typeNothing = wasmbin.FuncType{}
 )
 
 func (m *Module) checkMarker(parsed *wasmbin.Module) error {
@@ -159,7 +166,8 @@ func (m *Module) checkMarker(parsed *wasmbin.Module) error {
 	}
 	for _, e := range parsed.Exports {
 		if len(e.Name) > 7 && e.Name[:7] == "mh_abi_" {
-			return BadModule(m.Name(), "speaks another version of the ABI: it exports %s, this host wants %s", e.Name, abi.Marker)
+			return BadModule(m.Name(), "speaks another version of the ABI: it exports %s, this host wants %s", e.Name,
+				abi.Marker)
 		}
 	}
 	return BadModule(m.Name(), "is no memhost plugin: it has no export %s", abi.Marker)
@@ -184,7 +192,8 @@ func (m *Module) checkExports(parsed *wasmbin.Module) error {
 	return nil
 }
 
-// CheckOperations wants every required operation to be exported with a type, and the optional ones that are, and lists both in Exports.
+// CheckOperations wants every required operation to be exported with a type, and the optional ones that are, and lists
+// both in Exports.
 func (m *Module) CheckOperations(parsed *wasmbin.Module, want wasmbin.FuncType) error {
 	operations := append(abi.RequiredOperations(), abi.OptionalOperations()...)
 	for _, e := range parsed.Exports {
@@ -220,7 +229,8 @@ func (m *Module) checkImports(parsed *wasmbin.Module) error {
 	for _, i := range parsed.Imports {
 		switch {
 		case i.Module != abi.HostModule && i.Module != abi.WASIModule && i.Kind == wasmbin.KindFunc:
-			return BadModule(m.Name(), "imports %s.%s; a plugin may import from %s and %s only", i.Module, i.Name, abi.HostModule, abi.WASIModule)
+			return BadModule(m.Name(), "imports %s.%s; a plugin may import from %s and %s only", i.Module, i.Name,
+				abi.HostModule, abi.WASIModule)
 		case i.Module == abi.HostModule:
 			if err := m.CheckImport(i, types); err != nil {
 				return err
@@ -284,7 +294,8 @@ func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 		return BadModule(m.Name(), "has a shared memory; threads are not offered")
 	}
 	if bytes := int64(memory.Min) * pageBytes; bytes > limits.MemoryBytes {
-		return BadModule(m.Name(), "demands %d MiB of memory at its start, the limit is %d MiB", bytes>>20, limits.MemoryBytes>>20).
+		return BadModule(m.Name(), "demands %d MiB of memory at its start, the limit is %d MiB", bytes>>20,
+			limits.MemoryBytes>>20).
 			WithHint("build it with a smaller initial memory, or raise limits.memory_bytes")
 	}
 	return nil
@@ -317,11 +328,13 @@ func (m *Module) checkPower(power, protocol string) error {
 		}
 		routes++
 		if !sends {
-			return BadModule(m.Name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s", power, i, r.Name, protocol)
+			return BadModule(m.Name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s",
+				power, i, r.Name, protocol)
 		}
 	}
 	if sends && routes == 0 {
-		return BadModule(m.Name(), "imports %s, but its manifest has no route of protocol %s: it could send nothing", power, protocol)
+		return BadModule(m.Name(), "imports %s, but its manifest has no route of protocol %s: it could send nothing",
+			power, protocol)
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 type Plugin struct {
 	// Name is the provider's, for messages.
 	Name string
-	// RequestBytes and ResponseBytes bound what crosses the border of a guest, HighWaterBytes the memory of an instance that is kept.
+	// RequestBytes and ResponseBytes bound what crosses the border of a guest, HighWaterBytes the memory of an instance
+	// that is kept.
 	RequestBytes, ResponseBytes, HighWaterBytes int64
 	// Size is the number of instances, CallsInFlight that of callers that run or wait.
 	Size, CallsInFlight int
@@ -44,10 +45,11 @@ func NewPool(p *Plugin, from Starter) *Pool {
 	return &Pool{plugin: p, from: from, seats: make(chan struct{}, p.Size)}
 }
 
-// Enter runs one call: an instance is taken or started, the envelope goes in, the answer comes out. DeadlineMS of the envelope is filled here. A guest that
-// answers an error object has IsError set.
+// Enter runs one call: an instance is taken or started, the envelope goes in, the answer comes out. DeadlineMS of the
+// envelope is filled here. A guest that answers an error object has IsError set.
 //
-// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls wait.
+// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
+// wait.
 func (l *Pool) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
 	began := c.Began
 	c.plugin = l.plugin
@@ -110,7 +112,8 @@ func (l *Pool) start(ctx context.Context) (Instance, error) {
 func (l *Pool) queue(ctx context.Context) error {
 	defer l.waiting.Add(-1)
 	if limit := int64(l.plugin.CallsInFlight); l.waiting.Add(1)+int64(cap(l.seats)) > limit {
-		e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("more than %d calls in flight at plugin %s", limit, l.plugin.Name))
+		e := abi.NewError(abi.CodeRateLimited,
+			fmt.Sprintf("more than %d calls in flight at plugin %s", limit, l.plugin.Name))
 		after := int64(100)
 		e.RetryAfterMS = &after
 		return e
@@ -119,7 +122,8 @@ func (l *Pool) queue(ctx context.Context) error {
 	case l.seats <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("no instance of plugin %s came free in time: all %d are busy", l.plugin.Name, cap(l.seats)), context.Cause(ctx)).
+		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("no instance of plugin %s came free in time: all %d are busy",
+			l.plugin.Name, cap(l.seats)), context.Cause(ctx)).
 			WithReason("busy").WithHint("raise limits.pool, or send fewer calls at once")
 	}
 }

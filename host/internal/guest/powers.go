@@ -9,11 +9,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Powers is everything that a guest may ask of its host: one method for each import of abi/ABI.md. The host answers it for one call; what holds for some
-// calls only, such as read-only, is a Powers laid around another one.
+// Powers is everything that a guest may ask of its host: one method for each import of abi/ABI.md. The host answers it
+// for one call; what holds for some calls only, such as read-only, is a Powers laid around another one.
 //
-// Byte slices that are passed in are the guest's own memory: they are valid until the method returns, except where a comment says otherwise. Errors become
-// error objects for the guest, never traps.
+// Byte slices that are passed in are the guest's own memory: they are valid until the method returns, except where a
+// comment says otherwise. Errors become error objects for the guest, never traps.
 type Powers interface {
 	// Config is the guest's configuration: abi.GuestConfig as JSON.
 	Config() []byte
@@ -22,13 +22,15 @@ type Powers interface {
 	// Log writes a line. level is one of abi.LogDebug to abi.LogError.
 	Log(level int32, text []byte)
 
-	// CountTokens counts the tokens of a text. FitTokens finds its longest beginning of at most the given number of tokens: its length in bytes, its tokens.
+	// CountTokens counts the tokens of a text. FitTokens finds its longest beginning of at most the given number of
+	// tokens: its length in bytes, its tokens.
 	CountTokens(text []byte) int64
 	FitTokens(text []byte, most int64) (bytes int, tokens int64)
 
 	// StateGet reads a value: version 0 when there is none.
 	StateGet(ctx context.Context, key string) (value []byte, version int64, err error)
-	// StatePut writes a value, which is copied, if the key has the expected version: abi.AnyVersion for any, 0 for absent.
+	// StatePut writes a value, which is copied, if the key has the expected version: abi.AnyVersion for any, 0 for
+	// absent.
 	StatePut(ctx context.Context, key string, value []byte, expected int64) (version int64, err error)
 	// StateDelete removes all keys and logs under a prefix and counts values and entries.
 	StateDelete(ctx context.Context, prefix string) (deleted int64, err error)
@@ -44,8 +46,8 @@ type Powers interface {
 	Bolt(ctx context.Context, request *abi.BoltRequest) (*abi.BoltResult, []byte, error)
 }
 
-// Senses are the powers that come with WASI instead of an import: clock and randomness. An instance has the same ones for all its calls, since WASI does not
-// say for which call it asks. Read fills its argument with random bytes.
+// Senses are the powers that come with WASI instead of an import: clock and randomness. An instance has the same ones
+// for all its calls, since WASI does not say for which call it asks. Read fills its argument with random bytes.
 type Senses interface {
 	// Now is the wall clock. Nano is a clock that never goes back, in ns since an arbitrary moment.
 	Now() time.Time

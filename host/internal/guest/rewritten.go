@@ -11,8 +11,9 @@ import (
 	"github.com/memhost/memhost/internal/engine/meter"
 )
 
-// rewrittenModules keeps what the meter has made of modules, by the hash of what it was given: in memory, so that a swap back and forth reads nothing, and in a
-// folder beside the compiled code, so that the next process does not rewrite again. Who can write there can give the host code to run anyhow.
+// rewrittenModules keeps what the meter has made of modules, by the hash of what it was given: in memory, so that a
+// swap back and forth reads nothing, and in a folder beside the compiled code, so that the next process does not
+// rewrite again. Who can write there can give the host code to run anyhow.
 type rewrittenModules struct {
 	folder string // "": memory only
 
@@ -24,7 +25,8 @@ type rewrittenModules struct {
 // maxRewritten bounds what is held in memory, in bytes.
 const maxRewritten = 16 << 20
 
-// rewrittenVersion is a part of every file's name, with meter.Version. It changes with the imports that an engine calls quick.
+// rewrittenVersion is a part of every file's name, with meter.Version. It changes with the imports that an engine calls
+// quick.
 const rewrittenVersion = 1
 
 // keepRewritten keeps below a folder of compiled modules.

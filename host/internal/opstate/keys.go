@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// overlay is the values that an operation has written, by key, and in order. Keys lie in sorted runs, each at least twice as long as the next: a new one
-// costs some comparisons, and so does finding what is under a prefix, however much the operation has written.
+// overlay is the values that an operation has written, by key, and in order. Keys lie in sorted runs, each at least
+// twice as long as the next: a new one costs some comparisons, and so does finding what is under a prefix, however much
+// the operation has written.
 type overlay struct {
 	values map[string]overlayValue
 	// runs may have keys that were deleted since, and such a key twice where it was written again.
@@ -77,8 +78,8 @@ func (o *overlay) under(prefix, after string, most int) []string {
 // prefixes is a set of prefixes of which none begins with another, in order.
 type prefixes []string
 
-// cover tells whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it begins with it too, so it is the last one
-// that is not behind the name.
+// cover tells whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it
+// begins with it too, so it is the last one that is not behind the name.
 func (p prefixes) cover(name string) bool {
 	at, found := slices.BinarySearch(p, name)
 	return found || at > 0 && strings.HasPrefix(name, p[at-1])

@@ -1,4 +1,5 @@
-// Package opstate is the state that a guest sees during one operation: what the store has, with the operation's own writes laid over it.
+// Package opstate is the state that a guest sees during one operation: what the store has, with the operation's own
+// writes laid over it.
 package opstate
 
 import (
@@ -11,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// State is the state of one operation: what is in the store with the operation's own writes laid over it. The writes wait in a batch, which the host
-// commits together with the operation's receipt, or drops.
+// State is the state of one operation: what is in the store with the operation's own writes laid over it. The writes
+// wait in a batch, which the host commits together with the operation's receipt, or drops.
 type State struct {
 	store state.Store
 	space state.Space
@@ -24,7 +25,8 @@ type State struct {
 	deleted prefixes            // under which nothing of the store counts any more
 }
 
-// provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store gives the real ones.
+// provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store
+// gives the real ones.
 const provisional = 1 << 62
 
 // New is the state of a space before the operation writes.
@@ -61,7 +63,9 @@ func (t *State) Put(ctx context.Context, key string, value []byte, expected int6
 			return 0, err
 		}
 		if version != expected {
-			return 0, abi.NewError(abi.CodeConflict, fmt.Sprintf("state key %.80q has version %d, expected %d", key, version, expected)).WithReason("state_version")
+			return 0, abi.NewError(abi.CodeConflict,
+				fmt.Sprintf("state key %.80q has version %d, expected %d", key, version,
+					expected)).WithReason("state_version")
 		}
 	}
 	inStore := expected
@@ -114,7 +118,8 @@ func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	return count, nil
 }
 
-// Append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope run one after another, so it is certain.
+// Append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope
+// run one after another, so it is certain.
 func (t *State) Append(ctx context.Context, log string, entry []byte) (int64, error) {
 	last, err := t.lastStored(ctx, log)
 	if err != nil {

@@ -29,7 +29,8 @@ type playing struct {
 func Play(path string, header cassette.Header, logger hclog.Logger) (*Tape, error) {
 	seed, err := hex.DecodeString(header.Seed)
 	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "cassette "+path+": its seed is not in hex").WithReason(cassette.ReasonForm)
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"cassette "+path+": its seed is not in hex").WithReason(cassette.ReasonForm)
 	}
 	t := newTape(logger, seed)
 	t.play = &playing{header: header}
@@ -51,7 +52,8 @@ func (t *Tape) Played() (entries, calls int64, difference *cassette.Difference) 
 	return t.play.entries, t.play.calls, t.play.difference
 }
 
-// Next is the entry into the guest that comes next, starts of instances left out; nil where there is none, or something differed already.
+// Next is the entry into the guest that comes next, starts of instances left out; nil where there is none, or something
+// differed already.
 func (t *Tape) Next() *cassette.Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +134,8 @@ func excerpt(b []byte, at int) string {
 	return strings.ReplaceAll(text, "\n", `\n`)
 }
 
-// nextEntry is the recorded entry to come, with or without starts of instances; nil where there is none. The caller holds mu.
+// nextEntry is the recorded entry to come, with or without starts of instances; nil where there is none. The caller
+// holds mu.
 func (t *Tape) nextEntry(skipStarts bool) *cassette.Entry {
 	o := t.current
 	for o != nil && o.entry < len(o.Entries) {
@@ -145,8 +148,8 @@ func (t *Tape) nextEntry(skipStarts bool) *cassette.Entry {
 	return nil
 }
 
-// playStart plays the start of an instance. When instances start is not a part of what a module promises: one that was not started then runs on its own. The
-// caller holds mu.
+// playStart plays the start of an instance. When instances start is not a part of what a module promises: one that was
+// not started then runs on its own. The caller holds mu.
 func (t *Tape) playStart(c *guest.Call) *entry {
 	e := t.nextEntry(false)
 	if e == nil || e.Op != abi.InitExport {
@@ -159,7 +162,8 @@ func (t *Tape) playStart(c *guest.Call) *entry {
 	return played
 }
 
-// playEntry finds the recorded entry, lends its time to the envelope and holds that against what was sent then. The caller holds mu.
+// playEntry finds the recorded entry, lends its time to the envelope and holds that against what was sent then. The
+// caller holds mu.
 func (t *Tape) playEntry(c *guest.Call, envelope *abi.Envelope, stop context.CancelFunc) *entry {
 	e := t.nextEntry(true)
 	if e == nil {
@@ -249,7 +253,8 @@ func (e *entry) playLeave(answer []byte, isError bool, err error) error {
 	}
 	if e.next < len(e.Calls) {
 		missing := &e.Calls[e.next]
-		t.differ(e.Entry, e.next+1, "a host call that was recorded is not made", []byte(describe(missing.Name, missing.In, missing.Args)), nil)
+		t.differ(e.Entry, e.next+1, "a host call that was recorded is not made",
+			[]byte(describe(missing.Name, missing.In, missing.Args)), nil)
 		return err
 	}
 	broke := len(e.Failure) > 0

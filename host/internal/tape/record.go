@@ -63,7 +63,8 @@ func Record(o Options) (*Tape, error) {
 	}
 	t := newTape(o.Logger, o.Seed)
 	t.record = &recording{file: file, now: o.Now, timeless: o.Timeless, seen: map[string]bool{},
-		header: cassette.Header{Revision: cassette.Revision, HostVersion: o.Version, HostCommit: o.Commit, Clock: "virtual", Seed: hex.EncodeToString(o.Seed)}}
+		header: cassette.Header{Revision: cassette.Revision, HostVersion: o.Version, HostCommit: o.Commit,
+			Clock: "virtual", Seed: hex.EncodeToString(o.Seed)}}
 	return t, nil
 }
 
@@ -94,7 +95,8 @@ func (t *Tape) encoded(v abi.Encodable) cassette.Text {
 	return t.text(abi.Marshal(v))
 }
 
-// Load notes the provider that the operation under way loads, and how its secrets are kept out of the cassette. A tape that plays ignores it.
+// Load notes the provider that the operation under way loads, and how its secrets are kept out of the cassette. A tape
+// that plays ignores it.
 func (t *Tape) Load(l *cassette.Load, redact func([]byte) []byte) {
 	if t.record == nil {
 		return
@@ -147,7 +149,8 @@ func (t *Tape) end(answer abi.Encodable, err error) {
 // broken ends the recording, not the slot.
 func (t *Tape) broken(err error) {
 	t.record.err = err
-	t.logger.Error("the cassette cannot be written: it ends here, the slot goes on", "file", t.record.file.Name(), "operations", t.record.operations, "error", err)
+	t.logger.Error("the cassette cannot be written: it ends here, the slot goes on", "file", t.record.file.Name(),
+		"operations", t.record.operations, "error", err)
 }
 
 // Warnings are what health says of a recording that broke.
@@ -157,7 +160,8 @@ func (t *Tape) Warnings() []string {
 	if t.record == nil || t.record.err == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("cassette_broken: the cassette could not be written after %d operations: %v", t.record.operations, t.record.err)}
+	return []string{fmt.Sprintf("cassette_broken: the cassette could not be written after %d operations: %v",
+		t.record.operations, t.record.err)}
 }
 
 // Close ends the cassette. One that never began is removed.
@@ -221,7 +225,8 @@ func (e *entry) recordCall(a *guest.Ask) guest.Answer {
 		r.Head, r.Body, r.IsError = t.text(answer.Head), t.text(bytes.Join(answer.Body, nil)), answer.IsError
 	}
 	for i := len(before.IO); i < len(c.IO); i++ {
-		c.IO[i].MS = float64(t.record.measured(time.Duration(c.IO[i].MS*float64(time.Millisecond))).Microseconds()) / 1000
+		took := t.record.measured(time.Duration(c.IO[i].MS * float64(time.Millisecond)))
+		c.IO[i].MS = float64(took.Microseconds()) / 1000
 		r.IO = append(r.IO, c.IO[i])
 	}
 	took := t.record.measured(c.Backend - before.Backend)

@@ -8,8 +8,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// store is a store under a tape. A recording notes what the host reads of an earlier time, which a replay puts into its own store first, and the
-// commits that fail, which a replay fails too. The guest's state is not played here, but where the guest asks for it.
+// store is a store under a tape. A recording notes what the host reads of an earlier time, which a replay puts into its
+// own store first, and the commits that fail, which a replay fails too. The guest's state is not played here, but where
+// the guest asks for it.
 type store struct {
 	state.Store
 	tape *Tape
@@ -28,7 +29,8 @@ func (s *store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 }
 
 // Records implements state.Store.
-func (s *store) Records(ctx context.Context, table state.Table, prefix, after []byte, limit int) ([]state.KeyValue, error) {
+func (s *store) Records(ctx context.Context, table state.Table, prefix, after []byte, limit int) ([]state.KeyValue,
+	error) {
 	page, err := s.Store.Records(ctx, table, prefix, after, limit)
 	for _, r := range page {
 		s.tape.readRecord(ctx, table, r.Key, r.Value)
@@ -85,7 +87,8 @@ func (t *Tape) readRecord(ctx context.Context, table state.Table, key, value []b
 	}
 	t.record.seen[id] = true
 	if value != nil {
-		t.current.Records = append(t.current.Records, cassette.Record{Table: string(table), Key: t.text(key), Value: t.text(value)})
+		t.current.Records = append(t.current.Records,
+			cassette.Record{Table: string(table), Key: t.text(key), Value: t.text(value)})
 	}
 }
 

@@ -1,8 +1,10 @@
-// Package tape records what a slot does, and plays it again. It does so from outside: a Tape stands around the operations of the contract (Begin), the instances
-// of a guest (Starter), the guest's host calls (guest.Border), the host's clock (Now, Pause, Measured) and its store (Store). What lies between them, the host's
-// own work, is done again by a replay, so that the whole answer is reproduced and not the guest's part alone.
+// Package tape records what a slot does, and plays it again. It does so from outside: a Tape is laid around the
+// operations of the contract (Begin), the instances of a guest (Starter), the guest's host calls (guest.Border), the
+// host's clock (Now, Pause, Measured) and its store (Store). What lies between them, the host's own work, is done again
+// by a replay, so that the whole answer is reproduced and not the guest's part alone.
 //
-// Reading order: tape.go (operations and clock), record.go, play.go, store.go. Package cassette has the form of the file.
+// Reading order: tape.go (operations and clock), record.go, play.go, store.go. Package cassette has the form of the
+// file.
 package tape
 
 import (
@@ -66,14 +68,16 @@ const tick = time.Microsecond
 // Begin opens an operation, in its turn; end closes it. An operation inside another is a part of that.
 //
 // Errors: timeout when ctx ends before the operation's turn.
-func (t *Tape) Begin(ctx context.Context, name string, request abi.Encodable) (_ context.Context, end func(answer abi.Encodable, err error), err error) {
+func (t *Tape) Begin(ctx context.Context, name string, request abi.Encodable) (_ context.Context,
+	end func(answer abi.Encodable, err error), err error) {
 	if inside(ctx) {
 		return ctx, func(abi.Encodable, error) {}, nil
 	}
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done():
-		e := abi.WrapError(abi.CodeTimeout, "another operation ran: a slot that records does one at a time", context.Cause(ctx)).WithReason("busy")
+		e := abi.WrapError(abi.CodeTimeout, "another operation ran: a slot that records does one at a time",
+			context.Cause(ctx)).WithReason("busy")
 		e.Operation = name
 		return ctx, nil, e
 	}
@@ -158,7 +162,8 @@ func (t *Tape) Pause(ctx context.Context, d time.Duration) {
 	t.mu.Unlock()
 }
 
-// Measured is a duration that the host measured of the operation under way; while playing, the one that it measured then.
+// Measured is a duration that the host measured of the operation under way; while playing, the one that it measured
+// then.
 func (t *Tape) Measured(d time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +210,8 @@ type instance struct {
 }
 
 // Enter implements guest.Instance.
-func (in *instance) Enter(ctx context.Context, c *guest.Call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
+func (in *instance) Enter(ctx context.Context, c *guest.Call, envelope *abi.Envelope) (answer []byte, isError bool,
+	err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	e := in.tape.enter(c, envelope, stop)
