@@ -23,6 +23,9 @@ func (m *metric) comparable() bool {
 	return m.Unit == "share" && m.Better != "" && m.Group != "stability"
 }
 
+// ofRanking tells whether an order of events is all that it needs.
+func (m *metric) ofRanking() bool { return m.Group == "retrieval" && m.Attribution }
+
 // metrics is every metric, in the order of tables. auroc is the only one that is no mean over probes.
 var metrics = func() []metric {
 	list := []metric{

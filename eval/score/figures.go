@@ -21,6 +21,8 @@ type column struct {
 	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason given.
 	reference [][]*reading
 	reason    string
+	// foreign: a submitted ranking, which has ranking metrics only.
+	foreign bool
 	// located: the provider never says where items are shown.
 	located bool
 }
@@ -146,11 +148,11 @@ func (c *column) budgeted(at int, budget int64) Budgeted {
 func (c *column) figures(at int, budget int64, s slice) Figures {
 	f := Figures{}
 	for i := range metrics {
-		if m := &metrics[i]; m.Headline || !s.headline {
+		if m := &metrics[i]; (m.Headline || !s.headline) && (!c.foreign || m.ofRanking()) {
 			f[m.Name] = c.figure(m, i, at, budget, s)
 		}
 	}
-	if !s.headline {
+	if !s.headline && !c.foreign {
 		f[auroc.Name] = c.auroc(at, budget)
 	}
 	return f

@@ -1,0 +1,137 @@
+package score
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/stretchr/testify/require"
+)
+
+// answered is what a made-up provider answers a probe: items one below the other, each shown whole.
+type answered struct {
+	items     []abi.Evidence
+	err       *abi.Error
+	silent    bool // the cell ended before it asked
+	pending   bool
+	score     *float64
+	unshown   bool // the provider does not say where items are shown
+	truncated bool
+}
+
+// fabricate writes the folder of a run whose providers answer as said.
+func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "run")
+	r := &run.Run{Run: run.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack", Pack: p.Manifest}
+	for i := range l.Providers {
+		c := &run.Cell{Label: l.Providers[i].Label, Replicate: 1, RunID: "eval", State: run.Complete, Alone: true}
+		r.Cells = append(r.Cells, c)
+		dir := c.Folder(folder)
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		manifest := fmt.Sprintf(`{"provider":%q,"condition_kind":"control","abi":"mh1","config":{},"module":{"name":%q,"version":"1","sha256":"00"},"smokes":[]}`,
+			c.Label, c.Label)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(manifest), 0o600))
+		w, err := journal.Append(filepath.Join(dir, journal.Name), func() string { return "2026-03-02T10:00:00Z" }, func(*journal.Line) {})
+		require.NoError(t, err)
+		write := func(line *journal.Line) { require.NoError(t, w.Write(line)) }
+		write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{Label: c.Label, PackSHA256: p.Manifest.ContentSHA256}})
+		for _, persona := range p.Manifest.Personas {
+			var events []*pack.Event
+			for e, err := range p.Events(persona.PersonaID) {
+				require.NoError(t, err)
+				events = append(events, e)
+			}
+			for probe, err := range p.Probes(persona.PersonaID) {
+				require.NoError(t, err)
+				known := slices.IndexFunc(events, func(e *pack.Event) bool { return e.SessionIndex > probe.AfterSession })
+				if known < 0 {
+					known = len(events)
+				}
+				for _, budget := range l.Budgets {
+					a := answer(c.Label, probe, budget, events[:known])
+					if a.silent {
+						c.State, c.Error = run.Failed, abi.NewError(abi.CodeUnavailable, "the backend is gone")
+						continue
+					}
+					line := &journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+						Readiness: &journal.Readiness{Purpose: "test_session", TimedOut: a.pending}}
+					if a.pending {
+						write(line)
+					}
+					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+						Probe: a.line(t, folder, probe.ProbeID, budget)})
+				}
+			}
+		}
+		if c.State == run.Complete {
+			write(&journal.Line{Kind: journal.KindEnd, End: &journal.End{}})
+			c.Head = w.Head()
+		}
+		require.NoError(t, w.Close())
+	}
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, run.File), text, 0o600))
+	return folder
+}
+
+// line is the journal's line of an answer, whose context it keeps.
+func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journal.Probe {
+	t.Helper()
+	if a.err != nil {
+		return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, Error: a.err}
+	}
+	text, items := "<memory-context backend=\"x\" scope=\"r/p\">\n", slices.Clone(a.items)
+	for i := range items {
+		items[i].Rank = int64(i + 1)
+		start := int64(len(text) + len("- "))
+		text += "- " + items[i].Text + "\n"
+		if !a.unshown {
+			items[i].Shown = &abi.Shown{Start: start, End: start + int64(len(items[i].Text)), Whole: true}
+		}
+	}
+	if len(items) == 0 {
+		text = ""
+	} else {
+		text += "</memory-context>"
+	}
+	sum := sha256.Sum256([]byte(text))
+	name := hex.EncodeToString(sum[:])
+	path := filepath.Join(folder, "contexts", name[:2], name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	tokens := int64(len(text)+3) / 4
+	return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, ContextSHA256: name, Evidence: items, LatencyMS: 2,
+		Trace: &abi.Trace{TokenCount: &tokens, TopScore: a.score, Truncated: &a.truncated, BackendMS: 1}}
+}
+
+// asItems are events as items that name them.
+func asItems(events ...*pack.Event) []abi.Evidence {
+	var list []abi.Evidence
+	for _, e := range events {
+		list = append(list, abi.Evidence{Text: *e.Messages[0].Content, NativeID: e.EventID, SourceEventIDs: []string{e.EventID}})
+	}
+	return list
+}
+
+// evidenceOf are the events of a probe's gold.
+func evidenceOf(probe *pack.Probe, events []*pack.Event) []*pack.Event {
+	var list []*pack.Event
+	for _, e := range events {
+		if slices.ContainsFunc(probe.Gold.Evidence, func(g []string) bool { return slices.Contains(g, e.EventID) }) {
+			list = append(list, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,423 @@
+package score
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/stats"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// perfect answers with the evidence, and with nothing where there is none.
+func perfect(_ string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+	return answered{items: asItems(evidenceOf(probe, events)...)}
+}
+
+func scoredOf(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(string, *pack.Probe, int64, []*pack.Event) answered) *Metrics {
+	t.Helper()
+	m, _, err := Score(fabricate(t, l, p, answer), p)
+	require.NoError(t, err)
+	return m
+}
+
+func TestAResumedRunHasTheSameMetrics(t *testing.T) {
+	path, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	whole, _, err := Score(ran(t, labs, path, p), p)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 3 {
+		folder := filepath.Join(t.TempDir(), "run")
+		_, err := run.Begin(folder, labOf(t, labs), path, p, options(t, p))
+		require.NoError(t, err)
+		for interrupted := 0; ; interrupted++ {
+			r, err := run.Open(folder)
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(t.Context())
+			left, o := 10+random.IntN(60), options(t, p)
+			o.Progress = func(run.Progress) {
+				if left--; left == 0 {
+					stop()
+				}
+			}
+			err = run.Go(ctx, folder, r, p, o)
+			stop()
+			if err == nil {
+				assert.Positive(t, interrupted)
+				break
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			_, _, err = Score(folder, p)
+			require.NoError(t, err, "it is scored while it is not complete")
+		}
+		resumed, timings, err := Score(folder, p)
+		require.NoError(t, err)
+		assert.Equal(t, bytesOf(t, whole), bytesOf(t, resumed))
+		assert.True(t, slices.ContainsFunc(timings.Columns, func(c ColumnTiming) bool { return c.Latency == nil }),
+			"a cell that was interrupted has no comparable latency")
+	}
+}
+
+func TestAPlantedLeakIsFound(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "4", "sessions": "3", "turns": "6"})
+	canaryOf := map[string]string{}
+	foreign := ""
+	for _, persona := range p.Manifest.Personas {
+		for probe, err := range p.Probes(persona.PersonaID) {
+			require.NoError(t, err)
+			if probe.Kind == pack.CanaryKind {
+				canaryOf[persona.PersonaID] = probe.Gold.Answers[0][0]
+			}
+		}
+	}
+	for e, err := range p.Events("synth-03") {
+		require.NoError(t, err)
+		if text := *e.Messages[0].Content; strings.Contains(text, "hot drink") {
+			foreign = text
+		}
+	}
+	require.NotEmpty(t, foreign)
+	l := labOf(t, "providers: [clean, tells, whispers, hides]\nbudgets: [500]")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		a := perfect(label, probe, budget, events)
+		if probe.ProbeID != "synth-02-2-q1" {
+			return a
+		}
+		switch label {
+		case "tells":
+			a.items = append(a.items, abi.Evidence{Text: "He said: " + foreign})
+		case "whispers":
+			a.items = append(a.items, abi.Evidence{Text: "the word " + strings.ToUpper(canaryOf["synth-04"]) + " came up"})
+		case "hides": // returned, and not shown
+			a.items = append(a.items, abi.Evidence{Text: canaryOf["synth-01"]})
+			a.unshown = true
+		}
+		return a
+	})
+	clean, tells, whispers, hides := m.Columns[0].Isolation, m.Columns[1].Isolation, m.Columns[2].Isolation, m.Columns[3].Isolation
+	assert.Zero(t, clean.Leaking+clean.Canaries+clean.Sequences)
+	require.NotNil(t, clean.Bound)
+	assert.Equal(t, 4, clean.Clusters)
+
+	assert.Equal(t, 1, tells.Leaking)
+	assert.Nil(t, tells.Bound)
+	assert.Positive(t, tells.Sequences)
+	require.NotEmpty(t, tells.Finds)
+	assert.Equal(t, "synth-02-2-q1", tells.Finds[0].ProbeID)
+	assert.Equal(t, "synth-03", tells.Finds[0].Owner)
+	assert.Contains(t, fold(foreign).text, tells.Finds[0].Text)
+
+	require.Len(t, whispers.Finds, 1)
+	assert.Equal(t, Leak{"synth-02-2-q1", "synth-02", "synth-04", "canary", strings.ToLower(canaryOf["synth-04"])}, whispers.Finds[0])
+	assert.Equal(t, 1, hides.Canaries)
+	assert.Equal(t, "works", m.LeakControl.Detector)
+	assert.Equal(t, 8, m.LeakControl.Planted)
+	assert.Contains(t, strings.Join(m.Notes, "\n"), "tells showed text of another cluster in 1 of 4 clusters")
+}
+
+func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
+	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, reference: empty}")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		switch {
+		case label == "empty":
+			return answered{}
+		case label == "failing" && strings.HasSuffix(probe.ProbeID, "q1"):
+			return answered{err: abi.NewError(abi.CodeUnavailable, "no answer")}
+		case label == "broken" && probe.PersonaID > "synth-02":
+			return answered{silent: true}
+		}
+		return perfect(label, probe, budget, events)
+	})
+	whole, failing, broken := &m.Columns[0], &m.Columns[1], &m.Columns[2]
+	assert.InDelta(t, 1, mean(t, m, "whole", 500, "answer_shown"), 1e-12)
+	assert.Zero(t, whole.Budgets[0].Overall["answer_shown"].Missing)
+
+	assert.InDelta(t, 1, mean(t, m, "failing", 500, "answer_shown"), 1e-12, "over those that were answered")
+	assert.Equal(t, 32, failing.Budgets[0].Overall["answer_shown"].Missing)
+	assert.Equal(t, []Count{{"unavailable", 32}}, failing.Budgets[0].Errors)
+	assert.False(t, failing.Partial)
+
+	assert.True(t, broken.Partial)
+	assert.InDelta(t, 1, mean(t, m, "broken", 500, "answer_shown"), 1e-12)
+	assert.Equal(t, "failed", broken.Cells[0].State)
+	assert.Equal(t, "unavailable", broken.Cells[0].Error)
+	assert.Less(t, broken.Cells[0].Asked, broken.Cells[0].Wanted)
+	assert.Equal(t, broken.Cells[0].Wanted-broken.Cells[0].Asked, broken.Budgets[0].Missing)
+	assert.False(t, m.Run.Complete)
+
+	verdicts := map[string]Comparison{}
+	for _, c := range m.Primary.Comparisons {
+		verdicts[c.Label] = c
+	}
+	assert.Equal(t, stats.Better, verdicts["whole"].Verdict)
+	assert.Equal(t, stats.Better, verdicts["failing"].Verdict, "a third that is wrong at worst does not turn it")
+	assert.Equal(t, 32, verdicts["failing"].MissingA)
+	assert.NotEqual(t, stats.Better, verdicts["broken"].Verdict, "two clusters of eight answered")
+}
+
+func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		if probe.AfterSession == 2 {
+			return answered{pending: true}
+		}
+		return perfect(label, probe, budget, events)
+	})
+	b := m.Columns[0].Budgets[0]
+	assert.Less(t, b.Overall["answer_shown"].Value.Mean, 1.0)
+	assert.InDelta(t, 1, b.WithoutPending["answer_shown"].Value.Mean, 1e-12)
+	assert.Zero(t, b.WithoutPending["answer_shown"].Missing, "they are left out, not missing")
+	assert.Equal(t, 2, m.Columns[0].Readiness.TimedOut)
+	assert.Equal(t, 8, m.Columns[0].Readiness.PendingProbes)
+}
+
+func TestAVerdictNeedsContentToAgree(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
+	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@tokens, budget: 500, reference: nothing}")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		a := perfect(label, probe, budget, events)
+		switch label {
+		case "nothing":
+			return answered{}
+		case "boasting": // it names the evidence and shows something else
+			for i := range a.items {
+				a.items[i].Text = "lorem ipsum"
+			}
+		}
+		return a
+	})
+	require.Len(t, m.Primary.Comparisons, 2)
+	assert.Equal(t, stats.Better, m.Primary.Comparisons[0].Verdict)
+	assert.Equal(t, stats.Better, m.Primary.Comparisons[0].Content)
+	assert.Equal(t, DependsOnAttribution, m.Primary.Comparisons[1].Verdict)
+	assert.Equal(t, stats.NoDifference, m.Primary.Comparisons[1].Content)
+}
+
+func TestSpansAreLocatedOnlyWhereNobodyReportsThem(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	m := scoredOf(t, labOf(t, "providers: [reports, silent]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		a := perfect(label, probe, budget, events)
+		a.unshown = label == "silent"
+		return a
+	})
+	assert.Equal(t, "reported", m.Columns[0].ShownSpans)
+	assert.Equal(t, "located", m.Columns[1].ShownSpans)
+	assert.Contains(t, m.Columns[1].Notes[0], "shown spans: located")
+	assert.InDelta(t, 1, mean(t, m, "silent", 500, "recall@tokens"), 1e-12)
+}
+
+func TestAbstentionNeedsScores(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "4", "sessions": "3", "turns": "2"})
+	m := scoredOf(t, labOf(t, "providers: [scores, mute]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+		a := answered{items: asItems(events[0])}
+		if score := 0.2 + yes(probe.Gold.Answerable); label == "scores" {
+			a.score = &score
+		}
+		return a
+	})
+	assert.InDelta(t, 1, mean(t, m, "scores", 500, "auroc"), 1e-12)
+	assert.Equal(t, "not measured: the provider gives no scores", m.Columns[1].Budgets[0].Overall["auroc"].Reason)
+	assert.InDelta(t, 1, mean(t, m, "mute", 500, "items_unanswerable"), 1e-12)
+}
+
+func TestWhatDoesNotBelongTogetherIsRefused(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
+	_, other := synthetic(t, map[string]string{"personas": "1", "sessions": "1", "turns": "2"})
+	l := labOf(t, "providers: [one]\nbudgets: [500]")
+	folder := fabricate(t, l, p, perfect)
+	_, _, err := Score(folder, other)
+	assert.ErrorContains(t, err, "the run is of")
+
+	file := filepath.Join(folder, "cells", "one", "1", "trace.jsonl")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1], 0o600))
+	_, _, err = Score(folder, p)
+	assert.ErrorContains(t, err, "dropped from its end")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+
+	contexts, err := filepath.Glob(filepath.Join(folder, "contexts", "*", "*"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(contexts[0], []byte("another"), 0o600))
+	_, _, err = Score(folder, p)
+	assert.ErrorContains(t, err, "was changed")
+
+	l = labOf(t, "providers: [one]\nbudgets: [500]\nprimary: {metric: recal@tokens, budget: 500, reference: one}")
+	_, _, err = Score(fabricate(t, l, p, perfect), p)
+	assert.ErrorContains(t, err, `"recal@tokens" is no metric`)
+	assert.Contains(t, abi.AsError(err).Hint, "recall@tokens")
+	for i := range metrics {
+		assert.Equal(t, metrics[i].comparable(), Known(metrics[i].Name) == nil, metrics[i].Name)
+	}
+}
+
+func TestOrderChangesNoByte(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
+	whole := labOf(t, "providers: [one, two, three]\nbudgets: [100, 500]")
+	answer := func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		random := stats.Random(7, label+probe.ProbeID+fmt.Sprint(budget))
+		var list []*pack.Event
+		for _, i := range random.Perm(len(events))[:min(3, len(events))] {
+			list = append(list, events[i])
+		}
+		return answered{items: asItems(list...)}
+	}
+	figures := func(m *Metrics) string {
+		copied := *m
+		copied.Run.LabSHA256 = "" // holds the order of the providers
+		copied.Exploratory = nil  // their reference is the first
+		copied.Columns = slices.Clone(m.Columns)
+		slices.SortFunc(copied.Columns, func(a, b Column) int { return strings.Compare(a.Label, b.Label) })
+		return bytesOf(t, &copied)
+	}
+	want := figures(scoredOf(t, whole, p, answer))
+	tried := map[string]bool{}
+	rapid.Check(t, func(r *rapid.T) {
+		l, walked := *whole, *p
+		l.Providers = rapid.Permutation(whole.Providers).Draw(r, "providers")
+		l.Budgets = rapid.Permutation(whole.Budgets).Draw(r, "budgets")
+		walked.Manifest.Personas = rapid.Permutation(p.Manifest.Personas).Draw(r, "personas") // side by side, they end in any order
+		drawn := fmt.Sprint(l.Providers, l.Budgets, walked.Manifest.Personas)
+		if tried[drawn] || len(tried) == 12 { // each takes a run
+			return
+		}
+		tried[drawn] = true
+		m, _, err := Score(fabricate(t, &l, &walked, answer), p)
+		require.NoError(t, err)
+		require.Equal(t, want, figures(m))
+	})
+}
+
+func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	heading := fmt.Sprintf("{\"pack_sha256\":%q,\"label\":\"=mine\"}\n", p.Manifest.ContentSHA256)
+	lines, n := "", 0
+	for probe, err := range p.Probes("synth-01") {
+		require.NoError(t, err)
+		if probe.Gold.Answerable {
+			lines += fmt.Sprintf("{\"probe_id\":%q,\"event_ids\":[%q]}\n", probe.ProbeID, probe.Gold.Evidence[0][0])
+			n++
+		}
+	}
+	m, err := Submission(strings.NewReader(heading+"\n"+lines), p)
+	require.NoError(t, err)
+	assert.True(t, m.Run.Foreign)
+	require.Len(t, m.Columns, 1)
+	overall := m.Columns[0].Budgets[0].Overall
+	assert.InDelta(t, 1, overall["recall@1"].Value.Mean, 1e-12)
+	assert.Equal(t, n, overall["recall@1"].Value.N)
+	assert.Positive(t, overall["recall@1"].Missing, "synth-02 is not ranked")
+	assert.NotContains(t, overall, "answer_shown")
+	assert.NotContains(t, overall, "recall@tokens")
+	var csv bytes.Buffer
+	require.NoError(t, m.WriteCSV(&csv))
+	assert.Contains(t, csv.String(), "\n'=mine,submission,0,all,,hit@1,1,1,1,")
+
+	for text, says := range map[string]string{
+		"":    "it is empty",
+		lines: "line 1: pack_sha256: required",
+		strings.Replace(heading, p.Manifest.ContentSHA256[:4], "zzzz", 1):                    "the ranking was made from",
+		heading + `{"probe_id":"x","event_ids":[]}`:                                          `line 2: probe_id: the pack has no probe "x"`,
+		heading + lines + lines:                                                              "is there twice",
+		heading + `{"probe_id":"synth-01-1-q1","event_ids":["nope"]}`:                        `event_ids[0]: persona synth-01 has no event "nope"`,
+		heading + `{"probe_id":"synth-01-1-q1","event_ids":["synth-01-2-1"]}`:                "is in session 2, the probe is asked after session 1",
+		heading + `{"probe_id":"synth-01-1-q1","event_ids":["synth-01-1-1","synth-01-1-1"]}`: "event_ids[1]: event \"synth-01-1-1\" is there twice",
+		heading + `{"probe_id":"synth-01-1-q1","events":[]}`:                                 "unknown field",
+		heading + heading: "has no probe",
+	} {
+		_, err := Submission(strings.NewReader(text), p)
+		assert.ErrorContains(t, err, says)
+	}
+}
+
+func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	a := scoredOf(t, labOf(t, "providers: [one, two]\nbudgets: [500]"), p, perfect)
+	b := scoredOf(t, labOf(t, "providers: [two, three]\nbudgets: [500]"), p, func(string, *pack.Probe, int64, []*pack.Event) answered { return answered{} })
+	s, err := Compare(a, b)
+	require.NoError(t, err)
+	require.Len(t, s.Columns, 5)
+	assert.Equal(t, "two", s.Columns[1].Label)
+	assert.Equal(t, "three", s.Columns[4].Label)
+	assert.False(t, s.Columns[4].InA)
+	i := slices.IndexFunc(s.Columns[1].Figures, func(f BothFigure) bool { return f.Metric == "answer_shown" })
+	assert.InDelta(t, 1, *s.Columns[1].Figures[i].Difference, 1e-12)
+
+	other := scoredOf(t, labOf(t, "providers: [one]\nbudgets: [400]\nreadiness: {timeout_ms: 5}"), p, perfect)
+	_, err = Compare(a, other)
+	assert.ErrorContains(t, err, "budgets: [500] and [400]; policies.readiness_timeout_ms: 60000 and 5")
+	a.Keys.Order, b.Keys.Order = map[string]string{"one": "time", "two": "time"}, map[string]string{"two": "relevant", "three": "time"}
+	_, err = Compare(a, b)
+	assert.ErrorContains(t, err, "differ in order.two: time and relevant")
+}
+
+func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
+	folder := fabricate(t, labOf(t, "providers: [one, two]\nbudgets: [500, 0]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		switch {
+		case label == "one":
+		case probe.ProbeID == "synth-01-1-q2" && budget == 0:
+			return answered{err: abi.NewError(abi.CodeTimeout, "late")}
+		case probe.ProbeID == "synth-01-1-q1":
+			return answered{items: []abi.Evidence{{Text: "something else"}}}
+		}
+		return perfect(label, probe, budget, events)
+	})
+	list, err := Failures(folder, p, FailureOptions{})
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	assert.Equal(t, "timeout", list[0].Error)
+	assert.Equal(t, "synth-01-1-q1", list[1].Probe.ProbeID)
+	assert.Contains(t, list[1].Context, "something else")
+	assert.Zero(t, *list[1].AnswerShown)
+	none := int64(0)
+	list, err = Failures(folder, p, FailureOptions{Label: "two", Budget: &none, Limit: 1})
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+	_, err = Failures(folder, p, FailureOptions{Label: "three"})
+	assert.ErrorContains(t, err, `no provider "three"`)
+}
+
+func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 16,000 lines")
+	}
+	_, p := synthetic(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
+	require.Greater(t, p.Manifest.Counts.Probes, 2000)
+	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: answer_shown, budget: 1000, reference: a}"), p,
+		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+			random := stats.Random(7, label+probe.ProbeID)
+			var list []*pack.Event
+			for _, i := range random.Perm(len(events))[:min(30, len(events))] {
+				list = append(list, events[i])
+			}
+			return answered{items: asItems(list...)}
+		})
+	began := time.Now()
+	m, _, err := Score(folder, p)
+	require.NoError(t, err)
+	took := time.Since(began)
+	t.Logf("%d probes, 8 providers: %v", p.Manifest.Counts.Probes, took)
+	assert.Less(t, took, 60*time.Second, "a few seconds on a quiet machine")
+	assert.Equal(t, "works", m.LeakControl.Detector)
+}
+
+func TestFormulasAreGuarded(t *testing.T) {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", " =x": "' =x", "plain": "plain", "": "", "|x": "'|x"} {
+		assert.Equal(t, want, SafeCell(text))
+	}
+}
