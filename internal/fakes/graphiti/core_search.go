@@ -1,13 +1,11 @@
 package graphiti
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
-
-	"github.com/memhost/memhost/internal/fakes/embed"
 )
 
 // search is search_: the four lists, each by its own part of the configuration.
@@ -215,120 +213,56 @@ func (c *call) candidates(kind string) []candidate {
 	return list
 }
 
-// ranked finds and ranks one kind of items as search.py does.
+// ranked finds one kind of items and scores them by the reranker: by nearness, by the distance to a node, by mentions. What a client can see
+// of search.py besides the ranks is kept: which lists are cut, and where scores and items do not stand side by side.
 func (c *call) ranked(kind string, part object, query string, limit int, least float64) ([]object, []any) {
 	list := c.candidates(kind)
 	texts := make([]string, len(list))
 	for i := range list {
 		texts[i] = list[i].text
 	}
-	if len(list) == 0 {
-		return []object{}, []any{}
+	near, order := nearness(texts, query), rank(texts, query, len(texts))
+	score := func(i int) float64 { return near[i] }
+	if part["reranker"] == "node_distance" {
+		score = func(i int) float64 { return c.distance(list[i].source) }
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
 	}
-	keyword, near := legs(texts, query)
-	methods, _ := part["search_methods"].([]any)
-	used := [][]float64{make([]float64, len(texts))}
-	if slices.Contains(methods, any("bm25")) {
-		used = append(used, keyword)
-	}
-	if slices.Contains(methods, any("cosine_similarity")) {
-		used = append(used, near)
-	}
-	fused := fuse(limit, used...)
-	order := best(fused, len(fused))
-	scores := []any{}
-	want := embed.Text(query)
-	own := func(score func(i int) float64) []int { // ranks the candidates by a score of their own, and cuts
-		value := map[int]float64{}
-		for _, i := range order {
-			value[i] = score(i)
+	items, scores := []object{}, []any{}
+	seen := map[string]bool{}
+	for _, i := range order {
+		if score(i) < least || len(items) == limit {
+			continue
 		}
-		sort.SliceStable(order, func(a, b int) bool { return value[order[a]] > value[order[b]] })
-		var kept []int
-		for _, i := range order {
-			if value[i] >= least {
-				kept, scores = append(kept, i), append(scores, value[i])
-			}
-		}
-		return kept
-	}
-	switch part["reranker"] {
-	case "mmr":
-		lambda := 0.5
-		if n, ok := part["mmr_lambda"].(float64); ok {
-			lambda = n
-		}
-		among := slices.Clone(order)
-		order = own(func(i int) float64 {
-			most := 0.0
-			for _, j := range among {
-				if i != j {
-					most = max(most, embed.Cosine(embed.Text(texts[i]), embed.Text(texts[j])))
-				}
-			}
-			return lambda*embed.Cosine(want, embed.Text(texts[i])) + (lambda-1)*most
-		})
-	case "cross_encoder":
-		if kind == "edge" {
-			order = order[:min(limit, len(order))]
-		}
-		asked := embed.Words(query)
-		order = own(func(i int) float64 { // the share of the query's words that the text has
-			n, words := 0, embed.Words(texts[i])
-			for _, w := range asked {
-				if slices.Contains(words, w) {
-					n++
-				}
-			}
-			return float64(n) / float64(max(1, len(asked)))
-		})
-	case "node_distance":
-		center, _ := c.body["center_node_uuid"].(string)
-		distance := func(uuid string) float64 {
-			switch {
-			case uuid == center:
-				return 10
-			case slices.ContainsFunc(c.s.graph.facts, func(f *fact) bool {
-				return f.source == center && f.target == uuid || f.target == center && f.source == uuid
-			}):
-				return 1
-			}
-			return 0
-		}
-		order = own(func(i int) float64 { return distance(list[i].source) })
-		if kind == "edge" { // one score for each source node
-			scores = []any{}
-			seen := map[string]bool{}
-			for _, i := range order {
-				if !seen[list[i].source] {
-					seen[list[i].source] = true
-					scores = append(scores, distance(list[i].source))
-				}
-			}
-		}
-	case "episode_mentions":
-		if kind == "edge" { // scored by reciprocal rank, and sorted again
-			order = own(func(i int) float64 { return fused[i] })
-			sort.SliceStable(order, func(a, b int) bool { return list[order[a]].mentions > list[order[b]].mentions })
-			break
-		}
-		sort.SliceStable(order, func(a, b int) bool { // fewer mentions first; none counts as infinitely many
-			x, y := list[order[a]].mentions, list[order[b]].mentions
-			return x > 0 && (y == 0 || x < y)
-		})
-		for _, i := range order {
-			if n := list[i].mentions; n > 0 {
-				scores = append(scores, n)
-			} else {
-				scores = append(scores, nil)
-			}
-		}
-	default:
-		order = own(func(i int) float64 { return fused[i] })
-	}
-	items := []object{}
-	for _, i := range order[:min(limit, len(order))] {
 		items = append(items, list[i].item)
+		switch {
+		case part["reranker"] == "node_distance" && kind == "edge": // one score for each source node
+			if !seen[list[i].source] {
+				scores = append(scores, score(i))
+			}
+			seen[list[i].source] = true
+		case part["reranker"] == "episode_mentions" && kind != "edge":
+			if list[i].mentions == 0 {
+				scores = append(scores, nil)
+				continue
+			}
+			scores = append(scores, list[i].mentions)
+		default:
+			scores = append(scores, score(i))
+		}
 	}
-	return items, scores[:min(limit, len(scores))]
+	return items, scores
+}
+
+// distance scores a node by its distance to the request's center: 10 for itself, 1 for a neighbour.
+func (c *call) distance(uuid string) float64 {
+	center, _ := c.body["center_node_uuid"].(string)
+	switch {
+	case uuid == center:
+		return 10
+	case slices.ContainsFunc(c.s.graph.facts, func(f *fact) bool {
+		return f.source == center && f.target == uuid || f.target == center && f.source == uuid
+	}):
+		return 1
+	}
+	return 0
 }

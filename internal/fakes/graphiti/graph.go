@@ -1,9 +1,8 @@
 package graphiti
 
 import (
-	"math"
+	"cmp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -89,10 +88,9 @@ func (g *graph) clear(group string) {
 	g.episodes = slices.DeleteFunc(g.episodes, func(e *episode) bool { return e.group == group })
 }
 
-// Bounds of a search (search_utils.py): from 127 words on the fulltext half is left out; cosine below the floor does not count.
+// fulltextWords is where search_utils.py stops searching by words.
 const (
 	fulltextWords = 127
-	cosineFloor   = 0.2
 )
 
 // tooManyClauses: Lucene's limit on the words that get past the first check because other blanks than spaces separate them.
@@ -100,7 +98,7 @@ func tooManyClauses(query string) bool {
 	return len(strings.Split(query, " ")) < fulltextWords && len(strings.Fields(query)) > 1024
 }
 
-// search ranks a group's facts by shared words and by cosine, fused by reciprocal rank. An empty group means all of them.
+// search ranks a group's facts. An empty group means all of them.
 func (g *graph) search(group, query string, limit int) []*fact {
 	var list []*fact
 	for _, f := range g.facts {
@@ -119,64 +117,32 @@ func (g *graph) search(group, query string, limit int) []*fact {
 	return found
 }
 
-// rank gives the places of the texts that a query finds, best first.
+// rank gives the places of the texts that resemble a query, the nearest first. Which of several is nearest is by shared words alone: the
+// real one fuses keywords and vectors by reciprocal rank.
 func rank(texts []string, query string, limit int) []int {
 	if strings.TrimSpace(query) == "" || limit <= 0 {
 		return nil
 	}
-	keyword, near := legs(texts, query)
-	fused := fuse(limit, keyword, near)
-	return best(fused, limit)
-}
-
-// legs are the two halves of a hybrid search: keywords, left out from 127 words on, and cosine above the floor.
-func legs(texts []string, query string) (keyword, near []float64) {
-	asked := embed.Words(query)
-	want := embed.Text(query)
-	seen := map[string]int{}
-	words := make([][]string, len(texts))
-	for i, t := range texts {
-		words[i] = embed.Words(t)
-		slices.Sort(words[i])
-		for _, w := range slices.Compact(slices.Clone(words[i])) {
-			seen[w]++
-		}
-	}
-	keyword, near = make([]float64, len(texts)), make([]float64, len(texts))
-	for i := range texts {
-		if len(strings.Split(query, " ")) < fulltextWords {
-			for _, w := range asked {
-				if _, has := slices.BinarySearch(words[i], w); has {
-					keyword[i] += math.Log(1 + float64(len(texts))/float64(seen[w]))
-				}
-			}
-		}
-		if c := embed.Cosine(want, embed.Text(texts[i])); c > cosineFloor {
-			near[i] = c
-		}
-	}
-	return keyword, near
-}
-
-// fuse adds the reciprocal ranks of some orders.
-func fuse(limit int, legs ...[]float64) []float64 {
-	fused := make([]float64, len(legs[0]))
-	for _, scores := range legs {
-		for place, i := range best(scores, 2*limit) {
-			fused[i] += 1 / float64(place+1)
-		}
-	}
-	return fused
-}
-
-// best gives the places of the highest scores above 0, highest first.
-func best(scores []float64, limit int) []int {
+	near := nearness(texts, query)
 	var places []int
-	for i, s := range scores {
-		if s > 0 {
+	for i := range texts {
+		if near[i] > 0 {
 			places = append(places, i)
 		}
 	}
-	sort.SliceStable(places, func(a, b int) bool { return scores[places[a]] > scores[places[b]] })
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(near[b], near[a]) })
 	return places[:min(limit, len(places))]
+}
+
+// nearness is the cosine of each text to the query, from 0 to 1. A long query is not searched for by words, and then what is far counts 0.
+func nearness(texts []string, query string) []float64 {
+	want := embed.Text(query)
+	near := make([]float64, len(texts))
+	for i, t := range texts {
+		near[i] = embed.Cosine(want, embed.Text(t))
+		if near[i] <= 0.2 && len(strings.Split(query, " ")) >= fulltextWords {
+			near[i] = 0
+		}
+	}
+	return near
 }
