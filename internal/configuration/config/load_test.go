@@ -12,9 +12,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/config"
-	"github.com/memhost/memhost/internal/configuration/schema/golden"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "write the results of this run into testdata")
@@ -52,42 +52,42 @@ func TestLoadsAsTheGoldenFilesSay(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := golden.Read(file)
+			archive, err := txtar.ParseFile(file)
 			require.NoError(t, err)
-			got := golden.File{Comment: archive.Comment}
-			var inputs []golden.Section
+			got := &txtar.Archive{Comment: archive.Comment}
+			var inputs []txtar.File
 			title := ""
 			flush := func() {
 				if inputs != nil {
-					got.Sections = append(got.Sections, inputs...)
+					got.Files = append(got.Files, inputs...)
 					want := ""
 					t.Run(title, func(t *testing.T) { want = load(t, inputs) })
-					got.Sections = append(got.Sections, golden.Section{Name: "want", Data: want})
+					got.Files = append(got.Files, txtar.File{Name: "want", Data: []byte(want)})
 				}
 				inputs = nil
 			}
-			for _, s := range archive.Sections {
+			for _, s := range archive.Files {
 				switch {
 				case strings.HasPrefix(s.Name, "case: "):
 					flush()
 					title = strings.TrimPrefix(s.Name, "case: ")
-					inputs = []golden.Section{s}
+					inputs = []txtar.File{s}
 				case s.Name != "want":
 					inputs = append(inputs, s)
 				}
 			}
 			flush()
 			if *update {
-				require.NoError(t, got.Write(file))
+				require.NoError(t, os.WriteFile(file, txtar.Format(got), 0o644))
 				return
 			}
-			assert.Equal(t, archive.String(), got.String())
+			assert.Equal(t, string(txtar.Format(archive)), string(txtar.Format(got)))
 		})
 	}
 }
 
 // load runs one case and returns its result as text.
-func load(t *testing.T, inputs []golden.Section) string {
+func load(t *testing.T, inputs []txtar.File) string {
 	dir := t.TempDir()
 	whole := false
 	o := config.Options{Dir: dir, Environ: []string{"XDG_DATA_HOME=/xdg", "PATH=/bin"}, Known: known(), Module: module}
@@ -96,15 +96,15 @@ func load(t *testing.T, inputs []golden.Section) string {
 		case strings.HasPrefix(s.Name, "case: "):
 			whole = strings.HasSuffix(s.Name, "(whole)")
 		case s.Name == "env":
-			o.Environ = append(o.Environ, strings.Split(strings.TrimSpace(s.Data), "\n")...)
+			o.Environ = append(o.Environ, strings.Split(strings.TrimSpace(string(s.Data)), "\n")...)
 		case s.Name == "flags":
-			require.NoError(t, json.Unmarshal([]byte(s.Data), &o.Flags))
+			require.NoError(t, json.Unmarshal(s.Data, &o.Flags))
 		case s.Name == "config":
-			o.File = strings.TrimSpace(s.Data)
+			o.File = strings.TrimSpace(string(s.Data))
 		default:
 			path := filepath.Join(dir, s.Name)
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(s.Data), 0o600))
+			require.NoError(t, os.WriteFile(path, s.Data, 0o600))
 		}
 	}
 	c, err := config.Load(o)

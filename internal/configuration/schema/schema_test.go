@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
-	"github.com/memhost/memhost/internal/configuration/schema/golden"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "write the results of this run into testdata")
@@ -26,18 +27,18 @@ func TestAppliesAsTheGoldenFilesSay(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := golden.Read(file)
+			archive, err := txtar.ParseFile(file)
 			require.NoError(t, err)
-			require.Equal(t, "schema.json", archive.Sections[0].Name)
-			s, err := schema.Compile(abi.Raw(archive.Sections[0].Data))
+			require.Equal(t, "schema.json", archive.Files[0].Name)
+			s, err := schema.Compile(abi.Raw(archive.Files[0].Data))
 			require.NoError(t, err)
 			var preset abi.Raw
-			got := golden.File{Comment: archive.Comment}
-			for _, section := range archive.Sections {
+			got := &txtar.Archive{Comment: archive.Comment}
+			for _, section := range archive.Files {
 				if section.Name == "want" {
 					continue
 				}
-				got.Sections = append(got.Sections, section)
+				got.Files = append(got.Files, section)
 				switch section.Name {
 				case "schema.json":
 					continue
@@ -51,13 +52,13 @@ func TestAppliesAsTheGoldenFilesSay(t *testing.T) {
 					require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
 					want = abi.AsError(err).Message
 				}
-				got.Sections = append(got.Sections, golden.Section{Name: "want", Data: want + "\n"})
+				got.Files = append(got.Files, txtar.File{Name: "want", Data: []byte(want + "\n")})
 			}
 			if *update {
-				require.NoError(t, got.Write(file))
+				require.NoError(t, os.WriteFile(file, txtar.Format(got), 0o644))
 				return
 			}
-			assert.Equal(t, archive.String(), got.String())
+			assert.Equal(t, string(txtar.Format(archive)), string(txtar.Format(got)))
 		})
 	}
 }
