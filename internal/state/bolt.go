@@ -294,6 +294,9 @@ func (s *Bolt) release() error {
 	if closeErr := guard(s.db.Close); closeErr != nil {
 		err = errors.Join(err, s.fail("close", closeErr))
 	}
+	if err == nil && s.broken.Load() == nil {
+		_ = os.WriteFile(s.path+cleanFile, []byte(stamp(s.path)), 0o600) // without it the next Open checks the file
+	}
 	return err
 }
 

@@ -232,3 +232,21 @@ func TestNotADatabase(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyAFileThatWasClosedAndNotTouchedIsTakenUnchecked(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, DataFile)
+	require.NoError(t, openTest(t, dir, Options{}).Close())
+	require.True(t, closedCleanly(path))
+
+	s := openTest(t, dir, Options{})
+	require.False(t, closedCleanly(path), "it is open: whoever is killed now has not closed it")
+	require.NoError(t, s.Close())
+	require.True(t, closedCleanly(path))
+
+	later := time.Now().Add(time.Hour)
+	require.NoError(t, os.Chtimes(path, later, later))
+	require.False(t, closedCleanly(path), "somebody else has written to it")
+	require.NoError(t, os.Remove(path+cleanFile))
+	require.False(t, closedCleanly(path))
+}

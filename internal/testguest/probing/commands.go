@@ -120,8 +120,10 @@ func spin() {
 	}
 }
 
+// recurse overflows the stack. Not inlined: each level is to have a frame.
+//
 //go:noinline
-//nolint:staticcheck // it is told to overflow the stack
+//nolint:staticcheck // it does not end
 func recurse(n int) int {
 	var frame [64]int
 	frame[n%64] = n
@@ -139,6 +141,7 @@ type numbered struct {
 var garbage []byte
 
 // repeated is a text of 48 bytes or a few more on the heap. It leaves garbage of the same size, enough for several rounds of the collector.
+// Not inlined, as nearest and lowest: the fault is one of calls.
 //
 //go:noinline
 func repeated(n int) numbered {
