@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test tools test-live walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test tools test-live test-page walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -36,6 +36,11 @@ test-mcp: ## the MCP door with the official Python and TypeScript clients, insta
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }
 	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestGateway_$(GATEWAY)$$' ./testenv/
+
+test-page: ## the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium and, from npm, axe-core for tests)
+	@command -v chromium >/dev/null || { echo "installing Debian's Chromium"; apt-get update -q && apt-get install -yq --no-install-recommends chromium; }
+	@test -f bin/axe/package/axe.min.js || { mkdir -p bin/axe && cd bin/axe && npm pack -s axe-core@4.11.0 >/dev/null && tar xzf axe-core-4.11.0.tgz; }
+	cd tools && AXE=$(CURDIR)/bin/axe/package/axe.min.js $(GO) test -tags page -count=1 -timeout 20m ./pagetest
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)

@@ -24,6 +24,7 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // evalRun are the flags of eval run.
@@ -232,7 +233,7 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 		if err != nil {
 			return nil, err
 		}
-		remote[l.Providers[i].Label] = len(info.Manifest.Routes) > 0
+		remote[l.Providers[i].Label] = hasBackend(info, c.Block)
 	}
 	costs, err := run.Plan(l, p, func(entry *lab.Provider) bool { return remote[entry.Label] })
 	if err != nil {
@@ -248,6 +249,20 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.NativeCalls, c.ModelCalls)
 	}
 	return costs, w.Flush()
+}
+
+// hasBackend tells whether a provider's block names any origin: a module may have routes that its configuration leaves unused.
+func hasBackend(m *host.Module, block abi.Raw) bool {
+	var tree any
+	if json.Unmarshal(block, &tree) != nil {
+		return false
+	}
+	for _, origin := range m.Manifest.Origins {
+		if value, there := jsonpointer.Find(tree, origin.From); there && value != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // agreed asks before what may cost money.

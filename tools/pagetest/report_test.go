@@ -1,0 +1,267 @@
+//go:build page
+
+package pagetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// memhost builds the program once.
+var memhost = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "memhost-page-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "memhost")
+	out, err := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/memhost").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+// run runs the program in a folder and wants it to succeed.
+func run(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	program, err := memhost()
+	require.NoError(t, err)
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(os.TempDir(), "memhost-page-cache"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// demo is the report of `memhost eval demo`.
+var demo = sync.OnceValues(func() (string, error) {
+	program, err := memhost()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "memhost-demo-*")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command(program, "eval", "demo", "-o", dir).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(dir, "run", "report.html"), err
+})
+
+// browser is a Chromium in which every name but loopback is unresolvable.
+type browser struct {
+	context.Context
+	mu       sync.Mutex
+	problems []string // console errors, exceptions, violations of the policy, dialogs
+	requests []string // that left the file
+}
+
+func open(t *testing.T, width, height int, dark bool) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	require.NoError(t, err, "Chromium is missing; `make test-page` installs Debian's")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
+	allocated, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(allocated)
+	t.Cleanup(end)
+	b := &browser{}
+	chromedp.ListenTarget(ctx, b.event)
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	require.NoError(t, chromedp.Run(ctx, network.Enable(), cdplog.Enable(), cdpruntime.Enable(),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})))
+	b.Context = ctx
+	return b
+}
+
+func (b *browser) event(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.LevelError {
+			b.problems = append(b.problems, "log: "+e.Entry.Text)
+		}
+	case *cdpruntime.EventConsoleAPICalled:
+		if e.Type == cdpruntime.APITypeError {
+			b.problems = append(b.problems, fmt.Sprint("console: ", e.Args))
+		}
+	case *cdpruntime.EventExceptionThrown:
+		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Error())
+	case *page.EventJavascriptDialogOpening:
+		b.problems = append(b.problems, "dialog: "+e.Message)
+	case *network.EventRequestWillBeSent:
+		if url := e.Request.URL; !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
+			b.requests = append(b.requests, url)
+		}
+	}
+}
+
+// clean wants that nothing went wrong and nothing left the file.
+func (b *browser) clean(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.problems)
+	assert.Empty(t, b.requests, "a request left the file")
+}
+
+func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(b, time.Minute)
+	defer stop()
+	require.NoError(t, chromedp.Run(ctx, actions...))
+}
+
+// openEveryProbe clicks through the first probes and opens what each memory gave.
+const openEveryProbe = `(async () => {
+  const buttons = [...document.querySelectorAll("#list button")].slice(0, 40);
+  for (const b of buttons) {
+    b.click();
+    await new Promise(r => setTimeout(r, 0));
+    for (let i = 0; i < 200 && !document.querySelector("#detail h3"); i++) await new Promise(r => setTimeout(r, 5));
+    for (const d of document.querySelectorAll("#detail details")) d.open = true;
+  }
+  return buttons.length;
+})()`
+
+func await(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+func TestTheReportRendersAndAsksNobody(t *testing.T) {
+	path, err := demo()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name          string
+		width, height int
+		dark          bool
+	}{{"wide, light", 1300, 900, false}, {"wide, dark", 1300, 900, true}, {"phone", 400, 800, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := open(t, c.width, c.height, c.dark)
+			var title string
+			var tables, plots, probes, overflow int
+			var shot []byte
+			b.run(t, chromedp.Navigate("file://"+path), chromedp.Title(&title),
+				chromedp.Evaluate(`document.querySelectorAll("table").length`, &tables), chromedp.Evaluate(`document.querySelectorAll("svg").length`, &plots),
+				chromedp.Evaluate(openEveryProbe, &probes, await),
+				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow),
+				chromedp.FullScreenshot(&shot, 90))
+			assert.Equal(t, "demo: memories compared", title)
+			assert.Greater(t, tables, 4)
+			assert.Greater(t, plots, 2)
+			assert.Equal(t, 40, probes)
+			assert.LessOrEqual(t, overflow, 0, "nothing stands beyond the window's width")
+			b.clean(t)
+			if dir := os.Getenv("SHOTS"); dir != "" {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.name, ", ", "-")+".jpg"), shot, 0o600))
+			}
+		})
+	}
+}
+
+// axe is where `make test-page` puts axe-core's script.
+func axe(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(os.Getenv("AXE"))
+	require.NoError(t, err, "AXE names axe.min.js; `make test-page` fetches it")
+	return string(text)
+}
+
+func TestTheReportIsAccessible(t *testing.T) {
+	path, err := demo()
+	require.NoError(t, err)
+	script := axe(t)
+	for _, dark := range []bool{false, true} {
+		b := open(t, 1300, 900, dark)
+		var probes int
+		var found string
+		// The page's policy keeps scripts out; the test's comes in by the debugger, past it.
+		b.run(t, page.SetBypassCSP(true), chromedp.Navigate("file://"+path), chromedp.Evaluate(openEveryProbe, &probes, await), chromedp.Evaluate(script, nil),
+			chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+				.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`, &found, await))
+		var violations []string
+		require.NoError(t, json.Unmarshal([]byte(found), &violations))
+		assert.Empty(t, violations, "dark: %v", dark)
+	}
+}
+
+// injections are texts that a memory may hold. Each would set window.hurt, open a dialog or ask another host if it got through.
+func injections() []string {
+	act := []string{`window.hurt=1`, `alert(1)`, `fetch("http://127.0.0.1:9/leak")`}
+	forms := []string{`<script>%s</script>`, `<img src=x onerror='%s'>`, `<svg onload='%s'>`, `</script><script>%s</script>`, `"><script>%s</script>`, `'-%s-'`,
+		`</textarea><script>%s</script>`, `<iframe srcdoc="<script>parent.%s</script>">`, `javascript:%s`, `<a href="javascript:%s">x</a>`, `{{%s}}`, `${%s}`, `<!--<script>%s</script>-->`,
+		`]]><script>%s</script>`, `\u003cscript\u003e%s\u003c/script\u003e`, `<math><mi xlink:href="javascript:%s">`, `<style>@import 'http://127.0.0.1:9/%s'</style>`, `<base href='//%s/'>`,
+		`<meta http-equiv="refresh" content="0;url=javascript:%s">`, `<object data="javascript:%s">`}
+	var list []string
+	for _, form := range forms {
+		for _, what := range act {
+			list = append(list, fmt.Sprintf(form, what))
+		}
+	}
+	return list
+}
+
+func TestTextOfAMemoryDoesNothing(t *testing.T) {
+	dir := t.TempDir()
+	var events, probes strings.Builder
+	for i, text := range injections() {
+		quoted, err := json.Marshal(text)
+		require.NoError(t, err)
+		fmt.Fprintf(&events, `{"session_id":"s%d","start":"2026-03-%02dT%02d:00:00Z","messages":[{"role":"user","name":"x","content":%s}]}`+"\n", i, 1+i/24, i%24, quoted)
+		fmt.Fprintf(&probes, `{"probe_id":%s,"label":%s,"query":%s,"gold":{"answerable":true,"answers":[[%s]],"stale":[]}}`+"\n", quoted, quoted, quoted, quoted)
+	}
+	require.Len(t, injections(), 60)
+	for name, text := range map[string]string{"chats.jsonl": events.String(), "probes.jsonl": probes.String()} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run(t, dir, "eval", "pack", "build", "chats", "chats.jsonl", "probes.jsonl", "-o", "p", "--name", injections()[0])
+	run(t, dir, "eval", "run", "--pack", "p", "--providers", "full_history", "--budgets", "4000", "--out", "run")
+	run(t, dir, "eval", "report", "run")
+	b := open(t, 1300, 900, false)
+	var hurt bool
+	var probed int
+	b.run(t, chromedp.Navigate("file://"+filepath.Join(dir, "run", "report.html")), chromedp.Evaluate(openEveryProbe, &probed, await),
+		chromedp.Evaluate(`window.hurt !== undefined`, &hurt))
+	assert.Equal(t, 40, probed)
+	assert.False(t, hurt)
+	b.clean(t)
+}
+
+func TestTwoThousandProbesOpenWithinASecond(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "eval", "pack", "build", "synth", "-o", "p", "--option", "personas=14", "--option", "sessions=36", "--option", "turns=2")
+	run(t, dir, "eval", "run", "--pack", "p", "--providers", "no_memory,full_history,static_profile,oracle_ipas,ledger_memory", "--budgets", "300", "--out", "run")
+	run(t, dir, "eval", "report", "run")
+	path := filepath.Join(dir, "run", "report.html")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	b := open(t, 1300, 900, false)
+	var took float64
+	b.run(t, chromedp.Navigate("file://"+path), chromedp.Evaluate(`performance.getEntriesByType("navigation")[0].loadEventEnd`, &took))
+	t.Logf("%.1f MB opened in %.0f ms", float64(info.Size())/1e6, took)
+	assert.Less(t, took, 1000.0)
+	assert.Less(t, info.Size(), int64(50<<20))
+	b.clean(t)
+}
