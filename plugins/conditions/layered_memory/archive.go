@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
-	"github.com/memhost/memhost/sdk"
 )
 
 const archiveInstruction = "Compress a part of a conversation into facts: only what the user would have to say again, is new, matters and still holds in two weeks. " +
@@ -14,64 +14,70 @@ const archiveInstruction = "Compress a part of a conversation into facts: only w
 
 const nothing = "(nothing)"
 
-// archive compresses the messages before end that are not archived yet into an entry of the history, or, where the model fails, into a raw one. It
-// returns the text, or "" for a raw archive.
-//
-// Errors: those of the model where raw archives are off; then nothing has changed.
-func (s *settings) archive(c *sdk.Call, session *nanobot.Session, end int64, u *nanobot.Usage) (string, error) {
-	if end <= session.Pointer {
-		return nothing, nil
+// PromptTokens are those of the files, of the history that Dream has not read, and of the session's last summary.
+func (m *memory) PromptTokens(s *nanobot.Session) (n int64) {
+	for _, f := range m.folder() {
+		n += m.CountTokens(f.text)
 	}
-	messages, _, err := session.Read(c, session.Pointer, end)
-	if err != nil {
-		return "", err
+	items, _ := m.recent(s.ID)
+	for _, x := range items {
+		n += m.CountTokens(x.Text)
 	}
-	tokens, count := int64(0), 0
-	for i := range messages {
-		if s.policy == nanobot.PolicyTokens {
-			tokens += messages[i].Tokens(c)
-		}
-		if messages[i].Render() != "" {
-			count++
-		}
+	if s.Summary != "" {
+		n += m.CountTokens(s.Summary)
 	}
-	events := nanobot.EventsOf(messages)
-	conversation := nanobot.RenderAll(messages)
-	text := nothing
-	if conversation != "" {
-		if text, err = s.compress(c, conversation, u); err != nil {
-			if !s.raw || !nanobot.OfModel(err) || nanobot.OutOfTime(c, err) {
-				return "", err
-			}
-			c.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(err).Message)
-			_, err := appendHistory(c, entry{content: "[RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, session: session.ID, events: events}, rawMost)
-			if err == nil {
-				session.Done(end, tokens)
-			}
-			return "", err
-		}
-	}
-	if text != nothing {
-		if _, err := appendHistory(c, entry{content: text, session: session.ID, events: events}, summaryMost); err != nil {
-			return "", err
-		}
-		session.Summary, session.Summarised = prepare(text, summaryMost), session.Updated
-	}
-	session.Done(end, tokens)
-	return text, nil
+	return n
 }
 
-func (s *settings) compress(c *sdk.Call, conversation string, u *nanobot.Usage) (string, error) {
-	if s.tokens.On() && c.CountTokens(archiveInstruction+conversation) > s.tokens.Limit() {
-		return "", nanobot.BadOutput("too large for the context window", 0, nil)
+// Archive compresses the messages before end that are not archived yet into an entry of the history, or, where the
+// model fails, into a raw one: then again is false, since one failed call is enough. Where raw archives are off nothing
+// has changed after a failure.
+func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again bool, failed error) {
+	if end <= s.Pointer {
+		return true, nil
 	}
-	answer, err := s.llm.Chat(c, nanobot.Chat{Turns: []nanobot.Turn{{Role: "system", Content: archiveInstruction}, {Role: "user", Content: conversation}}}, u)
+	messages, _ := s.Read(m.State, s.Pointer, end)
+	tokens, shown := m.TokensOf(messages), 0
+	for i := range messages {
+		if messages[i].Render() != "" {
+			shown++
+		}
+	}
+	x := entry{session: s.ID, events: nanobot.EventsOf(messages)}
+	conversation := nanobot.RenderAll(messages)
+	if conversation == "" {
+		s.Done(end, tokens)
+		return true, nil
+	}
+	text, failed := m.compress(conversation, u)
+	switch {
+	case failed != nil && (!m.settings.raw || model.OutOfTime(m.Call, failed)):
+		return false, failed
+	case failed != nil:
+		m.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(failed).Message)
+		x.content = "[RAW] " + nanobot.Plural(shown, "message") + "\n" + conversation
+		m.remember(x, rawMost)
+	case text != nothing:
+		x.content = text
+		m.remember(x, summaryMost)
+		s.Summary, s.Summarised = prepare(text, summaryMost), s.Updated
+	}
+	s.Done(end, tokens)
+	return failed == nil, nil
+}
+
+// compress asks the model for the facts of a conversation.
+func (m *memory) compress(conversation string, u *model.Usage) (string, error) {
+	if m.Tokens.On() && m.CountTokens(archiveInstruction+conversation) > m.Tokens.Limit() {
+		return "", model.BadOutput("too large for the context window", 0, nil)
+	}
+	answer, err := m.Model.Chat(m.State, model.Prompt(archiveInstruction, conversation), u)
 	if err != nil {
 		return "", err
 	}
 	text := strings.TrimSpace(answer.Text)
 	if len(answer.Calls) > 0 || text == "" {
-		return "", nanobot.BadOutput("a tool call or nothing instead of an archive", 200, []byte(text))
+		return "", model.BadOutput("a tool call or nothing instead of an archive", 200, []byte(text))
 	}
 	return text, nil
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
@@ -141,7 +142,7 @@ func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 	b := bring(t, everyEvent)
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
-		_, err := waitUntilReady(c, r)
+		_, err := plugin.WaitUntilReady(c, r)
 		require.NoError(t, err)
 		return nil, abi.NewError(abi.CodeUnavailable, "disk full")
 	}, &abi.WaitRequest{})
@@ -166,10 +167,7 @@ func TestB9RoundsAreBounded(t *testing.T) {
 func TestB10B11Cursors(t *testing.T) {
 	b := bring(t, "")
 	for range 100 {
-		b.write(func(c *sdk.Call) error {
-			_, err := appendHistory(c, entry{content: "x"}, summaryMost)
-			return err
-		})
+		b.entries("x")
 	}
 	for i, x := range b.history() {
 		require.Equal(t, i+1, x.Cursor, "check B10")
@@ -184,28 +182,16 @@ func TestB10B11Cursors(t *testing.T) {
 	} {
 		t.Run("check B11: "+c.name, func(t *testing.T) {
 			b := bring(t, "")
-			b.write(func(call *sdk.Call) error {
+			b.write(func(m *memory) {
 				for _, cursor := range c.lines {
-					_, err := call.Append(historyLog, []byte(`{"cursor":`+cursor+`,"timestamp":"2026-01-01 00:00","content":"x"}`))
-					require.NoError(t, err)
+					m.Append(historyLog, []byte(`{"cursor":`+cursor+`,"timestamp":"2026-01-01 00:00","content":"x"}`))
 				}
 				if c.cursor != "" {
-					require.NoError(t, call.Put("cursor", []byte(c.cursor), 0))
+					m.Put("cursor", []byte(c.cursor), 0)
 				}
-				next, _, err := nextCursor(call)
+				next, _ := m.nextCursor()
 				assert.Equal(t, c.next, next)
-				return err
 			})
-		})
-	}
-}
-
-func (b *bench) entries(n int) {
-	b.T.Helper()
-	for i := range n {
-		b.write(func(c *sdk.Call) error {
-			_, err := appendHistory(c, entry{content: fmt.Sprintf("- [durable] I like tea number %d.", i+1)}, summaryMost)
-			return err
 		})
 	}
 }
@@ -213,15 +199,11 @@ func (b *bench) entries(n int) {
 func TestB12Compaction(t *testing.T) {
 	for dreamt, first := range map[int64]int{4: 5, 9: 8} {
 		b := bring(t, `"max_history_entries":3`)
-		b.entries(10)
-		b.write(func(c *sdk.Call) error {
-			s, err := settingsOf(c)
-			require.NoError(t, err)
-			return s.compact(c, dreamt)
-		})
+		b.entries(teas(10)...)
+		b.write(func(m *memory) { m.compact(dreamt) })
 		kept := b.history()
 		assert.Equal(t, []int{first, 10}, []int{kept[0].Cursor, kept[len(kept)-1].Cursor}, "check B12: Dream has read %d", dreamt)
-		b.entries(1)
+		b.entries(teas(1)...)
 		assert.Equal(t, 11, b.history()[len(b.history())-1].Cursor, "the cursor is not lowered")
 	}
 }
@@ -245,7 +227,7 @@ func (b *bench) dream() *abi.MutationReceipt {
 
 func TestB16DreamGoesBatchByBatch(t *testing.T) {
 	b := bring(t, "")
-	b.entries(45)
+	b.entries(teas(45)...)
 	for _, cursor := range []string{"20", "40", "45"} {
 		assert.Equal(t, "applied", b.dream().Status)
 		assert.Equal(t, cursor, b.dreamt(), "check B16")
@@ -256,23 +238,20 @@ func TestB16DreamGoesBatchByBatch(t *testing.T) {
 
 func TestB17B18B19HowARunEnds(t *testing.T) {
 	b := bring(t, `"dream":{"max_iterations":1}`)
-	b.entries(3)
+	b.entries(teas(3)...)
 	r := b.dream()
 	assert.Equal(t, `"max_iterations"`, string(r.Trace.Details.Get("reason")))
 	assert.Equal(t, "0", b.dreamt(), "check B17: the cursor stays")
 	assert.NotEmpty(t, r.NativeIDs, "check B17: a version of what changed")
 
 	b = bring(t, "")
-	b.write(func(c *sdk.Call) error {
-		_, err := appendHistory(c, entry{content: "- [skip] nothing"}, summaryMost)
-		return err
-	})
+	b.entries("- [skip] nothing")
 	r = b.dream()
 	assert.Equal(t, "1", b.dreamt(), "check B18: completed without an edit")
 	assert.Empty(t, r.NativeIDs, "check B18: no version")
 
 	b = bring(t, "")
-	b.entries(1)
+	b.entries(teas(1)...)
 	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))
 	b.dream()
 	assert.Equal(t, "1", b.dreamt(), "check B19: a tool call that fails ends nothing")
@@ -293,8 +272,8 @@ func TestDreamThatFailsIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong"))
 }
 
-func call(name, arguments string) nanobot.Call {
-	return nanobot.Call{ID: "c", Name: name, Arguments: jsontext.Raw(arguments)}
+func call(name, arguments string) model.Call {
+	return model.Call{ID: "c", Name: name, Arguments: abi.Raw(arguments)}
 }
 
 func TestB20B21GuardedTools(t *testing.T) {
@@ -305,7 +284,7 @@ func TestB20B21GuardedTools(t *testing.T) {
 		f := files()
 		quoted, err := json.Marshal(path)
 		require.NoError(t, err)
-		for _, c := range []nanobot.Call{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`), call("edit_file", `{"path":`+string(quoted)+`,"old_text":"","new_text":"evil"}`)} {
+		for _, c := range []model.Call{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`), call("edit_file", `{"path":`+string(quoted)+`,"old_text":"","new_text":"evil"}`)} {
 			assert.Contains(t, f.call(c), "Error: ", "check B20: %q", path)
 		}
 		assert.Equal(t, files(), f)
@@ -345,10 +324,7 @@ func FuzzToolCall(f *testing.F) {
 // say writes a version through Dream: one more fact in USER.md.
 func (b *bench) version(fact string) string {
 	b.T.Helper()
-	b.write(func(c *sdk.Call) error {
-		_, err := appendHistory(c, entry{content: "- [durable] " + fact}, summaryMost)
-		return err
-	})
+	b.entries("- [durable] " + fact)
 	r := b.dream()
 	require.Len(b.T, r.NativeIDs, 1)
 	return r.NativeIDs[0]
@@ -402,10 +378,9 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 
 func TestB25LineEndsMakeNoVersion(t *testing.T) {
 	b := bring(t, "")
-	b.write(func(c *sdk.Call) error {
-		sha, err := commit(c, folder{{path: userFile, before: "a\nb\n", text: "a\r\nb\r\n"}}, "dream: x", 0, 0)
+	b.write(func(m *memory) {
+		sha := m.commit(folder{{path: userFile, before: "a\nb\n", text: "a\r\nb\r\n"}}, "dream: x", 0, 0)
 		assert.Empty(t, sha, "check B25")
-		return err
 	})
 }
 
@@ -425,8 +400,8 @@ func TestB27InjectedMemoryIsNotArchived(t *testing.T) {
 
 func TestB28DreamOffSkipsTheHistory(t *testing.T) {
 	b := bring(t, `"dream":{"enabled":false}`)
-	b.entries(12)
-	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+	b.entries(teas(12)...)
+	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, plugin.SetupScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, "12", b.dreamt(), "check B28")
 	assert.NotContains(t, b.Find("s1", "?", abi.ContextBudget{}).FormattedContext, "Recent History", "check B28")
@@ -434,14 +409,14 @@ func TestB28DreamOffSkipsTheHistory(t *testing.T) {
 
 func TestB30TwoPhases(t *testing.T) {
 	b := bring(t, `"dream":{"mode":"two_phase"}`)
-	b.entries(1)
+	b.entries(teas(1)...)
 	b.Fail(llm.Fault{Mode: llm.Say, Content: "[SKIP] no new information"})
 	b.dream()
 	assert.Equal(t, 1, b.Calls(), "check B30: [SKIP] completes without tools")
 	assert.Equal(t, "1", b.dreamt())
 	assert.Equal(t, "[USER] x\n[SOUL] y\n", analysis("prose\n[USER] x\n- [MEMORY] z\n[SOUL] y"))
 
-	b.entries(1)
+	b.entries(teas(1)...)
 	b.Stub.ClearFaults()
 	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: "[USER] likes tea", Times: 1},
 		llm.Fault{Mode: llm.Say, Content: `{"path":"USER.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))

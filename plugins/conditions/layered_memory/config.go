@@ -3,28 +3,20 @@ package main
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
 // settings is the config block.
 type settings struct {
-	config     *abi.GuestConfig
-	llm        nanobot.LLM
-	local      bool
-	policy     string
-	window     int64
-	tokens     nanobot.TokenBudget
-	tail       bool
-	maxHistory int64
-	maxTokens  int64
+	nanobot.Settings
 	// raw: what the model could not archive goes into the history as it is.
 	raw        bool
 	ownHistory bool // recent history of the request's session only
-	search     bool // entries that share words with the query are shown, too
 	maxEntries int64
 	idleMS     int64 // 0: sessions are not archived for being idle
 	soul       bool
@@ -37,70 +29,47 @@ type dreaming struct {
 	on, twoPhase, afterSession bool
 	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
-	entryChars, fileChars      int
+	entryChars, fileChars      int64
 	model, instruction         string
 	cron                       *schedule // instead of the interval
 }
 
-func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
-
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, window: 100, tokens: nanobot.DefaultBudget(), maxHistory: 500, maxTokens: 8000, raw: true, maxEntries: 1000, soul: true, versions: true,
+	s := &settings{raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
-	var tail, after, idle jsontext.Raw
-	var profile, onFailure, visibility, versioning, search string
-	err := nanobot.DecodeFrom(jsontext.DecodeBytes(config.Config), append(s.tokens.Fields(), nanobot.Word("profile", &profile), nanobot.Word("update_policy", &s.policy),
-		nanobot.Number("memory_window", &s.window), nanobot.Number("max_history_messages", &s.maxHistory), nanobot.Number("max_context_tokens", &s.maxTokens),
-		nanobot.Word("on_failure", &onFailure), nanobot.Word("history_visibility", &visibility), nanobot.Number("max_history_entries", &s.maxEntries),
-		nanobot.Flag("include_soul", &s.soul), nanobot.Word("versioning", &versioning), nanobot.Word("history_search", &search)),
-		func(d *jsontext.Decoder, key string) (err error) {
-			switch key {
-			case "llm":
-				s.llm, err = nanobot.ParseLLM(d, config.Secrets)
-			case "include_tail":
-				tail, err = d.RawAppend(nil)
-			case "idle_archive_minutes":
-				idle, err = d.RawAppend(nil)
-			case "dream":
-				after, err = s.dream.read(d)
-			default:
-				err = d.Skip()
-			}
-			return err
-		})
-	s.local, s.raw, s.ownHistory, s.versions, s.search = profile == "local", onFailure != "retry", visibility == "session", versioning != "off", search == "keyword"
-	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "config of layered_memory: "+err.Error())
-	}
-	if s.policy == "" {
-		s.policy = nanobot.PolicySession
-		if s.local {
-			s.policy = nanobot.PolicyTokens
+	var after, idle abi.Raw
+	var onFailure, visibility, versioning string
+	dream := func(d *jsontext.Decoder, name string) (err error) {
+		if name != "dream" {
+			return d.Skip()
 		}
+		after, err = s.dream.read(d)
+		return err
 	}
-	s.tail = string(tail) == "true" || tail == nil && s.local
-	s.dream.afterSession = string(after) == "true" || after == nil && !s.local
+	var err error
+	s.Settings, err = nanobot.ParseSettings(config, model.PolicyTokens, dream, object.Optional("on_failure", &onFailure),
+		object.Optional("history_visibility", &visibility), object.Optional("max_history_entries", &s.maxEntries), object.Optional("include_soul", &s.soul),
+		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle))
+	s.raw, s.ownHistory, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
+	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local
 	minutes, _ := strconv.ParseInt(string(idle), 10, 64)
-	if idle == nil && s.local {
+	if idle == nil && s.Local {
 		minutes = 15
 	}
 	s.idleMS = minutes * 60_000
-	return s, nil
+	return s, err
 }
 
-func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
-	mode, cron, hours, entry, file := "", "", 2.0, int64(b.entryChars), int64(b.fileChars)
-	err = nanobot.DecodeFrom(d, []nanobot.Field{nanobot.Flag("enabled", &b.on), nanobot.Flag("allow_skills", &b.skills), nanobot.Word("mode", &mode), nanobot.Real("interval_h", &hours), nanobot.Word("cron", &cron),
-		nanobot.Number("max_entries", &b.batch), nanobot.Number("entry_chars", &entry), nanobot.Number("file_chars", &file), nanobot.Number("max_iterations", &b.rounds),
-		nanobot.Word("model", &b.model), nanobot.Word("instruction", &b.instruction)}, func(d *jsontext.Decoder, key string) error {
-		raw, err := d.RawAppend(nil)
-		if key == "after_session" {
-			after = raw
-		}
-		return err
-	})
+// read reads the block. after is its member after_session, nil where that is absent or null.
+//
+// Errors: invalid_argument for a cron expression that is none.
+func (b *dreaming) read(d *jsontext.Decoder) (after abi.Raw, err error) {
+	mode, cron, hours := "", "", 2.0
+	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills), object.Optional("mode", &mode),
+		object.Optional("interval_h", &hours), object.Optional("cron", &cron), object.Optional("max_entries", &b.batch), object.Optional("entry_chars", &b.entryChars),
+		object.Optional("file_chars", &b.fileChars), object.Optional("max_iterations", &b.rounds), object.Optional("model", &b.model),
+		object.Optional("instruction", &b.instruction), object.Optional("after_session", &after))
 	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
-	b.entryChars, b.fileChars = int(entry), int(file)
 	if cron != "" && err == nil {
 		var ok bool
 		if b.cron, ok = parseSchedule(cron); !ok {
@@ -110,4 +79,16 @@ func (b *dreaming) read(d *jsontext.Decoder) (after jsontext.Raw, err error) {
 	return after, err
 }
 
-func (s *settings) bySession() bool { return s.policy == nanobot.PolicySession }
+// memory is the layers, in one operation.
+type memory struct {
+	nanobot.Base
+	settings *settings
+}
+
+func open(c *sdk.Call) (nanobot.Memory, error) {
+	s, err := sdk.Settings(c, parseSettings)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{nanobot.NewBase(c, &s.Settings), s}, nil
+}

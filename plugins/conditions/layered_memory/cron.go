@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// schedule is a cron expression of five fields, in UTC: minute, hour, day of the month, month, day of the week (0 or 7 is Sunday). Each is a bit set.
+// schedule is a cron expression of five fields, in UTC: minute, hour, day of the month, month, day of the week (0 or 7
+// is Sunday). Each is a bit set.
 type schedule struct {
 	minute, hour, day, month, weekday uint64
 	// Where both days are restricted one of them is enough, as in cron.
@@ -68,7 +69,8 @@ func cronSet(field string, least, most int) (set uint64, ok bool) {
 	return set, true
 }
 
-// within tells whether the schedule has a time behind since and up to now. What lies more than a year back counts for nothing.
+// within tells whether the schedule has a time behind since and up to now. What lies more than a year back counts for
+// nothing.
 func (s *schedule) within(since, now time.Time) bool {
 	now = now.UTC()
 	since = since.UTC()

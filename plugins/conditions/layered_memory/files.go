@@ -1,11 +1,15 @@
 package main
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -35,37 +39,44 @@ type file struct {
 // folder is the three files.
 type folder []*file
 
-func readFolder(c *sdk.Call) (folder, error) {
-	var f folder
+func (m *memory) folder() (f folder) {
 	for _, path := range contentFiles {
-		text, version, err := nanobot.KeptFile(c, path)
-		if err != nil {
-			return nil, err
-		}
+		text, version := nanobot.KeptFile(m.State, path)
 		f = append(f, &file{path: path, text: text, before: text, version: version})
 	}
-	return f, nil
+	return f
 }
 
 func (f folder) at(path string) *file {
-	for _, x := range f {
-		if x.path == path {
-			return x
-		}
+	if i := slices.IndexFunc(f, func(x *file) bool { return x.path == path }); i >= 0 {
+		return f[i]
 	}
 	return nil
 }
 
 // save writes the files that changed.
-func (f folder) save(c *sdk.Call) error {
+func (m *memory) save(f folder) {
 	for _, x := range f {
 		if x.text != x.before {
-			if err := nanobot.KeepFile(c, x.path, x.text, x.version); err != nil {
-				return err
-			}
+			nanobot.KeepFile(m.State, x.path, x.text, x.version)
 		}
 	}
-	return nil
+}
+
+// Counts counts files, log entries and versions.
+func (m *memory) Counts() []abi.InventoryKind {
+	long := abi.InventoryKind{Kind: "long_term"}
+	var digest sdk.Digest
+	for _, f := range m.folder() {
+		digest.Add(f.path + "\n" + f.text + "\n")
+		if f.text != "" {
+			long.Count++
+		}
+	}
+	long.Digest = digest.Hex()
+	history, _ := m.Last(historyLog)
+	versions, _ := m.Last(versionLog)
+	return []abi.InventoryKind{long, {Kind: "history", Count: history}, {Kind: "version", Count: versions}}
 }
 
 // entry is one line of history.jsonl. Its time is the host's clock, in UTC.
@@ -88,143 +99,104 @@ func prepare(text string, most int) string {
 	if cut := nanobot.Clip(text, most); cut != text {
 		text = cut + "\n... (truncated)"
 	}
-	return nanobot.StripThinking(text)
+	return model.StripThinking(text)
 }
 
-// appendHistory adds an entry and returns its cursor.
-func appendHistory(c *sdk.Call, x entry, most int) (int64, error) {
-	next, version, err := nextCursor(c)
-	if err != nil {
-		return 0, err
-	}
-	x.cursor, x.at, x.content = next, nanobot.Minute(c.Now), prepare(x.content, min(most, entryMost))
-	if _, err := c.Append(historyLog, x.encode()); err != nil {
-		return 0, err
-	}
-	return next, c.Put("cursor", []byte(sdk.Itoa(next)), version)
+// remember adds an entry to the history.
+func (m *memory) remember(x entry, most int) {
+	next, version := m.nextCursor()
+	x.cursor, x.at, x.content = next, nanobot.Minute(m.Now), prepare(x.content, min(most, entryMost))
+	m.Append(historyLog, object.Encode(x.members()...))
+	m.Put("cursor", []byte(sdk.Itoa(next)), version)
 }
 
-func (x *entry) encode() []byte { return nanobot.Encode(x.fields()...) }
-
-func (x *entry) fields() []nanobot.Field {
-	return []nanobot.Field{nanobot.Number("cursor", &x.cursor), nanobot.Word("timestamp", &x.at), nanobot.Word("content", &x.content),
-		nanobot.Word("session_key", &x.session), nanobot.List("events", &x.events)}
+func (x *entry) members() []object.Member {
+	return []object.Member{object.Optional("cursor", &x.cursor), object.Optional("timestamp", &x.at), object.Optional("content", &x.content),
+		object.Optional("session_key", &x.session), object.Optional("events", &x.events)}
 }
 
-// nextCursor is one more than the largest of the key cursor and the last line, or than the largest of all lines where that has none.
-func nextCursor(c *sdk.Call) (next, version int64, err error) {
-	text, version, err := c.Get("cursor")
-	if err != nil {
-		return 0, 0, err
-	}
-	issued, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if bad != nil || issued < 0 {
+// nextCursor is one more than the largest of the key cursor and the last line, or than the largest of all lines where
+// that has none.
+func (m *memory) nextCursor() (next, version int64) {
+	text, version := m.Get("cursor")
+	issued, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || issued < 0 {
 		issued = 0
 	}
-	last, _, err := c.Read(abi.StateReadRequest{Log: historyLog, Reverse: true, Limit: 1})
-	if err != nil {
-		return 0, 0, err
+	n, last := m.Last(historyLog)
+	if x, ok := decodeEntry(last); ok {
+		return max(issued, x.cursor) + 1, version
 	}
-	if len(last) > 0 {
-		if x, ok := decodeEntry(last[0].Data); ok {
-			return max(issued, x.cursor) + 1, version, nil
+	if n > 0 {
+		for x := range m.history(nil) {
+			issued = max(issued, x.cursor)
 		}
-		_, err = eachEntry(c, func(x entry) bool { issued = max(issued, x.cursor); return true })
 	}
-	return issued + 1, version, err
+	return issued + 1, version
 }
 
-// decodeEntry reads a line. One without a valid cursor and a time is none.
+// decodeEntry reads a line; false for one without a valid cursor and a time.
 func decodeEntry(data []byte) (x entry, ok bool) {
 	x.cursor = -1
-	err := nanobot.Decode(data, x.fields()...)
+	err := object.Decode(data, x.members()...)
 	return x, err == nil && x.cursor >= 0 && x.at != ""
 }
 
-// eachEntry walks the history from its beginning until each says false. What is no entry is counted.
-func eachEntry(c *sdk.Call, each func(entry) bool) (bad int64, err error) {
-	for from := int64(1); ; {
-		lines, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: 500})
-		if err != nil || len(lines) == 0 {
-			return bad, err
-		}
-		for _, line := range lines {
-			from = line.Seq + 1
-			x, ok := decodeEntry(line.Data)
-			if !ok {
-				bad++
-			} else if !each(x) {
-				return bad, nil
+// history are the entries from the beginning. Lines that are no entries are counted in bad, unless it is nil.
+func (m *memory) history(bad *int64) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		last, _ := m.Last(historyLog)
+		for line := range m.Entries(historyLog, 1, last) {
+			if x, ok := decodeEntry(line.Data); ok {
+				if !yield(x) {
+					return
+				}
+			} else if bad != nil {
+				*bad++
 			}
 		}
 	}
 }
 
-// newest returns the last most entries behind a cursor, oldest first.
-func newest(c *sdk.Call, since int64, most int) (list []entry, bad int64, err error) {
-	for from := int64(0); ; {
-		lines, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: int64(most) + 1, Reverse: true})
-		if err != nil {
-			return nil, 0, err
+// newest returns the last most entries behind a cursor, oldest first. bad counts the lines among them that are no
+// entries.
+func (m *memory) newest(since int64, most int) (list []entry, bad int64) {
+	for line := range m.Newest(historyLog, int64(most)+1) {
+		x, ok := decodeEntry(line.Data)
+		if !ok {
+			bad++
+			continue
 		}
-		for _, line := range lines {
-			from = line.Seq - 1
-			x, ok := decodeEntry(line.Data)
-			if !ok {
-				bad++
-			}
-			if ok && x.cursor <= since || len(list) == most {
-				lines = nil
-				break
-			}
-			if ok {
-				list = append(list, x)
-			}
-		}
-		if len(lines) == 0 || from == 0 {
+		if x.cursor <= since || len(list) == most {
 			break
 		}
+		list = append(list, x)
 	}
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list, bad, nil
+	slices.Reverse(list)
+	return list, bad
 }
 
 // compact drops the oldest entries beyond the limit that Dream has read. The cursor is not lowered.
-func (s *settings) compact(c *sdk.Call, dreamt int64) error {
-	_, last, err := c.Read(abi.StateReadRequest{Log: historyLog, Reverse: true, Limit: 1})
-	if err != nil || s.maxEntries == 0 || last <= s.maxEntries {
-		return err
+func (m *memory) compact(dreamt int64) {
+	most := m.settings.maxEntries
+	last, _ := m.Last(historyLog)
+	if most == 0 || last <= most {
+		return
 	}
 	var kept [][]byte
-	drop := last - s.maxEntries
-	for from := int64(1); from <= last; {
-		lines, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: 500})
-		if err != nil || len(lines) == 0 {
-			return err
-		}
-		for _, line := range lines {
-			from = line.Seq + 1
-			if x, ok := decodeEntry(line.Data); line.Seq <= drop && (!ok || x.cursor <= dreamt) {
-				continue
-			}
+	for line := range m.Entries(historyLog, 1, last) {
+		if x, ok := decodeEntry(line.Data); line.Seq > last-most || ok && x.cursor > dreamt {
 			kept = append(kept, line.Data)
 		}
 	}
-	if int64(len(kept)) > s.maxEntries {
-		c.Log(abi.LogWarn, "layered_memory: the history is longer than max_history_entries, because Dream has not read it yet")
+	if int64(len(kept)) > most {
+		m.Log(abi.LogWarn, "layered_memory: the history is longer than max_history_entries, because Dream has not read it yet")
 	}
 	if int64(len(kept)) == last {
-		return nil
+		return
 	}
-	if _, err := c.Delete(historyLog); err != nil {
-		return err
-	}
+	m.Delete(historyLog)
 	for _, line := range kept {
-		if _, err := c.Append(historyLog, line); err != nil {
-			return err
-		}
+		m.Append(historyLog, line)
 	}
-	return nil
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -19,169 +22,89 @@ const (
 	logFile    = versionDir + "log.jsonl"
 )
 
-func writeFiles(c *sdk.Call, f *nanobot.Files) error {
-	files, err := readFolder(c)
-	if err != nil {
-		return err
+// WriteFiles adds the files, the history, the versions, the sessions, and what is kept as it came.
+func (m *memory) WriteFiles(f *nanobot.Files) {
+	for _, x := range m.folder() {
+		f.Text(x.path, x.text)
 	}
-	issued, version, err := c.Get("cursor")
-	if err != nil {
-		return err
-	}
+	issued, version := m.Get("cursor")
 	if version == 0 {
 		issued = []byte("0")
 	}
-	d, err := readDream(c)
-	if err != nil {
-		return err
-	}
-	_, last, err := c.Read(abi.StateReadRequest{Log: historyLog, Reverse: true, Limit: 1})
-	if err != nil {
-		return err
-	}
-	for _, x := range files {
-		f.Text(x.path, x.text)
-	}
+	d := model.ReadProgress(m.State, dreamKey)
 	f.Text(issuedFile, string(issued))
 	f.Text(cursorFile, sdk.Itoa(d.Cursor))
-	if err := f.Log(c, linesFile, historyLog, nil, 0, last, nanobot.Line); err != nil {
-		return err
-	}
-	if err := writeVersionFiles(c, f); err != nil {
-		return err
-	}
-	if err := nanobot.WriteSessionFiles(c, f); err != nil {
-		return err
-	}
-	return f.Kept(c, contentFiles...)
-}
-
-func writeVersionFiles(c *sdk.Call, f *nanobot.Files) error {
-	_, last, err := c.Read(abi.StateReadRequest{Log: versionLog, Reverse: true, Limit: 1})
-	if err != nil || last == 0 {
-		return err
-	}
-	var failed error
-	err = f.Log(c, logFile, versionLog, nil, 0, last, func(sha []byte) []byte {
-		v, err := readVersion(c, string(sha))
-		if err != nil {
-			failed = err
-			return nil
-		}
-		return nanobot.Line(v.encode(true))
-	})
-	if err != nil || failed != nil {
-		return or(err, failed)
-	}
-	return c.Each(abi.StateListRequest{Prefix: "blob/"}, func(item sdk.Item) error {
-		text, _, err := c.Get(item.Key)
-		if err == nil {
-			f.Text(blobDir+strings.TrimPrefix(item.Key, "blob/"), string(text))
-		}
-		return err
-	})
-}
-
-func or(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// empty tells whether the scope holds nothing yet.
-func empty(c *sdk.Call) (bool, error) {
-	last, err := nanobot.LastSession(c)
-	if err != nil || last != "" {
-		return false, err
-	}
-	files, err := readFolder(c)
-	if err != nil {
-		return false, err
-	}
-	for _, f := range files {
-		if f.version != 0 {
-			return false, nil
+	last, _ := m.Last(historyLog)
+	f.Log(linesFile, historyLog, nil, 0, last, nanobot.Line)
+	if last, _ := m.Last(versionLog); last > 0 {
+		f.Log(logFile, versionLog, nil, 0, last, func(sha []byte) []byte {
+			return nanobot.Line(m.version(string(sha)).encode(true))
+		})
+		for item := range m.Values("blob/") {
+			f.Text(blobDir+strings.TrimPrefix(item.Key, "blob/"), string(item.Value))
 		}
 	}
-	_, n, err := c.Read(abi.StateReadRequest{Log: historyLog, Reverse: true, Limit: 1})
-	return n == 0, err
+	f.SessionFiles()
+	f.Kept(contentFiles...)
 }
 
-// takeFiles takes the files that only this memory knows.
-func takeFiles(c *sdk.Call, in *nanobot.Incoming) error {
+// Empty reports whether there is neither a file nor a history.
+func (m *memory) Empty() bool {
+	last, _ := m.Last(historyLog)
+	return last == 0 && !slices.ContainsFunc(m.folder(), func(f *file) bool { return f.version != 0 })
+}
+
+// TakeFiles takes the files that only this memory knows.
+func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	blank := true
-	if err := in.TakeLines(linesFile, func(line string) error {
+	for line := range in.TakeLines(linesFile) {
 		blank = false
-		_, err := c.Append(historyLog, []byte(line))
-		return err
-	}); err != nil {
-		return err
+		m.Append(historyLog, []byte(line))
 	}
-	issued, err := in.Take(issuedFile)
-	if err != nil {
-		return err
-	}
-	dreamt, err := in.Take(cursorFile)
-	if err != nil {
-		return err
-	}
-	if in.Has(oldHistory) && blank {
-		n, err := takeOldHistory(c, in)
-		if err != nil {
-			return err
-		}
-		if n > 0 { // the old history counts as read
-			issued = sdk.Itoa(n)
-			dreamt = issued
+	issued, dreamt := strings.TrimSpace(in.Take(issuedFile)), strings.TrimSpace(in.Take(cursorFile))
+	if in.Unclaimed(oldHistory) && blank {
+		if n := m.takeOldHistory(in); n > 0 { // the old history counts as read
+			issued, dreamt = sdk.Itoa(n), sdk.Itoa(n)
 		}
 	}
-	if issued = strings.TrimSpace(issued); issued != "" {
-		if err := c.Put("cursor", []byte(issued), sdk.AnyVersion); err != nil {
-			return err
-		}
+	if issued != "" {
+		m.Put("cursor", []byte(issued), sdk.AnyVersion)
 	}
-	d, err := readDream(c)
-	if err != nil {
-		return err
-	}
-	if d.Cursor, err = strconv.ParseInt(strings.TrimSpace(dreamt), 10, 64); err != nil || d.Cursor < 0 {
+	d := model.ReadProgress(m.State, dreamKey)
+	var err error
+	if d.Cursor, err = strconv.ParseInt(dreamt, 10, 64); err != nil || d.Cursor < 0 {
 		d.Cursor = 0
 	}
-	d.Ran = nanobot.NowMS(c)
-	if err := d.Save(c, dreamKey); err != nil {
-		return err
-	}
-	return takeVersions(c, in)
+	d.Ran = m.NowMS()
+	d.Save(m.State, dreamKey)
+	m.takeVersions(in)
 }
 
-// takeOldHistory makes entries of HISTORY.md and keeps it under another name, as Nanobot does once. It returns how many entries there are.
-func takeOldHistory(c *sdk.Call, in *nanobot.Incoming) (int, error) {
-	text, err := in.Take(oldHistory)
-	if err != nil {
-		return 0, err
-	}
+// takeOldHistory makes entries of HISTORY.md and keeps it under another name, as Nanobot does once. It returns how many
+// entries there are.
+func (m *memory) takeOldHistory(in *nanobot.Incoming) int {
+	text := in.Take(oldHistory)
 	chunks := splitOldHistory(strings.ToValidUTF8(text, "\uFFFD"))
 	for i, chunk := range chunks {
-		x := entry{cursor: int64(i + 1), at: nanobot.Minute(c.Now), content: chunk} // the file's own time does not come along
+		x := entry{cursor: int64(i + 1), at: nanobot.Minute(m.Now), content: chunk} // the file's own time does not come along
 		if at, rest, dated := cutMinute(chunk); dated {
 			x.at = at
 			if rest != "" {
 				x.content = rest
 			}
 		}
-		if _, err := c.Append(historyLog, x.encode()); err != nil {
-			return 0, err
-		}
+		m.Append(historyLog, object.Encode(x.members()...))
 	}
 	backup := oldHistory + ".bak"
-	for n := 2; in.Has(backup); n++ {
+	for n := 2; in.Unclaimed(backup); n++ {
 		backup = oldHistory + ".bak." + sdk.Itoa(n)
 	}
-	return len(chunks), in.Keep(backup, text)
+	in.Keep(backup, text)
+	return len(chunks)
 }
 
-// splitOldHistory cuts HISTORY.md into entries: at blank lines, and at lines that begin with a date; but a raw archive's messages, which do, stay together.
+// splitOldHistory cuts HISTORY.md into entries: at blank lines, and at lines that begin with a date; but a raw
+// archive's messages, which do, stay together.
 func splitOldHistory(text string) []string {
 	var chunks, current []string
 	end := func() {
@@ -262,47 +185,33 @@ func isRawMessage(line string) bool {
 	return true
 }
 
-// takeVersions takes versions/, whose ids are checked. Without its log nothing of it is one.
+// takeVersions takes versions/, whose ids are checked. Without its log no file there is a version's.
 //
 // Errors: invalid_argument for a version or a file of one whose id is not that of its content.
-func takeVersions(c *sdk.Call, in *nanobot.Incoming) error {
-	if !in.Has(logFile) {
-		return nil
+func (m *memory) takeVersions(in *nanobot.Incoming) {
+	if !in.Unclaimed(logFile) {
+		return
 	}
-	lines, err := in.Take(logFile)
-	if err != nil {
-		return err
-	}
-	for _, line := range strings.Split(lines, "\n") {
+	for line := range strings.SplitSeq(in.Take(logFile), "\n") {
 		if line == "" {
 			continue
 		}
 		v, err := decodeVersion([]byte(line))
-		if err != nil || sdk.Digest256(string(v.encode(false))) != v.sha {
-			return abi.NewError(abi.CodeInvalidArgument, logFile+": the id of a version is not that of its content")
+		if err != nil || sdk.DigestBytes(v.encode(false)) != v.sha {
+			m.Fail(abi.NewError(abi.CodeInvalidArgument, logFile+": the id of a version is not that of its content"))
 		}
-		if err := c.Put("version/"+v.sha, v.encode(false), sdk.AnyVersion); err != nil {
-			return err
-		}
-		if _, err := c.Append(versionLog, []byte(v.sha)); err != nil {
-			return err
-		}
+		m.Put("version/"+v.sha, v.encode(false), sdk.AnyVersion)
+		m.Append(versionLog, []byte(v.sha))
 	}
-	for _, path := range append([]string(nil), in.Paths...) {
+	for _, path := range slices.Clone(in.Paths) {
 		blob, is := strings.CutPrefix(path, blobDir)
 		if !is {
 			continue
 		}
-		text, err := in.Take(path)
-		if err != nil {
-			return err
-		}
+		text := in.Take(path)
 		if sdk.Digest256(text) != blob {
-			return abi.NewError(abi.CodeInvalidArgument, path+": the name is not the digest of the content")
+			m.Fail(abi.NewError(abi.CodeInvalidArgument, path+": the name is not the digest of the content"))
 		}
-		if err := c.Put("blob/"+blob, []byte(text), sdk.AnyVersion); err != nil {
-			return err
-		}
+		m.Put("blob/"+blob, []byte(text), sdk.AnyVersion)
 	}
-	return nil
 }

@@ -81,7 +81,8 @@ func TestExportImportExportIsEqual(t *testing.T) {
 	require.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(forged.Take(out)), "a version is named by its content")
 }
 
-// TestVersionIDs computes the ids of versions/log.jsonl with another encoder: encoding/json sorts the members of a map, as RFC 8785 asks.
+// TestVersionIDs computes the ids of versions/log.jsonl with another encoder: encoding/json sorts the members of a map,
+// as RFC 8785 asks.
 func TestVersionIDs(t *testing.T) {
 	b := bring(t, "")
 	b.Record(b.Turn("s1", "I like \"oolong\" tea <b> & \u2028 ü\ttab.", "assistant: fine"))

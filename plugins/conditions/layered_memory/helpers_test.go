@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,12 +11,10 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
-	"github.com/memhost/memhost/sdk"
 )
 
-// module is the operations, for the tests that all memories modelled on Nanobot's share.
-var module = nanobottest.Module{Name: "layered_memory", RecordEvent: recordEvent, RecordEvents: recordEvents, Retrieve: retrieve, Format: formatContext, Readiness: readiness,
-	Wait: waitUntilReady, Query: nativeQuery, Mutate: nativeMutation, Reset: resetScope}
+// module is the memory, for the tests that all memories modelled on Nanobot's share.
+var module = nanobottest.Module{Plugin: &plugin, Name: "layered_memory"}
 
 var scope = nanobottest.Scope
 
@@ -53,7 +52,33 @@ type historyLine struct {
 func (b *bench) dreamt() string { return b.Files()[cursorFile] }
 
 // write runs work that may write, as the host's own would.
-func (b *bench) write(do func(c *sdk.Call) error) {
+func (b *bench) write(do func(m *memory)) {
 	b.T.Helper()
-	require.NoError(b.T, do(b.Call(abi.OpWaitUntilReady, scope)))
+	m := b.opened()
+	do(m)
+	require.NoError(b.T, m.Err())
+}
+
+// opened is the memory in an operation.
+func (b *bench) opened() *memory {
+	b.T.Helper()
+	m, err := open(b.Call(abi.OpWaitUntilReady, scope))
+	require.NoError(b.T, err)
+	return m.(*memory)
+}
+
+// entries adds entries to the history.
+func (b *bench) entries(contents ...string) {
+	b.T.Helper()
+	for _, content := range contents {
+		b.write(func(m *memory) { m.remember(entry{content: content}, summaryMost) })
+	}
+}
+
+// teas are n facts about tea.
+func teas(n int) (contents []string) {
+	for i := range n {
+		contents = append(contents, fmt.Sprintf("- [durable] I like tea number %d.", i+1))
+	}
+	return contents
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit wants to find a turn at once.
+// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
+// wants to find a turn at once.
 var configs = map[string]string{"control": `"profile":"control"`, "local": `"profile":"local","update_policy":"every_event"`}
 
 func TestConformance(t *testing.T) {
@@ -90,7 +91,8 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check S3: no call")
 }
 
-// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the
+// memory is not empty.
 func TestConversations(t *testing.T) {
 	s := module.Open(t, "")
 	for scope, files := range nanobottest.Conversations(t, "layered_memory", s.Slot) {

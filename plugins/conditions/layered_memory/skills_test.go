@@ -23,11 +23,10 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 		b := bring(t, c.config)
 		require.NoError(t, b.Take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
 		b.Record(b.Turn("s1", "I like oolong tea."))
-		s, err := settingsOf(b.Call(abi.OpRetrieve, scope))
-		require.NoError(t, err)
-		desk, err := s.desk(b.Call(abi.OpRetrieve, scope), folder{{path: soulFile}})
-		require.NoError(t, err)
-		if s.dream.skills {
+		m := b.opened()
+		desk := m.desk(folder{{path: soulFile}})
+		require.NoError(t, m.Err())
+		if m.settings.dream.skills {
 			desk = desk.withSkill(call("write_file", write))
 		}
 		says := desk.call(call("write_file", write))

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -29,22 +31,22 @@ type toolArguments struct {
 	all                     bool
 }
 
-func readArguments(raw jsontext.Raw) (a toolArguments, ok bool) {
+func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 	a.offset, a.limit = 1, 2000
-	if raw.Type() == jsontext.String {
+	if jsontext.Raw(raw).Type() == jsontext.String {
 		text, err := jsontext.DecodeBytes(raw).Str()
 		if err != nil {
 			return a, false
 		}
-		raw = jsontext.Raw(text)
+		raw = abi.Raw(text)
 	}
-	err := nanobot.Decode(raw, nanobot.Word("path", &a.path), nanobot.Word("old_text", &a.old), nanobot.Word("new_text", &a.new), nanobot.Word("content", &a.content),
-		nanobot.Number("offset", &a.offset), nanobot.Number("limit", &a.limit), nanobot.Flag("replace_all", &a.all))
+	err := object.Decode(raw, object.Optional("path", &a.path), object.Optional("old_text", &a.old), object.Optional("new_text", &a.new), object.Optional("content", &a.content),
+		object.Optional("offset", &a.offset), object.Optional("limit", &a.limit), object.Optional("replace_all", &a.all))
 	return a, err == nil
 }
 
 // call does what a tool call asks and says what came of it. What is wrong is told to the model and ends nothing.
-func (f folder) call(call nanobot.Call) string {
+func (f folder) call(call model.Call) string {
 	a, ok := readArguments(call.Arguments)
 	if !ok {
 		return "Error: the arguments are not an object of the tool's parameters"
@@ -63,7 +65,7 @@ func (f folder) call(call nanobot.Call) string {
 		if !blank && !isSkill(at.path) {
 			return "Error: the file is not blank; use edit_file"
 		}
-		at.text = nanobot.StripThinking(a.content)
+		at.text = model.StripThinking(a.content)
 		return "Wrote " + at.path
 	case "edit_file":
 		return at.replace(a, blank)
@@ -92,7 +94,8 @@ func (x *file) replace(a toolArguments, blank bool) string {
 
 const skillDir = "skills/"
 
-// isSkill tells whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the folder.
+// isSkill tells whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the
+// folder.
 func isSkill(path string) bool {
 	parts := strings.Split(path, "/")
 	if len(parts) < 3 || parts[0]+"/" != skillDir || len(path) > 300 || strings.ContainsAny(path, "\\\x00") {
@@ -107,24 +110,23 @@ func isSkill(path string) bool {
 }
 
 // desk is what Dream works on: the files, and where it may the skills.
-func (s *settings) desk(c *sdk.Call, files folder) (folder, error) {
-	desk := files[:len(files):len(files)]
-	if !s.dream.skills {
-		return desk, nil
+func (m *memory) desk(files folder) folder {
+	desk := slices.Clone(files)
+	if !m.settings.dream.skills {
+		return desk
 	}
-	err := c.Each(abi.StateListRequest{Prefix: "file/" + skillDir}, func(item sdk.Item) error {
-		path := strings.TrimPrefix(item.Key, "file/")
-		text, version, err := nanobot.KeptFile(c, path)
-		if err == nil && isSkill(path) {
-			desk = append(desk, &file{path: path, text: text, before: text, version: version})
+	for item := range m.Values("file/" + skillDir) {
+		path, text := strings.TrimPrefix(item.Key, "file/"), string(item.Value)
+		if isSkill(path) {
+			desk = append(desk, &file{path: path, text: text, before: text, version: item.Version})
 		}
-		return err
-	})
-	return desk, err
+	}
+	return desk
 }
 
-// withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a file.
-func (f folder) withSkill(call nanobot.Call) folder {
+// withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a
+// file.
+func (f folder) withSkill(call model.Call) folder {
 	a, ok := readArguments(call.Arguments)
 	path := strings.TrimPrefix(a.path, "./")
 	if !ok || call.Name == "read_file" || !isSkill(path) || f.at(path) != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 	"github.com/memhost/memhost/testenv/llm"
@@ -60,9 +60,10 @@ func TestA3ForcedRange(t *testing.T) {
 
 func TestA4KeepIsHalfTheWindow(t *testing.T) {
 	for w, keep := range map[int64]int64{25: 12, 2: 1} {
-		s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(fmt.Sprintf(`{"profile":"local","memory_window":%d}`, w))})
-		require.NoError(t, err)
-		assert.Equal(t, keep, s.keep(), "check A4")
+		b := bring(t, fmt.Sprintf(`"profile":"local","memory_window":%d`, w))
+		b.Say("s1", int(w))
+		b.Wait()
+		assert.EqualValues(t, w-keep, b.Session("s1").Pointer, "check A4")
 	}
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
@@ -82,14 +83,14 @@ func TestA5ArgumentsInEveryShape(t *testing.T) {
 	require.NoError(t, err)
 	for name, arguments := range map[string]string{"an object": object, "a JSON string": string(text), "a list with an object": "[" + object + "]"} {
 		t.Run("check A5: "+name, func(t *testing.T) {
-			p, err := parsePayload(jsontext.Raw(arguments))
+			p, err := parsePayload(abi.Raw(arguments))
 			require.NoError(t, err)
 			assert.Equal(t, payload{"[2026-01-12 09:01] Talked.", "# Long-term Memory\n\n- likes tea\n", true, true}, p)
 		})
 	}
 	for _, arguments := range []string{`[]`, `["x"]`, `7`, `"not json"`, `null`, `true`, `""`} {
 		t.Run("check A5: "+arguments, func(t *testing.T) {
-			_, err := parsePayload(jsontext.Raw(arguments))
+			_, err := parsePayload(abi.Raw(arguments))
 			require.Error(t, err)
 			b := bring(t, `"update_policy":"every_event"`)
 			b.Say("s1", 1)
@@ -109,9 +110,9 @@ func FuzzParsePayload(f *testing.F) {
 		if !jsontext.Valid([]byte(arguments)) {
 			return
 		}
-		p, err := parsePayload(jsontext.Raw(arguments))
+		p, err := parsePayload(abi.Raw(arguments))
 		if err != nil {
-			require.True(t, nanobot.OfModel(err), "a payload that is wrong is the model's failure: %v", err)
+			require.True(t, model.IsFailure(err), "a payload that is wrong is the model's failure: %v", err)
 			return
 		}
 		if p.check(true, "x") == nil {
@@ -176,13 +177,13 @@ func TestA8TimeoutAndConnection(t *testing.T) {
 		assert.Equal(t, abi.ReadinessPending, b.Wait().Status, "check A8: tried again at once")
 		b.Wait()
 		assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
-		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, plugin.Health, &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthDegraded, h.Status, "check A8")
 		b.HTTP = model
 		b.Later(time.Minute)
 		assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
-		h, err = sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+		h, err = sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, plugin.Health, &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthOK, h.Status)
 	}
@@ -234,7 +235,7 @@ func TestA17NothingIsLostByACrash(t *testing.T) {
 	b.Say("s1", 3)
 	before := b.Files()
 	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
-		if _, err := waitUntilReady(c, r); err != nil {
+		if _, err := plugin.WaitUntilReady(c, r); err != nil {
 			return nil, err
 		}
 		return nil, abi.NewError(abi.CodeInternal, "killed before the commit")

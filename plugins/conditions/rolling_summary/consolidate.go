@@ -3,8 +3,9 @@ package main
 import (
 	"strings"
 
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
-	"github.com/memhost/memhost/sdk"
 )
 
 const instruction = "You consolidate an assistant's memory. You get its present long-term memory and a part of a conversation. Call the tool save_memory once. " +
@@ -18,81 +19,68 @@ const saveMemory = `{"type":"function","function":{"name":"save_memory","descrip
 	`"memory_update":{"type":"string","description":"The complete new long-term memory in Markdown: every old fact that still holds and the new ones; unchanged if nothing is new."}},` +
 	`"required":["history_entry","memory_update"]}}}`
 
-// consolidateTo summarises the messages before end that are not summarised yet. The end was taken before the model is asked: what arrives meanwhile stays.
-//
-// Errors: those of the model, after which nothing has changed.
-func (s *settings) consolidateTo(c *sdk.Call, session *nanobot.Session, end int64, u *nanobot.Usage) error {
-	if end <= session.Pointer {
-		return nil
+// PromptTokens are those of MEMORY.md.
+func (m *memory) PromptTokens(*nanobot.Session) int64 { return m.CountTokens(m.longTerm().text) }
+
+// Archive summarises the messages before end that are not summarised yet. The end was taken before the model is asked:
+// what arrives meanwhile stays. After a failure nothing has changed.
+func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again bool, failed error) {
+	if end <= s.Pointer {
+		return true, nil
 	}
-	messages, bad, err := session.Read(c, session.Pointer, end)
-	if err != nil {
-		return err
-	}
+	messages, bad := s.Read(m.State, s.Pointer, end)
 	if bad > 0 {
-		c.Log(2, "rolling_summary: lines of a session that cannot be read were skipped")
+		m.Log(abi.LogWarn, "rolling_summary: lines of a session that cannot be read were skipped")
 	}
-	tokens := int64(0)
-	if s.policy == nanobot.PolicyTokens {
-		for i := range messages {
-			tokens += messages[i].Tokens(c)
-		}
-	}
+	tokens := m.TokensOf(messages)
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
-		session.Done(end, tokens)
-		return nil
+		s.Done(end, tokens)
+		return true, nil
 	}
-	file, err := readMemory(c)
-	if err != nil {
-		return err
-	}
-	p, err := s.ask(c, file, conversation, u)
-	if err == nil {
-		err = p.check(s.strict, file.text)
-	}
-	switch {
-	case err == nil:
-	case s.rawAfter > 0 && session.Failures+1 >= s.rawAfter && nanobot.OfModel(err):
-		p = payload{entry: "[" + nanobot.Minute(c.Now) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, hasEntry: true}
-	default:
-		return err
+	file := m.longTerm()
+	p, failed := m.ask(file, conversation, u)
+	if failed != nil {
+		if m.settings.rawAfter == 0 || s.Failures+1 < m.settings.rawAfter {
+			return false, failed
+		}
+		p = payload{entry: "[" + nanobot.Minute(m.Now) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, hasEntry: true}
 	}
 	events := nanobot.EventsOf(messages)
 	if p.hasUpdate {
-		text := p.update
-		if cut := nanobot.Clip(text, s.memoryChars); cut != text {
-			c.Log(2, "rolling_summary: memory_update was cut to max_memory_chars")
-			text = cut
+		text := nanobot.Clip(p.update, int(m.settings.memoryChars))
+		if text != p.update {
+			m.Log(abi.LogWarn, "rolling_summary: memory_update was cut to max_memory_chars")
 		}
-		if err := file.replace(c, text, events); err != nil {
-			return err
-		}
+		m.replace(file, text, events)
 	}
 	if p.hasEntry && strings.TrimSpace(p.entry) != "" {
-		if err := appendHistory(c, entry{text: p.entry, session: session.ID, events: events}); err != nil {
-			return err
-		}
+		m.remember(entry{text: p.entry, session: s.ID, events: events})
 	}
-	session.Done(end, tokens)
-	return nil
+	s.Done(end, tokens)
+	return true, nil
 }
 
-func (s *settings) ask(c *sdk.Call, file *memory, conversation string, u *nanobot.Usage) (payload, error) {
+// ask asks the model for a payload that passes its check.
+func (m *memory) ask(file *longTerm, conversation string, u *model.Usage) (payload, error) {
 	known := strings.TrimSpace(file.text)
 	if known == "" {
 		known = "(empty)"
 	}
-	answer, err := s.llm.Chat(c, nanobot.Chat{Turns: []nanobot.Turn{{Role: "system", Content: instruction},
-		{Role: "user", Content: "## Current Long-term Memory\n" + known + "\n\n## Conversation to Process\n" + conversation}},
-		Tools: []string{saveMemory}, Force: "save_memory"}, u)
+	r := model.Prompt(instruction, "## Current Long-term Memory\n"+known+"\n\n## Conversation to Process\n"+conversation)
+	r.Tools, r.Force = []string{saveMemory}, "save_memory"
+	answer, err := m.Model.Chat(m.State, r, u)
 	if err != nil {
 		return payload{}, err
 	}
 	for _, call := range answer.Calls {
 		if call.Name == "save_memory" {
-			return parsePayload(call.Arguments)
+			p, err := parsePayload(call.Arguments)
+			if err == nil {
+				err = p.check(m.settings.strict, file.text)
+			}
+			return p, err
 		}
 	}
-	return payload{}, nanobot.BadOutput("the model did not call save_memory", 200, []byte(answer.Text))
+	return payload{}, model.BadOutput("the model did not call save_memory", 200, []byte(answer.Text))
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -20,8 +20,8 @@ const (
 // sourcesMost bounds the events that MEMORY.md names as its sources. When there were more, it names none.
 const sourcesMost = 256
 
-// memory is MEMORY.md.
-type memory struct {
+// longTerm is MEMORY.md.
+type longTerm struct {
 	text    string
 	updated string
 	// events are those whose consolidation changed the file; many is true when there were more than sourcesMost.
@@ -31,37 +31,29 @@ type memory struct {
 }
 
 // id names the content: the file has no other version.
-func (m *memory) id() string { return "memory@" + sdk.Digest256(m.text)[:8] }
+func (f *longTerm) id() string { return "memory@" + sdk.Digest256(f.text)[:8] }
 
-func readMemory(c *sdk.Call) (*memory, error) {
-	m := new(memory)
-	data, version, err := c.Get(memoryKey)
-	if err != nil || version == 0 {
-		return m, err
-	}
-	m.version = version
-	err = nanobot.Decode(data, m.fields()...)
-	if err != nil {
-		return nil, abi.NewError(abi.CodeUnavailable, "the state's MEMORY.md is not what was stored there").WithReason("state_io")
-	}
-	return m, nil
+func (f *longTerm) members() []object.Member {
+	return []object.Member{object.Optional("text", &f.text), object.Optional("updated_at", &f.updated), object.Optional("events", &f.events), object.Optional("many", &f.many)}
+}
+
+func (m *memory) longTerm() *longTerm {
+	f := new(longTerm)
+	f.version = m.Load(memoryKey, f.members()...)
+	return f
 }
 
 // replace writes the file anew, unless it says the same.
-func (m *memory) replace(c *sdk.Call, text string, events []string) error {
-	if text == m.text {
-		return nil
+func (m *memory) replace(f *longTerm, text string, events []string) {
+	if text == f.text {
+		return
 	}
-	m.text, m.updated = text, c.Now
-	m.events = append(m.events, events...)
-	if m.many = m.many || len(m.events) > sourcesMost; m.many {
-		m.events = nil
+	f.text, f.updated = text, m.Now
+	f.events = append(f.events, events...)
+	if f.many = f.many || len(f.events) > sourcesMost; f.many {
+		f.events = nil
 	}
-	return c.Put(memoryKey, nanobot.Encode(m.fields()...), m.version)
-}
-
-func (m *memory) fields() []nanobot.Field {
-	return []nanobot.Field{nanobot.Word("text", &m.text), nanobot.Word("updated_at", &m.updated), nanobot.List("events", &m.events), nanobot.Flag("many", &m.many)}
+	m.Store(memoryKey, f.version, f.members()...)
 }
 
 // entry is one paragraph of HISTORY.md.
@@ -70,37 +62,22 @@ type entry struct {
 	events            []string
 }
 
-// appendHistory adds an entry, without blanks at its end.
-func appendHistory(c *sdk.Call, x entry) error {
-	x.text, x.at = strings.TrimRight(x.text, " \t\r\n"), c.Now
-	_, err := c.Append(historyLog, nanobot.Encode(x.fields()...))
-	return err
+func (x *entry) members() []object.Member {
+	return []object.Member{object.Optional("text", &x.text), object.Optional("at", &x.at), object.Optional("session", &x.session), object.Optional("events", &x.events)}
 }
 
-func (x *entry) fields() []nanobot.Field {
-	return []nanobot.Field{nanobot.Word("text", &x.text), nanobot.Word("at", &x.at), nanobot.Word("session", &x.session), nanobot.List("events", &x.events)}
+// remember adds an entry to HISTORY.md, without blanks at its end.
+func (m *memory) remember(x entry) {
+	x.text, x.at = strings.TrimRight(x.text, " \t\r\n"), m.Now
+	m.Append(historyLog, object.Encode(x.members()...))
 }
 
-func decodeEntry(data []byte) (x entry, err error) {
-	err = nanobot.Decode(data, x.fields()...)
-	return x, err
-}
-
-// eachEntry walks HISTORY.md from its beginning. Entries that cannot be read are counted.
-func eachEntry(c *sdk.Call, each func(seq int64, x entry)) (bad int64, err error) {
-	for from := int64(1); ; {
-		entries, _, err := c.Read(abi.StateReadRequest{Log: historyLog, From: from, Limit: 1000})
-		if err != nil || len(entries) == 0 {
-			return bad, err
-		}
-		for _, stored := range entries {
-			from = stored.Seq + 1
-			x, err := decodeEntry(stored.Data)
-			if err != nil {
-				bad++
-				continue
-			}
-			each(stored.Seq, x)
-		}
+// Counts counts the file and the log's entries.
+func (m *memory) Counts() []abi.InventoryKind {
+	long := abi.InventoryKind{Kind: "long_term"}
+	if f := m.longTerm(); f.text != "" {
+		long.Count, long.Digest = 1, sdk.Digest256(f.text)
 	}
+	entries, _ := m.Last(historyLog)
+	return []abi.InventoryKind{long, {Kind: "history", Count: entries}}
 }

@@ -73,7 +73,7 @@ func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
 	half := map[string]string{memoryFile: workspace[memoryFile], oldSession: "cut off"}
 	b := bring(t, "")
 	m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test", Params: nanobottest.Params(t, half, false, false)}
-	_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, m)
+	_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, plugin.NativeMutation, m)
 	require.NoError(t, err)
 	require.NoError(t, b.Take(half, workspace), "an import that broke off is begun anew")
 	whole := b.Files()
@@ -93,11 +93,11 @@ func TestLargeFilesGoInPartsAndPages(t *testing.T) {
 		part := text[i:min(len(text), i+2<<20)]
 		m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test",
 			Params: nanobottest.Params(t, map[string]string{historyFile: part}, i > 0, len(part) < 2<<20)}
-		_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, m)
+		_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, plugin.NativeMutation, m)
 		require.NoError(t, err)
 	}
 	out, pages := nanobottest.Files(t, func(params map[string]abi.Raw) *abi.NativeQueryResult {
-		r, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		r, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, plugin.NativeQuery, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
 		require.NoError(t, err)
 		require.Less(t, len(r.Result), 8<<20)
 		return r

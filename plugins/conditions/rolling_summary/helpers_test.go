@@ -7,9 +7,8 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// module is the operations, for the tests that all memories modelled on Nanobot's share.
-var module = nanobottest.Module{Name: "rolling_summary", RecordEvent: recordEvent, RecordEvents: recordEvents, Retrieve: retrieve, Format: formatContext, Readiness: readiness,
-	Wait: waitUntilReady, Query: nativeQuery, Mutate: nativeMutation, Reset: resetScope}
+// module is the memory, for the tests that all memories modelled on Nanobot's share.
+var module = nanobottest.Module{Plugin: &plugin, Name: "rolling_summary"}
 
 var scope = nanobottest.Scope
 

@@ -17,7 +17,8 @@ import (
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit wants to find a turn at once.
+// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
+// wants to find a turn at once.
 var configs = map[string]string{"control": `"profile":"control"`, "local": `"profile":"local","update_policy":"every_event"`}
 
 func TestConformance(t *testing.T) {
@@ -151,7 +152,8 @@ func TestResetRemovesTheScopeAlone(t *testing.T) {
 	assert.Contains(t, s.Shown(scope), "Zorvex", "check S2: it works again")
 }
 
-// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the memory is not empty.
+// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the
+// memory is not empty.
 func TestConversations(t *testing.T) {
 	s := module.Open(t, "")
 	for scope, files := range nanobottest.Conversations(t, "rolling_summary", s.Slot) {

@@ -1,47 +1,54 @@
-// Package main is the control rolling_summary: Nanobot's memory of two files, MEMORY.md, rewritten as a whole, and HISTORY.md, appended to.
+// Package main is the control rolling_summary: Nanobot's memory of two files, MEMORY.md, rewritten as a whole, and
+// HISTORY.md, appended to.
 package main
 
 import (
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
 )
+
+// plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type
+// memory.
+var plugin = nanobot.Plugin{Open: open, Types: []string{"message", "long_term", "history"}, Queries: "files, status, history or get_history",
+	Mutations: "consolidate, write_memory or import_files"}
 
 func main() {}
 
 //go:wasmexport setup_scope
-func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
+func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, plugin.SetupScope) }
 
 //go:wasmexport record_event
-func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
+func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, plugin.RecordEvent) }
 
 //go:wasmexport record_events
-func exportRecordEvents(n uint32) uint64 { return sdk.Serve(n, recordEvents) }
+func exportRecordEvents(n uint32) uint64 { return sdk.Serve(n, plugin.RecordEvents) }
 
 //go:wasmexport retrieve
-func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
+func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, plugin.Retrieve) }
 
 //go:wasmexport format_context
-func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, formatContext) }
+func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, plugin.FormatContext) }
 
 //go:wasmexport reset_scope
-func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
+func exportResetScope(n uint32) uint64 { return sdk.Serve(n, plugin.ResetScope) }
 
 //go:wasmexport health
-func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
+func exportHealth(n uint32) uint64 { return sdk.Serve(n, plugin.Health) }
 
 //go:wasmexport readiness
-func exportReadiness(n uint32) uint64 { return sdk.Serve(n, readiness) }
+func exportReadiness(n uint32) uint64 { return sdk.Serve(n, plugin.Readiness) }
 
 //go:wasmexport wait_until_ready
-func exportWaitUntilReady(n uint32) uint64 { return sdk.Serve(n, waitUntilReady) }
+func exportWaitUntilReady(n uint32) uint64 { return sdk.Serve(n, plugin.WaitUntilReady) }
 
 //go:wasmexport find_event
-func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
+func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, plugin.FindEvent) }
 
 //go:wasmexport inventory
-func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+func exportInventory(n uint32) uint64 { return sdk.Serve(n, plugin.Inventory) }
 
 //go:wasmexport native_query
-func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }
+func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, plugin.NativeQuery) }
 
 //go:wasmexport native_mutation
-func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, nativeMutation) }
+func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, plugin.NativeMutation) }

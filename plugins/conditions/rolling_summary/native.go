@@ -1,116 +1,86 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"strconv"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
-	"github.com/memhost/memhost/sdk"
 )
 
-// nativeQuery answers
+// Query answers, besides those of all memories,
 //
-//	files {after}         -> {path: text}: the scope as the folder that Nanobot itself would have, in pages
-//	status {}             -> sessions with their pointers and failures, and what the model was asked
-//	history {query}       -> the entries of HISTORY.md that share words with the query
-//	get_history {session_id, max_messages} -> the messages that an agent can be shown again
-func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	var e jsontext.Encoder
-	answer := &abi.NativeQueryResult{Name: r.Name, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}
+//	history {query}                          the entries of HISTORY.md that share words with the query
+//	get_history {session_id, max_messages}   the messages that an agent can be shown again
+func (m *memory) Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool {
 	switch r.Name {
-	case "files":
-		f := nanobot.NewFiles(nanobot.Param(r.Params, "after"))
-		if err := writeFiles(c, f); err != nil {
-			return nil, err
-		}
-		f.Answer(answer)
-		return answer, nil
-	case "status":
-		err = nanobot.WriteStatus(c, &e)
 	case "history":
-		var items []nanobot.Item
-		items, _, err = searchHistory(c, nanobot.Param(r.Params, "query"))
-		e.Raw(nanobot.RawOf(items).Calls[0].Body)
+		items, _ := m.searchHistory(nanobot.Param(r.Params, "query"))
+		nanobot.WriteItems(answer, items)
 	case "get_history":
-		most := nanobot.ParamInt(r.Params, "max_messages", s.maxHistory)
-		err = nanobot.WriteReplay(c, &e, nanobot.Param(r.Params, "session_id"), most)
+		most, err := strconv.ParseInt(string(r.Params["max_messages"]), 10, 64)
+		if err != nil {
+			most = m.MaxHistory
+		}
+		s := nanobot.FindSession(m.State, nanobot.Param(r.Params, "session_id"))
+		messages, _ := s.Read(m.State, s.Pointer, s.Messages)
+		answer.ArrStart()
+		for _, x := range nanobot.Replay(messages, int(max(0, most))) {
+			public := nanobot.Message{Role: x.Role, Content: x.Content, ToolCalls: x.ToolCalls, ToolCallID: x.ToolCallID, Name: x.Name}
+			answer.Raw(public.Encode())
+		}
+		answer.ArrEnd()
 	default:
-		return nil, abi.NewError(abi.CodeInvalidArgument, "name: want files, status, history or get_history")
+		return false
 	}
-	if err != nil {
-		return nil, err
-	}
-	answer.Result = e.Bytes()
-	return answer, nil
+	return true
 }
 
-// nativeMutation does
+// Mutate does, besides those of all memories,
 //
 //	consolidate {session_id, archive_all}   now, whatever the policy says; archive_all takes all messages and clears the session
 //	write_memory {content}                  replaces MEMORY.md: the agent's own edit
-//	import_files {files, continues, done}   a workspace of Nanobot, or what files gave, into an empty scope
-func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	receipt := &abi.MutationReceipt{Status: "no_change", Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: r.Name}}
+func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool {
 	switch r.Name {
 	case "consolidate":
-		return receipt, s.consolidateNow(c, r, receipt)
+		m.consolidate(r, receipt)
 	case "write_memory":
-		if !s.agentEdits {
-			return nil, abi.NewError(abi.CodeUnsupported, "agent_edits is off: only the consolidation writes MEMORY.md")
+		if !m.settings.agentEdits {
+			m.Fail(abi.NewError(abi.CodeUnsupported, "agent_edits is off: only the consolidation writes MEMORY.md"))
 		}
-		file, err := readMemory(c)
-		if err != nil {
-			return nil, err
-		}
+		file := m.longTerm()
 		before := file.id()
-		if err := file.replace(c, nanobot.Param(r.Params, "content"), nil); err != nil {
-			return nil, err
-		}
+		m.replace(file, nanobot.Param(r.Params, "content"), nil)
 		if file.id() != before {
 			receipt.Status, receipt.NativeIDs = "applied", []string{file.id()}
 		}
-		return receipt, nil
-	case "import_files":
-		return receipt, nanobot.ImportFiles(c, r, s.policy, receipt, func() (bool, error) { return empty(c) }, func(in *nanobot.Incoming) error { return takeFiles(c, in) })
+	default:
+		return false
 	}
-	return nil, abi.NewError(abi.CodeInvalidArgument, "name: want consolidate, write_memory or import_files")
+	return true
 }
 
-func (s *settings) consolidateNow(c *sdk.Call, r *abi.NativeMutation, receipt *abi.MutationReceipt) error {
-	session, err := nanobot.FindSession(c, nanobot.Param(r.Params, "session_id"))
-	if err != nil {
-		return err
-	}
-	end, all := session.Messages-s.window/2, string(r.Params["archive_all"]) == "true"
+func (m *memory) consolidate(r *abi.NativeMutation, receipt *abi.MutationReceipt) {
+	s := nanobot.FindSession(m.State, nanobot.Param(r.Params, "session_id"))
+	end, all := s.Messages-m.Window/2, string(r.Params["archive_all"]) == "true"
 	if all {
-		end = session.Messages
+		end = s.Messages
 	}
-	var u nanobot.Usage
-	before := session.Pointer
-	if err := s.consolidateTo(c, session, end, &u); err != nil {
-		return err // nothing of it is kept: the session is as it was
+	var u model.Usage
+	before := s.Pointer
+	_, failed := m.Archive(s, end, &u)
+	if failed != nil {
+		m.Fail(failed) // nothing of it is kept: the session is as it was
 	}
-	if all && session.Base < session.Messages {
-		session.Base, receipt.Status = session.Messages, "applied"
+	if s.Pointer == before && (!all || s.Base == s.Messages) {
+		return
 	}
-	if session.Pointer > before {
-		receipt.Status = "applied"
+	if all {
+		s.Base = s.Messages
 	}
-	if receipt.Status != "applied" {
-		return nil
-	}
-	receipt.NativeIDs = []string{session.Key()[2:]}
-	receipt.Trace.Details = abi.Members[abi.Raw]{{Name: "llm", Value: u.JSON()}}
-	if err := u.Add(c); err != nil {
-		return err
-	}
-	return session.Save(c)
+	receipt.Status, receipt.NativeIDs = "applied", []string{s.NativeID()}
+	receipt.Trace.Details.Set("llm", u.JSON())
+	u.Add(m.State)
+	s.Save(m.State)
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"strings"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
-
-	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
 // payload is what save_memory was called with.
@@ -15,71 +16,59 @@ type payload struct {
 }
 
 // parsePayload reads the arguments: an object, a string that holds one, or a list whose first element is one.
-func parsePayload(raw jsontext.Raw) (payload, error) {
-	switch raw.Type() {
+func parsePayload(raw abi.Raw) (payload, error) {
+	switch jsontext.Raw(raw).Type() {
 	case jsontext.Object:
-		return parseFields(raw)
+		return parseMembers(raw)
 	case jsontext.String:
 		text, err := jsontext.DecodeBytes(raw).Str()
-		if err != nil || !jsontext.Valid([]byte(text)) {
-			return payload{}, notPayload(raw)
+		if err == nil && jsontext.Valid([]byte(text)) {
+			return parsePayload(abi.Raw(strings.TrimSpace(text)))
 		}
-		inner := jsontext.Raw(strings.TrimSpace(text))
-		return parsePayload(inner)
 	case jsontext.Array:
 		var first jsontext.Raw
-		err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
-			element, err := d.RawAppend(nil)
-			if first == nil {
-				first = element
+		err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) (err error) {
+			if first != nil {
+				return d.Skip()
 			}
+			first, err = d.RawAppend(nil)
 			return err
 		})
-		if err == nil && first != nil && first.Type() == jsontext.Object {
-			return parseFields(first)
+		if err == nil && first.Type() == jsontext.Object {
+			return parseMembers(abi.Raw(first))
 		}
 	}
 	return payload{}, notPayload(raw)
 }
 
-func notPayload(raw jsontext.Raw) error {
-	return nanobot.BadOutput("the arguments of save_memory are not an object", 200, raw)
+func notPayload(raw abi.Raw) error {
+	return model.BadOutput("the arguments of save_memory are not an object", 200, raw)
 }
 
-func parseFields(raw jsontext.Raw) (p payload, err error) {
-	err = jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		if d.Next() == jsontext.Null {
-			return d.Null()
-		}
-		switch key {
-		case "history_entry":
-			p.entry, err = valueText(d)
-			p.hasEntry = true
-		case "memory_update":
-			p.update, err = valueText(d)
-			p.hasUpdate = true
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+func parseMembers(raw abi.Raw) (payload, error) {
+	var entry, update abi.Raw
+	err := object.Decode(raw, object.Optional("history_entry", &entry), object.Optional("memory_update", &update))
+	p := payload{hasEntry: entry != nil, hasUpdate: update != nil}
+	if err == nil && p.hasEntry {
+		p.entry, err = textOf(entry)
+	}
+	if err == nil && p.hasUpdate {
+		p.update, err = textOf(update)
+	}
 	if err != nil {
 		return payload{}, notPayload(raw)
 	}
-	p.entry, p.update = nanobot.StripThinking(p.entry), nanobot.StripThinking(p.update)
 	return p, nil
 }
 
-// valueText is a string, or the compact JSON of another value.
-func valueText(d *jsontext.Decoder) (string, error) {
-	if d.Next() == jsontext.String {
-		return d.Str()
+// textOf is a string without thinking blocks, or the compact JSON of another value.
+func textOf(raw abi.Raw) (text string, err error) {
+	if jsontext.Raw(raw).Type() == jsontext.String {
+		text, err = jsontext.DecodeBytes(raw).Str()
+	} else {
+		text, err = object.Compact(raw)
 	}
-	raw, err := d.Raw()
-	if err != nil {
-		return "", err
-	}
-	return nanobot.CompactJSON(raw)
+	return model.StripThinking(text), err
 }
 
 // check refuses what would lose something. Where payloads are not strict the half that is wrong is left out instead.
@@ -95,7 +84,7 @@ func (p *payload) check(strict bool, before string) error {
 		wrong, p.hasUpdate = "memory_update is blank and would erase the memory", false
 	}
 	if wrong != "" && strict {
-		return nanobot.BadOutput("save_memory: "+wrong, 200, []byte(p.update))
+		return model.BadOutput("save_memory: "+wrong, 200, []byte(p.update))
 	}
 	return nil
 }

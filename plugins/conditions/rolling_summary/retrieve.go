@@ -3,23 +3,13 @@ package main
 import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve returns MEMORY.md; where it is configured, the entries of HISTORY.md that share words with the query, and the messages of the request's session
-// that are not summarised yet. It asks no model and writes nothing.
-func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	file, err := readMemory(c)
-	if err != nil {
-		return nil, err
-	}
-	var items []nanobot.Item
-	var notes []string
-	if file.text != "" {
+// Items are MEMORY.md, and where it is configured the entries of HISTORY.md that share words with the query.
+func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []string) {
+	if file := m.longTerm(); file.text != "" {
 		title := "Long-term Memory (MEMORY.md)"
 		if file.updated != "" {
 			title = "Long-term Memory (MEMORY.md, " + file.updated + ")"
@@ -27,46 +17,29 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		items = append(items, nanobot.Item{ID: file.id(), Kind: "long_term", Title: title, Text: file.text,
 			Updated: file.updated, Events: file.events})
 	}
-	if s.search {
-		found, bad, err := searchHistory(c, r.Query)
-		if err != nil {
-			return nil, err
-		}
+	if m.Search {
+		found, bad := m.searchHistory(r.Query)
 		if bad > 0 {
 			notes = append(notes, "bad_line: "+sdk.Itoa(bad)+" entries of the history cannot be read and were skipped")
 		}
 		items = append(items, found...)
 	}
-	if s.tail {
-		tail, err := nanobot.Tail(c, r.SessionID, func(session *nanobot.Session) int64 { return session.Pointer }, s.maxHistory)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, tail...)
-		notes = append(notes, "tail_included: messages of the session that are not summarised yet are shown")
-	}
-	return nanobot.Result(c, s.config, r, items, s.maxTokens, notes)
+	return items, notes
 }
 
-// searchHistory finds the entries that share words with the query: most words first, then the newest.
-func searchHistory(c *sdk.Call, query string) ([]nanobot.Item, int64, error) {
-	var hits []nanobot.Hit
-	bad, err := eachEntry(c, func(seq int64, x entry) {
-		if n := nanobot.Matches(query, x.text); n > 0 {
-			hits = append(hits, nanobot.Hit{Words: n, At: seq, Item: nanobot.Item{ID: "history#" + sdk.Itoa(seq), Kind: "history",
-				Title: "From the event log (HISTORY.md)", Text: x.text, Created: x.at, Events: x.events}})
+// searchHistory finds the entries that share words with the query: most words first, then the newest. bad counts those
+// that cannot be read.
+func (m *memory) searchHistory(query string) (items []nanobot.Item, bad int64) {
+	search := nanobot.NewSearch(query)
+	last, _ := m.Last(historyLog)
+	for stored := range m.Entries(historyLog, 1, last) {
+		var x entry
+		if object.Decode(stored.Data, x.members()...) != nil {
+			bad++
+			continue
 		}
-	})
-	return nanobot.Best(hits), bad, err
-}
-
-// formatContext formats the items of an earlier result.
-//
-// Errors: invalid_argument when the result is not one of retrieve.
-func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
+		search.Add(nanobot.Item{ID: "history#" + sdk.Itoa(stored.Seq), Kind: "history", Title: "From the event log (HISTORY.md)", Text: x.text,
+			Created: x.at, Events: x.events})
 	}
-	return nanobot.Format(c, s.config, r, s.maxTokens)
+	return search.Best(), bad
 }

@@ -1,5 +1,6 @@
-// Package nanobot is what the memories modelled on Nanobot's own share: an OpenAI-compatible chat endpoint, the session files with their pointers, and
-// what is done to messages before a model or a person sees them.
+// Package nanobot is what the memories modelled on Nanobot's own share: the session files with their pointers, when a
+// model is asked to work them off, what is done to messages before a model or a person sees them, and the operations
+// that serve all this (Plugin).
 //
 // It runs inside a guest. What it keeps stands in the scope's state:
 //
@@ -11,6 +12,4 @@
 //	usage                calls to the model, tokens, failures
 //
 // Head and mark are two keys, so that a recording and the work that waits for a model never write the same one.
-//
-// What calls it in the providers' folders, record.go and scope.go above all, is alike on purpose: a diff of two folders is the difference of two providers.
 package nanobot

@@ -1,24 +1,28 @@
 package nanobot
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
-// fileKey is where files of a workspace stand of which a module does not keep the content in another form: SOUL.md and the like, and all that it does not
-// know, so that nothing of an import is lost.
+// fileKey is where files of a workspace stand of which a module does not keep the content in another form: SOUL.md and
+// the like, and all that it does not know, so that nothing of an import is lost.
 const fileKey = "file/"
 
 // pageBytes is about how much text a page of files has.
 const pageBytes = 4 << 20
 
-// Files writes the answer of the query files: an object of paths and texts, in pages. A file that does not fit a page goes on under the same path in the
-// next one. The order of the calls is the order of the files, and is the same for every page.
+// Files writes the answer of the query files: an object of paths and texts, in pages. A file that does not fit a page
+// goes on under the same path in the next one. The order of the calls is the order of the files, and is the same for
+// every page.
 type Files struct {
+	*Base
 	e    jsontext.Encoder
 	left int
 	// path and seq are where the page begins; path is "" once it has been reached.
@@ -27,11 +31,10 @@ type Files struct {
 	next string
 }
 
-// NewFiles begins the page behind a cursor, "" for the first.
-func NewFiles(after string) *Files {
-	f := &Files{left: pageBytes}
-	path, seq, found := strings.Cut(after, "//")
-	if found {
+// newFiles begins the page behind a cursor, "" for the first.
+func newFiles(b *Base, after string) *Files {
+	f := &Files{Base: b, left: pageBytes}
+	if path, seq, found := strings.Cut(after, "//"); found {
 		f.path = path
 		f.seq, _ = strconv.ParseInt(seq, 10, 64)
 	}
@@ -39,7 +42,7 @@ func NewFiles(after string) *Files {
 	return f
 }
 
-// begin tells whether a file belongs to the page, and from which line on.
+// begin reports whether a file belongs to the page, and from which line on.
 func (f *Files) begin(path string) (from int64, here bool) {
 	switch {
 	case f.next != "" || f.path != "" && f.path != path:
@@ -67,93 +70,57 @@ func (f *Files) add(path, text string) {
 	f.left -= len(text)
 }
 
-// Log adds a file of a log's entries from one number to before another, counted from 0, each as line gives it. head stands before the first.
-func (f *Files) Log(c *sdk.Call, path, log string, head func() ([]byte, error), from, to int64, line func(entry []byte) []byte) error {
+// Log adds a file of a log's entries from one number to before another, counted from 0, each as line gives it. head
+// stands before the first.
+func (f *Files) Log(path, log string, head func() []byte, from, to int64, line func(entry []byte) []byte) {
 	done, here := f.begin(path)
 	if !here {
-		return nil
+		return
 	}
 	var text []byte
 	if done == 0 && head != nil {
-		var err error
-		if text, err = head(); err != nil {
-			return err
-		}
+		text = head()
 	}
-	for from += done; from < to; {
-		entries, _, err := c.Read(abi.StateReadRequest{Log: log, From: from + 1, Limit: min(200, to-from)})
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 {
-			break
-		}
-		for _, x := range entries {
-			text = append(text, line(x.Data)...)
-		}
-		done += entries[len(entries)-1].Seq - from
-		from = entries[len(entries)-1].Seq
-		if len(text) >= f.left && from < to {
-			f.next = path + "//" + sdk.Itoa(done)
+	for x := range f.Entries(log, from+done+1, to) {
+		text = append(text, line(x.Data)...)
+		if len(text) >= f.left && x.Seq < to {
+			f.next = path + "//" + sdk.Itoa(x.Seq-from)
 			break
 		}
 	}
 	f.add(path, string(text))
-	return nil
 }
 
 // Line is an entry with its line end.
 func Line(entry []byte) []byte { return append(append([]byte(nil), entry...), '\n') }
 
-// Kept adds the files that the module keeps as they are, but for those that it has added itself.
-func (f *Files) Kept(c *sdk.Call, but ...string) error {
-	return c.Each(abi.StateListRequest{Prefix: fileKey}, func(item sdk.Item) error {
+// Kept adds the files that the memory keeps as they are, but for those that it has added itself.
+func (f *Files) Kept(but ...string) {
+	for item := range f.Items(abi.StateListRequest{Prefix: fileKey}) {
 		path := strings.TrimPrefix(item.Key, fileKey)
-		if contains(but, path) {
-			return nil
+		if slices.Contains(but, path) {
+			continue
 		}
-		if _, here := f.begin(path); !here {
-			return nil
-		}
-		text, _, err := c.Get(item.Key)
-		if err == nil {
+		if _, here := f.begin(path); here {
+			text, _ := f.Get(item.Key)
 			f.add(path, string(text))
 		}
-		return err
-	})
+	}
+}
+
+// end is the page. next is then where the one behind it begins, "" for the last.
+func (f *Files) end() []byte {
+	f.e.ObjEnd()
+	return f.e.Bytes()
 }
 
 // KeptFile reads a file that is kept as it is, "" where there is none, with its version.
-func KeptFile(c *sdk.Call, path string) (string, int64, error) {
-	text, version, err := c.Get(fileKey + path)
-	return string(text), version, err
+func KeptFile(s *state.State, path string) (string, int64) {
+	text, version := s.Get(fileKey + path)
+	return string(text), version
 }
 
 // KeepFile writes one.
-func KeepFile(c *sdk.Call, path, text string, version int64) error {
-	return c.Put(fileKey+path, []byte(text), version)
-}
-
-// End is the page; next is where the one behind it begins, "" for the last.
-func (f *Files) End() (page []byte, next string) {
-	f.e.ObjEnd()
-	return f.e.Bytes(), f.next
-}
-
-func contains(list []string, x string) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
-}
-
-// Answer puts the page into the query's answer.
-func (f *Files) Answer(to *abi.NativeQueryResult) {
-	page, next := f.End()
-	to.Result = page
-	if next != "" {
-		to.Trace.Details = abi.Members[abi.Raw]{{Name: "next", Value: sdk.Text(next)}}
-	}
+func KeepFile(s *state.State, path, text string, version int64) {
+	s.Put(fileKey+path, []byte(text), version)
 }

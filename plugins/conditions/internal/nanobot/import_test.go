@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
@@ -20,7 +21,7 @@ func TestAFileIsReadAcrossItsParts(t *testing.T) {
 		call := sdktest.New(t, sdktest.Options{}).Call(abi.OpNativeMutation, abi.MemoryScope{RunID: "r", PersonaID: "p"})
 		parts := rapid.SliceOf(rapid.StringOf(rapid.RuneFrom([]rune("ab \r\n\t山")))).Draw(t, "parts")
 		stored := func() *Incoming {
-			in := &Incoming{call: call, Paths: []string{"f"}, parts: map[string][]sdk.Item{}}
+			in := &Incoming{Base: &Base{State: state.Of(call)}, Paths: []string{"f"}, parts: map[string][]sdk.Item{}}
 			for i, part := range parts {
 				key := "import/f//" + strconv.Itoa(i)
 				require.NoError(t, call.Put(key, []byte(part), sdk.AnyVersion))
@@ -29,9 +30,9 @@ func TestAFileIsReadAcrossItsParts(t *testing.T) {
 			return in
 		}
 		whole := strings.Join(parts, "")
-		text, err := stored().Take("f")
-		require.NoError(t, err)
-		assert.Equal(t, whole, text)
+		first := stored()
+		assert.Equal(t, whole, first.Take("f"))
+		require.NoError(t, first.Err())
 		var want, got []string
 		for line := range strings.SplitSeq(whole, "\n") {
 			if line = strings.TrimSpace(line); line != "" {
@@ -39,10 +40,10 @@ func TestAFileIsReadAcrossItsParts(t *testing.T) {
 			}
 		}
 		in := stored()
-		require.NoError(t, in.TakeLines("f", func(line string) error {
+		for line := range in.TakeLines("f") {
 			got = append(got, line)
-			return nil
-		}))
+		}
+		require.NoError(t, in.Err())
 		assert.Equal(t, want, got)
 		assert.Empty(t, in.Paths)
 		assert.EqualValues(t, 1, in.Taken)

@@ -1,16 +1,19 @@
 package nanobot
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
-// StateRoute is what raw.calls names: the slot's own state.
-const StateRoute = "state"
+// stateRoute is what raw.calls names: the slot's own state.
+const stateRoute = "state"
 
 // Item is one piece of memory in a result.
 type Item struct {
@@ -25,34 +28,32 @@ type Item struct {
 	Events  []string
 }
 
-// RawOf is the items as raw holds them: one call with a list.
-func RawOf(items []Item) abi.RawResult {
-	var e jsontext.Encoder
+// WriteItems writes a list of items.
+func WriteItems(e *jsontext.Encoder, items []Item) {
 	e.ArrStart()
 	for i := range items {
-		e.Raw(encodeFields(items[i].fields()))
+		object.Write(e, items[i].members()...)
 	}
 	e.ArrEnd()
-	return abi.RawResult{Calls: []abi.RawCall{{Route: StateRoute, Body: e.Bytes()}}}
 }
 
-func (x *Item) fields() []field {
-	return []field{word("id", &x.ID), word("kind", &x.Kind), word("title", &x.Title), word("text", &x.Text), word("created_at", &x.Created),
-		word("updated_at", &x.Updated), List("source_event_ids", &x.Events)}
+func (x *Item) members() []object.Member {
+	return []object.Member{object.Optional("id", &x.ID), object.Optional("kind", &x.Kind), object.Optional("title", &x.Title), object.Optional("text", &x.Text),
+		object.Optional("created_at", &x.Created), object.Optional("updated_at", &x.Updated), object.Optional("source_event_ids", &x.Events)}
 }
 
-// ItemsOf reads the items of an earlier result.
+// itemsOf reads the items of an earlier result.
 //
 // Errors: invalid_argument when the result is not one of retrieve.
-func ItemsOf(raw *abi.RawResult) ([]Item, error) {
+func itemsOf(raw *abi.RawResult) ([]Item, error) {
 	var items []Item
 	for i := range raw.Calls {
-		if raw.Calls[i].Route != StateRoute {
+		if raw.Calls[i].Route != stateRoute {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+raw.Calls[i].Route+" is no call of retrieve")
 		}
 		err := jsontext.DecodeBytes(raw.Calls[i].Body).Arr(func(d *jsontext.Decoder) error {
 			var x Item
-			err := DecodeFrom(d, x.fields(), nil)
+			err := object.Read(d, nil, x.members()...)
 			items = append(items, x)
 			return err
 		})
@@ -63,8 +64,8 @@ func ItemsOf(raw *abi.RawResult) ([]Item, error) {
 	return items, nil
 }
 
-// Evidence points at each item.
-func Evidence(items []Item) []abi.Evidence {
+// evidence points at each item.
+func evidence(items []Item) []abi.Evidence {
 	var list []abi.Evidence
 	for i, x := range items {
 		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), Group: x.Kind, NativeID: x.ID, NativeType: x.Kind,
@@ -91,8 +92,9 @@ func rfc(at string) string {
 // tailKind marks messages of the session that asks: of those the newest are kept, and shown oldest first.
 const tailKind = "tail"
 
-// Fit formats items within a budget. Items in front are kept longest, cut at line ends; of the tail the oldest go first.
-func Fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextBudget) sdk.Fitted {
+// fit formats items within a budget. Items in front are kept longest, cut at line ends; of the tail the oldest go
+// first.
+func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextBudget) sdk.Fitted {
 	budget.MaxItems = nil // items were counted before; these are lines
 	frame := sdk.ContextOf(config, c.Scope)
 	tail := 0
@@ -142,96 +144,72 @@ func (x *Item) blocks(to []string, begins bool) []string {
 	if begins {
 		first = heading(x.Title)
 	}
-	text := x.Text
-	for text != "" {
-		line := text
-		for i := range len(text) {
-			if text[i] == '\n' {
-				line = text[:i]
-				break
-			}
-		}
-		text = text[min(len(text), len(line)+1):]
+	if x.Text == "" {
+		return to
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(x.Text, "\n"), "\n") {
 		to = append(to, first+sdk.EscapeText(line)+"\n")
 		first = ""
 	}
 	return to
 }
 
-// Budget is the request's, bounded by the configuration.
-func Budget(b abi.ContextBudget, most int64) abi.ContextBudget {
-	if b.MaxTokens == nil || *b.MaxTokens > most {
-		b.MaxTokens = &most
+// budget is the request's, bounded by the configuration.
+func (b *Base) budget(asked abi.ContextBudget) abi.ContextBudget {
+	if asked.MaxTokens == nil || *asked.MaxTokens > b.MaxTokens {
+		asked.MaxTokens = &b.MaxTokens
 	}
-	return b
+	return asked
 }
 
-// Result is the answer of retrieve for items in order. notes are warnings.
-func Result(c *sdk.Call, config *abi.GuestConfig, r *abi.RetrieveRequest, items []Item, most int64, notes []string) (*abi.RetrieveResult, error) {
+// result is the answer of a retrieval for items in order. notes are warnings.
+func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi.RetrieveResult {
 	if r.Budget.MaxItems != nil && int64(len(items)) > max(0, *r.Budget.MaxItems) {
 		items = items[:max(0, *r.Budget.MaxItems)]
 		notes = append(notes, "items_left_out: max_items is smaller than the memory")
 	}
-	budget := Budget(r.Budget, most)
-	fitted := Fit(c, config, items, budget)
-	u, _, err := ReadUsage(c)
-	if err != nil {
-		return nil, err
-	}
-	t := &abi.Trace{BackendName: config.Provider, NativeOperation: "state_get", Consistency: "committed", ResultState: abi.ResultEmpty,
-		RetrievedCount: sdk.Ptr(int64(len(items))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone),
-		Effective: abi.Members[abi.Raw]{{Name: "max_tokens", Value: sdk.Number(*budget.MaxTokens)}}, Details: abi.Members[abi.Raw]{{Name: "llm", Value: u.JSON()}}, Warnings: notes}
+	budget := b.budget(r.Budget)
+	fitted := fit(b.Call, b.Config, items, budget)
+	usage, _ := model.ReadUsage(b.State)
+	t := b.Trace("state_get")
+	t.Consistency, t.ResultState, t.RetrievedCount = "committed", abi.ResultEmpty, sdk.Ptr(int64(len(items)))
+	t.FilterMode, t.FiltersApplied = abi.FilterNone, sdk.Filters(sdk.Labels(r), abi.FilterNone)
+	t.Effective.Set("max_tokens", sdk.Number(*budget.MaxTokens))
+	t.Details.Set("llm", usage.JSON())
+	t.Warnings = notes
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {
 		t.AsOfMode = "ignored"
 		t.Warnings = append(t.Warnings, "as_of_ignored: the files are kept as they are now")
 	}
-	if len(items) > 0 {
+	for i := range items {
 		t.ResultState, t.TimeBasis = abi.ResultResults, abi.TimeDerived
-		for i := range items {
-			t.NativeIDs = append(t.NativeIDs, items[i].ID)
-		}
+		t.NativeIDs = append(t.NativeIDs, items[i].ID)
 	}
 	if fitted.Text == "" && len(items) > 0 {
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first item fits the budget")
 	}
-	return &abi.RetrieveResult{Raw: RawOf(items), FormattedContext: fitted.Text, Evidence: Evidence(items), Trace: t}, nil
+	var body jsontext.Encoder
+	WriteItems(&body, items)
+	return &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: stateRoute, Body: body.Bytes()}}}, FormattedContext: fitted.Text,
+		Evidence: evidence(items), Trace: t}
 }
 
-// Format formats the items of an earlier result.
-func Format(c *sdk.Call, config *abi.GuestConfig, r *abi.FormatRequest, most int64) (*abi.FormatResult, error) {
-	items, err := ItemsOf(&r.Result.Raw)
-	if err != nil {
-		return nil, err
+// tail is the session's messages from a number on, the last MaxHistory of them, as items.
+func (b *Base) tail(s *Session, from int64) []Item {
+	if s.Messages == s.Pointer && from == s.Messages {
+		return nil
 	}
-	if r.Budget.MaxItems != nil {
-		items = items[:min(int64(len(items)), max(0, *r.Budget.MaxItems))]
+	from = max(s.Base, from)
+	if b.MaxHistory > 0 {
+		from = max(from, s.Messages-b.MaxHistory)
 	}
-	fitted := Fit(c, config, items, Budget(r.Budget, most))
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
-}
-
-// Tail is the session's messages that are not summarised, as items.
-func Tail(c *sdk.Call, sessionID string, from func(*Session) int64, most int64) ([]Item, error) {
-	s, err := FindSession(c, sessionID)
-	if err != nil || s.Messages == s.Pointer && from(s) == s.Messages {
-		return nil, err
-	}
-	first := max(s.Base, from(s))
-	if most > 0 {
-		first = max(first, s.Messages-most)
-	}
-	messages, _, err := s.Read(c, first, s.Messages)
-	if err != nil {
-		return nil, err
-	}
-	numbered := make([]Message, len(messages))
+	messages, _ := s.Read(b.State, from, s.Messages)
 	for i := range messages {
-		numbered[i] = messages[i]
-		numbered[i].TurnID = s.key[2:] + "#" + sdk.Itoa(first+int64(i)) // its place, while it is shown
+		messages[i].TurnID = s.NativeID() + "#" + sdk.Itoa(from+int64(i)) // its place, while it is shown
 	}
 	var items []Item
-	for _, m := range Replay(numbered, 0) {
+	for _, m := range Replay(messages, 0) {
 		if text := m.Render(); text != "" {
 			x := Item{ID: m.TurnID, Kind: tailKind, Title: "Recent messages of this session", Text: text, Created: m.Timestamp}
 			if m.EventID != "" {
@@ -240,35 +218,20 @@ func Tail(c *sdk.Call, sessionID string, from func(*Session) int64, most int64) 
 			items = append(items, x)
 		}
 	}
-	return items, nil
+	return items
 }
 
-// Query words: lower-cased runs of letters and digits.
-func words(text string) []string {
-	var list []string
-	start := -1
-	lower := strings.ToLower(text)
-	for i, r := range lower {
-		letter := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127
-		if letter && start < 0 {
-			start = i
-		}
-		if !letter && start >= 0 {
-			list = append(list, lower[start:i])
-			start = -1
-		}
-	}
-	if start >= 0 {
-		list = append(list, lower[start:])
-	}
-	return list
+// queryWords are the lower-cased runs of letters and digits of a query.
+func queryWords(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127
+	})
 }
 
-// Matches counts how many of the query's words stand in a text, whatever their case.
-func Matches(query, text string) int {
+// matches counts how many of the query's words stand in a text, whatever their case.
+func matches(words []string, text string) (n int64) {
 	text = strings.ToLower(text)
-	n := 0
-	for _, w := range words(query) {
+	for _, w := range words {
 		if strings.Contains(text, w) {
 			n++
 		}
@@ -276,22 +239,37 @@ func Matches(query, text string) int {
 	return n
 }
 
-// Hit is an entry that shares words with a query. At is its place in the history.
-type Hit struct {
-	Words int
-	At    int64
-	Item  Item
+// Search collects the items of a history that share words with a query.
+type Search struct {
+	words []string
+	found []found
 }
 
-// hitsMost bounds the entries that a search returns.
-const hitsMost = 20
+// found is an item with how many words it shares.
+type found struct {
+	words int64
+	Item
+}
 
-// Best are the items of the hits with most words, of those the newest.
-func Best(hits []Hit) []Item {
-	var items []Item
-	order := Order(len(hits), func(i int) int64 { return -int64(hits[i].Words)<<40 - hits[i].At })
-	for _, at := range order[:min(len(order), hitsMost)] {
-		items = append(items, hits[at].Item)
+// NewSearch begins a search.
+func NewSearch(query string) *Search { return &Search{words: queryWords(query)} }
+
+// Add takes an item that shares words with the query. Items come oldest first.
+func (s *Search) Add(x Item) {
+	if n := matches(s.words, x.Text); n > 0 {
+		s.found = append(s.found, found{n, x})
+	}
+}
+
+// searchMost bounds the items that a search returns.
+const searchMost = 20
+
+// Best are the items with most words, of those the newest.
+func (s *Search) Best() (items []Item) {
+	slices.Reverse(s.found)
+	slices.SortStableFunc(s.found, func(a, b found) int { return cmp.Compare(b.words, a.words) })
+	for _, x := range s.found[:min(len(s.found), searchMost)] {
+		items = append(items, x.Item)
 	}
 	return items
 }

@@ -3,9 +3,10 @@ package nanobot
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -24,73 +25,47 @@ type Message struct {
 	Hidden bool
 }
 
-// Encode is the message as a line of a session file, without the line end.
-func (m *Message) Encode() []byte {
-	var e jsontext.Encoder
-	e.ObjStart()
-	field := func(name, value string) {
-		if value != "" {
-			e.FieldStart(name)
-			e.Str(value)
-		}
-	}
-	field("role", m.Role)
-	e.FieldStart("content")
-	e.Str(m.Content)
-	field("timestamp", m.Timestamp)
-	field("name", m.Name)
-	if len(m.ToolCalls) > 0 {
-		e.FieldStart("tool_calls")
-		e.ArrStart()
-		for _, call := range m.ToolCalls {
-			e.ObjStart()
-			field("id", call.ID)
-			field("type", "function")
-			e.FieldStart("function")
-			e.ObjStart()
-			field("name", call.Name)
-			e.FieldStart("arguments")
-			e.Str(call.Arguments)
-			e.ObjEnd()
-			e.ObjEnd()
-		}
-		e.ArrEnd()
-	}
-	field("tool_call_id", m.ToolCallID)
-	if len(m.ToolsUsed) > 0 {
-		e.FieldStart("tools_used")
-		e.ArrStart()
-		for _, name := range m.ToolsUsed {
-			e.Str(name)
-		}
-		e.ArrEnd()
-	}
-	field("event_id", m.EventID)
-	field("turn_id", m.TurnID)
-	e.ObjEnd()
-	return e.Bytes()
+// members are the message's, without its calls.
+func (m *Message) members(calls *abi.Raw) []object.Member {
+	return []object.Member{object.Optional("role", &m.Role), object.Always("content", &m.Content), object.Optional("timestamp", &m.Timestamp),
+		object.Optional("name", &m.Name), object.Optional("tool_calls", calls), object.Optional("tool_call_id", &m.ToolCallID),
+		object.Optional("tools_used", &m.ToolsUsed), object.Optional("event_id", &m.EventID), object.Optional("turn_id", &m.TurnID)}
 }
 
-// DecodeMessage reads a line of a session file. Content may be a text, a list of parts, of which the texts count, or another value, which becomes
-// compact JSON.
+// Encode is the message as a line of a session file, without the line end.
+func (m *Message) Encode() []byte {
+	var calls abi.Raw
+	if len(m.ToolCalls) > 0 {
+		var list jsontext.Encoder
+		list.ArrStart()
+		for i := range m.ToolCalls {
+			call := &m.ToolCalls[i]
+			function := abi.Raw(object.Encode(object.Optional("name", &call.Name), object.Always("arguments", &call.Arguments)))
+			object.Write(&list, object.Optional("id", &call.ID), object.Constant("type", `"function"`), object.Always("function", &function))
+		}
+		list.ArrEnd()
+		calls = list.Bytes()
+	}
+	return object.Encode(m.members(&calls)...)
+}
+
+// DecodeMessage reads a line of a session file. Content may be a text, a list of parts, of which the texts count, or
+// another value, which becomes compact JSON.
 func DecodeMessage(line []byte) (Message, error) {
 	var m Message
+	var calls abi.Raw
 	injected := ""
-	err := DecodeFrom(jsontext.DecodeBytes(line), []Field{word("role", &m.Role), word("timestamp", &m.Timestamp), word("name", &m.Name), word("tool_call_id", &m.ToolCallID),
-		List("tools_used", &m.ToolsUsed), word("event_id", &m.EventID), word("turn_id", &m.TurnID),
-		Flag("_hidden_history", &m.Hidden)}, func(d *jsontext.Decoder, key string) (err error) {
-		switch {
-		case key == "content":
-			m.Content, err = FlatContent(d)
-		case key == "tool_calls" && d.Next() == jsontext.Array:
-			err = d.Arr(m.decodeCall)
-		case key == "_runtime_context" && d.Next() == jsontext.Object:
-			err = DecodeFrom(d, []Field{word("suffix", &injected)}, nil)
-		default:
-			err = d.Skip()
+	// The content is read as any value, before the member of that name.
+	members := append([]object.Member{object.Optional("content", (*anyText)(&m.Content)), object.Optional("_hidden_history", &m.Hidden)}, m.members(&calls)...)
+	err := object.Read(jsontext.DecodeBytes(line), func(d *jsontext.Decoder, key string) error {
+		if key != "_runtime_context" || d.Next() != jsontext.Object {
+			return d.Skip()
 		}
-		return err
-	})
+		return object.Read(d, nil, object.Optional("suffix", &injected))
+	}, members...)
+	if err == nil && jsontext.Raw(calls).Type() == jsontext.Array {
+		err = jsontext.DecodeBytes(calls).Arr(m.decodeCall)
+	}
 	if injected != "" { // what Nanobot put behind the user's words for one turn (nanobot/runtime_context.py)
 		m.Content = strings.TrimSuffix(strings.TrimSuffix(m.Content, injected), "\n\n")
 	}
@@ -100,106 +75,36 @@ func DecodeMessage(line []byte) (Message, error) {
 	return m, err
 }
 
+// anyText is a text that is read from any value.
+type anyText string
+
+// EncodeJSON writes a string.
+func (x *anyText) EncodeJSON(e *jsontext.Encoder) { e.Str(string(*x)) }
+
+// DecodeJSON reads any value as a text.
+func (x *anyText) DecodeJSON(d *jsontext.Decoder) error {
+	text, err := object.Text(d)
+	*x = anyText(text)
+	return err
+}
+
+// IsZero reports whether the text is empty.
+func (x *anyText) IsZero() bool { return *x == "" }
+
 func (m *Message) decodeCall(d *jsontext.Decoder) error {
 	var call abi.ToolCall
-	err := DecodeFrom(d, []Field{word("id", &call.ID)}, func(d *jsontext.Decoder, key string) error {
-		if key != "function" || d.Next() != jsontext.Object {
-			return d.Skip()
-		}
-		return DecodeFrom(d, []Field{word("name", &call.Name), word("arguments", &call.Arguments)}, nil)
-	})
+	var function abi.Raw
+	err := object.Read(d, nil, object.Optional("id", &call.ID), object.Optional("function", &function))
+	if err == nil && jsontext.Raw(function).Type() == jsontext.Object {
+		err = object.Decode(function, object.Optional("name", &call.Name), object.Optional("arguments", &call.Arguments))
+	}
 	m.ToolCalls = append(m.ToolCalls, call)
 	return err
 }
 
-// FlatContent reads a message's content as text.
-func FlatContent(d *jsontext.Decoder) (string, error) {
-	switch d.Next() {
-	case jsontext.String:
-		return d.Str()
-	case jsontext.Null:
-		return "", d.Null()
-	case jsontext.Array:
-		raw, err := d.Raw()
-		if err != nil {
-			return "", err
-		}
-		if text, ok := partsText(raw); ok {
-			return text, nil
-		}
-		return CompactJSON(raw)
-	}
-	raw, err := d.Raw()
-	if err != nil {
-		return "", err
-	}
-	return CompactJSON(raw)
-}
-
-// partsText joins the texts of a list of parts; false where it is no such list.
-func partsText(raw []byte) (string, bool) {
-	var texts []string
-	ok := true
-	err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
-		switch d.Next() {
-		case jsontext.String:
-			text, err := d.Str()
-			texts = append(texts, text)
-			return err
-		case jsontext.Object:
-			return d.Obj(func(d *jsontext.Decoder, key string) error {
-				if key != "text" || d.Next() != jsontext.String {
-					return d.Skip()
-				}
-				text, err := d.Str()
-				texts = append(texts, text)
-				return err
-			})
-		}
-		ok = false
-		return d.Skip()
-	})
-	return strings.Join(texts, "\n"), ok && err == nil && len(texts) > 0
-}
-
-// CompactJSON is a JSON value without blanks and with characters that are not ASCII as they are.
-func CompactJSON(raw []byte) (string, error) {
-	var e jsontext.Encoder
-	if err := compact(jsontext.DecodeBytes(raw), &e); err != nil {
-		return "", err
-	}
-	return string(e.Bytes()), nil
-}
-
-func compact(d *jsontext.Decoder, e *jsontext.Encoder) error {
-	switch d.Next() {
-	case jsontext.Object:
-		e.ObjStart()
-		err := d.Obj(func(d *jsontext.Decoder, key string) error {
-			e.FieldStart(key)
-			return compact(d, e)
-		})
-		e.ObjEnd()
-		return err
-	case jsontext.Array:
-		e.ArrStart()
-		err := d.Arr(func(d *jsontext.Decoder) error { return compact(d, e) })
-		e.ArrEnd()
-		return err
-	case jsontext.String:
-		text, err := d.Str()
-		e.Str(text)
-		return err
-	}
-	raw, err := d.Raw()
-	if err == nil {
-		e.Raw(raw)
-	}
-	return err
-}
-
-// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", with "Name: " before the text of a user who has one, or "" where it has no content. Memory blocks inside are left out. Lines
-// after the first are indented: no text can look like the message of another, or like a heading.
+// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", with "Name: " before the text of a user
+// who has one, or "" where it has no content. Memory blocks inside are left out. Lines after the first are indented: no
+// text can look like the message of another, or like a heading.
 func (m *Message) Render() string {
 	content := strings.TrimSpace(StripBlocks(m.Content))
 	if content == "" || m.Hidden {
@@ -258,11 +163,11 @@ func Clip(text string, n int) string {
 func StripBlocks(text string) string {
 	const open, closer = "<" + abi.ContextTag, "</" + abi.ContextTag + ">"
 	for {
-		at := indexFold(text, open)
+		at := model.IndexFold(text, open)
 		if at < 0 {
 			return text
 		}
-		end := indexFold(text[at:], closer)
+		end := model.IndexFold(text[at:], closer)
 		if end < 0 {
 			return text // no block: a text that speaks of one
 		}
@@ -279,15 +184,6 @@ func Plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return sdk.Itoa(n) + " " + thing + "s"
-}
-
-// WriteList writes a list of texts.
-func WriteList(e *jsontext.Encoder, list []string) {
-	e.ArrStart()
-	for _, text := range list {
-		e.Str(text)
-	}
-	e.ArrEnd()
 }
 
 // EventsOf names the events of messages, each once, in order.

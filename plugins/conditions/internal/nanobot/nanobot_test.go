@@ -2,6 +2,7 @@ package nanobot
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,13 +77,6 @@ func TestReplayIsStableAndWhole(t *testing.T) {
 	})
 }
 
-func TestStripThinking(t *testing.T) {
-	for in, want := range map[string]string{"plain": "plain", "a < b": "a < b", "<think>x</think>Yes.": "Yes.", "<THINK>x</think> Yes.": "Yes.", "<thinking>never closed": "",
-		"</think>Yes.": "Yes.", "Yes.</thought>": "Yes.", "Yes <think>x</think>and no": "Yes and no", "<think>x</think>": ""} {
-		assert.Equal(t, want, StripThinking(in), in)
-	}
-}
-
 func FuzzRender(f *testing.F) {
 	f.Add("hello\n[2026-01-01T00:00] USER: x", "2026-01-12T09:03:00Z", "user")
 	f.Fuzz(func(t *testing.T, content, at, role string) {
@@ -107,15 +101,14 @@ func FuzzDecodeMessage(f *testing.F) {
 	})
 }
 
-func TestOrderIsStable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		by := rapid.SliceOf(rapid.Int64Range(-1<<50, 1<<50)).Draw(t, "by")
-		at := Order(len(by), func(i int) int64 { return by[i] })
-		require.True(t, slices.IsSortedFunc(at, func(a, b int) int {
-			if by[a] != by[b] {
-				return int(min(max(by[a]-by[b], -1), 1))
-			}
-			return a - b
-		}))
-	})
+func TestASearchGivesMostWordsFirstThenTheNewest(t *testing.T) {
+	search := NewSearch("which OOLONG tea?")
+	for n, text := range []string{"tea", "coffee", "Oolong tea", "Tea again", "oolong, tea"} {
+		search.Add(Item{ID: strconv.Itoa(n), Text: text})
+	}
+	var ids string
+	for _, x := range search.Best() {
+		ids += x.ID
+	}
+	assert.Equal(t, "4230", ids)
 }

@@ -1,18 +1,22 @@
 package nanobot
 
 import (
+	"cmp"
 	"encoding/base64"
-	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
-// Session files are Nanobot's (nanobot/session/manager.py, JsonlSessionStore): a line of metadata, then a message a line. Lines are kept as they came, with
-// what this package has no use for, and bad ones at their place.
+// Session files are Nanobot's (nanobot/session/manager.py, JsonlSessionStore): a line of metadata, then a message a
+// line. Lines are kept as they came, with what this package has no use for, and bad ones at their place.
 
 const (
 	sessionDir  = "sessions/"
@@ -25,145 +29,139 @@ const nameMost = 200
 // headerKey is where the metadata line of an imported session stands.
 func headerKey(s *Session) string { return "header/" + s.key }
 
-// WriteSessionFiles adds the sessions: those that stand, and what was archived and cleared of them.
-func WriteSessionFiles(c *sdk.Call, f *Files) error {
-	return eachSession(c, func(s *Session) error { return s.writeFiles(c, f) })
+// SessionFiles adds the sessions: those that stand, and what was archived and cleared of them.
+func (f *Files) SessionFiles() {
+	for item := range f.Items(abi.StateListRequest{Prefix: "head/"}) {
+		s := sessionAt(f.State, item.Key[len("head/"):])
+		name := base64.RawURLEncoding.EncodeToString([]byte(s.ID))
+		if len(name) > nameMost {
+			name = "h-" + sdk.Digest256(s.ID)
+		}
+		if s.Base > 0 {
+			f.Log(archivedDir+name+".1.jsonl", s.log(), func() []byte { return s.header(nil, s.Base) }, 0, s.Base, Line)
+		}
+		f.Log(sessionDir+name+".jsonl", s.log(), func() []byte {
+			was, _ := f.Get(headerKey(s))
+			return s.header(was, s.counted(f.State))
+		}, s.Base, s.Messages, Line)
+	}
 }
 
-func (s *Session) writeFiles(c *sdk.Call, f *Files) error {
-	name := base64.RawURLEncoding.EncodeToString([]byte(s.ID))
-	if len(name) > nameMost {
-		name = "h-" + sdk.Digest256(s.ID)
-	}
-	log := "messages/" + s.key
-	if s.Base > 0 {
-		if err := f.Log(c, archivedDir+name+".1.jsonl", log, func() ([]byte, error) { return s.header(nil, s.Base), nil }, 0, s.Base, Line); err != nil {
-			return err
+// counted is the pointer as Nanobot counts: lines that are no messages are left out.
+func (s *Session) counted(st *state.State) (n int64) {
+	for x := range st.Entries(s.log(), s.Base+1, s.Pointer) {
+		if isMessage(x.Data) {
+			n++
 		}
 	}
-	return f.Log(c, sessionDir+name+".jsonl", log, func() ([]byte, error) {
-		was, _, err := c.Get(headerKey(s))
-		if err != nil {
-			return nil, err
-		}
-		pointer, err := s.counted(c)
-		return s.header(was, pointer), err
-	}, s.Base, s.Messages, Line)
+	return n
 }
 
-// counted is the pointer as Nanobot counts: lines that are no messages are none.
-func (s *Session) counted(c *sdk.Call) (int64, error) {
-	n := s.Pointer - s.Base
-	for from := s.Base; from < s.Pointer; {
-		entries, _, err := c.Read(abi.StateReadRequest{Log: "messages/" + s.key, From: from + 1, Limit: min(1000, s.Pointer-from)})
-		if err != nil || len(entries) == 0 {
-			return n, err
-		}
-		for _, x := range entries {
-			if !isMessage(x.Data) {
-				n--
-			}
-		}
-		from = entries[len(entries)-1].Seq
-	}
-	return n, nil
-}
-
-// isMessage tells whether Nanobot reads a line as a message.
+// isMessage reports whether Nanobot reads a line as a message.
 func isMessage(line []byte) bool {
-	is := true
-	err := jsontext.DecodeBytes(line).Obj(func(d *jsontext.Decoder, key string) error {
-		is = is && key != "_type"
-		return d.Skip()
-	})
-	return is && err == nil
+	var kind abi.Raw
+	return object.Decode(line, object.Optional("_type", &kind)) == nil && kind == nil
 }
 
 // header is the metadata line. was is the one that was imported: what it says beside what has changed since stays.
 func (s *Session) header(was []byte, pointer int64) []byte {
 	if len(was) == 0 {
-		was = Encode(word("_type", sdk.Ptr("metadata")), word("key", &s.ID), word("created_at", &s.Created), word("updated_at", &s.Updated))
+		was = object.Encode(object.Constant("_type", `"metadata"`), object.Optional("key", &s.ID), object.Optional("created_at", &s.Created),
+			object.Optional("updated_at", &s.Updated))
 	}
-	var e jsontext.Encoder
-	e.ObjStart()
-	summarised, pointed := false, false
-	_ = jsontext.DecodeBytes(was).Obj(func(d *jsontext.Decoder, key string) error {
-		raw, err := d.Raw()
-		if err != nil {
-			return err
-		}
-		e.FieldStart(key)
+	pointed, summarised := false, false
+	header := object.Patch(was, func(name string, value abi.Raw) abi.Raw {
 		switch {
-		case key == "last_consolidated" || key == "last_archived":
+		case name == "last_consolidated" || name == "last_archived":
 			pointed = true
-			e.Int64(pointer)
-		case key == "updated_at" && s.Updated != "":
-			e.Str(s.Updated)
-		case key == "metadata" && raw.Type() == jsontext.Object:
+			return sdk.Number(pointer)
+		case name == "updated_at" && s.Updated != "":
+			return sdk.Text(s.Updated)
+		case name == "metadata" && jsontext.Raw(value).Type() == jsontext.Object:
 			summarised = true
-			s.metadata(&e, raw)
-		default:
-			e.Raw(raw)
+			return s.metadata(value)
 		}
-		return nil
+		return value
+	}, func() []object.Member {
+		metadata, number := s.metadata(abi.Raw("{}")), sdk.Number(pointer)
+		if summarised {
+			metadata = nil
+		}
+		if pointed {
+			number = nil
+		}
+		return []object.Member{object.Optional("metadata", &metadata), object.Optional("last_consolidated", &number)}
 	})
-	if !summarised {
-		e.FieldStart("metadata")
-		s.metadata(&e, jsontext.Raw("{}"))
-	}
-	if !pointed {
-		e.FieldStart("last_consolidated")
-		e.Int64(pointer)
-	}
-	e.ObjEnd()
-	return append(e.Bytes(), '\n')
-}
-
-// metadata is the member metadata with the last summary as it is now.
-func (s *Session) metadata(e *jsontext.Encoder, was jsontext.Raw) {
-	e.ObjStart()
-	said := false
-	_ = jsontext.DecodeBytes(was).Obj(func(d *jsontext.Decoder, key string) error {
-		raw, err := d.Raw()
-		if err != nil {
-			return err
-		}
-		e.FieldStart(key)
-		if key == lastSummary {
-			said = true
-			if text, _ := summaryOf(raw); text != s.Summary {
-				raw = s.summary()
-			}
-		}
-		e.Raw(raw)
-		return nil
-	})
-	if !said && s.Summary != "" {
-		e.FieldStart(lastSummary)
-		e.Raw(s.summary())
-	}
-	e.ObjEnd()
+	return append(header, '\n')
 }
 
 const lastSummary = "_last_summary"
 
-func (s *Session) summary() []byte {
-	return Encode(word("text", &s.Summary), word("last_active", &s.Summarised))
+// metadata is the member metadata with the last summary as it is now.
+func (s *Session) metadata(was abi.Raw) abi.Raw {
+	summary := abi.Raw(object.Encode(s.summary()...))
+	if s.Summary == "" {
+		summary = nil
+	}
+	return object.Patch(was, func(name string, value abi.Raw) abi.Raw {
+		if name != lastSummary {
+			return value
+		}
+		now, before := summary, Session{}
+		summary = nil // it has its place
+		_ = object.Decode(value, before.summary()...)
+		if before.Summary == s.Summary {
+			return value
+		}
+		if now == nil {
+			return abi.Raw("{}")
+		}
+		return now
+	}, func() []object.Member { return []object.Member{object.Optional(lastSummary, &summary)} })
 }
 
-func summaryOf(raw []byte) (text, at string) {
-	_ = Decode(raw, word("text", &text), word("last_active", &at))
-	return text, at
+func (s *Session) summary() []object.Member {
+	return []object.Member{object.Optional("text", &s.Summary), object.Optional("last_active", &s.Summarised)}
 }
 
 // sessionFiles are those of one session: what stands, and what was archived, by number.
 type sessionFiles struct {
 	stem, now string
-	archived  []string
+	archived  []archivedFile
+}
+
+type archivedFile struct {
+	path   string
+	number int64
 }
 
 // sessions takes the session files. The one with the latest time is the one that goes on.
-func (in *Incoming) sessions() error {
+func (in *Incoming) sessions() {
+	var all []*Session
+	for _, x := range in.sessionFiles() {
+		if s := in.session(x); s != nil {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b *Session) int { return strings.Compare(a.Updated, b.Updated) })
+	var scope scopeState
+	for i, s := range all {
+		s.Order = int64(i + 1)
+		if in.BySession() && i < len(all)-1 {
+			s.EndedAt = s.Messages
+		}
+		in.Store("head/"+s.key, 0, s.Head.members()...)
+		s.Save(in.State)
+		scope.last, scope.arrivals = s.ID, s.Order
+	}
+	in.Store("scope", 0, scope.members()...)
+}
+
+// sessionFiles finds the files of sessions/ and sessions/archived/, by session.
+func (in *Incoming) sessionFiles() []*sessionFiles {
 	var list []*sessionFiles
 	at := func(stem string) *sessionFiles {
 		for _, x := range list {
@@ -174,105 +172,60 @@ func (in *Incoming) sessions() error {
 		list = append(list, &sessionFiles{stem: stem})
 		return list[len(list)-1]
 	}
-	numbers := map[string]int64{}
 	for _, path := range in.Paths {
 		stem, is := strings.CutSuffix(path, ".jsonl")
 		if !is || !strings.HasPrefix(stem, sessionDir) {
 			continue
 		}
 		if name, archived := strings.CutPrefix(stem, archivedDir); archived && !strings.Contains(name, "/") {
-			n := int64(0)
+			number := int64(0)
 			if dot := strings.LastIndexByte(name, '.'); dot > 0 {
-				if number, err := strconv.ParseInt(name[dot+1:], 10, 64); err == nil {
-					name, n = name[:dot], number
+				if n, err := strconv.ParseInt(name[dot+1:], 10, 64); err == nil {
+					name, number = name[:dot], n
 				}
 			}
-			numbers[path] = n
 			x := at(name)
-			x.archived = append(x.archived, path)
+			x.archived = append(x.archived, archivedFile{path, number})
 		} else if name := stem[len(sessionDir):]; !strings.Contains(name, "/") {
 			at(name).now = path
 		}
 	}
-	var all []*Session
 	for _, x := range list {
-		for i := range x.archived { // few: the smallest number in front
-			for j := i; j > 0 && numbers[x.archived[j]] < numbers[x.archived[j-1]]; j-- {
-				x.archived[j], x.archived[j-1] = x.archived[j-1], x.archived[j]
-			}
-		}
-		s, err := in.session(x)
-		if err != nil {
-			return err
-		}
-		if s != nil {
-			all = append(all, s)
-		}
+		slices.SortStableFunc(x.archived, func(a, b archivedFile) int { return cmp.Compare(a.number, b.number) })
 	}
-	return in.order(all)
+	return list
 }
 
-// order gives the sessions their places by their times, and notes which have ended.
-func (in *Incoming) order(all []*Session) error {
-	if len(all) == 0 {
-		return nil
-	}
-	for i := range all {
-		for j := i; j > 0 && all[j].Updated < all[j-1].Updated; j-- {
-			all[j], all[j-1] = all[j-1], all[j]
-		}
-	}
-	var scope scopeState
-	for i, s := range all {
-		s.Order = int64(i + 1)
-		if in.policy == PolicySession && i < len(all)-1 {
-			s.Archive = s.Messages
-		}
-		if err := in.call.Put("head/"+s.key, encodeFields(s.Head.fields()), 0); err != nil {
-			return err
-		}
-		if err := s.Save(in.call); err != nil {
-			return err
-		}
-		scope.last, scope.arrivals = s.ID, s.Order
-	}
-	return in.call.Put("scope", encodeFields(scope.fields()), 0)
-}
-
-// session takes the files of one session; nil where there is a session of its name already, or none of the files has a metadata line or message.
-func (in *Incoming) session(x *sessionFiles) (*Session, error) {
+// session takes the files of one session; nil where there is a session of its name already.
+func (in *Incoming) session(x *sessionFiles) *Session {
 	var s *Session
-	for _, path := range append(append([]string(nil), x.archived...), x.now) {
-		if path == "" {
+	for _, file := range append(x.archived, archivedFile{path: x.now}) {
+		if file.path == "" {
 			continue
 		}
-		header, err := in.header(path)
-		if err != nil {
-			return nil, err
-		}
+		header := in.header(file.path)
 		if s == nil {
-			id := ""
-			_ = Decode(header, word("key", &id))
-			s = &Session{Head: Head{ID: or(id, nameOf(x.stem))}}
+			s = &Session{}
+			_ = object.Decode([]byte(header), object.Optional("key", &s.ID))
+			s.ID = or(s.ID, nameOf(x.stem))
 			s.key = keyOf(s.ID)
-			if _, version, err := in.call.Get("head/" + s.key); err != nil || version != 0 || s.ID == "" {
-				return nil, err // the file is kept as it is, with all that nobody takes
+			if s.ID == "" || in.Has("head/"+s.key) {
+				return nil // the file is kept as it is, with all that nobody takes
 			}
 		}
-		if path == x.now {
+		if file.path == x.now {
 			s.Base = s.Messages
 		}
-		if err := in.messages(s, path, header, path == x.now); err != nil {
-			return nil, err
-		}
+		in.messages(s, file.path, header, file.path == x.now)
 	}
 	if x.now == "" {
 		s.Base, s.Pointer = s.Messages, s.Messages
 	}
-	return s, nil
+	return s
 }
 
-// nameOf is the id of a session whose file does not say it. Nanobot has named files by the id in base64, and earlier with "_" for the ":" behind the channel.
+// nameOf is the id of a session whose file does not say it. Nanobot has named files by the id in base64, and earlier
+// with "_" for the ":" behind the channel.
 func nameOf(stem string) string {
 	if id, err := base64.RawURLEncoding.DecodeString(stem); err == nil && base64.RawURLEncoding.EncodeToString(id) == stem && printable(string(id)) {
 		return string(id)
@@ -282,102 +235,76 @@ func nameOf(stem string) string {
 
 func printable(id string) bool { return strings.ToValidUTF8(id, "") == id && sdk.OneLine(id) == id }
 
-// errFound ends the reading of a file.
-var errFound = errors.New("found")
-
-// header is the metadata line of a session file, nil where it has none.
-func (in *Incoming) header(path string) (header []byte, err error) {
-	err = in.lines(path, func(line string) error {
-		if !isHeader(line) {
-			return nil
+// header is the metadata line of a session file, "" where it has none.
+func (in *Incoming) header(path string) string {
+	for line := range in.lines(path) {
+		if isHeader(line) {
+			return line
 		}
-		header = []byte(line)
-		return errFound
-	})
-	if err == errFound {
-		err = nil
 	}
-	return header, err
+	return ""
 }
 
 func isHeader(line string) bool {
 	kind := ""
-	return strings.Contains(line, `"_type"`) && Decode([]byte(line), word("_type", &kind)) == nil && kind == "metadata"
+	return strings.Contains(line, `"_type"`) && object.Decode([]byte(line), object.Optional("_type", &kind)) == nil && kind == "metadata"
 }
 
-// messages stores the lines of a file behind those that the session has.
-func (in *Incoming) messages(s *Session, path string, header []byte, now bool) error {
+// messages stores the lines of a file behind those that the session has. now: the file is the one that stands.
+func (in *Incoming) messages(s *Session, path, header string, now bool) {
 	pointer, archivedTo := int64(-1), int64(-1)
 	var created, updated string
-	if len(header) > 0 {
-		_ = DecodeFrom(jsontext.DecodeBytes(header), []field{word("created_at", &created), word("updated_at", &updated), number("last_consolidated", &pointer),
-			number("last_archived", &archivedTo)}, func(d *jsontext.Decoder, key string) error {
-			raw, err := d.Raw()
-			if key != "metadata" || err != nil || raw.Type() != jsontext.Object {
-				return err
-			}
-			return DecodeFrom(jsontext.DecodeBytes(raw), nil, func(d *jsontext.Decoder, key string) error {
-				raw, err := d.Raw()
-				if key == lastSummary && now {
-					s.Summary, s.Summarised = summaryOf(raw)
-				}
-				return err
-			})
-		})
-		if now {
-			if err := in.call.Put(headerKey(s), header, 0); err != nil {
-				return err
-			}
-		}
+	var metadata, summary abi.Raw
+	_ = object.Decode([]byte(header), object.Optional("created_at", &created), object.Optional("updated_at", &updated), object.Optional("last_consolidated", &pointer),
+		object.Optional("last_archived", &archivedTo), object.Optional("metadata", &metadata))
+	if now && header != "" {
+		in.Put(headerKey(s), []byte(header), 0)
+		_ = object.Decode(metadata, object.Optional(lastSummary, &summary))
+		_ = object.Decode(summary, s.summary()...)
 	}
 	s.Created = or(s.Created, created)
 	s.Updated = or(updated, s.Updated)
-	s.Arrived = NowMS(in.call)
+	s.Arrived = in.NowMS()
 	if archivedTo >= 0 {
 		pointer = archivedTo
 	}
-	counted, before := int64(0), s.Messages
+	counted, before, headed := int64(0), s.Messages, false
 	var at index
-	event, headed := "", false
-	err := in.TakeLines(path, func(line string) error {
+	event := ""
+	for line := range in.TakeLines(path) {
 		if !headed && isHeader(line) {
 			headed = true
-			return nil
+			continue
 		}
 		if now && counted == pointer {
 			s.Pointer = s.Messages
 		}
-		if _, err := in.call.Append("messages/"+s.key, []byte(line)); err != nil {
-			return err
-		}
+		in.Append(s.log(), []byte(line))
 		s.Messages++
 		if isMessage([]byte(line)) {
 			counted++
 		}
 		m, err := DecodeMessage([]byte(line))
 		if err != nil {
-			return nil //nolint:nilerr // a line that cannot be read is kept, and is no message
+			continue // a line that cannot be read is kept, and is no message
 		}
 		s.Updated = or(s.Updated, m.Timestamp)
-		if in.policy == PolicyTokens {
-			n := m.Tokens(in.call)
+		if in.Policy == model.PolicyTokens {
+			n := m.tokens(in.Call)
 			s.Head.Tokens += n
 			if counted <= pointer || !now {
 				s.Mark.Tokens += n
 			}
 		}
 		if m.EventID == "" {
-			return nil
+			continue
 		}
 		if m.EventID != event {
 			at = index{session: s.key, first: s.Messages}
 			event = m.EventID
 		}
 		at.last = s.Messages
-		return in.call.Put(eventKey(m.EventID), encodeFields(at.fields()), sdk.AnyVersion)
-	})
-	if err != nil {
-		return err
+		in.Store(eventKey(m.EventID), sdk.AnyVersion, at.members()...)
 	}
 	switch {
 	case now && counted == pointer:
@@ -385,5 +312,4 @@ func (in *Incoming) messages(s *Session, path string, header []byte, now bool) e
 	case now && (pointer < 0 || pointer > counted):
 		s.Pointer = before // as Nanobot takes a pointer that cannot be
 	}
-	return nil
 }

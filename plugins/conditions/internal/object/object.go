@@ -60,6 +60,11 @@ func Encode(members ...Member) []byte {
 // Write writes an object behind what an encoder has written.
 func Write(e *jsontext.Encoder, members ...Member) {
 	e.ObjStart()
+	writeMembers(e, members)
+	e.ObjEnd()
+}
+
+func writeMembers(e *jsontext.Encoder, members []Member) {
 	for i := range members {
 		m := &members[i]
 		zero := m.isZero()
@@ -73,7 +78,6 @@ func Write(e *jsontext.Encoder, members ...Member) {
 			m.write(e)
 		}
 	}
-	e.ObjEnd()
 }
 
 func (m *Member) isZero() bool {
@@ -115,6 +119,26 @@ func (m *Member) write(e *jsontext.Encoder) {
 	case Value:
 		to.EncodeJSON(e)
 	}
+}
+
+// Patch is an object with other values: that of each member is what change makes of it. more are those that come behind
+// them.
+func Patch(was []byte, change func(name string, value abi.Raw) abi.Raw, more func() []Member) []byte {
+	var e jsontext.Encoder
+	e.ObjStart()
+	// An object that cannot be read goes as far as it can be.
+	_ = jsontext.DecodeBytes(was).Obj(func(d *jsontext.Decoder, name string) error {
+		raw, err := d.Raw()
+		if err != nil {
+			return err
+		}
+		e.FieldStart(name)
+		e.Raw(change(name, abi.Raw(raw)))
+		return nil
+	})
+	writeMembers(&e, more())
+	e.ObjEnd()
+	return e.Bytes()
 }
 
 // Decode reads what it can: a member that is null, of another type, or a number that is not whole, is taken as absent.

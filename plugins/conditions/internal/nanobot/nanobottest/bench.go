@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Bench measures record_event and retrieve of a slot with no history, and with 20,000 lines of history and as many messages (HISTORY_LINES: another number),
-// which history makes as files. No model is asked.
+// Bench measures record_event and retrieve of a slot with no history, and with 20,000 lines of history and as many
+// messages (HISTORY_LINES: another number), which history makes as files. No model is asked.
 func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 	most := 20_000
 	if text := os.Getenv("HISTORY_LINES"); text != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/testkit/chats"
 )
 
-// Conversations runs the conversations of package chats through a slot, and returns the files of each scope. With CHATS_OUT=DIR the files are written there,
-// for a person to read.
+// Conversations runs the conversations of package chats through a slot, and returns the files of each scope. With
+// CHATS_OUT=DIR the files are written there, for a person to read.
 func Conversations(t *testing.T, module string, s *host.Slot) map[abi.MemoryScope]map[string]string {
 	t.Helper()
 	list, err := chats.Events()

@@ -27,7 +27,8 @@ func (r *Rig) all() string {
 	return string(text)
 }
 
-// Checks are those of all memories modelled on Nanobot, by number. S3 and S9 need the host that schedules: they stand beside the built modules.
+// Checks are those of all memories modelled on Nanobot, by number. S3 and S9 need the host that schedules: they stand
+// beside the built modules.
 func Checks(t *testing.T, m Module) {
 	t.Run("S1 and S2: scopes share nothing", m.s1s2)
 	t.Run("S4: a crash at any write loses nothing", m.s4)
@@ -58,12 +59,13 @@ func (m Module) s1s2(t *testing.T) {
 		}
 	}
 	before := b.In(scopes[1]).all()
-	_, err := sdktest.Do(b.Host, abi.OpResetScope, Scope, m.Reset, &abi.Empty{})
+	_, err := sdktest.Do(b.Host, abi.OpResetScope, Scope, m.ResetScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, before, b.In(scopes[1]).all(), "check S2")
 }
 
-// s4 has every call that writes end in a crash once, at whichever write it was: the host keeps all of a call's writes or none.
+// s4 has every call that writes end in a crash once, at whichever write it was: the host keeps all of a call's writes
+// or none.
 func (m Module) s4(t *testing.T) {
 	b := m.Bring(t, `"update_policy":"every_event"`)
 	crash := abi.NewError(abi.CodeUnavailable, "the disk is full")
@@ -79,7 +81,7 @@ func (m Module) s4(t *testing.T) {
 	assert.False(t, b.Record(event).Duplicate)
 	before := b.Files()
 	_, err = sdktest.Do(b.Host, abi.OpWaitUntilReady, Scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
-		_, err := m.Wait(c, r)
+		_, err := m.WaitUntilReady(c, r)
 		require.NoError(t, err)
 		return nil, crash
 	}, &abi.WaitRequest{DeadlineMS: 30000})

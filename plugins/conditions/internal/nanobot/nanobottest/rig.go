@@ -11,23 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk/sdktest"
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// Module is a memory's operations, called without a wasm engine.
+// Module is a memory: its name, and its operations, called without a wasm engine.
 type Module struct {
-	Name         string
-	RecordEvent  func(*sdk.Call, *abi.MemoryEvent) (*abi.WriteReceipt, error)
-	RecordEvents func(*sdk.Call, *abi.EventBatch) (*abi.BatchReceipts, error)
-	Retrieve     func(*sdk.Call, *abi.RetrieveRequest) (*abi.RetrieveResult, error)
-	Format       func(*sdk.Call, *abi.FormatRequest) (*abi.FormatResult, error)
-	Readiness    func(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error)
-	Wait         func(*sdk.Call, *abi.WaitRequest) (*abi.BackendReadiness, error)
-	Query        func(*sdk.Call, *abi.NativeQuery) (*abi.NativeQueryResult, error)
-	Mutate       func(*sdk.Call, *abi.NativeMutation) (*abi.MutationReceipt, error)
-	Reset        func(*sdk.Call, *abi.Empty) (*abi.ResetReceipt, error)
+	*nanobot.Plugin
+	Name string
 }
 
 // Scope is where a Rig and a Slot record.
@@ -147,7 +139,7 @@ func (r *Rig) Idle() *abi.BackendReadiness {
 
 func (r *Rig) work(request *abi.WaitRequest) *abi.BackendReadiness {
 	r.T.Helper()
-	ready, err := sdktest.Do(r.Host, abi.OpWaitUntilReady, r.Scope, r.module.Wait, request)
+	ready, err := sdktest.Do(r.Host, abi.OpWaitUntilReady, r.Scope, r.module.WaitUntilReady, request)
 	require.NoError(r.T, err)
 	return ready
 }
@@ -165,7 +157,7 @@ func (r *Rig) Find(session, question string, budget abi.ContextBudget) *abi.Retr
 	r.T.Helper()
 	result, err := sdktest.Do(r.Host, abi.OpRetrieve, r.Scope, r.module.Retrieve, &abi.RetrieveRequest{Query: question, Scope: r.Scope, SessionID: session, Budget: budget})
 	require.NoError(r.T, err)
-	again, err := sdktest.Do(r.Host, abi.OpFormatContext, r.Scope, r.module.Format, &abi.FormatRequest{Result: *result, Budget: budget, Scope: r.Scope})
+	again, err := sdktest.Do(r.Host, abi.OpFormatContext, r.Scope, r.module.FormatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: r.Scope})
 	require.NoError(r.T, err)
 	require.Equal(r.T, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	if budget.MaxTokens != nil {
@@ -182,7 +174,7 @@ func (r *Rig) Query(name, params string) []byte {
 
 func (r *Rig) query(name string, params map[string]abi.Raw) *abi.NativeQueryResult {
 	r.T.Helper()
-	result, err := sdktest.Do(r.Host, abi.OpNativeQuery, r.Scope, r.module.Query, &abi.NativeQuery{Scope: r.Scope, Name: name, Params: params})
+	result, err := sdktest.Do(r.Host, abi.OpNativeQuery, r.Scope, r.module.NativeQuery, &abi.NativeQuery{Scope: r.Scope, Name: name, Params: params})
 	require.NoError(r.T, err)
 	return result
 }
@@ -194,7 +186,7 @@ func (r *Rig) Mutate(name, params string) (*abi.MutationReceipt, error) {
 }
 
 func (r *Rig) mutate(name string, params map[string]abi.Raw) (*abi.MutationReceipt, error) {
-	return sdktest.Do(r.Host, abi.OpNativeMutation, r.Scope, r.module.Mutate, &abi.NativeMutation{Scope: r.Scope, Name: name, Reason: "test", Params: params})
+	return sdktest.Do(r.Host, abi.OpNativeMutation, r.Scope, r.module.NativeMutation, &abi.NativeMutation{Scope: r.Scope, Name: name, Reason: "test", Params: params})
 }
 
 func members(t testing.TB, object string) map[string]abi.Raw {

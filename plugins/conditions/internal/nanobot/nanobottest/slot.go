@@ -45,7 +45,8 @@ func (m Module) Provider(t testing.TB, url, config string) host.ProviderConfig {
 	return p
 }
 
-// Slot is a built module on a host of its own, which schedules. Its clock begins at a fixed time, and jumps when Advance is called.
+// Slot is a built module on a host of its own, which schedules. Its clock begins at a fixed time, and jumps when
+// Advance is called.
 type Slot struct {
 	*host.Slot
 	Turns

@@ -1,0 +1,132 @@
+package nanobot
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Settings are the options that all memories have.
+type Settings struct {
+	Config *abi.GuestConfig
+	Model  model.Endpoint
+	// Local is the profile for everyday use.
+	Local bool
+	// Policy is when sessions are worked off.
+	Policy string
+	// Window is how many messages bring work, by the policy window; the last half of them stay out of it.
+	Window int64
+	// Tokens is the budget of the policy tokens.
+	Tokens TokenBudget
+	// Tail: a retrieval shows the messages of its session that are not worked off yet, the last MaxHistory of them.
+	Tail       bool
+	MaxHistory int64
+	// MaxTokens bounds every retrieval beside the request's own budget.
+	MaxTokens int64
+	// Search: a retrieval shows entries of the history that share words with the query.
+	Search bool
+}
+
+// ParseSettings reads the options that all memories have, and own ones. other reads members that are objects. The
+// policy of the profile local is everyday.
+func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *jsontext.Decoder, name string) error, own ...object.Member) (Settings, error) {
+	s := Settings{Config: config, Window: 100, Tokens: DefaultBudget(), MaxHistory: 500, MaxTokens: 8000}
+	var profile, search string
+	var tail abi.Raw
+	members := append(own, s.Tokens.members()...)
+	members = append(members, object.Optional("profile", &profile), object.Optional("update_policy", &s.Policy),
+		object.Optional("memory_window", &s.Window), object.Optional("max_history_messages", &s.MaxHistory), object.Optional("include_tail", &tail),
+		object.Optional("max_context_tokens", &s.MaxTokens), object.Optional("history_search", &search))
+	err := object.Read(jsontext.DecodeBytes(config.Config), func(d *jsontext.Decoder, name string) (err error) {
+		switch {
+		case name == "llm":
+			s.Model, err = model.ParseEndpoint(d, config.Secrets)
+		case other != nil:
+			err = other(d, name)
+		default:
+			err = d.Skip()
+		}
+		return err
+	}, members...)
+	s.Local, s.Search = profile == "local", search == "keyword"
+	s.Tail = string(tail) == "true" || tail == nil && s.Local
+	if s.Policy == "" {
+		s.Policy = model.PolicySession
+		if s.Local {
+			s.Policy = everyday
+		}
+	}
+	if err != nil {
+		return s, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
+	}
+	return s, nil
+}
+
+// BySession reports whether the end of a session brings work: then all that is recorded waits for it.
+func (s *Settings) BySession() bool { return s.Policy == model.PolicySession }
+
+// Trace is an answer's.
+func (s *Settings) Trace(operation string) *abi.Trace {
+	return &abi.Trace{BackendName: s.Config.Provider, NativeOperation: operation}
+}
+
+// Base is what all memories have in one operation. A memory embeds it.
+type Base struct {
+	*state.State
+	*Settings
+}
+
+// NewBase is the base of an operation.
+func NewBase(c *sdk.Call, s *Settings) Base { return Base{state.Of(c), s} }
+
+// Common is the base itself.
+func (b *Base) Common() *Base { return b }
+
+// Setup prepares nothing; BeforeWork and AfterWork do nothing, and nothing but sessions is waited for.
+func (b *Base) Setup() {}
+
+// BeforeWork is called before sessions are worked off.
+func (b *Base) BeforeWork() {}
+
+// AfterWork is called behind it.
+func (b *Base) AfterWork(int64) {}
+
+// Waits adds nothing.
+func (b *Base) Waits(*abi.BackendReadiness) {}
+
+// TailFrom is the first message that a retrieval shows of its session: the first that is not worked off.
+func (b *Base) TailFrom(s *Session) int64 { return s.Pointer }
+
+// Memory is one of the memories, in one operation. Base has those of its methods that most do not need.
+type Memory interface {
+	Common() *Base
+	// Setup prepares a scope.
+	Setup()
+	// Counts counts what the memory holds besides messages.
+	Counts() []abi.InventoryKind
+	// PromptTokens are those of what an agent that works on the session is shown of the memory.
+	PromptTokens(s *Session) int64
+	// Archive works off the messages of a session before end. again is false where another round would not help.
+	Archive(s *Session, end int64, u *model.Usage) (again bool, failed error)
+	// BeforeWork is called before sessions are worked off, AfterWork behind it; reserve is the time that is to be left,
+	// in ms.
+	BeforeWork()
+	AfterWork(reserve int64)
+	// Waits adds to a readiness what waits besides sessions.
+	Waits(answer *abi.BackendReadiness)
+	// Items are those that a retrieval shows, without the tail, and warnings.
+	Items(r *abi.RetrieveRequest) (items []Item, notes []string)
+	// TailFrom is the first message of a session that a retrieval shows as it was said.
+	TailFrom(s *Session) int64
+	// WriteFiles adds the memory's own files, and those of Base where they belong.
+	WriteFiles(f *Files)
+	// Empty reports whether the memory holds nothing of its own; TakeFiles takes the files that only it knows.
+	Empty() bool
+	TakeFiles(in *Incoming)
+	// Query and Mutate answer the native operations besides files, status and import_files; false for an unknown name.
+	Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool
+	Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool
+}
