@@ -15,6 +15,15 @@ import (
 // ledger before its first native call that is not a read leaves; so whatever happens afterwards, a crash too, the
 // ledger knows that something may have arrived.
 
+// pendingWrite is an event that is to be sent. at is its place in the answers.
+type pendingWrite struct {
+	event *abi.MemoryEvent
+	hash  contentHash
+	at    int
+	// resume is set when a part of it has arrived already.
+	resume *abi.Resume
+}
+
 // noteSending writes down that events are about to be sent.
 func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error {
 	var b state.Batch
@@ -85,13 +94,6 @@ func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Er
 		e.Hint = joinHints(e.Hint, hintUncertain)
 	}
 	return e
-}
-
-func joinHints(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }
 
 // uncertainReceipt tells that the outcome of a write is not known, with what is known of why.
@@ -249,3 +251,17 @@ func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEve
 
 // consistencyImmediate is the model of a backend in which a write can be read as soon as it is acknowledged.
 const consistencyImmediate = "immediate"
+
+// consistencyOf is what a write's status says of consistency.
+func consistencyOf(status abi.WriteStatus) string {
+	switch status {
+	case abi.StatusQueued:
+		return "queued"
+	case abi.StatusCommitted:
+		return "committed"
+	case abi.StatusNotRetained:
+		return "" // nothing was kept that could be consistent
+	default:
+		return "pending"
+	}
+}

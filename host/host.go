@@ -109,3 +109,24 @@ func stateError(err error) error {
 	}
 	return abi.AsError(err)
 }
+
+// eachRecord walks the records of a table whose key begins with prefix.
+func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
+	visit func(state.KeyValue) error) error {
+	const page = 1000
+	for after := []byte(nil); ; {
+		records, err := h.store.Records(ctx, table, prefix, after, page)
+		if err != nil {
+			return stateError(err)
+		}
+		for _, r := range records {
+			if err := visit(r); err != nil {
+				return err
+			}
+			after = r.Key
+		}
+		if len(records) < page {
+			return nil
+		}
+	}
+}

@@ -175,27 +175,6 @@ func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Spa
 	return nil
 }
 
-// eachRecord walks the records of a table whose key begins with prefix.
-func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
-	visit func(state.KeyValue) error) error {
-	const page = 1000
-	for after := []byte(nil); ; {
-		records, err := h.store.Records(ctx, table, prefix, after, page)
-		if err != nil {
-			return stateError(err)
-		}
-		for _, r := range records {
-			if err := visit(r); err != nil {
-				return err
-			}
-			after = r.Key
-		}
-		if len(records) < page {
-			return nil
-		}
-	}
-}
-
 // sweepStep is how many records of the ledger one write looks at when a retention is set: what is old goes a little at
 // a time.
 const sweepStep = 32

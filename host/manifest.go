@@ -27,13 +27,6 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }
 
-// manifestChanged tells OnManifest.
-func (s *Slot) manifestChanged(context.Context) {
-	if tell := s.host.options.OnManifest; tell != nil {
-		tell()
-	}
-}
-
 // manifestScopes is how many scopes a manifest lists at most.
 const manifestScopes = 10_000
 

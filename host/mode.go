@@ -12,13 +12,6 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// modeRecord is what the store keeps of a mode, so that it survives a restart.
-type modeRecord struct {
-	ReadOnly bool   `json:"read_only"`
-	Reason   string `json:"reason"`
-	Since    string `json:"since"`
-}
-
 // Keys of tableModes: the slot's own mode, and that of a scope.
 const (
 	modeOfSlot  = "slot"

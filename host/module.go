@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,23 +136,27 @@ func (m *Module) provider(name string) (*abi.ProviderDecl, error) {
 // kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is
 // declared.
 func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
-	if len(decl.KindWhen) == 0 {
-		return decl.Kind, decl.Note, nil
-	}
-	var value any
-	if err := json.Unmarshal(block, &value); err != nil {
-		return "", "", err
-	}
 	for _, rule := range decl.KindWhen {
-		var want any
-		if err := json.Unmarshal(rule.Equals, &want); err != nil {
-			return "", "", err
-		}
-		if found, ok := jsonpointer.Find(value, rule.Pointer); ok && reflect.DeepEqual(found, want) {
-			return rule.Kind, rule.Note, nil
+		met, err := meets(block, rule.Pointer, rule.Equals)
+		if met || err != nil {
+			return rule.Kind, rule.Note, err
 		}
 	}
 	return decl.Kind, decl.Note, nil
+}
+
+// meets tells whether a block has a value at a pointer: the given one, or any but null where none is given.
+func meets(block abi.Raw, pointer string, equals abi.Raw) (bool, error) {
+	var value, want any
+	if err := json.Unmarshal(block, &value); err != nil {
+		return false, err
+	}
+	found, there := jsonpointer.Find(value, pointer)
+	if len(equals) == 0 {
+		return there && found != nil, nil
+	}
+	err := json.Unmarshal(equals, &want)
+	return there && reflect.DeepEqual(found, want), err
 }
 
 // chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
@@ -182,33 +187,25 @@ func inBlock(provider string, err error) error {
 	return &e
 }
 
-// lacking lists the capabilities whose requirements the effective block does not meet, with what is required.
+// lacking lists the capabilities whose requirements the effective block does not meet, with what is required. Several
+// requirements of one capability are alternatives.
 func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
-	if len(requires) == 0 {
-		return nil, nil
-	}
-	var value any
-	if err := json.Unmarshal(block, &value); err != nil {
-		return nil, err
-	}
 	met, because := map[string]bool{}, map[string]string{}
 	for _, r := range requires {
-		found, there := jsonpointer.Find(value, r.Pointer)
-		there = there && found != nil
-		if there && len(r.Equals) > 0 {
-			var want any
-			if err := json.Unmarshal(r.Equals, &want); err != nil {
-				return nil, err
-			}
-			there = reflect.DeepEqual(found, want)
+		one, err := meets(block, r.Pointer, r.Equals)
+		if err != nil {
+			return nil, err
 		}
-		met[r.Export] = met[r.Export] || there
+		met[r.Export] = met[r.Export] || one
 		because[r.Export] = joinHints(because[r.Export], r.Because)
 	}
-	for export, ok := range met {
-		if ok {
-			delete(because, export)
-		}
-	}
+	maps.DeleteFunc(because, func(export, _ string) bool { return met[export] })
 	return because, nil
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
 }

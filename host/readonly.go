@@ -39,6 +39,13 @@ type readOnlyMode struct {
 	setting sync.Mutex
 }
 
+// modeRecord is what the store keeps of a mode, so that it survives a restart.
+type modeRecord struct {
+	ReadOnly bool   `json:"read_only"`
+	Reason   string `json:"reason"`
+	Since    string `json:"since"`
+}
+
 // isReadOnly tells whether a scope may not be written now. Nil asks for the slot as a whole.
 func (m *readOnlyMode) isReadOnly(sc *scopeState) bool {
 	m.mu.RLock()

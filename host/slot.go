@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,5 +49,12 @@ func (s *Slot) use(op string) (*serving, error) {
 		if v.provider.hold() {
 			return v, nil
 		}
+	}
+}
+
+// manifestChanged tells OnManifest.
+func (s *Slot) manifestChanged(context.Context) {
+	if tell := s.host.options.OnManifest; tell != nil {
+		tell()
 	}
 }

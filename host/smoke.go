@@ -39,6 +39,28 @@ const (
 
 var smokeSteps = []string{stepIsolation, stepWriteRead, stepGate}
 
+// stepLog collects the steps of a swap and tells of each as it ends.
+type stepLog struct {
+	steps   []abi.RunStep
+	current string
+	began   time.Time
+	tell    func(abi.RunStep)
+}
+
+func (l *stepLog) begin(name string) {
+	l.current, l.began = name, time.Now()
+}
+
+func (l *stepLog) fail(err error) { l.end(verdictFail, abi.AsError(err).Message) }
+
+func (l *stepLog) end(verdict, detail string) {
+	step := abi.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}
+	l.steps = append(l.steps, step)
+	if l.tell != nil {
+		l.tell(step)
+	}
+}
+
 // smoke tries a provider that does not serve yet: one synthetic event under each of two throw-away scopes, which are
 // erased afterwards. trial is a slot of its own with the provider behind it.
 type smoke struct {

@@ -251,28 +251,6 @@ func (s *Slot) Close(ctx context.Context) error {
 	return nil
 }
 
-// stepLog collects the steps of a swap and tells of each as it ends.
-type stepLog struct {
-	steps   []abi.RunStep
-	current string
-	began   time.Time
-	tell    func(abi.RunStep)
-}
-
-func (l *stepLog) begin(name string) {
-	l.current, l.began = name, time.Now()
-}
-
-func (l *stepLog) fail(err error) { l.end(verdictFail, abi.AsError(err).Message) }
-
-func (l *stepLog) end(verdict, detail string) {
-	step := abi.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}
-	l.steps = append(l.steps, step)
-	if l.tell != nil {
-		l.tell(step)
-	}
-}
-
 // runManifest records what serves from now on.
 func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64,
 	steps []abi.RunStep) abi.RunManifest {

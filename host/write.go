@@ -161,15 +161,6 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 	return false, o.write(ctx, fresh, answers)
 }
 
-// pendingWrite is an event that is to be sent. at is its place in the answers.
-type pendingWrite struct {
-	event *abi.MemoryEvent
-	hash  contentHash
-	at    int
-	// resume is set when a part of it has arrived already.
-	resume *abi.Resume
-}
-
 // sortKnown answers the events whose outcome is known and returns those to send.
 func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 	answers []abi.ReceiptOrError) (fresh []pendingWrite, alone bool, err error) {
@@ -344,20 +335,6 @@ func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceip
 	return r
 }
 
-// consistencyOf is what a write's status says of consistency.
-func consistencyOf(status abi.WriteStatus) string {
-	switch status {
-	case abi.StatusQueued:
-		return "queued"
-	case abi.StatusCommitted:
-		return "committed"
-	case abi.StatusNotRetained:
-		return "" // nothing was kept that could be consistent
-	default:
-		return "pending"
-	}
-}
-
 // ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
 // caller holds the scope's turn.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) error {
@@ -408,36 +385,28 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 // SetupScope implements Contract. In read-only mode it only checks.
 func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
 	return through(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
-		receipt, err := s.setupScope(ctx, scope)
+		if err := scope.Validate(); err != nil {
+			return nil, inOperation(abi.OpSetupScope, err)
+		}
+		v, err := s.use(abi.OpSetupScope)
+		if err != nil {
+			return nil, err
+		}
+		defer v.provider.release()
+		sc, err := v.provider.scopeOf(scope)
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		return receipt, nil
+		admitted := s.mode.admit(sc)
+		if admitted {
+			defer s.mode.done(sc)
+		}
+		if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
+			return nil, err
+		}
+		defer sc.endTurn()
+		return s.setUp(ctx, v.provider, sc, admitted)
 	})
-}
-
-func (s *Slot) setupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
-	if err := scope.Validate(); err != nil {
-		return nil, err
-	}
-	v, err := s.use(abi.OpSetupScope)
-	if err != nil {
-		return nil, err
-	}
-	defer v.provider.release()
-	sc, err := v.provider.scopeOf(scope)
-	if err != nil {
-		return nil, err
-	}
-	admitted := s.mode.admit(sc)
-	if admitted {
-		defer s.mode.done(sc)
-	}
-	if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
-		return nil, err
-	}
-	defer sc.endTurn()
-	return s.setUp(ctx, v.provider, sc, admitted)
 }
 
 // keepSetup writes the scope's record.
