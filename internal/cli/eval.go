@@ -20,7 +20,7 @@ func (a *app) evalCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	packs.AddCommand(a.evalPackBuildCommand(), a.evalPackLintCommand(), a.evalPackShowCommand())
 	cmd.AddCommand(a.evalDemoCommand(), packs, a.evalRunCommand(), a.evalResumeCommand(), a.evalStatusCommand(),
-		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(),
+		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(), a.evalFailuresCommand(), a.evalCompareCommand(),
 		a.evalVerifyCommand())
 	return cmd
 }

@@ -106,10 +106,20 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 }
 
 func (a *app) evalScoreCommand() *cobra.Command {
-	var packPath string
-	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody", Args: cobra.ExactArgs(1),
-		Long: "Writes metrics.json (only what the clock cannot change: the same bytes again), timings.json and metrics.csv.",
+	var packPath, submission string
+	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody", Args: cobra.MaximumNArgs(1),
+		Long: `Writes metrics.json (only what the clock cannot change: the same bytes again), timings.json and metrics.csv.
+
+With --submission FILE and --pack PACK it scores a foreign ranking instead: lines of {"probe_id": ..., "event_ids": [best, ...]}. Only the retrieval columns exist.`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case submission != "" && packPath != "" && len(args) == 0:
+				return a.scoreSubmission(submission, packPath)
+			case submission != "":
+				return usageError("--submission: wants --pack, and no run", "")
+			case len(args) == 0:
+				return usageError("name a run", "or --submission FILE --pack PACK")
+			}
 			e, err := openRun(args[0], packPath)
 			if err != nil {
 				return err
@@ -125,6 +135,7 @@ func (a *app) evalScoreCommand() *cobra.Command {
 			return a.evalVerdicts(e, m)
 		}}
 	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
+	cmd.Flags().StringVar(&submission, "submission", "", "a foreign ranking")
 	return cmd
 }
 

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/score"
+)
+
+func (a *app) evalCompareCommand() *cobra.Command {
+	return &cobra.Command{Use: "compare RUN RUN", Short: "Set two scored runs side by side, if they may be", Args: cobra.ExactArgs(2),
+		Long: "Refuses runs that differ in pack, budgets, policies, tokenizer, frame or contract, and says in which.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			var runs [2]*score.Metrics
+			for i, folder := range args {
+				m, err := score.Read(folder)
+				if err != nil {
+					return err
+				}
+				runs[i] = m
+			}
+			c, err := score.Compare(runs[0], runs[1])
+			if err != nil {
+				return err
+			}
+			return a.out.object(c)
+		}}
+}
+
+func (a *app) evalFailuresCommand() *cobra.Command {
+	var packPath string
+	var o score.FailureOptions
+	cmd := &cobra.Command{Use: "failures RUN", Short: "The probes that went worst, with what was expected", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			list, err := score.Failures(e.folder, e.pack, o)
+			if err != nil {
+				return err
+			}
+			if a.out.json {
+				return a.out.object(list)
+			}
+			for i := range list {
+				a.out.print("%s\n", failureLine(&list[i]))
+			}
+			return nil
+		}}
+	f := cmd.Flags()
+	f.StringVar(&packPath, "pack", "", "where the pack is now")
+	f.StringVar(&o.Label, "label", "", "one provider's only, by its label")
+	f.IntVar(&o.Limit, "most", 20, "how many")
+	return cmd
+}
+
+// failureLine is one probe that went badly, in a line.
+func failureLine(f *score.Failure) string {
+	var expected []string
+	for _, group := range f.Probe.Gold.Answers {
+		expected = append(expected, strings.Join(group, " or "))
+	}
+	outcome := "not shown"
+	switch {
+	case f.Error != "":
+		outcome = "error " + f.Error
+	case f.Unflagged:
+		outcome = "a former value is shown as if it held"
+	}
+	return printable(fmt.Sprintf("%s/%d, %d tokens, %s [%s] %s -> %s: %s", f.Label, f.Replicate, f.Budget, f.Probe.ProbeID, f.Probe.Label,
+		cut(f.Probe.Query, 100), cut(strings.Join(expected, "; "), 80), outcome))
+}
+
+// scoreSubmission scores somebody else's ranking, in the retrieval columns alone.
+func (a *app) scoreSubmission(path, packPath string) error {
+	p, err := pack.Open(packPath)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	f, err := os.Open(path)
+	if err != nil {
+		return fileError(path, err)
+	}
+	defer f.Close()
+	m, err := score.Submission(f, p)
+	if err != nil {
+		return err
+	}
+	return a.out.object(m)
+}
