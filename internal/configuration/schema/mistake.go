@@ -11,6 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // mistake is one thing that is wrong with a block, said in a sentence.
@@ -70,6 +72,9 @@ func (s *Schema) mistakes(tree *jsonschema.ValidationError, v any) []mistake {
 	return r.found
 }
 
+// english is the language of the library's own sentences.
+var english = message.NewPrinter(language.English)
+
 type reader struct {
 	s     *Schema
 	v     any
@@ -121,22 +126,10 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 		r.add(append(slices.Clone(path), k.Property), "not allowed as a key here")
 	case *kind.Not:
 		r.not(path, part)
-	case *kind.MinProperties:
-		r.add(path, "want at least %s, got %d", count(k.Want, "key"), k.Got)
-	case *kind.MaxProperties:
-		r.add(path, "want at most %s, got %d", count(k.Want, "key"), k.Got)
-	case *kind.MinItems:
-		r.add(path, "want a list of at least %d, got %d", k.Want, k.Got)
-	case *kind.MaxItems:
-		r.add(path, "want a list of at most %d, got %d", k.Want, k.Got)
-	case *kind.UniqueItems:
-		r.add(path, "want each only once, but [%d] and [%d] are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Contains:
 		r.add(path, "want at least one element that is %s", describe(part.Contains))
-	case *kind.MinContains:
-		r.add(path, "want at least %s that %s %s, got %d", count(k.Want, "element"), plural(k.Want, "is", "are"), describe(part.Contains), len(k.Got))
-	case *kind.MaxContains:
-		r.add(path, "want at most %s that %s %s, got %d", count(k.Want, "element"), plural(k.Want, "is", "are"), describe(part.Contains), len(k.Got))
+	case *kind.MinProperties, *kind.MaxProperties, *kind.MinItems, *kind.MaxItems, *kind.UniqueItems, *kind.MinContains, *kind.MaxContains:
+		r.add(path, "%s", k.LocalizedString(english))
 	case *kind.Enum:
 		r.enum(path, part)
 	default:
@@ -420,13 +413,11 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-func count(n int, what string) string { return fmt.Sprintf("%d %s", n, plural(n, what, what+"s")) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
 	}
-	return many
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // join writes a, b or c.
