@@ -52,7 +52,8 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 
 // effective is what a retrieval goes by, for its trace.
 func (s *settings) effective(budget abi.ContextBudget) abi.Members[abi.Raw] {
-	used := abi.Members[abi.Raw]{{Name: "order", Value: sdk.Text("chronological")}, {Name: "current_session", Value: sdk.Text("include")}}
+	used := abi.Members[abi.Raw]{{Name: "order", Value: sdk.Text("chronological")},
+		{Name: "current_session", Value: sdk.Text("include")}}
 	if s.excludeCurrent {
 		used.Set("current_session", sdk.Text("exclude"))
 	}

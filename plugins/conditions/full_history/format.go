@@ -18,7 +18,8 @@ const route = "state"
 //	tool search [call_1]: ...
 //	assistant: ...
 //
-// The label is context/scenario. The attribute is not shown: it says what the turn reveals, which is for the reader to find.
+// The label is context/scenario. The attribute is not shown: it says what the turn reveals, which is for the reader
+// to find.
 func render(e *abi.MemoryEvent) string {
 	var b strings.Builder
 	b.WriteString("[" + e.Timestamp + " | session " + sdk.OneLine(e.SessionID))

@@ -28,8 +28,9 @@ func newHost(t test, config string) *sdktest.Host {
 // turnAt is an event of one message; minute orders the events in time.
 func turnAt(id string, minute int, text string) *abi.MemoryEvent {
 	at := time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC).Add(time.Duration(minute) * time.Minute)
-	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: "s1", TurnID: "t-" + id, Timestamp: at.Format(time.RFC3339),
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: "s1", TurnID: "t-" + id,
+		Timestamp: at.Format(time.RFC3339),
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
 func record(t test, h *sdktest.Host, events ...*abi.MemoryEvent) {
@@ -45,7 +46,8 @@ func ask(budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
-// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives the same string.
+// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives
+// the same string.
 func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	result, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, r)
 	require.NoError(t, err)
@@ -58,7 +60,8 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 		require.LessOrEqual(t, *result.Trace.RetrievedCount, *r.Budget.MaxItems)
 	}
 	require.Equal(t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
-	again, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
+	again, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
+		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
 	require.NoError(t, err)
 	require.Equal(t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(t, *result.Trace.TokenCount, again.TokenCount)

@@ -34,6 +34,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "turn", Count: held.turns, Digest: digest.Hex()}}, Complete: true, Quiescent: true,
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "turn", Count: held.turns, Digest: digest.Hex()}},
+		Complete: true, Quiescent: true,
 		Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list"}}, nil
 }

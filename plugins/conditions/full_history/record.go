@@ -22,7 +22,8 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, w.close()
 }
 
-// recordEvents is recordEvent for each, in order. An event that cannot be stored does not stop the others; a state that fails stops all.
+// recordEvents is recordEvent for each, in order. An event that cannot be stored does not stop the others; a state
+// that fails stops all.
 func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	w, err := newWriter(c)
 	if err != nil {
@@ -88,7 +89,8 @@ func (w *writer) add(e *abi.MemoryEvent, stored []byte) (*abi.WriteReceipt, erro
 	return w.receipt(e, key, 1), nil
 }
 
-// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has forgotten.
+// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has
+// forgotten.
 func (w *writer) repeated(e *abi.MemoryEvent, key string) (*abi.WriteReceipt, error) {
 	stored, _, err := w.call.Get(key)
 	if err != nil {
@@ -108,8 +110,9 @@ func (w *writer) repeated(e *abi.MemoryEvent, key string) (*abi.WriteReceipt, er
 }
 
 func (w *writer) receipt(e *abi.MemoryEvent, key string, count int64) *abi.WriteReceipt {
-	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{key}, NativeIDsKind: abi.NativeIDsFinal,
-		StoredCount: &count, Trace: &abi.Trace{BackendName: w.settings.config.Provider, NativeOperation: "state_put",
+	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{key},
+		NativeIDsKind: abi.NativeIDsFinal,
+		StoredCount:   &count, Trace: &abi.Trace{BackendName: w.settings.config.Provider, NativeOperation: "state_put",
 			NativeIDs: []string{key}, Consistency: "committed"}}
 }
 

@@ -39,10 +39,12 @@ func TestReceiptOfANewTurn(t *testing.T) {
 	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, rich())
 	require.NoError(t, err)
 	const key = "turn/0ff969b554c2cb4177f/ffffffffffff"
-	assert.Equal(t, &abi.WriteReceipt{EventID: "e*1", Status: abi.StatusCommitted, NativeIDs: []string{key}, NativeIDsKind: abi.NativeIDsFinal,
-		StoredCount: new(int64(1)), Markers: []string{}, Warnings: []string{},
-		Trace: &abi.Trace{BackendName: "full_history", NativeOperation: "state_put", NativeIDs: []string{key}, Consistency: "committed",
-			Warnings: []string{}, IO: []abi.IO{}}}, receipt)
+	assert.Equal(t, &abi.WriteReceipt{EventID: "e*1", Status: abi.StatusCommitted, NativeIDs: []string{key},
+		NativeIDsKind: abi.NativeIDsFinal,
+		StoredCount:   new(int64(1)), Markers: []string{}, Warnings: []string{},
+		Trace: &abi.Trace{BackendName: "full_history", NativeOperation: "state_put", NativeIDs: []string{key},
+			Consistency: "committed",
+			Warnings:    []string{}, IO: []abi.IO{}}}, receipt)
 }
 
 func TestARepeatedEventStoresNothingTwice(t *testing.T) {
@@ -66,7 +68,8 @@ func TestARepeatedEventStoresNothingTwice(t *testing.T) {
 func TestABatchStoresEachEventOnceAndAnswersForEach(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, turnAt("e1", 0, "tea"))
-	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*turnAt("e2", 1, "b"), *turnAt("e1", 0, "tea"), *turnAt("e1", 0, "changed"),
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*turnAt("e2", 1, "b"), *turnAt("e1", 0, "tea"),
+		*turnAt("e1", 0, "changed"),
 		*turnAt("e2", 1, "b"), *turnAt("e3", 2, "c")}}
 	answer, err := sdktest.Do(h, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
@@ -90,7 +93,8 @@ func TestABatchStoresEachEventOnceAndAnswersForEach(t *testing.T) {
 func TestIDsOfAnyLengthAndAlphabetAreFoundAgain(t *testing.T) {
 	h := newHost(t, "")
 	long := strings.Repeat("é", 256)
-	for i, id := range []string{"*", "..", "a/b", "event#", long, long[2:] + "x", strings.Repeat("x", 500), strings.Repeat("x", 501), `"`, "🍵 tea"} {
+	for i, id := range []string{"*", "..", "a/b", "event#", long, long[2:] + "x", strings.Repeat("x", 500),
+		strings.Repeat("x", 501), `"`, "🍵 tea"} {
 		e := turnAt(id, i, id)
 		e.TurnID = "t"
 		record(t, h, e)

@@ -15,10 +15,12 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(held.turns > 0), Trace: &abi.Trace{BackendName: s.config.Provider}}, nil
+	return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(held.turns > 0),
+		Trace: &abi.Trace{BackendName: s.config.Provider}}, nil
 }
 
-// resetScope counts the turns. The host removes them with the generation's state, in the transaction that starts the next one.
+// resetScope counts the turns. The host removes them with the generation's state, in the transaction that starts the
+// next one.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -28,6 +30,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"turn": &held.turns}, OldGeneration: c.Generation,
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"turn": &held.turns},
+		OldGeneration: c.Generation,
 		NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: s.config.Provider}}, nil
 }

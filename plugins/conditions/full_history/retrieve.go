@@ -7,7 +7,8 @@ import (
 
 // retrieve returns the newest turns that fit, in the order in which they were said.
 //
-// In:  as_of leaves out later turns. Labels and filters are not used. max_items counts turns. Without max_tokens the ceiling bounds the stored text.
+// In:  as_of leaves out later turns. Labels and filters are not used. max_items counts turns. Without max_tokens the
+// ceiling bounds the stored text.
 // Out: raw is one list of the turns as stored; evidence i points at /calls/0/body/i.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
@@ -21,7 +22,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	result := &abi.RetrieveResult{Raw: raw(w), FormattedContext: w.fitted.Text, Trace: s.trace(r, w, budget)}
 	for i, t := range w.kept() {
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), NativeID: t.key,
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1),
+			NativeID:   t.key,
 			NativeType: "turn", CreatedAt: t.timestamp, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{t.eventID}})
 		result.Trace.NativeIDs = append(result.Trace.NativeIDs, t.key)
 	}
@@ -50,9 +52,12 @@ func raw(w *window) abi.RawResult {
 
 func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBudget) *abi.Trace {
 	kept := w.kept()
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list", Consistency: "committed", ResultState: abi.ResultEmpty,
-		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone),
-		Effective: s.effective(budget), Details: abi.Members[abi.Raw]{{Name: "turns_stored", Value: sdk.Number(w.held.turns)}, {Name: "turns_kept", Value: sdk.Number(int64(len(kept)))}}}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list", Consistency: "committed",
+		ResultState:    abi.ResultEmpty,
+		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r),
+			abi.FilterNone),
+		Effective: s.effective(budget), Details: abi.Members[abi.Raw]{{Name: "turns_stored",
+			Value: sdk.Number(w.held.turns)}, {Name: "turns_kept", Value: sdk.Number(int64(len(kept)))}}}
 	w.fitted.Truncated = w.fitted.Truncated || w.overCeiling
 	w.fitted.Report(t, budget)
 	if n, known := w.leftOut(r, s); known {
@@ -70,14 +75,16 @@ func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBu
 	}
 	switch {
 	case w.fitted.Cut:
-		t.Warnings = append(t.Warnings, "turn_cut: the newest turn alone is larger than max_tokens; only its beginning is shown")
+		t.Warnings = append(t.Warnings,
+			"turn_cut: the newest turn alone is larger than max_tokens; only its beginning is shown")
 	case w.clipped:
 		t.Warnings = append(t.Warnings, "turn_cut: the newest turn alone is larger than 4 MiB; only its beginning is shown")
 	case len(w.turns) > 0 && len(kept) == 0:
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the newest turn fits the budget")
 	}
 	if w.overCeiling && w.fitted.First == 0 {
-		t.Warnings = append(t.Warnings, "history_ceiling: a retrieval reads at most 4 MiB of stored turns; older ones are left out")
+		t.Warnings = append(t.Warnings,
+			"history_ceiling: a retrieval reads at most 4 MiB of stored turns; older ones are left out")
 	}
 	return t
 }

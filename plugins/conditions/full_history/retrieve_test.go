@@ -20,7 +20,8 @@ func TestTurnsComeInOrderOfTimeAndThenOfArrival(t *testing.T) {
 	h := newHost(t, "")
 	zoned := turnAt("zoned", 0, "x")
 	zoned.Timestamp = "2026-01-12T11:30:00+02:00" // 09:30 in UTC
-	record(t, h, turnAt("late", 60, "x"), turnAt("early", 0, "x"), turnAt("tie-1", 30, "x"), zoned, turnAt("tie-2", 30, "x"))
+	record(t, h, turnAt("late", 60, "x"), turnAt("early", 0, "x"), turnAt("tie-1", 30, "x"), zoned,
+		turnAt("tie-2", 30, "x"))
 	assert.Equal(t, []string{"early", "tie-1", "zoned", "tie-2", "late"}, shown(find(t, h, ask(abi.ContextBudget{}))))
 }
 
@@ -28,7 +29,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, turnAt("e1", 0, "tea"), turnAt("e2", 5, "coffee"))
 	r := ask(abi.ContextBudget{MaxTokens: new(int64(500)), MinTokens: new(int64(200))})
-	r.Context, r.Attribute, r.Filters = "work", "hot_drink", map[string]abi.Raw{"cross_context": abi.Raw("true"), "topic": abi.Raw(`"x"`)}
+	r.Context, r.Attribute, r.Filters = "work", "hot_drink", map[string]abi.Raw{"cross_context": abi.Raw("true"),
+		"topic": abi.Raw(`"x"`)}
 	result := find(t, h, r)
 	trace := result.Trace
 	want := "<memory-context backend=\"full_history\" scope=\"run/mara\" condition_kind=\"control\">\n" +
@@ -36,22 +38,29 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, want, result.FormattedContext)
 	assert.Equal(t, int64((len(want)+3)/4), *trace.TokenCount)
 	assert.Equal(t, 200-*trace.TokenCount, *trace.BudgetShortfall)
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens", Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
+		{Name: "min_tokens", Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
 	assert.Equal(t, "full_history", trace.BackendName)
 	assert.Equal(t, abi.ResultResults, trace.ResultState)
-	assert.Equal(t, []string{"2026-01-12T09:00:00Z", "2026-01-12T09:05:00Z"}, []string{trace.OldestRetrievedAt, trace.NewestRetrievedAt})
+	assert.Equal(t, []string{"2026-01-12T09:00:00Z", "2026-01-12T09:05:00Z"},
+		[]string{trace.OldestRetrievedAt, trace.NewestRetrievedAt})
 	assert.Equal(t, abi.TimeEvent, trace.TimeBasis)
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "none"}, {Name: "topic", Value: "none"}}, trace.FiltersApplied, "the context was not asked for")
+	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "none"}, {Name: "topic", Value: "none"}},
+		trace.FiltersApplied, "the context was not asked for")
 	assert.False(t, *trace.Truncated)
 	assert.Empty(t, trace.Warnings)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "turns_stored", Value: abi.Raw("2")}, {Name: "turns_kept", Value: abi.Raw("2")}, {Name: "turns_left_out", Value: abi.Raw("0")}}, trace.Details)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "order", Value: abi.Raw(`"chronological"`)}, {Name: "current_session", Value: abi.Raw(`"include"`)}, {Name: "max_tokens", Value: abi.Raw("500")}}, trace.Effective)
+	assert.Equal(t, abi.Members[abi.Raw]{{Name: "turns_stored", Value: abi.Raw("2")},
+		{Name: "turns_kept", Value: abi.Raw("2")}, {Name: "turns_left_out", Value: abi.Raw("0")}}, trace.Details)
+	assert.Equal(t, abi.Members[abi.Raw]{{Name: "order", Value: abi.Raw(`"chronological"`)},
+		{Name: "current_session", Value: abi.Raw(`"include"`)}, {Name: "max_tokens", Value: abi.Raw("500")}}, trace.Effective)
 	first := result.Evidence[0]
-	assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/0", Rank: 1, NativeID: first.NativeID, NativeType: "turn", CreatedAt: "2026-01-12T09:00:00Z",
+	assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/0", Rank: 1, NativeID: first.NativeID, NativeType: "turn",
+		CreatedAt: "2026-01-12T09:00:00Z",
 		TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}}, first)
 	assert.Equal(t, []string{first.NativeID, result.Evidence[1].NativeID}, trace.NativeIDs)
-	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind, trace.LatencyMS, trace.Tokenizer, trace.IO} {
+	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind,
+		trace.LatencyMS, trace.Tokenizer, trace.IO} {
 		assert.Empty(t, filledByHost)
 	}
 }
@@ -84,7 +93,10 @@ func TestManySmallTurnsFillTheBudgetThoughTheirCountsAddUpToMore(t *testing.T) {
 		result := find(t, h, ask(tokens(limit)))
 		assert.Greater(t, *result.Trace.TokenCount, limit-17)
 		assert.Equal(t, "299", shown(result)[len(shown(result))-1])
-		assert.True(t, slices.IsSortedFunc(result.Evidence, func(a, b abi.Evidence) int { return strings.Compare(a.CreatedAt, b.CreatedAt) }))
+		assert.True(t, slices.IsSortedFunc(result.Evidence, func(a, b abi.Evidence) int {
+			return strings.Compare(a.CreatedAt,
+				b.CreatedAt)
+		}))
 	}
 }
 
@@ -227,7 +239,8 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 	record(t, h, turnAt("last", 30_000, "x"))
 	assert.Less(t, h.ValueBytes-before, int64(100), "recording reads the counter only")
 
-	record(t, h, turnAt("old giant", -1, strings.Repeat("tea ", 1<<20)), turnAt("giant", 20_500, strings.Repeat("tea ", 1<<20)))
+	record(t, h, turnAt("old giant", -1, strings.Repeat("tea ", 1<<20)),
+		turnAt("giant", 20_500, strings.Repeat("tea ", 1<<20)))
 	for i := range 100 {
 		record(t, h, turnAt(fmt.Sprint("after", i), 21_000+i, "tea"))
 	}
@@ -238,15 +251,19 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 	assert.InDelta(t, small, read(past), float64(small)/5)
 }
 
-// TestRetrievalAgreesWithAModel compares random histories and requests with the obvious way: sort all, filter, and drop from the front until it fits.
+// TestRetrievalAgreesWithAModel compares random histories and requests with the obvious way: sort all, filter, and
+// drop from the front until it fits.
 func TestRetrievalAgreesWithAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exclude := rapid.Bool().Draw(t, "exclude")
-		h := newHost(t, fmt.Sprintf(`{"current_session":%q,"max_tokens":null}`, map[bool]string{false: "include", true: "exclude"}[exclude]))
-		h.PageLimit, h.PageBytes = rapid.Int64Range(1, 20).Draw(t, "page limit"), rapid.Int64Range(1, 3000).Draw(t, "page bytes")
+		h := newHost(t, fmt.Sprintf(`{"current_session":%q,"max_tokens":null}`,
+			map[bool]string{false: "include", true: "exclude"}[exclude]))
+		h.PageLimit, h.PageBytes = rapid.Int64Range(1, 20).Draw(t, "page limit"), rapid.Int64Range(1, 3000).Draw(t,
+			"page bytes")
 		var events []*abi.MemoryEvent
 		for i := range rapid.IntRange(0, 40).Draw(t, "turns") {
-			e := turnAt(fmt.Sprint("e", i), rapid.IntRange(0, 20).Draw(t, "minute"), rapid.StringMatching(`[a-z <>/\n]{0,80}`).Draw(t, "text"))
+			e := turnAt(fmt.Sprint("e", i), rapid.IntRange(0, 20).Draw(t, "minute"),
+				rapid.StringMatching(`[a-z <>/\n]{0,80}`).Draw(t, "text"))
 			e.SessionID = rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session")
 			events = append(events, e)
 		}
@@ -267,19 +284,24 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		eligible := slices.DeleteFunc(slices.Clone(events), func(e *abi.MemoryEvent) bool {
 			return r.AsOf != "" && moment(t, e.Timestamp).After(moment(t, r.AsOf)) || exclude && e.SessionID == "s2"
 		})
-		slices.SortStableFunc(eligible, func(a, b *abi.MemoryEvent) int { return moment(t, a.Timestamp).Compare(moment(t, b.Timestamp)) })
+		slices.SortStableFunc(eligible, func(a, b *abi.MemoryEvent) int {
+			return moment(t,
+				a.Timestamp).Compare(moment(t, b.Timestamp))
+		})
 		want := eligible
 		if r.Budget.MaxItems != nil {
 			want = want[max(0, len(want)-int(*r.Budget.MaxItems)):]
 		}
-		for len(want) > 0 && r.Budget.MaxTokens != nil && h.Call(abi.OpRetrieve, scope).CountTokens(element(want)) > *r.Budget.MaxTokens {
+		for len(want) > 0 && r.Budget.MaxTokens != nil && h.Call(abi.OpRetrieve,
+			scope).CountTokens(element(want)) > *r.Budget.MaxTokens {
 			want = want[1:]
 		}
 		var ids []string
 		for _, e := range want {
 			ids = append(ids, e.EventID)
 		}
-		if result.Trace.Warnings = slices.DeleteFunc(result.Trace.Warnings, func(w string) bool { return strings.HasPrefix(w, "budget_too_small: ") }); len(result.Trace.Warnings) > 0 {
+		if result.Trace.Warnings = slices.DeleteFunc(result.Trace.Warnings,
+			func(w string) bool { return strings.HasPrefix(w, "budget_too_small: ") }); len(result.Trace.Warnings) > 0 {
 			require.True(t, strings.HasPrefix(result.Trace.Warnings[0], "turn_cut: "))
 			require.Equal(t, []string{eligible[len(eligible)-1].EventID}, shown(result))
 			ids = shown(result)

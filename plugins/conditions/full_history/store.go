@@ -74,5 +74,6 @@ func (n tally) write(c *sdk.Call) error {
 }
 
 func unreadable(key string) error {
-	return abi.NewError(abi.CodeInternal, "full_history: the state under "+strconv.Quote(key)+" is not what was stored there")
+	return abi.NewError(abi.CodeInternal,
+		"full_history: the state under "+strconv.Quote(key)+" is not what was stored there")
 }

@@ -13,7 +13,8 @@ import (
 func TestKeysSortNewestFirst(t *testing.T) {
 	first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 	moment := rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(first-86400, last+86400).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
+		return time.Unix(rapid.Int64Range(first-86400, last+86400).Draw(t, "second"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := moment.Draw(t, "a"), moment.Draw(t, "b")
@@ -27,7 +28,8 @@ func TestKeysSortNewestFirst(t *testing.T) {
 		}
 		require.Equal(t, want, strings.Compare(turnKey(a, m), turnKey(b, n)))
 		require.Len(t, turnKey(a, m), 37)
-		require.Equal(t, !a.After(b), turnKey(a, m) > timeKey(b), "what lists behind the key of a time is what was said until then")
+		require.Equal(t, !a.After(b), turnKey(a, m) > timeKey(b),
+			"what lists behind the key of a time is what was said until then")
 	})
 }
 

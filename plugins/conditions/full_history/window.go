@@ -46,7 +46,8 @@ type turn struct {
 // kept is the turns that fit.
 func (w *window) kept() []turn { return w.turns[w.fitted.First:w.fitted.End] }
 
-// leftOut is how many turns that could have been shown are not; known is false where older turns were not looked at one by one.
+// leftOut is how many turns that could have been shown are not; known is false where older turns were not looked at
+// one by one.
 func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bool) {
 	switch {
 	case w.complete:
@@ -57,17 +58,20 @@ func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bo
 	return 0, false
 }
 
-// reader pages back from the newest turn until the budget is full: its work grows with the budget, not with the history.
+// reader pages back from the newest turn until the budget is full: its work grows with the budget, not with the
+// history.
 type reader struct {
 	*sdk.Call
 	settings *settings
 	request  *abi.RetrieveRequest
 	budget   abi.ContextBudget
 	window   *window
-	// turns are those read so far, newest first, without those of the session that asks; tokens are counted only where the budget bounds them.
+	// turns are those read so far, newest first, without those of the session that asks; tokens are counted only where
+	// the budget bounds them.
 	turns         []turn
 	bytes, tokens int64
-	// listed are keys whose turns have not been read, newest first; more tells that there are others behind them, after is the key before them.
+	// listed are keys whose turns have not been read, newest first; more tells that there are others behind them, after
+	// is the key before them.
 	listed []sdk.Item
 	more   bool
 	after  string
@@ -93,7 +97,8 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 		if err != nil {
 			return nil, err
 		}
-		full := budget.MaxTokens != nil && r.tokens > *budget.MaxTokens || budget.MaxItems != nil && int64(len(r.turns)) > *budget.MaxItems
+		full := budget.MaxTokens != nil && r.tokens > *budget.MaxTokens || budget.MaxItems != nil &&
+			int64(len(r.turns)) > *budget.MaxItems
 		if end || full {
 			r.fit()
 		}
@@ -108,7 +113,8 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 func (r *reader) next() (end bool, err error) {
 	if len(r.listed) == 0 && r.more {
 		r.page = min(max(2*r.page, r.wanted()/max(1, r.window.held.average())+2), r.room(), 1000)
-		if r.listed, r.more, err = r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after, Limit: r.page}); err != nil {
+		if r.listed, r.more, err = r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after,
+			Limit: r.page}); err != nil {
 			return false, err
 		}
 	}
@@ -128,7 +134,8 @@ func (r *reader) next() (end bool, err error) {
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
 }
 
-// wanted is how many bytes of turns to read next. Where the sum of the turns' tokens is over the budget but all of them fit, it is a little more.
+// wanted is how many bytes of turns to read next. Where the sum of the turns' tokens is over the budget but all of
+// them fit, it is a little more.
 func (r *reader) wanted() int64 {
 	if r.budget.MaxTokens == nil {
 		return pageBytes
@@ -227,7 +234,8 @@ func (r *reader) fit() {
 	w.fitted = r.settings.format(r.Call, blocks, r.budget)
 }
 
-// clip makes an event of size bytes, as stored, one of about ceiling: it keeps the beginning of what the messages say, and no metadata.
+// clip makes an event of size bytes, as stored, one of about ceiling: it keeps the beginning of what the messages
+// say, and no metadata.
 func clip(e *abi.MemoryEvent, size int64) {
 	var all int64
 	for text := range texts(e) {

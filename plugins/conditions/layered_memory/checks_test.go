@@ -78,7 +78,8 @@ func TestB4NoToolGroupIsSplit(t *testing.T) {
 			messages = append(messages, nanobot.Message{Role: "user"})
 			for call := range rapid.IntRange(0, 3).Draw(t, "calls") {
 				id := fmt.Sprint(turn, ".", call)
-				messages = append(messages, nanobot.Message{Role: "assistant", ToolCalls: []abi.ToolCall{{ID: id}}}, nanobot.Message{Role: "tool", ToolCallID: id})
+				messages = append(messages, nanobot.Message{Role: "assistant", ToolCalls: []abi.ToolCall{{ID: id}}},
+					nanobot.Message{Role: "tool", ToolCallID: id})
 			}
 		}
 		for range messages {
@@ -97,8 +98,9 @@ func TestB4NoToolGroupIsSplit(t *testing.T) {
 const everyEvent = `"update_policy":"every_event","dream":{"after_session":false}`
 
 func TestB5B7FailuresBecomeRawEntries(t *testing.T) {
-	for name, f := range map[string]llm.Fault{"check B5: the model is down": {Mode: llm.Status, Status: 503}, "check B7: finish length": {Mode: llm.Length},
-		"check B7: a tool call": {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty}, "only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
+	for name, f := range map[string]llm.Fault{"check B5: the model is down": {Mode: llm.Status, Status: 503},
+		"check B7: finish length": {Mode: llm.Length},
+		"check B7: a tool call":   {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty}, "only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
 		t.Run(name, func(t *testing.T) {
 			b := bring(t, everyEvent)
 			b.Record(b.Turn("s1", "I like oolong tea.", "assistant: Noted."))
@@ -141,7 +143,8 @@ func TestB6NothingWorthKeeping(t *testing.T) {
 func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 	b := bring(t, everyEvent)
 	b.Record(b.Turn("s1", "I like oolong tea."))
-	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
+	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call,
+		r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 		_, err := plugin.WaitUntilReady(c, r)
 		require.NoError(t, err)
 		return nil, abi.NewError(abi.CodeUnavailable, "disk full")
@@ -177,8 +180,10 @@ func TestB10B11Cursors(t *testing.T) {
 		lines        []string
 		next         int64
 	}{
-		{"text on the last line", "", []string{`5`, `"7"`}, 6}, {"true", "", []string{`5`, `true`}, 6}, {"negative", "", []string{`5`, `-1`}, 6}, {"missing", "", []string{`5`, `null`}, 6},
-		{".cursor is larger", "40", []string{`35`}, 41}, {".cursor is garbage", "forty", []string{`35`}, 36}, {"nothing at all", "", nil, 1},
+		{"text on the last line", "", []string{`5`, `"7"`}, 6}, {"true", "", []string{`5`, `true`}, 6}, {"negative", "",
+			[]string{`5`, `-1`}, 6}, {"missing", "", []string{`5`, `null`}, 6},
+		{".cursor is larger", "40", []string{`35`}, 41}, {".cursor is garbage", "forty", []string{`35`},
+			36}, {"nothing at all", "", nil, 1},
 	} {
 		t.Run("check B11: "+c.name, func(t *testing.T) {
 			b := bring(t, "")
@@ -202,7 +207,8 @@ func TestB12Compaction(t *testing.T) {
 		b.entries(teas(10)...)
 		b.write(func(m *memory) { m.compact(dreamt) })
 		kept := b.history()
-		assert.Equal(t, []int{first, 10}, []int{kept[0].Cursor, kept[len(kept)-1].Cursor}, "check B12: Dream has read %d", dreamt)
+		assert.Equal(t, []int{first, 10}, []int{kept[0].Cursor, kept[len(kept)-1].Cursor}, "check B12: Dream has read %d",
+			dreamt)
 		b.entries(teas(1)...)
 		assert.Equal(t, 11, b.history()[len(b.history())-1].Cursor, "the cursor is not lowered")
 	}
@@ -213,7 +219,8 @@ func TestB13B14EntriesAreBoundedAndStripped(t *testing.T) {
 		text := prepare(strings.Repeat("x", length), most)
 		assert.Equal(t, strings.Repeat("x", most)+"\n... (truncated)", text, "check B13")
 	}
-	for _, text := range []string{"<think>hm</think>", "<thinking>hm", "<think>a</think><thought>b</thought>\n", "</think>"} {
+	for _, text := range []string{"<think>hm</think>", "<thinking>hm", "<think>a</think><thought>b</thought>\n",
+		"</think>"} {
 		assert.Empty(t, prepare(text, summaryMost), "check B14: %s", text)
 	}
 }
@@ -252,7 +259,8 @@ func TestB17B18B19HowARunEnds(t *testing.T) {
 
 	b = bring(t, "")
 	b.entries(teas(1)...)
-	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1}, llm.Fault{Mode: llm.Prose}))
+	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1},
+		llm.Fault{Mode: llm.Prose}))
 	b.dream()
 	assert.Equal(t, "1", b.dreamt(), "check B19: a tool call that fails ends nothing")
 	assert.Contains(t, b.Prompt(), "Error: ")
@@ -264,7 +272,8 @@ func TestDreamThatFailsIsTriedAgain(t *testing.T) {
 	b.Fail(llm.Fault{Mode: llm.Length, Purpose: "nanobot.dream"})
 	assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
 	assert.Equal(t, "0", b.dreamt())
-	assert.Contains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong", "what Dream has not read is shown as recent history")
+	assert.Contains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong",
+		"what Dream has not read is shown as recent history")
 	b.Stub.ClearFaults()
 	b.Later(time.Hour)
 	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
@@ -280,11 +289,13 @@ func TestB20B21GuardedTools(t *testing.T) {
 	files := func() folder {
 		return folder{{path: soulFile}, {path: userFile, text: "a\nb\na\n"}, {path: memoryFile, text: "x"}}
 	}
-	for _, path := range []string{"memory/history.jsonl", "../x", "/etc/x", "SOUL.md/x", "memory/.dream_cursor", "memory/../SOUL.md", "", "versions/x", "/SOUL.md", "sessions/a"} {
+	for _, path := range []string{"memory/history.jsonl", "../x", "/etc/x", "SOUL.md/x", "memory/.dream_cursor",
+		"memory/../SOUL.md", "", "versions/x", "/SOUL.md", "sessions/a"} {
 		f := files()
 		quoted, err := json.Marshal(path)
 		require.NoError(t, err)
-		for _, c := range []model.Call{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`), call("edit_file", `{"path":`+string(quoted)+`,"old_text":"","new_text":"evil"}`)} {
+		for _, c := range []model.Call{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`),
+			call("edit_file", `{"path":`+string(quoted)+`,"old_text":"","new_text":"evil"}`)} {
 			assert.Contains(t, f.call(c), "Error: ", "check B20: %q", path)
 		}
 		assert.Equal(t, files(), f)
@@ -301,9 +312,11 @@ func TestB20B21GuardedTools(t *testing.T) {
 		assert.Equal(t, files(), f, "check B21: the file is unchanged")
 	}
 	f := files()
-	assert.Equal(t, "Edited USER.md", f.call(call("edit_file", `{"path":"./USER.md","old_text":"a","new_text":"c","replace_all":true}`)))
+	assert.Equal(t, "Edited USER.md", f.call(call("edit_file",
+		`{"path":"./USER.md","old_text":"a","new_text":"c","replace_all":true}`)))
 	assert.Equal(t, "c\nb\nc\n", f.at(userFile).text)
-	assert.Contains(t, f.call(call("write_file", `{"path":"memory/MEMORY.md","content":"c"}`)), "Error: ", "only a blank file is written")
+	assert.Contains(t, f.call(call("write_file", `{"path":"memory/MEMORY.md","content":"c"}`)), "Error: ",
+		"only a blank file is written")
 	assert.Equal(t, "Wrote SOUL.md", f.call(call("write_file", `"{\"path\":\"SOUL.md\",\"content\":\"c\"}"`)))
 	assert.Equal(t, "b\nc", f.call(call("read_file", `{"path":"USER.md","offset":2,"limit":2}`)))
 }
@@ -368,7 +381,8 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 	for name, c := range map[string]struct {
 		sha  string
 		code abi.Code
-	}{"root": {root, abi.CodeConflict}, "unknown": {"ffffffff", abi.CodeNotFound}, "a revert": {r.NativeIDs[0], abi.CodeConflict}, "short": {"abc", abi.CodeInvalidArgument}} {
+	}{"root": {root, abi.CodeConflict}, "unknown": {"ffffffff", abi.CodeNotFound}, "a revert": {r.NativeIDs[0],
+		abi.CodeConflict}, "short": {"abc", abi.CodeInvalidArgument}} {
 		_, err := b.Mutate("dream_restore", `{"sha":"`+c.sha+`"}`)
 		assert.Equal(t, c.code, abi.CodeOf(err), "check B24: %s", name)
 		assert.Equal(t, now, b.Files(), "check B24: files are not touched")
@@ -455,7 +469,8 @@ func TestLocalProfileArchivesIdleSessionsAndDreamsByTheClock(t *testing.T) {
 	b.Later(16 * time.Minute)
 	b.Idle()
 	assert.Equal(t, "1", b.dreamt(), "two hours are not over")
-	assert.Contains(t, b.Find("s9", "?", abi.ContextBudget{}).FormattedContext, "Oslo", "recent history shows it meanwhile")
+	assert.Contains(t, b.Find("s9", "?", abi.ContextBudget{}).FormattedContext, "Oslo",
+		"recent history shows it meanwhile")
 	b.Later(2 * time.Hour)
 	b.Idle()
 	assert.Equal(t, "2", b.dreamt())
@@ -470,7 +485,8 @@ func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
 	text := b.Find("s1", "?", abi.ContextBudget{}).FormattedContext
 	assert.NotContains(t, text, "Question 1")
 	assert.Contains(t, text, "Question 2", "the last 8 messages stay")
-	assert.NotContains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "Question", "of the request's session only")
+	assert.NotContains(t, b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "Question",
+		"of the request's session only")
 	for _, most := range []int64{1, 40, 90, 200} {
 		b.Find("s1", "?", abi.ContextBudget{MaxTokens: &most})
 	}

@@ -48,7 +48,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	var err error
 	s.Settings, err = nanobot.ParseSettings(config, model.PolicyTokens, dream, object.Optional("on_failure", &onFailure),
-		object.Optional("history_visibility", &visibility), object.Optional("max_history_entries", &s.maxEntries), object.Optional("include_soul", &s.soul),
+		object.Optional("history_visibility", &visibility), object.Optional("max_history_entries",
+			&s.maxEntries), object.Optional("include_soul", &s.soul),
 		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle))
 	s.raw, s.ownHistory, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
 	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local
@@ -65,15 +66,19 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 // Errors: invalid_argument for a cron expression that is none.
 func (b *dreaming) read(d *jsontext.Decoder) (after abi.Raw, err error) {
 	mode, cron, hours := "", "", 2.0
-	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills), object.Optional("mode", &mode),
-		object.Optional("interval_h", &hours), object.Optional("cron", &cron), object.Optional("max_entries", &b.batch), object.Optional("entry_chars", &b.entryChars),
-		object.Optional("file_chars", &b.fileChars), object.Optional("max_iterations", &b.rounds), object.Optional("model", &b.model),
+	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills),
+		object.Optional("mode", &mode),
+		object.Optional("interval_h", &hours), object.Optional("cron", &cron), object.Optional("max_entries",
+			&b.batch), object.Optional("entry_chars", &b.entryChars),
+		object.Optional("file_chars", &b.fileChars), object.Optional("max_iterations", &b.rounds), object.Optional("model",
+			&b.model),
 		object.Optional("instruction", &b.instruction), object.Optional("after_session", &after))
 	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
 	if cron != "" && err == nil {
 		var ok bool
 		if b.cron, ok = parseSchedule(cron); !ok {
-			err = abi.NewError(abi.CodeInvalidArgument, "dream.cron: want five fields: minute, hour, day of the month, month, day of the week")
+			err = abi.NewError(abi.CodeInvalidArgument,
+				"dream.cron: want five fields: minute, hour, day of the month, month, day of the week")
 		}
 	}
 	return after, err

@@ -34,7 +34,8 @@ func TestSchedules(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.due, s.within(since, now), "%s from %s to %s", c.cron, c.since, c.now)
 	}
-	for _, bad := range []string{"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-1 * * * *", "*/0 * * * *", "a * * * *", "1- * * * *", "* * * * * *"} {
+	for _, bad := range []string{"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
+		"5-1 * * * *", "*/0 * * * *", "a * * * *", "1- * * * *", "* * * * * *"} {
 		_, ok := parseSchedule(bad)
 		assert.False(t, ok, "%q", bad)
 	}

@@ -143,7 +143,8 @@ func (m *memory) dream(d *model.Progress, subject string) *dreamRun {
 func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 	history := ""
 	for _, x := range batch {
-		history += "[" + sdk.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, int(m.settings.dream.entryChars))) + "\n"
+		history += "[" + sdk.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, int(m.settings.dream.entryChars))) +
+			"\n"
 	}
 	desk := m.desk(files)
 	about := m.filesPrompt(desk)

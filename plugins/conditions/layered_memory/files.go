@@ -111,7 +111,8 @@ func (m *memory) remember(x entry, most int) {
 }
 
 func (x *entry) members() []object.Member {
-	return []object.Member{object.Optional("cursor", &x.cursor), object.Optional("timestamp", &x.at), object.Optional("content", &x.content),
+	return []object.Member{object.Optional("cursor", &x.cursor), object.Optional("timestamp", &x.at),
+		object.Optional("content", &x.content),
 		object.Optional("session_key", &x.session), object.Optional("events", &x.events)}
 }
 

@@ -33,7 +33,8 @@ func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 	assert.Equal(t, out, b.Again(out).Files())
 
 	text := b.Find("cli:direct", "?", abi.ContextBudget{}).FormattedContext
-	for _, want := range []string{"Mara 🐈", "notes in a repository", "short sentences", "Travels to Carinthia", "Mara lives in Graz."} {
+	for _, want := range []string{"Mara 🐈", "notes in a repository", "short sentences", "Travels to Carinthia",
+		"Mara lives in Graz."} {
 		assert.Contains(t, text, want)
 	}
 	assert.NotContains(t, text, "Mag Oolong", "Dream had read it")
@@ -65,7 +66,8 @@ func TestExportImportExportIsEqual(t *testing.T) {
 	fresh := b.Again(out)
 	assert.Equal(t, out, fresh.Files())
 	b.Now = fresh.Now
-	assert.Equal(t, b.Find("open", "?", abi.ContextBudget{}).FormattedContext, fresh.Find("open", "?", abi.ContextBudget{}).FormattedContext)
+	assert.Equal(t, b.Find("open", "?", abi.ContextBudget{}).FormattedContext,
+		fresh.Find("open", "?", abi.ContextBudget{}).FormattedContext)
 
 	var log struct {
 		SHA string `json:"sha"`
@@ -97,7 +99,8 @@ func TestVersionIDs(t *testing.T) {
 		e := json.NewEncoder(&canonical)
 		e.SetEscapeHTML(false)
 		require.NoError(t, e.Encode(members))
-		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(canonical.String(), "\n"))
+		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(canonical.String(),
+			"\n"))
 		sum := sha256.Sum256([]byte(text))
 		require.Equal(t, hex.EncodeToString(sum[:]), sha)
 		require.Equal(t, parent, members["parent"])
@@ -110,7 +113,8 @@ func TestB15HistoryMD(t *testing.T) {
 	const old = "[2026-02-03 09:10] Tea was bought.\n[2026-02-04 10:00] It was oolong.\n\n" +
 		"[2026-02-05 11:00] [RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi\r\n\r\n\nAn undated \xff paragraph\nof two lines.\n"
 	b := bring(t, "")
-	require.NoError(t, b.Take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory + ".bak": "older"}))
+	require.NoError(t, b.Take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory +
+		".bak": "older"}))
 	history := b.history()
 	var got []string
 	for i, x := range history {
@@ -128,13 +132,16 @@ func TestB15HistoryMD(t *testing.T) {
 	assert.Empty(t, b.Find("s", "?", abi.ContextBudget{}).FormattedContext, "old history counts as read")
 
 	fresh := bring(t, "")
-	require.NoError(t, fresh.Take(map[string]string{oldHistory: "[2026-02-03 09:10] x", linesFile: `{"cursor":7,"timestamp":"2026-02-03 09:10","content":"new"}` + "\n"}))
-	assert.Equal(t, "[2026-02-03 09:10] x", fresh.Files()[oldHistory], "where there is a history.jsonl the old file is kept as it is")
+	require.NoError(t, fresh.Take(map[string]string{oldHistory: "[2026-02-03 09:10] x",
+		linesFile: `{"cursor":7,"timestamp":"2026-02-03 09:10","content":"new"}` + "\n"}))
+	assert.Equal(t, "[2026-02-03 09:10] x", fresh.Files()[oldHistory],
+		"where there is a history.jsonl the old file is kept as it is")
 	require.Len(t, fresh.history(), 1)
 }
 
 func TestOldHistoryLosesNoWord(t *testing.T) {
-	line := rapid.SampledFrom([]string{"", " ", "a", "[2026-01-12 09:00] x", "[2026-01-12 09:00] [RAW] 1 message", "[2026-01-12T09:00] USER: y", "[2026-01-12]", "ü", "]"})
+	line := rapid.SampledFrom([]string{"", " ", "a", "[2026-01-12 09:00] x", "[2026-01-12 09:00] [RAW] 1 message",
+		"[2026-01-12T09:00] USER: y", "[2026-01-12]", "ü", "]"})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(line, 0, 20).Draw(t, "lines")
 		words := strings.Fields(strings.Join(lines, "\n"))
@@ -147,7 +154,8 @@ func TestOldHistoryLosesNoWord(t *testing.T) {
 }
 
 func TestAnyHistoryComesOutAsItCameIn(t *testing.T) {
-	line := rapid.SampledFrom([]string{"{", "x", `{"cursor":1,"timestamp":"t","content":"c","more":{"a":[1, 2]}}`, `{"cursor":"7"}`, `{"cursor":5,"timestamp":"t","content":""}`})
+	line := rapid.SampledFrom([]string{"{", "x", `{"cursor":1,"timestamp":"t","content":"c","more":{"a":[1, 2]}}`,
+		`{"cursor":"7"}`, `{"cursor":5,"timestamp":"t","content":""}`})
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(line, 1, 12).Draw(rt, "lines"), "\n") + "\n"
 		cursor := rapid.SampledFrom([]string{"0", "40", "x", "-3", ""}).Draw(rt, "cursor")

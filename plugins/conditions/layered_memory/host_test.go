@@ -18,13 +18,15 @@ import (
 
 // configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
 // wants to find a turn at once.
-var configs = map[string]string{"control": `"profile":"control"`, "local": `"profile":"local","update_policy":"every_event"`}
+var configs = map[string]string{"control": `"profile":"control"`,
+	"local": `"profile":"local","update_policy":"every_event"`}
 
 func TestConformance(t *testing.T) {
 	for _, profile := range []string{"control", "local"} {
 		t.Run(profile, func(t *testing.T) {
 			_, url := nanobottest.Serve(t)
-			conformance.TestWith(t, conformance.Target{Provider: module.Provider(t, url, configs[profile])}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: module.Provider(t, url, configs[profile])},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -42,7 +44,8 @@ func TestB26B29ThroughTheHost(t *testing.T) {
 	assert.Equal(t, abi.StatusPending, s.Tell(s.Turn("s1", "I live in Oslo.")).Status)
 	s.Stub.ClearFaults()
 	require.NoError(t, <-ready)
-	assert.NotContains(t, s.Stub.Log()[0].Prompt, "Oslo", "check B29: what is recorded while an archive runs stays for the next")
+	assert.NotContains(t, s.Stub.Log()[0].Prompt, "Oslo",
+		"check B29: what is recorded while an archive runs stays for the next")
 	assert.Contains(t, s.Shown(scope), "Oslo")
 
 	before, asked := s.Shown(scope), s.Stub.Counts().LLM
@@ -59,7 +62,8 @@ func TestDreamRunsByTheHostsClock(t *testing.T) {
 	s := module.Open(t, `"profile":"local"`)
 	s.Tell(s.Turn("s1", "I like oolong tea."))
 	s.Advance(3 * time.Hour)
-	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "User (USER.md)") }, 25*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "User (USER.md)") }, 25*time.Second,
+		100*time.Millisecond)
 	assert.Contains(t, s.Shown(scope), "oolong")
 }
 

@@ -53,7 +53,8 @@ func (m *memory) writeVersion(sha string, answer *jsontext.Encoder) {
 
 func (v *version) write(e *jsontext.Encoder) {
 	subject, diff, _ := strings.Cut(v.message, "\n\n")
-	object.Write(e, object.Always("sha", &v.sha), object.Always("parent", &v.parent), object.Always("time", &v.at), object.Always("subject", &subject),
+	object.Write(e, object.Always("sha", &v.sha), object.Always("parent", &v.parent), object.Always("time", &v.at),
+		object.Always("subject", &subject),
 		object.Always("diff", &diff))
 }
 

@@ -20,11 +20,14 @@ const (
 // else of the history shares words with the query.
 func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []string) {
 	files := m.folder()
-	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"}, {memoryFile, "Long-term Memory (MEMORY.md)"}, {soulFile, "Agent (SOUL.md)"}} {
+	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"},
+		{memoryFile, "Long-term Memory (MEMORY.md)"}, {soulFile, "Agent (SOUL.md)"}} {
 		text := files.at(part.path).text
 		digest := sdk.Digest256(text)
-		if strings.TrimSpace(text) != "" && (part.path != soulFile || m.settings.soul) && !slices.Contains(templates, digest) {
-			items = append(items, nanobot.Item{ID: part.path + "@" + digest[:8], Kind: "long_term", Title: part.title, Text: text})
+		if strings.TrimSpace(text) != "" && (part.path != soulFile || m.settings.soul) &&
+			!slices.Contains(templates, digest) {
+			items = append(items, nanobot.Item{ID: part.path + "@" + digest[:8], Kind: "long_term", Title: part.title,
+				Text: text})
 		}
 	}
 	recent, bad := m.recent(r.SessionID)
@@ -34,7 +37,8 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 	}
 	session := nanobot.FindSession(m.State, r.SessionID)
 	if session.Summary != "" && !holds(items, session.Summary) {
-		items = append(items, nanobot.Item{ID: "summary", Kind: "summary", Title: "Summary of this session", Text: session.Summary, Created: session.Summarised})
+		items = append(items, nanobot.Item{ID: "summary", Kind: "summary", Title: "Summary of this session",
+			Text: session.Summary, Created: session.Summarised})
 	}
 	if m.Search {
 		search := nanobot.NewSearch(r.Query)
@@ -53,14 +57,16 @@ func (m *memory) TailFrom(s *nanobot.Session) int64 { return min(s.Pointer, s.Me
 
 // templates are the digests of the files that Nanobot puts into a new workspace: they say nothing of a person
 // (nanobot-ai 0.3.5, nanobot/templates).
-var templates = []string{"d58b7ed68cc05c8aaa1e0b97f6f78411e1959efbebb53f53f047f1a911632151", "bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e", "a0151a00f64bcf2e42219687341d28097ea669a9f117b0a6e65033897a207a8e"}
+var templates = []string{"d58b7ed68cc05c8aaa1e0b97f6f78411e1959efbebb53f53f047f1a911632151",
+	"bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e", "a0151a00f64bcf2e42219687341d28097ea669a9f117b0a6e65033897a207a8e"}
 
 func holds(items []nanobot.Item, text string) bool {
 	return slices.ContainsFunc(items, func(x nanobot.Item) bool { return x.Text == text })
 }
 
 func (x *entry) item(title string) nanobot.Item {
-	return nanobot.Item{ID: "history#" + sdk.Itoa(x.cursor), Kind: "history", Title: title, Text: x.content, Created: x.at, Events: x.events}
+	return nanobot.Item{ID: "history#" + sdk.Itoa(x.cursor), Kind: "history", Title: title, Text: x.content,
+		Created: x.at, Events: x.events}
 }
 
 // recent is the history that Dream has not read, the newest of it, oldest first.

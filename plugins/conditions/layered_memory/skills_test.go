@@ -36,9 +36,12 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 		}
 		assert.Equal(t, c.written, desk.at("skills/coffee/SKILL.md").text)
 		assert.Equal(t, "# Tea", desk.call(call("read_file", `{"path":"skills/tea/SKILL.md"}`)))
-		assert.Equal(t, "Wrote skills/tea/SKILL.md", desk.call(call("write_file", `{"path":"skills/tea/SKILL.md","content":"new"}`)), "a skill is written anew")
-		for _, path := range []string{"skills/x", "skills/../SOUL.md", "skills/.hidden/x", "skills/tea/SKILL.md/x", "skills//x", "skills/tea", `skills/a\\b/c`} {
-			assert.Len(t, desk.withSkill(call("write_file", `{"path":"`+path+`","content":"evil"}`)), len(desk), "check B20: %s", path)
+		assert.Equal(t, "Wrote skills/tea/SKILL.md", desk.call(call("write_file",
+			`{"path":"skills/tea/SKILL.md","content":"new"}`)), "a skill is written anew")
+		for _, path := range []string{"skills/x", "skills/../SOUL.md", "skills/.hidden/x", "skills/tea/SKILL.md/x",
+			"skills//x", "skills/tea", `skills/a\\b/c`} {
+			assert.Len(t, desk.withSkill(call("write_file", `{"path":"`+path+`","content":"evil"}`)), len(desk),
+				"check B20: %s", path)
 		}
 	}
 }
@@ -54,7 +57,8 @@ func TestASkillThatDreamWroteIsKept(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		if !strings.Contains(string(body), `"role":"tool"`) && strings.Contains(string(body), "edit_file") {
 			prompt = string(body)
-			_, _ = io.WriteString(w, `{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"write_file","arguments":"{\"path\":\"skills/coffee/SKILL.md\",\"content\":\"# Coffee\"}"}}]}}]}`)
+			_, _ = io.WriteString(w,
+				`{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"write_file","arguments":"{\"path\":\"skills/coffee/SKILL.md\",\"content\":\"# Coffee\"}"}}]}}]}`)
 			return
 		}
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"- [durable] Likes oolong tea."}}]}`)

@@ -67,7 +67,8 @@ func (m *memory) commit(files folder, subject string, before, after int64) strin
 	if head == nil {
 		head = []byte(m.record("", "init", append(old, sdk.Itoa(before)), nil))
 	}
-	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" + nanobot.Clip(diff, diffMost)
+	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" +
+		nanobot.Clip(diff, diffMost)
 	return m.record(string(head), message, append(now, sdk.Itoa(after)), stats)
 }
 
@@ -100,12 +101,15 @@ func (v *version) encode(withID bool) []byte {
 	}
 	list.ArrEnd()
 	stats, tree := abi.Raw(list.Bytes()), abi.Raw(object.Encode(v.treeMembers()...))
-	return object.Encode(object.Optional("sha", &sha), object.Always("author", &v.author), object.Always("message", &v.message),
-		object.Always("parent", &v.parent), object.Always("stats", &stats), object.Always("time", &v.at), object.Always("tree", &tree))
+	return object.Encode(object.Optional("sha", &sha), object.Always("author", &v.author),
+		object.Always("message", &v.message),
+		object.Always("parent", &v.parent), object.Always("stats", &stats), object.Always("time",
+			&v.at), object.Always("tree", &tree))
 }
 
 func (x *stat) members() []object.Member {
-	return []object.Member{object.Always("added", &x.added), object.Always("path", &x.path), object.Always("removed", &x.removed)}
+	return []object.Member{object.Always("added", &x.added), object.Always("path", &x.path),
+		object.Always("removed", &x.removed)}
 }
 
 // treeMembers are the tracked files by name: SOUL.md, USER.md, memory/.dream_cursor, memory/MEMORY.md.
@@ -157,7 +161,8 @@ func (m *memory) version(sha string) *version {
 	v, err := decodeVersion(data)
 	v.sha = sha
 	if err != nil || v.at == "" {
-		m.Fail(abi.NewError(abi.CodeUnavailable, "the state's version "+sha+" is not what was stored there").WithReason("state_io"))
+		m.Fail(abi.NewError(abi.CodeUnavailable,
+			"the state's version "+sha+" is not what was stored there").WithReason("state_io"))
 	}
 	return v
 }

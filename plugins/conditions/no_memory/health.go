@@ -11,6 +11,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.provider, ConsistencyModel: "immediate", Isolation: "hard",
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.provider, ConsistencyModel: "immediate",
+		Isolation:        "hard",
 		PetObservability: "weak"}, nil
 }

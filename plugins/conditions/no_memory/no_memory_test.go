@@ -20,8 +20,9 @@ func newHost(t *testing.T, config string) *sdktest.Host {
 }
 
 func event() *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1", TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z",
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: new("My cat is called Zorvex.")}}}
+	return &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1", TurnID: "t1",
+		Timestamp: "2026-01-12T09:00:00Z",
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: new("My cat is called Zorvex.")}}}
 }
 
 func TestNothingIsRetained(t *testing.T) {
@@ -34,7 +35,8 @@ func TestNothingIsRetained(t *testing.T) {
 	assert.False(t, receipt.Duplicate)
 	assert.Empty(t, h.Keys(scope))
 
-	r := &abi.RetrieveRequest{Query: "What is my cat called?", Scope: scope, SessionID: "s2", Context: "home", AsOf: "2026-02-01T00:00:00Z",
+	r := &abi.RetrieveRequest{Query: "What is my cat called?", Scope: scope, SessionID: "s2", Context: "home",
+		AsOf:   "2026-02-01T00:00:00Z",
 		Budget: abi.ContextBudget{MinTokens: new(int64(50)), MaxTokens: new(int64(100))}}
 	result, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, r)
 	require.NoError(t, err)
@@ -49,13 +51,15 @@ func TestNothingIsRetained(t *testing.T) {
 	assert.Equal(t, "ignored", result.Trace.AsOfMode)
 	assert.Equal(t, abi.Raw(`"named"`), result.Trace.Details.Get("variant"))
 
-	formatted, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
+	formatted, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
+		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
 	require.NoError(t, err)
 	assert.Equal(t, &abi.FormatResult{}, formatted)
 }
 
 func TestTheVariantIsAnonymizedUnlessConfigured(t *testing.T) {
-	for config, want := range map[string]string{`{}`: `"anonymized"`, `{"variant":"anonymized"}`: `"anonymized"`, `{"variant":"named"}`: `"named"`} {
+	for config, want := range map[string]string{`{}`: `"anonymized"`, `{"variant":"anonymized"}`: `"anonymized"`,
+		`{"variant":"named"}`: `"named"`} {
 		setup, err := sdktest.Do(newHost(t, config), abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 		require.NoError(t, err)
 		assert.True(t, setup.Ready)

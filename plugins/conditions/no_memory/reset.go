@@ -20,5 +20,6 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &abi.ResetReceipt{Status: abi.ResetDone, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: s.trace()}, nil
+	return &abi.ResetReceipt{Status: abi.ResetDone, OldGeneration: c.Generation, NewGeneration: c.Generation + 1,
+		Trace: s.trace()}, nil
 }

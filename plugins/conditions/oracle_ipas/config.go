@@ -44,14 +44,16 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, entries: map[string][]*entry{}}
 	for i, e := range list {
 		if err := e.readTimes(); err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: entries["+sdk.Itoa(i)+"]."+abi.AsError(err).Message)
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"config of oracle_ipas: entries["+sdk.Itoa(i)+"]."+abi.AsError(err).Message)
 		}
 		s.entries[e.personaID] = append(s.entries[e.personaID], e)
 	}
 	return s, nil
 }
 
-// readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file that holds one.
+// readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file
+// that holds one.
 func readBlock(d *jsontext.Decoder) (list []*entry, err error) {
 	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {

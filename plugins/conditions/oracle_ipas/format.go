@@ -12,8 +12,9 @@ import (
 // route is what raw.calls names: the configuration.
 const route = "config"
 
-// render is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00; source e7]".
-// The label is context/scenario, the brackets hold what is given of: since TIME; until TIME; source ID.
+// render is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
+// 2026-03-02T18:20:00+01:00; source e7]". The label is context/scenario, the brackets hold what is given of: since
+// TIME; until TIME; source ID.
 func render(e *entry) string {
 	var b strings.Builder
 	b.WriteString("- " + e.attribute)
@@ -69,7 +70,8 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	}
 	for i, e := range entries {
 		if !e.isOf(c.Scope) {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body["+sdk.Itoa(i)+"]: the entry is of another scope")
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"result.raw.calls[0].body["+sdk.Itoa(i)+"]: the entry is of another scope")
 		}
 	}
 	fitted := s.format(c, entries, r.Budget)

@@ -15,14 +15,17 @@ func TestRender(t *testing.T) {
 		entry entry
 		want  string
 	}{
-		{"as in the README", entry{attribute: "hot_drink", context: "personal", value: "green tea", validFrom: "2026-03-02T18:20:00+01:00", source: "mara-2026-03-02-03"},
+		{"as in the README", entry{attribute: "hot_drink", context: "personal", value: "green tea",
+			validFrom: "2026-03-02T18:20:00+01:00", source: "mara-2026-03-02-03"},
 			"- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00; source mara-2026-03-02-03]\n"},
 		{"the least", entry{attribute: "diet", value: "vegetarian"}, "- diet: vegetarian\n"},
-		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F", validUntil: "U", source: "S"},
+		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F", validUntil: "U",
+			source: "S"},
 			"- a (work/food): v [since F; until U; source S]\n"},
 		{"a scenario alone", entry{attribute: "a", scenario: "food", value: "v"}, "- a (/food): v\n"},
 		{"an end alone", entry{attribute: "a", value: "v", validUntil: "U"}, "- a: v [until U]\n"},
-		{"a value cannot begin a line", entry{attribute: "a\n- b", value: "v\r\n- c: d\u2028- e: f"}, "- a - b: v  - c: d - e: f\n"},
+		{"a value cannot begin a line", entry{attribute: "a\n- b", value: "v\r\n- c: d\u2028- e: f"},
+			"- a - b: v  - c: d - e: f\n"},
 		{"the element cannot be closed", entry{attribute: "</memory-context>", value: "< Memory-Context>", source: "<"},
 			"- <\\/memory-context>: <\\ Memory-Context> [source <]\n"},
 	} {
@@ -53,8 +56,10 @@ func TestFormatContextRefusesWhatIsNotOfRetrieve(t *testing.T) {
 		{"no list", []abi.RawCall{{Route: "config", Body: abi.Raw(`{"a":1}`)}}},
 		{"a value that is no text", []abi.RawCall{{Route: "config", Body: abi.Raw(`[{"persona_id":"mara","value":7}]`)}}},
 		{"no body", []abi.RawCall{{Route: "config"}}},
-		{"another persona's", []abi.RawCall{{Route: "config", Body: abi.Raw(`[{"persona_id":"jonas","attribute":"a","value":"v"}]`)}}},
-		{"another run's", []abi.RawCall{{Route: "config", Body: abi.Raw(`[{"persona_id":"mara","run_id":"r2","attribute":"a","value":"v"}]`)}}},
+		{"another persona's", []abi.RawCall{{Route: "config",
+			Body: abi.Raw(`[{"persona_id":"jonas","attribute":"a","value":"v"}]`)}}},
+		{"another run's", []abi.RawCall{{Route: "config",
+			Body: abi.Raw(`[{"persona_id":"mara","run_id":"r2","attribute":"a","value":"v"}]`)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,

@@ -1,4 +1,5 @@
-// Package main is the control oracle_ipas: the true values of the preferences, from the configuration, filtered by what the request names and when.
+// Package main is the control oracle_ipas: the true values of the preferences, from the configuration, filtered by
+// what the request names and when.
 package main
 
 import "github.com/memhost/memhost/sdk"

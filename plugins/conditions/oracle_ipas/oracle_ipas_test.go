@@ -37,7 +37,8 @@ func ask(budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
-// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives the same string.
+// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives
+// the same string.
 func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	result, err := sdktest.Do(h, abi.OpRetrieve, r.Scope, retrieve, r)
 	require.NoError(t, err)
@@ -50,7 +51,8 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	}
 	require.Equal(t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
 	require.Equal(t, result.FormattedContext != "", result.Trace.ResultState == abi.ResultResults)
-	again, err := sdktest.Do(h, abi.OpFormatContext, r.Scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
+	again, err := sdktest.Do(h, abi.OpFormatContext, r.Scope, formatContext,
+		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
 	require.NoError(t, err)
 	require.Equal(t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(t, *result.Trace.TokenCount, again.TokenCount)
@@ -87,7 +89,8 @@ func TestTheSchemaTakesAListOrAFileThatHoldsOne(t *testing.T) {
 		{"a file with an object", `{"entries":` + string(example) + `}`, ""},
 		{"nothing", `{}`, "entries: missing"},
 		{"another key beside the list of a file", `{"entries":{"entries":[],"more":1}}`, "entries.more: unknown key"},
-		{"another key in an entry", `{"entries":[{"persona_id":"mara","attribute":"a","value":"v","valid_form":"x"}]}`, "entries[0].valid_form: unknown key"},
+		{"another key in an entry", `{"entries":[{"persona_id":"mara","attribute":"a","value":"v","valid_form":"x"}]}`,
+			"entries[0].valid_form: unknown key"},
 		{"no value", `{"entries":[{"persona_id":"mara","attribute":"a"}]}`, "entries[0].value: missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,11 +112,13 @@ func TestABadTimeIsNamed(t *testing.T) {
 		{"no zone", `"valid_from":"2026-03-02T18:20:00"`, "entries[1].valid_from: "},
 		{"a day alone", `"valid_until":"2026-03-02"`, "entries[1].valid_until: "},
 		{"a day that is none", `"valid_from":"2026-02-30T00:00:00Z"`, "entries[1].valid_from: "},
-		{"an end before the beginning", `"valid_from":"2026-03-02T12:00:00+02:00","valid_until":"2026-03-02T09:59:59Z"`, "entries[1].valid_until: "},
+		{"an end before the beginning", `"valid_from":"2026-03-02T12:00:00+02:00","valid_until":"2026-03-02T09:59:59Z"`,
+			"entries[1].valid_until: "},
 	} {
 		for form, config := range map[string]string{"list": `%s`, "object": `{"entries":%s}`} {
 			t.Run(tt.name+", "+form, func(t *testing.T) {
-				list := `[{"persona_id":"mara","attribute":"a","value":"v"},{"persona_id":"jonas","attribute":"a","value":"v",` + tt.times + `}]`
+				list := `[{"persona_id":"mara","attribute":"a","value":"v"},{"persona_id":"jonas","attribute":"a","value":"v",` +
+					tt.times + `}]`
 				h := newHost(t, `{"entries":`+fmt.Sprintf(config, list)+`}`)
 				_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
@@ -128,8 +133,10 @@ func TestABadTimeIsNamed(t *testing.T) {
 
 func TestNothingIsRetained(t *testing.T) {
 	h := newHost(t, drinks)
-	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
-		TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: new("My cat is called Zorvex.")}}})
+	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent,
+		&abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
+			TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser,
+				Content: new("My cat is called Zorvex.")}}})
 	require.NoError(t, err)
 	assert.Equal(t, "e1", receipt.EventID)
 	assert.Equal(t, abi.StatusNotRetained, receipt.Status)

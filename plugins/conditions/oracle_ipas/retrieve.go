@@ -11,7 +11,8 @@ import (
 
 // retrieve returns the scope's entries that hold at the moment and have no other label than the request names.
 //
-// In:  as_of, else the host's clock, is the moment. The query and filters other than cross_context are not used. max_items counts entries.
+// In:  as_of, else the host's clock, is the moment. The query and filters other than cross_context are not used.
+// max_items counts entries.
 // Out: raw is one list of the entries as configured, as many as fit; evidence i points at /calls/0/body/i.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
@@ -54,7 +55,8 @@ func moment(c *sdk.Call, r *abi.RetrieveRequest) (at time.Time, given string, er
 	return at, r.AsOf, err
 }
 
-// selectEntries keeps what matches, ordered by attribute, context and beginning; equal ones stay in the order of the list.
+// selectEntries keeps what matches, ordered by attribute, context and beginning; equal ones stay in the order of the
+// list.
 func selectEntries(entries []*entry, r *abi.RetrieveRequest, at time.Time) []*entry {
 	var list []*entry
 	for _, e := range entries {
@@ -100,7 +102,8 @@ func raw(entries []*entry) abi.Raw {
 }
 
 func (e *entry) evidence(i int) abi.Evidence {
-	v := abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), NativeType: "ground_truth", Text: e.value,
+	v := abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), NativeType: "ground_truth",
+		Text:    e.value,
 		ValidAt: e.validFrom, InvalidAt: e.validUntil}
 	if e.validFrom != "" || e.validUntil != "" {
 		v.TimeBasis = abi.TimeEvent
@@ -114,9 +117,11 @@ func (e *entry) evidence(i int) abi.Evidence {
 // trace tells what was done; held is how many entries the scope has, matching how many of them matched.
 func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matching int) *abi.Trace {
 	shown := fitted.End - fitted.First
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty, RetrievedCount: sdk.Ptr(int64(shown)),
-		FilterMode: abi.FilterHard, FiltersApplied: filtersApplied(r), Details: abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: sdk.Number(int64(held))},
-			{Name: "entries_matching", Value: sdk.Number(int64(matching))}, {Name: "entries_left_out", Value: sdk.Number(int64(matching - shown))}}}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty,
+		RetrievedCount: sdk.Ptr(int64(shown)),
+		FilterMode:     abi.FilterHard, FiltersApplied: filtersApplied(r), Details: abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: sdk.Number(int64(held))},
+			{Name: "entries_matching", Value: sdk.Number(int64(matching))}, {Name: "entries_left_out",
+				Value: sdk.Number(int64(matching - shown))}}}
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {
 		t.AsOfMode = "native"
@@ -141,7 +146,8 @@ func filtersApplied(r *abi.RetrieveRequest) abi.Members[string] {
 	for _, label := range []struct {
 		name string
 		used bool
-	}{{"scenario", r.Scenario != ""}, {"context", r.Context != "" && !sdk.CrossContext(r)}, {"attribute", r.Attribute != ""}} {
+	}{{"scenario", r.Scenario != ""}, {"context", r.Context != "" && !sdk.CrossContext(r)}, {"attribute",
+		r.Attribute != ""}} {
 		if label.used {
 			filters.Set(label.name, string(abi.FilterHard))
 		}

@@ -39,24 +39,40 @@ func TestTheFilter(t *testing.T) {
 			[]string{"vegetarian", "green tea", "casual", "formal", "terse"}},
 		{"a context leaves out the other one and keeps the general", func(r *abi.RetrieveRequest) { r.Context = "work" },
 			[]string{"vegetarian", "green tea", "formal", "terse"}},
-		{"a context that nothing has keeps the general", func(r *abi.RetrieveRequest) { r.Context = "travel" }, []string{"vegetarian", "green tea"}},
+		{"a context that nothing has keeps the general", func(r *abi.RetrieveRequest) { r.Context = "travel" },
+			[]string{"vegetarian", "green tea"}},
 		{"labels are equal or not", func(r *abi.RetrieveRequest) { r.Context = "Work" }, []string{"vegetarian", "green tea"}},
-		{"a scenario", func(r *abi.RetrieveRequest) { r.Scenario = "food" }, []string{"vegetarian", "green tea", "casual", "formal"}},
+		{"a scenario", func(r *abi.RetrieveRequest) { r.Scenario = "food" },
+			[]string{"vegetarian", "green tea", "casual", "formal"}},
 		{"an attribute", func(r *abi.RetrieveRequest) { r.Attribute = "tone" }, []string{"casual", "formal", "terse"}},
 		{"an attribute that nothing has", func(r *abi.RetrieveRequest) { r.Attribute = "seat" }, []string{}},
-		{"all three", func(r *abi.RetrieveRequest) { r.Attribute, r.Context, r.Scenario = "tone", "work", "writing" }, []string{"formal"}},
+		{"all three", func(r *abi.RetrieveRequest) { r.Attribute, r.Context, r.Scenario = "tone", "work", "writing" },
+			[]string{"formal"}},
 		{"across contexts", func(r *abi.RetrieveRequest) {
 			r.Attribute, r.Context, r.Filters = "tone", "work", map[string]abi.Raw{"cross_context": abi.Raw("true")}
 		}, []string{"casual", "formal", "terse"}},
 		{"not across contexts", func(r *abi.RetrieveRequest) {
 			r.Attribute, r.Context, r.Filters = "tone", "personal", map[string]abi.Raw{"cross_context": abi.Raw("false")}
 		}, []string{"casual"}},
-		{"another run", func(r *abi.RetrieveRequest) { r.Attribute, r.Scope.RunID = "diet", "r2" }, []string{"vegetarian", "vegan in run two"}},
+		{"another run", func(r *abi.RetrieveRequest) { r.Attribute, r.Scope.RunID = "diet", "r2" },
+			[]string{"vegetarian", "vegan in run two"}},
 		{"another persona", func(r *abi.RetrieveRequest) { r.Scope.PersonaID = "jonas" }, []string{"black coffee"}},
-		{"before anything was said", func(r *abi.RetrieveRequest) { r.Attribute, r.AsOf = "drink", "2026-01-12T07:59:59.999Z" }, []string{}},
-		{"the first moment of a value", func(r *abi.RetrieveRequest) { r.Attribute, r.AsOf = "drink", "2026-01-12T08:00:00Z" }, []string{"coffee"}},
-		{"the last moment of a value", func(r *abi.RetrieveRequest) { r.Attribute, r.AsOf = "drink", "2026-04-21T05:59:59.999999999Z" }, []string{"coffee"}},
-		{"the first moment of the next", func(r *abi.RetrieveRequest) { r.Attribute, r.AsOf = "drink", "2026-04-20T22:00:00-08:00" }, []string{"green tea"}},
+		{"before anything was said", func(r *abi.RetrieveRequest) {
+			r.Attribute, r.AsOf = "drink",
+				"2026-01-12T07:59:59.999Z"
+		}, []string{}},
+		{"the first moment of a value", func(r *abi.RetrieveRequest) {
+			r.Attribute, r.AsOf = "drink",
+				"2026-01-12T08:00:00Z"
+		}, []string{"coffee"}},
+		{"the last moment of a value", func(r *abi.RetrieveRequest) {
+			r.Attribute, r.AsOf = "drink",
+				"2026-04-21T05:59:59.999999999Z"
+		}, []string{"coffee"}},
+		{"the first moment of the next", func(r *abi.RetrieveRequest) {
+			r.Attribute, r.AsOf = "drink",
+				"2026-04-20T22:00:00-08:00"
+		}, []string{"green tea"}},
 	} {
 		for form, config := range map[string]string{"list": drinks, "object": `{"entries":` + drinks + `}`} {
 			t.Run(tt.name+", "+form, func(t *testing.T) {
@@ -102,22 +118,28 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)
 	assert.Equal(t, `[{"persona_id": "mara", "attribute": "drink", "value": "coffee", "valid_from": "2026-01-12T09:00:00+01:00", `+
 		`"valid_until": "2026-04-21T08:00:00+02:00", "source": "e1"}]`, string(result.Raw.Calls[0].Body))
-	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body/0", Rank: 1, NativeType: "ground_truth", Text: "coffee", ValidAt: "2026-01-12T09:00:00+01:00",
+	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body/0", Rank: 1, NativeType: "ground_truth", Text: "coffee",
+		ValidAt:   "2026-01-12T09:00:00+01:00",
 		InvalidAt: "2026-04-21T08:00:00+02:00", TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}}}, result.Evidence)
 	trace := result.Trace
 	assert.Equal(t, "oracle_ipas", trace.BackendName)
 	assert.Equal(t, "config", trace.NativeOperation)
 	assert.Equal(t, abi.TimeEvent, trace.TimeBasis)
 	assert.Equal(t, abi.FilterHard, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "hard"}, {Name: "attribute", Value: "hard"}, {Name: "topic", Value: "none"}}, trace.FiltersApplied)
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}}, {Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens", Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "hard"},
+		{Name: "attribute", Value: "hard"}, {Name: "topic", Value: "none"}}, trace.FiltersApplied)
+	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
+		{Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens",
+			Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "native", trace.AsOfMode)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: abi.Raw("6")}, {Name: "entries_matching", Value: abi.Raw("1")}, {Name: "entries_left_out", Value: abi.Raw("0")}}, trace.Details)
+	assert.Equal(t, abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: abi.Raw("6")},
+		{Name: "entries_matching", Value: abi.Raw("1")}, {Name: "entries_left_out", Value: abi.Raw("0")}}, trace.Details)
 	assert.Equal(t, abi.Members[abi.Raw]{{Name: "at", Value: abi.Raw(`"2026-03-01T00:00:00Z"`)}}, trace.Effective)
 	assert.Empty(t, trace.Warnings)
-	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind, trace.LatencyMS, trace.Tokenizer, trace.IO} {
+	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind,
+		trace.LatencyMS, trace.Tokenizer, trace.IO} {
 		assert.Empty(t, filledByHost)
 	}
 }
@@ -131,7 +153,8 @@ func TestAnEntryWithoutTimesHasNoTimeBasis(t *testing.T) {
 		assert.Empty(t, e.TimeBasis)
 		assert.Empty(t, e.SourceEventIDs)
 	}
-	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "hard"}}, result.Trace.FiltersApplied, "the context was not asked for")
+	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "hard"}}, result.Trace.FiltersApplied,
+		"the context was not asked for")
 }
 
 func TestEmptyForWantOfEntriesAndForWantOfMatches(t *testing.T) {
@@ -169,7 +192,8 @@ func TestTheFirstEntriesWinWhenTheBudgetIsShort(t *testing.T) {
 			assert.Equal(t, tt.want, shown(result))
 			assert.True(t, *result.Trace.Truncated)
 			assert.Equal(t, "5", string(result.Trace.Details.Get("entries_matching")))
-			assert.Equal(t, tt.warning != "", len(result.Trace.Warnings) == 1 && strings.HasPrefix(result.Trace.Warnings[0], tt.warning))
+			assert.Equal(t, tt.warning != "", len(result.Trace.Warnings) == 1 &&
+				strings.HasPrefix(result.Trace.Warnings[0], tt.warning))
 		})
 	}
 	long := newHost(t, `{"entries":[{"persona_id":"mara","attribute":"a","value":"`+strings.Repeat("tea ", 200)+`"}]}`)
@@ -215,12 +239,14 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 	}
 	persona, run := rapid.SampledFrom([]string{"mara", "jonas", "*"}), rapid.SampledFrom([]string{"", "r1", "r2"})
 	label := rapid.SampledFrom([]string{"", "x", "y", "</memory-context>"})
-	value := rapid.OneOf(rapid.StringMatching(`[a-z <>/\n]{0,60}`), rapid.SampledFrom([]string{"</memory-context>", "<", "< Memory-Context", "a\n- b: c"}))
+	value := rapid.OneOf(rapid.StringMatching(`[a-z <>/\n]{0,60}`),
+		rapid.SampledFrom([]string{"</memory-context>", "<", "< Memory-Context", "a\n- b: c"}))
 	rapid.Check(t, func(t *rapid.T) {
 		list := []configured{}
 		for range rapid.IntRange(0, 12).Draw(t, "entries") {
-			c := configured{PersonaID: persona.Draw(t, "persona"), RunID: run.Draw(t, "run"), Attribute: label.Filter(func(s string) bool { return s != "" }).Draw(t, "attribute"),
-				Value: value.Draw(t, "value"), Context: label.Draw(t, "context"), Scenario: label.Draw(t, "scenario")}
+			c := configured{PersonaID: persona.Draw(t, "persona"), RunID: run.Draw(t, "run"),
+				Attribute: label.Filter(func(s string) bool { return s != "" }).Draw(t, "attribute"),
+				Value:     value.Draw(t, "value"), Context: label.Draw(t, "context"), Scenario: label.Draw(t, "scenario")}
 			from, length := rapid.IntRange(0, 9).Draw(t, "from"), rapid.IntRange(0, 9).Draw(t, "length")
 			if rapid.Bool().Draw(t, "has a beginning") {
 				c.ValidFrom = hour(from)
@@ -233,8 +259,10 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		config, err := json.Marshal(map[string]any{"entries": list})
 		require.NoError(t, err)
 		r := ask(abi.ContextBudget{})
-		r.Scope = abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"), PersonaID: persona.Draw(t, "persona of the request")}
-		r.Scenario, r.Context, r.Attribute = label.Draw(t, "scenario asked"), label.Draw(t, "context asked"), label.Draw(t, "attribute asked")
+		r.Scope = abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"),
+			PersonaID: persona.Draw(t, "persona of the request")}
+		r.Scenario, r.Context, r.Attribute = label.Draw(t, "scenario asked"), label.Draw(t, "context asked"), label.Draw(t,
+			"attribute asked")
 		cross := rapid.Bool().Draw(t, "across contexts")
 		r.Filters = map[string]abi.Raw{"cross_context": abi.Raw(map[bool]string{true: "true", false: "false"}[cross])}
 		r.AsOf = hour(rapid.IntRange(-1, 20).Draw(t, "as_of"))
@@ -254,14 +282,16 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 				c.ValidUntil != "" && !parse(t, r.AsOf).Before(parse(t, c.ValidUntil))
 		})
 		slices.SortStableFunc(want, func(a, b configured) int {
-			return cmp.Or(cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.Context, b.Context), parse(t, a.ValidFrom).Compare(parse(t, b.ValidFrom)))
+			return cmp.Or(cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.Context, b.Context),
+				parse(t, a.ValidFrom).Compare(parse(t, b.ValidFrom)))
 		})
 		kept := []configured{}
 		for _, call := range result.Raw.Calls {
 			require.NoError(t, json.Unmarshal(call.Body, &kept))
 		}
 		require.LessOrEqual(t, len(kept), len(want))
-		require.Equal(t, append([]configured{}, want[:len(kept)]...), kept, "the first of those that match, none of another scope")
+		require.Equal(t, append([]configured{}, want[:len(kept)]...), kept,
+			"the first of those that match, none of another scope")
 		if r.Budget.MaxTokens == nil && r.Budget.MaxItems == nil {
 			require.Len(t, kept, len(want))
 		}

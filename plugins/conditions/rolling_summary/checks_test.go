@@ -81,7 +81,8 @@ func TestA5ArgumentsInEveryShape(t *testing.T) {
 	const object = `{"history_entry":"[2026-01-12 09:01] Talked.","memory_update":"# Long-term Memory\n\n- likes tea\n"}`
 	text, err := json.Marshal(object)
 	require.NoError(t, err)
-	for name, arguments := range map[string]string{"an object": object, "a JSON string": string(text), "a list with an object": "[" + object + "]"} {
+	for name, arguments := range map[string]string{"an object": object, "a JSON string": string(text),
+		"a list with an object": "[" + object + "]"} {
 		t.Run("check A5: "+name, func(t *testing.T) {
 			p, err := parsePayload(abi.Raw(arguments))
 			require.NoError(t, err)
@@ -103,7 +104,8 @@ func TestA5ArgumentsInEveryShape(t *testing.T) {
 }
 
 func FuzzParsePayload(f *testing.F) {
-	for _, seed := range []string{`{"history_entry":"a","memory_update":"b"}`, `"{}"`, `[{}]`, `"\"{}\""`, `{"history_entry":{"ü":1}}`} {
+	for _, seed := range []string{`{"history_entry":"a","memory_update":"b"}`, `"{}"`, `[{}]`, `"\"{}\""`,
+		`{"history_entry":{"ü":1}}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
@@ -127,14 +129,17 @@ func TestA6AnEntryThatIsAnObject(t *testing.T) {
 	b.Say("s1", 1)
 	b.Fail(save(`{"history_entry":{"was": "Grüße", "n": [1, 2]},"memory_update":"x"}`))
 	b.Wait()
-	assert.Equal(t, "{\"was\":\"Grüße\",\"n\":[1,2]}\n\n", b.log(), "check A6: compact JSON on one line, characters as they are")
+	assert.Equal(t, "{\"was\":\"Grüße\",\"n\":[1,2]}\n\n", b.log(),
+		"check A6: compact JSON on one line, characters as they are")
 }
 
 func TestA7A8FailuresLoseNothing(t *testing.T) {
-	faults := map[string]llm.Fault{"check A7: a text answer": {Mode: llm.NoTool}, "check A8: HTTP 500": {Mode: llm.Status, Status: 500}, "check A8: finish length": {Mode: llm.Length},
+	faults := map[string]llm.Fault{"check A7: a text answer": {Mode: llm.NoTool},
+		"check A8: HTTP 500": {Mode: llm.Status, Status: 500}, "check A8: finish length": {Mode: llm.Length},
 		"finish error": {Mode: llm.FinishError}, "content filter": {Mode: llm.ContentFilter}, "no choice": {Mode: llm.NoChoice}, "another tool": {Mode: llm.WrongTool},
 		"an empty answer": {Mode: llm.Empty}, "only thinking": {Mode: llm.Thinking}, "cut-off arguments": {Mode: llm.CutAnswer}, "HTTP 401": {Mode: llm.Status, Status: 401},
-		"429 with Retry-After": {Mode: llm.Status, Status: 429, RetryAfter: 40}, "half a body": {Mode: llm.CutBody}, "a list of texts": save(`["a","b"]`)}
+		"429 with Retry-After": {Mode: llm.Status, Status: 429,
+			RetryAfter: 40}, "half a body": {Mode: llm.CutBody}, "a list of texts": save(`["a","b"]`)}
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			b := bring(t, `"profile":"local","memory_window":4,"include_tail":false`)
@@ -147,7 +152,8 @@ func TestA7A8FailuresLoseNothing(t *testing.T) {
 			failed := b.Ready(receipt.Markers...)
 			assert.Equal(t, abi.ReadinessFailed, failed.Status)
 			assert.Equal(t, []string{"e4"}, failed.EventIDs.Pending)
-			assert.True(t, strings.HasPrefix(failed.Warnings[0], "llm_bad_output: ") || strings.HasPrefix(failed.Warnings[0], "llm_unavailable: "), failed.Warnings[0])
+			assert.True(t, strings.HasPrefix(failed.Warnings[0], "llm_bad_output: ") ||
+				strings.HasPrefix(failed.Warnings[0], "llm_unavailable: "), failed.Warnings[0])
 			assert.Empty(t, b.memory()+b.log())
 			assert.Equal(t, 4, b.Session("s1").Messages)
 			assert.Zero(t, b.Session("s1").Pointer)
@@ -234,7 +240,8 @@ func TestA17NothingIsLostByACrash(t *testing.T) {
 	b := bring(t, `"update_policy":"every_event"`)
 	b.Say("s1", 3)
 	before := b.Files()
-	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
+	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call,
+		r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 		if _, err := plugin.WaitUntilReady(c, r); err != nil {
 			return nil, err
 		}
@@ -268,7 +275,8 @@ func TestA19RawAfterNFailures(t *testing.T) {
 	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	assert.Contains(t, b.log(), "[RAW] 1 message\n", "check A19: the third failure writes a raw entry")
 	assert.Equal(t, 1, strings.Count(b.log(), "oolong"))
-	assert.Equal(t, []int{1, 0}, []int{b.Session("s1").Pointer, b.Session("s1").Failures}, "check A19: it advances, and the counter resets")
+	assert.Equal(t, []int{1, 0}, []int{b.Session("s1").Pointer, b.Session("s1").Failures},
+		"check A19: it advances, and the counter resets")
 }
 
 func TestA20ALongSessionIsReadOnce(t *testing.T) {

@@ -25,7 +25,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	failures, onFailure := int64(3), ""
 	var err error
 	s.Settings, err = nanobot.ParseSettings(config, model.PolicyWindow, nil, object.Optional("strict_payload", &s.strict),
-		object.Optional("on_failure", &onFailure), object.Optional("max_failures", &failures), object.Optional("max_memory_chars", &s.memoryChars),
+		object.Optional("on_failure", &onFailure), object.Optional("max_failures",
+			&failures), object.Optional("max_memory_chars", &s.memoryChars),
 		object.Optional("agent_edits", &s.agentEdits))
 	if onFailure == "raw_after_n" {
 		s.rawAfter = failures

@@ -44,7 +44,8 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 		if m.settings.rawAfter == 0 || s.Failures+1 < m.settings.rawAfter {
 			return false, failed
 		}
-		p = payload{entry: "[" + nanobot.Minute(m.Now) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" + conversation, hasEntry: true}
+		p = payload{entry: "[" + nanobot.Minute(m.Now) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" +
+			conversation, hasEntry: true}
 	}
 	events := nanobot.EventsOf(messages)
 	if p.hasUpdate {

@@ -34,7 +34,8 @@ type longTerm struct {
 func (f *longTerm) id() string { return "memory@" + sdk.Digest256(f.text)[:8] }
 
 func (f *longTerm) members() []object.Member {
-	return []object.Member{object.Optional("text", &f.text), object.Optional("updated_at", &f.updated), object.Optional("events", &f.events), object.Optional("many", &f.many)}
+	return []object.Member{object.Optional("text", &f.text), object.Optional("updated_at", &f.updated),
+		object.Optional("events", &f.events), object.Optional("many", &f.many)}
 }
 
 func (m *memory) longTerm() *longTerm {
@@ -63,7 +64,8 @@ type entry struct {
 }
 
 func (x *entry) members() []object.Member {
-	return []object.Member{object.Optional("text", &x.text), object.Optional("at", &x.at), object.Optional("session", &x.session), object.Optional("events", &x.events)}
+	return []object.Member{object.Optional("text", &x.text), object.Optional("at", &x.at),
+		object.Optional("session", &x.session), object.Optional("events", &x.events)}
 }
 
 // remember adds an entry to HISTORY.md, without blanks at its end.

@@ -86,7 +86,8 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 // to the first blank line.
 func cutEntry(history, source string) (x entry, rest string) {
 	size := int64(-1)
-	if source != "" && object.Decode([]byte(source), append(x.members(), object.Optional("bytes", &size))...) == nil && size >= 0 &&
+	if source != "" && object.Decode([]byte(source), append(x.members(), object.Optional("bytes", &size))...) == nil &&
+		size >= 0 &&
 		size <= int64(len(history)) && strings.HasPrefix(history[size:], gap) {
 		x.text, rest = history[:size], history[size+int64(len(gap)):]
 		return x, rest
@@ -96,7 +97,8 @@ func cutEntry(history, source string) (x entry, rest string) {
 	if rest == "" {
 		x.text = strings.TrimRight(x.text, "\r\n")
 	}
-	if at, _, dated := strings.Cut(strings.TrimPrefix(x.text, "["), "]"); dated && strings.HasPrefix(x.text, "[") && len(at) >= 16 && at[4] == '-' {
+	if at, _, dated := strings.Cut(strings.TrimPrefix(x.text, "["), "]"); dated && strings.HasPrefix(x.text, "[") &&
+		len(at) >= 16 && at[4] == '-' {
 		x.at = at
 	}
 	return x, rest

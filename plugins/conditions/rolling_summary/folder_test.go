@@ -61,8 +61,13 @@ func TestExportImportExportIsEqual(t *testing.T) {
 	out := b.Files()
 	fresh := b.Again(out)
 	assert.Equal(t, out, fresh.Files())
-	assert.Equal(t, []int{1, 1, 2 + 1}, func() []int { s := fresh.Session("s1"); return []int{s.Messages, s.Pointer, s.Archived} }(), "what was cleared stays so")
-	assert.Equal(t, b.Find("s3", "?", abi.ContextBudget{}).Evidence, fresh.Find("s3", "?", abi.ContextBudget{}).Evidence, "sources and times, too")
+	assert.Equal(t, []int{1, 1, 2 + 1}, func() []int {
+		s := fresh.Session("s1")
+		return []int{s.Messages, s.Pointer,
+			s.Archived}
+	}(), "what was cleared stays so")
+	assert.Equal(t, b.Find("s3", "?", abi.ContextBudget{}).Evidence, fresh.Find("s3", "?", abi.ContextBudget{}).Evidence,
+		"sources and times, too")
 	r := fresh.Record(first)
 	assert.True(t, r.Duplicate, "check S5: an event that came by import is known")
 	assert.Equal(t, out, fresh.Files())
@@ -72,7 +77,8 @@ func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
 	workspace := nanobottest.Workspace(t, "old")
 	half := map[string]string{memoryFile: workspace[memoryFile], oldSession: "cut off"}
 	b := bring(t, "")
-	m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test", Params: nanobottest.Params(t, half, false, false)}
+	m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test",
+		Params: nanobottest.Params(t, half, false, false)}
 	_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, plugin.NativeMutation, m)
 	require.NoError(t, err)
 	require.NoError(t, b.Take(half, workspace), "an import that broke off is begun anew")
@@ -97,7 +103,8 @@ func TestLargeFilesGoInPartsAndPages(t *testing.T) {
 		require.NoError(t, err)
 	}
 	out, pages := nanobottest.Files(t, func(params map[string]abi.Raw) *abi.NativeQueryResult {
-		r, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, plugin.NativeQuery, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		r, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, plugin.NativeQuery,
+			&abi.NativeQuery{Scope: scope, Name: "files", Params: params})
 		require.NoError(t, err)
 		require.Less(t, len(r.Result), 8<<20)
 		return r
@@ -107,10 +114,12 @@ func TestLargeFilesGoInPartsAndPages(t *testing.T) {
 }
 
 func TestAnyFolderKeepsItsWords(t *testing.T) {
-	line := rapid.SampledFrom([]string{"", "a", "[2026-01-12 09:00] x", "{", `{"role":"user","content":"x","more":[1]}`, `{"_type":"other"}`, `{"role":"tool"}`, "\ttext ", "ü"})
+	line := rapid.SampledFrom([]string{"", "a", "[2026-01-12 09:00] x", "{", `{"role":"user","content":"x","more":[1]}`,
+		`{"_type":"other"}`, `{"role":"tool"}`, "\ttext ", "ü"})
 	rapid.Check(t, func(rt *rapid.T) {
 		text := func(name string) string { return strings.Join(rapid.SliceOfN(line, 0, 12).Draw(rt, name), "\n") }
-		folder := map[string]string{memoryFile: text("memory"), historyFile: text("history"), "x/y.txt": text("other"), "sessions/a.jsonl": text("session"),
+		folder := map[string]string{memoryFile: text("memory"), historyFile: text("history"), "x/y.txt": text("other"),
+			"sessions/a.jsonl":            text("session"),
 			"sessions/archived/a.2.jsonl": text("second"), "sessions/archived/a.1.jsonl": text("first")}
 		b := bring(t, "")
 		require.NoError(t, b.Take(folder))

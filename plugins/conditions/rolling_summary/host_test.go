@@ -19,10 +19,12 @@ import (
 
 // configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
 // wants to find a turn at once.
-var configs = map[string]string{"control": `"profile":"control"`, "local": `"profile":"local","update_policy":"every_event"`}
+var configs = map[string]string{"control": `"profile":"control"`,
+	"local": `"profile":"local","update_policy":"every_event"`}
 
 func TestConformance(t *testing.T) {
-	for _, c := range []struct{ name, profile string }{{"rolling_summary", "control"}, {"rolling_summary", "local"}, {"nanobot_file_summary", "control"}} {
+	for _, c := range []struct{ name, profile string }{{"rolling_summary", "control"}, {"rolling_summary", "local"},
+		{"nanobot_file_summary", "control"}} {
 		t.Run(c.name+" "+c.profile, func(t *testing.T) {
 			_, url := nanobottest.Serve(t)
 			provider := module.Provider(t, url, configs[c.profile])
@@ -75,11 +77,13 @@ func TestA9A10A12ThroughTheHost(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return s.Stub.Counts().LLM == 1 }, 10*time.Second, 5*time.Millisecond)
 	for range 3 {
-		assert.Equal(t, abi.StatusPending, s.Tell(s.Turn("s1", "My cat is called Zorvex.")).Status, "recording goes on while the model works")
+		assert.Equal(t, abi.StatusPending, s.Tell(s.Turn("s1", "My cat is called Zorvex.")).Status,
+			"recording goes on while the model works")
 	}
 	cleared := make(chan error, 1)
 	go func() {
-		_, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: scope, Name: "consolidate", Reason: "test",
+		_, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: scope, Name: "consolidate",
+			Reason: "test",
 			Params: map[string]abi.Raw{"session_id": abi.Raw(`"s1"`), "archive_all": abi.Raw(`true`)}})
 		cleared <- err
 	}()
@@ -110,7 +114,8 @@ func TestBackgroundWorkEndsSessionsByTheHostsClock(t *testing.T) {
 	s.Tell(s.Turn("s1", "I like oolong tea."))
 	s.Tell(s.Turn("s2", "I live in Oslo."))
 	s.Advance(time.Hour)
-	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "oolong") }, 25*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "oolong") }, 25*time.Second,
+		100*time.Millisecond)
 	assert.Equal(t, 1, s.Stub.Counts().LLM, "the open session waits until somebody waits for it")
 	assert.NotContains(t, s.Shown(scope), "Oslo")
 }

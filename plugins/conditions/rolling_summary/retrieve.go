@@ -38,7 +38,8 @@ func (m *memory) searchHistory(query string) (items []nanobot.Item, bad int64) {
 			bad++
 			continue
 		}
-		search.Add(nanobot.Item{ID: "history#" + sdk.Itoa(stored.Seq), Kind: "history", Title: "From the event log (HISTORY.md)", Text: x.text,
+		search.Add(nanobot.Item{ID: "history#" + sdk.Itoa(stored.Seq), Kind: "history",
+			Title: "From the event log (HISTORY.md)", Text: x.text,
 			Created: x.at, Events: x.events})
 	}
 	return search.Best(), bad

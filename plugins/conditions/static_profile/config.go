@@ -49,7 +49,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// readBlock reads {"profiles": [...]}. Instead of the list there may be such an object again: the content of a file that holds one.
+// readBlock reads {"profiles": [...]}. Instead of the list there may be such an object again: the content of a file
+// that holds one.
 func readBlock(d *jsontext.Decoder) (list []*profile, err error) {
 	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
 		switch {

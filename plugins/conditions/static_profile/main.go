@@ -1,4 +1,5 @@
-// Package main is the control static_profile: a fixed text about the persona, from the configuration, whatever is said or asked.
+// Package main is the control static_profile: a fixed text about the persona, from the configuration, whatever is
+// said or asked.
 package main
 
 import "github.com/memhost/memhost/sdk"

@@ -25,8 +25,9 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 }
 
 func (s *settings) trace(r *abi.RetrieveRequest, p *profile, fitted sdk.Fitted) *abi.Trace {
-	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty, RetrievedCount: sdk.Ptr(int64(0)),
-		FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone)}
+	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty,
+		RetrievedCount: sdk.Ptr(int64(0)),
+		FilterMode:     abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone)}
 	fitted.Report(t, r.Budget)
 	if p == nil {
 		t.Warnings = []string{noProfile}

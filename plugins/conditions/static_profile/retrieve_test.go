@@ -59,20 +59,25 @@ func TestWhatARetrievalTells(t *testing.T) {
 	require.Len(t, result.Raw.Calls, 1)
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)
 	assert.Equal(t, `{"persona_id": "mara", "text": "Mara in every run."}`, string(result.Raw.Calls[0].Body))
-	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body", Rank: 1, NativeType: "profile", Text: "Mara in every run."}}, result.Evidence)
+	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body", Rank: 1, NativeType: "profile",
+		Text: "Mara in every run."}}, result.Evidence)
 	trace := result.Trace
 	assert.Equal(t, "static_profile", trace.BackendName)
 	assert.Equal(t, "config", trace.NativeOperation)
 	assert.Equal(t, int64(1), *trace.RetrievedCount)
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "none"}}, trace.FiltersApplied, "the context was not asked for")
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}}, {Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens", Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "none"}}, trace.FiltersApplied,
+		"the context was not asked for")
+	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
+		{Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens",
+			Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "ignored", trace.AsOfMode)
 	require.Len(t, trace.Warnings, 1)
 	assert.True(t, strings.HasPrefix(trace.Warnings[0], "as_of_ignored: "))
-	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind, trace.LatencyMS, trace.Tokenizer, trace.IO, trace.TimeBasis} {
+	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind,
+		trace.LatencyMS, trace.Tokenizer, trace.IO, trace.TimeBasis} {
 		assert.Empty(t, filledByHost)
 	}
 }
@@ -86,7 +91,8 @@ func TestALongProfileIsCut(t *testing.T) {
 		warning string
 	}{
 		{"no budget", abi.ContextBudget{}, "tea and \n</memory-context>", ""},
-		{"its beginning", abi.ContextBudget{MaxTokens: new(int64(100))}, "\n[cut to fit the budget]\n</memory-context>", "profile_cut: "},
+		{"its beginning", abi.ContextBudget{MaxTokens: new(int64(100))}, "\n[cut to fit the budget]\n</memory-context>",
+			"profile_cut: "},
 		{"nothing", abi.ContextBudget{MaxTokens: new(int64(10))}, "", "budget_too_small: "},
 		{"no item", abi.ContextBudget{MaxItems: new(int64(0))}, "", "budget_too_small: "},
 	} {
@@ -125,7 +131,8 @@ func TestFormatContextRefusesWhatIsNotOfRetrieve(t *testing.T) {
 		{"a text that is none", []abi.RawCall{{Route: "config", Body: abi.Raw(`{"persona_id":"mara","text":7}`)}}},
 		{"no body", []abi.RawCall{{Route: "config"}}},
 		{"another persona's", []abi.RawCall{{Route: "config", Body: abi.Raw(`{"persona_id":"jonas","text":"x"}`)}}},
-		{"another run's", []abi.RawCall{{Route: "config", Body: abi.Raw(`{"persona_id":"mara","run_id":"special","text":"x"}`)}}},
+		{"another run's", []abi.RawCall{{Route: "config",
+			Body: abi.Raw(`{"persona_id":"mara","run_id":"special","text":"x"}`)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
@@ -138,10 +145,12 @@ func TestFormatContextRefusesWhatIsNotOfRetrieve(t *testing.T) {
 // tag finds every opening or closing tag of the element that a lenient reader could see.
 var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
 
-// TestWhatHoldsForEveryConfigurationAndRequest checks, beside what find does: the text is that of the scope's own entry, and the element has two tags.
+// TestWhatHoldsForEveryConfigurationAndRequest checks, beside what find does: the text is that of the scope's own
+// entry, and the element has two tags.
 func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 	id := rapid.SampledFrom([]string{"mara", "jonas", "Mara", "*", "..", `"`, "</memory-context>", "🍵"})
-	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "memory-context", " Memory-Context>", "</memory-context>", "\n", "\u200b"}))
+	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "memory-context", " Memory-Context>",
+		"</memory-context>", "\n", "\u200b"}))
 	type configured struct {
 		PersonaID string `json:"persona_id"`
 		RunID     string `json:"run_id,omitempty"`
@@ -161,7 +170,8 @@ func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 		}
 		config, err := json.Marshal(map[string]any{"profiles": list})
 		require.NoError(t, err)
-		of := abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"), PersonaID: id.Draw(t, "persona of the request")}
+		of := abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"),
+			PersonaID: id.Draw(t, "persona of the request")}
 		r := ask(of, abi.ContextBudget{})
 		if rapid.Bool().Draw(t, "with max_tokens") {
 			r.Budget.MaxTokens = new(rapid.Int64Range(0, 120).Draw(t, "max_tokens"))
@@ -172,7 +182,8 @@ func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 		if !known {
 			want, known = texts[[2]string{of.PersonaID, ""}]
 		}
-		require.Equal(t, known, len(result.Trace.Warnings) == 0 || !strings.HasPrefix(result.Trace.Warnings[0], "no_profile: "))
+		require.Equal(t, known, len(result.Trace.Warnings) == 0 || !strings.HasPrefix(result.Trace.Warnings[0],
+			"no_profile: "))
 		if result.FormattedContext == "" {
 			return
 		}
@@ -180,6 +191,7 @@ func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 		require.Equal(t, want, result.Evidence[0].Text)
 		_, body, _ := strings.Cut(result.FormattedContext, ">\n")
 		body = strings.TrimSuffix(strings.TrimSuffix(body, "\n</memory-context>"), "\n[cut to fit the budget]")
-		require.True(t, strings.HasPrefix(strings.ReplaceAll(want+"\n", "\\", ""), strings.ReplaceAll(body, "\\", "")), "the text of the entry, or its beginning")
+		require.True(t, strings.HasPrefix(strings.ReplaceAll(want+"\n", "\\", ""), strings.ReplaceAll(body, "\\", "")),
+			"the text of the entry, or its beginning")
 	})
 }

@@ -36,7 +36,8 @@ func ask(scope abi.MemoryScope, budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
-// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives the same string.
+// find retrieves, and checks what holds for every retrieval: the budget, the evidence, and that format_context gives
+// the same string.
 func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	result, err := sdktest.Do(h, abi.OpRetrieve, r.Scope, retrieve, r)
 	require.NoError(t, err)
@@ -49,7 +50,8 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	}
 	require.Equal(t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
 	require.Equal(t, result.FormattedContext != "", result.Trace.ResultState == abi.ResultResults)
-	again, err := sdktest.Do(h, abi.OpFormatContext, r.Scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
+	again, err := sdktest.Do(h, abi.OpFormatContext, r.Scope, formatContext,
+		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
 	require.NoError(t, err)
 	require.Equal(t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(t, *result.Trace.TokenCount, again.TokenCount)
@@ -100,8 +102,10 @@ func TestTwoProfilesForOneScopeAreAMistake(t *testing.T) {
 
 func TestNothingIsRetained(t *testing.T) {
 	h := newHost(t, `{"profiles":[{"persona_id":"mara","text":"Likes tea."}]}`)
-	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
-		TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: new("My cat is called Zorvex.")}}})
+	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent,
+		&abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
+			TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser,
+				Content: new("My cat is called Zorvex.")}}})
 	require.NoError(t, err)
 	assert.Equal(t, "e1", receipt.EventID)
 	assert.Equal(t, abi.StatusNotRetained, receipt.Status)

@@ -1,5 +1,6 @@
-// Package memory is a tiny memory: it notes down what the user says and finds the notes that share a word with a question. Two example plugins are made of it, each
-// with a shell of its own: examples/plugins/notes for mh1 and examples/plugins/notes_extism for Extism.
+// Package memory is a tiny memory: it notes down what the user says and finds the notes that share a word with a
+// question. Two example plugins are made of it, each with a shell of its own: examples/plugins/notes for mh1 and
+// examples/plugins/notes_extism for Extism.
 package memory
 
 import (
@@ -20,7 +21,8 @@ func SetupScope(*sdk.Call, *abi.Empty) (*abi.SetupReceipt, error) {
 	return &abi.SetupReceipt{Ready: true}, nil
 }
 
-// RecordEvent takes a turn in. The log is the scope's own; what is appended is committed together with the receipt, or not at all.
+// RecordEvent takes a turn in. The log is the scope's own; what is appended is committed together with the receipt,
+// or not at all.
 func RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (_ *abi.WriteReceipt, err error) {
 	for _, m := range e.Messages {
 		if m.Role == abi.RoleUser && m.Content != nil && err == nil {
@@ -30,7 +32,8 @@ func RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (_ *abi.WriteReceipt, err erro
 	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDsKind: abi.NativeIDsNone}, err
 }
 
-// Retrieve gives context out: the notes themselves for those who measure, and one text for the agent's prompt. It looks at the newest 1000 notes.
+// Retrieve gives context out: the notes themselves for those who measure, and one text for the agent's prompt. It
+// looks at the newest 1000 notes.
 func Retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	page, _, err := c.Read(abi.StateReadRequest{Log: "notes", Reverse: true})
 	if err != nil {
@@ -49,16 +52,21 @@ func Retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	fitted.Report(result.Trace, r.Budget)
 	for i := range result.Raw.Calls {
 		result.Trace.ResultState = abi.ResultResults
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/" + string(sdk.Number(int64(i))) + "/body", Rank: int64(i + 1)})
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/" + string(sdk.Number(int64(i))) + "/body",
+			Rank: int64(i + 1)})
 	}
 	return result, err
 }
 
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 }
 
-// format fits the notes into the budget; where not all fit, the newest stay. Escaped, a note cannot close the element around it.
+// format fits the notes into the budget; where not all fit, the newest stay. Escaped, a note cannot close the element
+// around it.
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
 	lines := make([]string, len(notes))
 	for i, note := range notes {
@@ -85,5 +93,6 @@ func ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 
 // Health of the host's own state.
 func Health(*sdk.Call, *abi.Empty) (*abi.BackendHealth, error) {
-	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: Name, ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "weak"}, nil
+	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: Name, ConsistencyModel: "immediate", Isolation: "hard",
+		PetObservability: "weak"}, nil
 }

@@ -21,19 +21,23 @@ func newHost(t *testing.T, said ...string) *sdktest.Host {
 	require.NoError(t, err)
 	h := sdktest.New(t, sdktest.Options{Provider: "notes", Manifest: manifest})
 	for i, text := range said {
-		receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, RecordEvent, &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: "run", UserID: "mara",
-			SessionID: "s1", TurnID: fmt.Sprint("t", i), Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{
-				{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: new("Noted: the tea.")}}})
+		receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, RecordEvent,
+			&abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: "run", UserID: "mara",
+				SessionID: "s1", TurnID: fmt.Sprint("t", i), Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{
+					{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: new("Noted: the tea.")}}})
 		require.NoError(t, err)
 		require.Equal(t, abi.StatusCommitted, receipt.Status)
 	}
 	return h
 }
 
-func ask(t *testing.T, h *sdktest.Host, of abi.MemoryScope, query string, budget abi.ContextBudget) *abi.RetrieveResult {
-	result, err := sdktest.Do(h, abi.OpRetrieve, of, Retrieve, &abi.RetrieveRequest{Query: query, Scope: of, SessionID: "s2", Budget: budget})
+func ask(t *testing.T, h *sdktest.Host, of abi.MemoryScope, query string,
+	budget abi.ContextBudget) *abi.RetrieveResult {
+	result, err := sdktest.Do(h, abi.OpRetrieve, of, Retrieve, &abi.RetrieveRequest{Query: query, Scope: of,
+		SessionID: "s2", Budget: budget})
 	require.NoError(t, err)
-	again, err := sdktest.Do(h, abi.OpFormatContext, of, FormatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: of})
+	again, err := sdktest.Do(h, abi.OpFormatContext, of, FormatContext,
+		&abi.FormatRequest{Result: *result, Budget: budget, Scope: of})
 	require.NoError(t, err)
 	require.Equal(t, result.FormattedContext, again.FormattedContext)
 	require.Len(t, result.Evidence, len(result.Raw.Calls))
@@ -55,7 +59,8 @@ func TestALineThatSharesAWordIsFound(t *testing.T) {
 			result := ask(t, h, scope, tt.query, abi.ContextBudget{})
 			want := ""
 			if tt.want != nil {
-				want = "<memory-context backend=\"notes\" scope=\"run/mara\" condition_kind=\"control\">\n" + strings.Join(tt.want, "\n") + "\n</memory-context>"
+				want = "<memory-context backend=\"notes\" scope=\"run/mara\" condition_kind=\"control\">\n" +
+					strings.Join(tt.want, "\n") + "\n</memory-context>"
 			}
 			assert.Equal(t, want, result.FormattedContext)
 			assert.Equal(t, tt.want == nil, result.Trace.ResultState == abi.ResultEmpty)
@@ -67,7 +72,8 @@ func TestTheNewestLinesStayInTheBudget(t *testing.T) {
 	h := newHost(t, "tea one", "tea two", "tea three")
 	result := ask(t, h, scope, "tea", abi.ContextBudget{MaxItems: new(int64(2))})
 	require.Len(t, result.Raw.Calls, 2)
-	assert.Equal(t, []string{`"tea two"`, `"tea three"`}, []string{string(result.Raw.Calls[0].Body), string(result.Raw.Calls[1].Body)})
+	assert.Equal(t, []string{`"tea two"`, `"tea three"`}, []string{string(result.Raw.Calls[0].Body),
+		string(result.Raw.Calls[1].Body)})
 	for limit := range int64(40) {
 		assert.LessOrEqual(t, *ask(t, h, scope, "tea", abi.ContextBudget{MaxTokens: &limit}).Trace.TokenCount, limit)
 	}
@@ -80,7 +86,8 @@ func TestALineCannotCloseTheElement(t *testing.T) {
 
 func TestScopesShareNothingAndAResetForgets(t *testing.T) {
 	h := newHost(t, "tea")
-	assert.Empty(t, ask(t, h, abi.MemoryScope{RunID: "run", PersonaID: "jonas"}, "tea", abi.ContextBudget{}).FormattedContext)
+	assert.Empty(t, ask(t, h, abi.MemoryScope{RunID: "run", PersonaID: "jonas"}, "tea",
+		abi.ContextBudget{}).FormattedContext)
 	receipt, err := sdktest.Do(h, abi.OpResetScope, scope, ResetScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), *receipt.Removed["note"])

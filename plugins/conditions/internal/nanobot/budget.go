@@ -18,8 +18,10 @@ func DefaultBudget() TokenBudget {
 
 // members are its options in the configuration.
 func (b *TokenBudget) members() []object.Member {
-	return []object.Member{object.Optional("context_window_tokens", &b.Window), object.Optional("max_output_tokens", &b.Output),
-		object.Optional("safety_buffer_tokens", &b.Safety), object.Optional("prompt_overhead_tokens", &b.Overhead), object.Optional("max_rounds", &b.Rounds),
+	return []object.Member{object.Optional("context_window_tokens", &b.Window),
+		object.Optional("max_output_tokens", &b.Output),
+		object.Optional("safety_buffer_tokens", &b.Safety), object.Optional("prompt_overhead_tokens",
+			&b.Overhead), object.Optional("max_rounds", &b.Rounds),
 		object.Optional("consolidation_ratio", &b.Ratio)}
 }
 

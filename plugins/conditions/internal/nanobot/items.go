@@ -38,8 +38,10 @@ func WriteItems(e *jsontext.Encoder, items []Item) {
 }
 
 func (x *Item) members() []object.Member {
-	return []object.Member{object.Optional("id", &x.ID), object.Optional("kind", &x.Kind), object.Optional("title", &x.Title), object.Optional("text", &x.Text),
-		object.Optional("created_at", &x.Created), object.Optional("updated_at", &x.Updated), object.Optional("source_event_ids", &x.Events)}
+	return []object.Member{object.Optional("id", &x.ID), object.Optional("kind", &x.Kind),
+		object.Optional("title", &x.Title), object.Optional("text", &x.Text),
+		object.Optional("created_at", &x.Created), object.Optional("updated_at",
+			&x.Updated), object.Optional("source_event_ids", &x.Events)}
 }
 
 // itemsOf reads the items of an earlier result.
@@ -68,7 +70,8 @@ func itemsOf(raw *abi.RawResult) ([]Item, error) {
 func evidence(items []Item) []abi.Evidence {
 	var list []abi.Evidence
 	for i, x := range items {
-		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), Group: x.Kind, NativeID: x.ID, NativeType: x.Kind,
+		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), Group: x.Kind,
+			NativeID: x.ID, NativeType: x.Kind,
 			Text: x.Text, CreatedAt: rfc(x.Created), UpdatedAt: rfc(x.Updated), TimeBasis: basis(x.Kind), SourceEventIDs: x.Events})
 	}
 	return list
@@ -191,8 +194,9 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 	}
 	var body jsontext.Encoder
 	WriteItems(&body, items)
-	return &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: stateRoute, Body: body.Bytes()}}}, FormattedContext: fitted.Text,
-		Evidence: evidence(items), Trace: t}
+	return &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: stateRoute, Body: body.Bytes()}}},
+		FormattedContext: fitted.Text,
+		Evidence:         evidence(items), Trace: t}
 }
 
 // tail is the session's messages from a number on, the last MaxHistory of them, as items.

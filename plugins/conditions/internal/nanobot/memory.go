@@ -32,13 +32,15 @@ type Settings struct {
 
 // ParseSettings reads the options that all memories have, and own ones. other reads members that are objects. The
 // policy of the profile local is everyday.
-func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *jsontext.Decoder, name string) error, own ...object.Member) (Settings, error) {
+func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *jsontext.Decoder, name string) error,
+	own ...object.Member) (Settings, error) {
 	s := Settings{Config: config, Window: 100, Tokens: DefaultBudget(), MaxHistory: 500, MaxTokens: 8000}
 	var profile, search string
 	var tail abi.Raw
 	members := append(own, s.Tokens.members()...)
 	members = append(members, object.Optional("profile", &profile), object.Optional("update_policy", &s.Policy),
-		object.Optional("memory_window", &s.Window), object.Optional("max_history_messages", &s.MaxHistory), object.Optional("include_tail", &tail),
+		object.Optional("memory_window", &s.Window), object.Optional("max_history_messages",
+			&s.MaxHistory), object.Optional("include_tail", &tail),
 		object.Optional("max_context_tokens", &s.MaxTokens), object.Optional("history_search", &search))
 	err := object.Read(jsontext.DecodeBytes(config.Config), func(d *jsontext.Decoder, name string) (err error) {
 		switch {

@@ -27,9 +27,12 @@ type Message struct {
 
 // members are the message's, without its calls.
 func (m *Message) members(calls *abi.Raw) []object.Member {
-	return []object.Member{object.Optional("role", &m.Role), object.Always("content", &m.Content), object.Optional("timestamp", &m.Timestamp),
-		object.Optional("name", &m.Name), object.Optional("tool_calls", calls), object.Optional("tool_call_id", &m.ToolCallID),
-		object.Optional("tools_used", &m.ToolsUsed), object.Optional("event_id", &m.EventID), object.Optional("turn_id", &m.TurnID)}
+	return []object.Member{object.Optional("role", &m.Role), object.Always("content", &m.Content),
+		object.Optional("timestamp", &m.Timestamp),
+		object.Optional("name", &m.Name), object.Optional("tool_calls", calls), object.Optional("tool_call_id",
+			&m.ToolCallID),
+		object.Optional("tools_used", &m.ToolsUsed), object.Optional("event_id", &m.EventID), object.Optional("turn_id",
+			&m.TurnID)}
 }
 
 // Encode is the message as a line of a session file, without the line end.
@@ -41,7 +44,8 @@ func (m *Message) Encode() []byte {
 		for i := range m.ToolCalls {
 			call := &m.ToolCalls[i]
 			function := abi.Raw(object.Encode(object.Optional("name", &call.Name), object.Always("arguments", &call.Arguments)))
-			object.Write(&list, object.Optional("id", &call.ID), object.Constant("type", `"function"`), object.Always("function", &function))
+			object.Write(&list, object.Optional("id", &call.ID), object.Constant("type", `"function"`),
+				object.Always("function", &function))
 		}
 		list.ArrEnd()
 		calls = list.Bytes()
@@ -56,7 +60,8 @@ func DecodeMessage(line []byte) (Message, error) {
 	var calls abi.Raw
 	injected := ""
 	// The content is read as any value, before the member of that name.
-	members := append([]object.Member{object.Optional("content", (*anyText)(&m.Content)), object.Optional("_hidden_history", &m.Hidden)}, m.members(&calls)...)
+	members := append([]object.Member{object.Optional("content", (*anyText)(&m.Content)),
+		object.Optional("_hidden_history", &m.Hidden)}, m.members(&calls)...)
 	err := object.Read(jsontext.DecodeBytes(line), func(d *jsontext.Decoder, key string) error {
 		if key != "_runtime_context" || d.Next() != jsontext.Object {
 			return d.Skip()

@@ -34,11 +34,15 @@ func TestReplay(t *testing.T) {
 		messages []Message
 		want     []string
 	}{
-		{"check A13: a group of which one result was cut off", []Message{said("user", ""), said("assistant", "", "a", "b"), said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
-		{"check A14: a call that goes takes its result along", []Message{said("user", ""), said("assistant", "", "a", "b"), said("tool", "a"), said("tool", "c")}, []string{"user"}},
-		{"check A15: what stands before the first user goes", []Message{said("assistant", ""), said("tool", "a"), said("user", "")}, []string{"user"}},
+		{"check A13: a group of which one result was cut off", []Message{said("user", ""), said("assistant", "", "a", "b"),
+			said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
+		{"check A14: a call that goes takes its result along", []Message{said("user", ""), said("assistant", "", "a", "b"),
+			said("tool", "a"), said("tool", "c")}, []string{"user"}},
+		{"check A15: what stands before the first user goes", []Message{said("assistant", ""), said("tool", "a"),
+			said("user", "")}, []string{"user"}},
 		{"no user at all", []Message{said("tool", "a"), said("assistant", "")}, []string{"assistant"}},
-		{"a whole group stays", []Message{said("user", ""), said("assistant", "", "a"), said("tool", "a")}, []string{"user", "assistant", "tool"}},
+		{"a whole group stays", []Message{said("user", ""), said("assistant", "", "a"), said("tool", "a")},
+			[]string{"user", "assistant", "tool"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := slices.Clone(c.messages)
@@ -61,7 +65,8 @@ func TestReplayIsStableAndWhole(t *testing.T) {
 			case 1:
 				return said("tool", id.Draw(t, "result"))
 			case 2:
-				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string { return s }).Draw(t, "calls")...)
+				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string { return s }).Draw(t,
+					"calls")...)
 			}
 			return said("assistant", "")
 		}), 0, 20).Draw(t, "messages")
@@ -82,7 +87,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content, at, role string) {
 		m := Message{Role: role, Content: content, Timestamp: at}
 		for i, line := range strings.Split(m.Render(), "\n") {
-			require.True(t, i == 0 || strings.HasPrefix(line, "  "), "check S12: only the first line can look like a message: %q", line)
+			require.True(t, i == 0 || strings.HasPrefix(line, "  "),
+				"check S12: only the first line can look like a message: %q", line)
 		}
 	})
 }

@@ -49,7 +49,8 @@ type index struct {
 }
 
 func (x *index) members() []object.Member {
-	return []object.Member{object.Optional("session", &x.session), object.Optional("digest", &x.digest), object.Optional("first", &x.first), object.Optional("last", &x.last)}
+	return []object.Member{object.Optional("session", &x.session), object.Optional("digest", &x.digest),
+		object.Optional("first", &x.first), object.Optional("last", &x.last)}
 }
 
 // nativeIDs name the messages of an event: the session, and the first of them.
@@ -79,7 +80,8 @@ func (r *recorder) session(id string) *Session {
 //
 // Errors: conflict when it holds the event with other content.
 func (r *recorder) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	receipt := &abi.WriteReceipt{EventID: e.EventID, NativeIDsKind: abi.NativeIDsFinal, StoredCount: new(int64), Trace: r.Trace("state_append")}
+	receipt := &abi.WriteReceipt{EventID: e.EventID, NativeIDsKind: abi.NativeIDsFinal, StoredCount: new(int64),
+		Trace: r.Trace("state_append")}
 	at, digest := index{}, sdk.DigestBytes(abi.Marshal(e))
 	if r.Load(eventKey(e.EventID), at.members()...) != 0 {
 		if at.digest != digest && at.digest != "" { // an event that was imported has none
@@ -115,7 +117,8 @@ func (r *recorder) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 
 // messageOf is one message of an event as it is stored. The time is the event's.
 func messageOf(e *abi.MemoryEvent, m *abi.Message) *Message {
-	stored := &Message{Role: string(m.Role), Timestamp: e.Timestamp, Name: m.Name, ToolCallID: m.ToolCallID, ToolCalls: m.ToolCalls, EventID: e.EventID, TurnID: e.TurnID}
+	stored := &Message{Role: string(m.Role), Timestamp: e.Timestamp, Name: m.Name, ToolCallID: m.ToolCallID,
+		ToolCalls: m.ToolCalls, EventID: e.EventID, TurnID: e.TurnID}
 	if m.Content != nil {
 		stored.Content = *m.Content
 	}

@@ -31,8 +31,10 @@ type Head struct {
 }
 
 func (h *Head) members() []object.Member {
-	return []object.Member{object.Optional("key", &h.ID), object.Optional("messages", &h.Messages), object.Optional("tokens", &h.Tokens),
-		object.Optional("order", &h.Order), object.Optional("created_at", &h.Created), object.Optional("updated_at", &h.Updated),
+	return []object.Member{object.Optional("key", &h.ID), object.Optional("messages", &h.Messages),
+		object.Optional("tokens", &h.Tokens),
+		object.Optional("order", &h.Order), object.Optional("created_at", &h.Created), object.Optional("updated_at",
+			&h.Updated),
 		object.Optional("arrived_ms", &h.Arrived), object.Optional("want", &h.Want), object.Optional("archive", &h.EndedAt)}
 }
 
@@ -54,8 +56,10 @@ type Mark struct {
 }
 
 func (m *Mark) members() []object.Member {
-	return append(m.Failure.Members(), object.Optional("last_consolidated", &m.Pointer), object.Optional("base", &m.Base), object.Optional("tokens", &m.Tokens),
-		object.Optional("checked", &m.Checked), object.Optional("idle_to", &m.IdleTo), object.Optional("last_summary", &m.Summary),
+	return append(m.Failure.Members(), object.Optional("last_consolidated", &m.Pointer), object.Optional("base", &m.Base),
+		object.Optional("tokens", &m.Tokens),
+		object.Optional("checked", &m.Checked), object.Optional("idle_to", &m.IdleTo), object.Optional("last_summary",
+			&m.Summary),
 		object.Optional("last_active", &m.Summarised))
 }
 
@@ -149,6 +153,8 @@ func (s *Session) writeStatus(e *jsontext.Encoder) {
 	if s.Code != "" {
 		said = s.Code + " " + s.Reason + ": " + s.Said
 	}
-	object.Write(e, object.Always("session_id", &s.ID), object.Always("messages", &messages), object.Always("last_consolidated", &pointer),
-		object.Always("archived", &s.Base), object.Always("failures", &s.Failures), object.Always("retry_at_ms", &s.RetryAt), object.Optional("error", &said))
+	object.Write(e, object.Always("session_id", &s.ID), object.Always("messages", &messages),
+		object.Always("last_consolidated", &pointer),
+		object.Always("archived", &s.Base), object.Always("failures", &s.Failures), object.Always("retry_at_ms",
+			&s.RetryAt), object.Optional("error", &said))
 }

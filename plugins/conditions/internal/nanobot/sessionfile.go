@@ -66,7 +66,8 @@ func isMessage(line []byte) bool {
 // header is the metadata line. was is the one that was imported: what it says beside what has changed since stays.
 func (s *Session) header(was []byte, pointer int64) []byte {
 	if len(was) == 0 {
-		was = object.Encode(object.Constant("_type", `"metadata"`), object.Optional("key", &s.ID), object.Optional("created_at", &s.Created),
+		was = object.Encode(object.Constant("_type", `"metadata"`), object.Optional("key", &s.ID),
+			object.Optional("created_at", &s.Created),
 			object.Optional("updated_at", &s.Updated))
 	}
 	pointed, summarised := false, false
@@ -227,7 +228,8 @@ func (in *Incoming) session(x *sessionFiles) *Session {
 // nameOf is the id of a session whose file does not say it. Nanobot has named files by the id in base64, and earlier
 // with "_" for the ":" behind the channel.
 func nameOf(stem string) string {
-	if id, err := base64.RawURLEncoding.DecodeString(stem); err == nil && base64.RawURLEncoding.EncodeToString(id) == stem && printable(string(id)) {
+	if id, err := base64.RawURLEncoding.DecodeString(stem); err == nil &&
+		base64.RawURLEncoding.EncodeToString(id) == stem && printable(string(id)) {
 		return string(id)
 	}
 	return strings.Replace(stem, "_", ":", 1)
@@ -247,7 +249,8 @@ func (in *Incoming) header(path string) string {
 
 func isHeader(line string) bool {
 	kind := ""
-	return strings.Contains(line, `"_type"`) && object.Decode([]byte(line), object.Optional("_type", &kind)) == nil && kind == "metadata"
+	return strings.Contains(line, `"_type"`) && object.Decode([]byte(line), object.Optional("_type", &kind)) == nil &&
+		kind == "metadata"
 }
 
 // messages stores the lines of a file behind those that the session has. now: the file is the one that stands.
@@ -255,7 +258,8 @@ func (in *Incoming) messages(s *Session, path, header string, now bool) {
 	pointer, archivedTo := int64(-1), int64(-1)
 	var created, updated string
 	var metadata, summary abi.Raw
-	_ = object.Decode([]byte(header), object.Optional("created_at", &created), object.Optional("updated_at", &updated), object.Optional("last_consolidated", &pointer),
+	_ = object.Decode([]byte(header), object.Optional("created_at", &created), object.Optional("updated_at", &updated),
+		object.Optional("last_consolidated", &pointer),
 		object.Optional("last_archived", &archivedTo), object.Optional("metadata", &metadata))
 	if now && header != "" {
 		in.Put(headerKey(s), []byte(header), 0)

@@ -93,7 +93,8 @@ func readiness(m Memory, markers []string) *abi.BackendReadiness {
 		}
 		if s.RetryAt > b.NowMS() {
 			answer.Status = abi.ReadinessFailed
-			answer.Warnings = append(answer.Warnings, or(s.Reason, "llm_failed")+": session "+sdk.OneLine(s.ID)+", "+sdk.Itoa(s.Failures)+
+			answer.Warnings = append(answer.Warnings, or(s.Reason,
+				"llm_failed")+": session "+sdk.OneLine(s.ID)+", "+sdk.Itoa(s.Failures)+
 				" failures, nothing is lost: "+s.Said)
 		}
 	}

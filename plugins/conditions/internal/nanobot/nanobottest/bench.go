@@ -51,7 +51,8 @@ func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 func take(b *testing.B, s *Slot, files map[string]string) {
 	b.Helper()
 	send := func(files map[string]string, goesOn, done bool) {
-		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: s.Scope, Name: "import_files", Reason: "bench", Params: Params(b, files, goesOn, done)})
+		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: s.Scope, Name: "import_files", Reason: "bench",
+			Params: Params(b, files, goesOn, done)})
 		require.NoError(b, err)
 	}
 	for path, text := range files {

@@ -34,7 +34,8 @@ func Conversations(t *testing.T, module string, s *host.Slot) map[abi.MemoryScop
 	}
 	all := map[abi.MemoryScope]map[string]string{}
 	for scope, n := range messages {
-		ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: (2 * time.Minute).Milliseconds()})
+		ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope,
+			TimeoutMS: (2 * time.Minute).Milliseconds()})
 		require.NoError(t, err)
 		require.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.Warnings)
 		files, _ := Files(t, func(params map[string]abi.Raw) *abi.NativeQueryResult {

@@ -16,7 +16,8 @@ import (
 )
 
 // scopes that differ by little (check S1).
-var scopes = []abi.MemoryScope{Scope, {RunID: "run", PersonaID: "Mara"}, {RunID: "run", PersonaID: "mara "}, {RunID: "ru:n", PersonaID: "mara"},
+var scopes = []abi.MemoryScope{Scope, {RunID: "run", PersonaID: "Mara"}, {RunID: "run", PersonaID: "mara "},
+	{RunID: "ru:n", PersonaID: "mara"},
 	{RunID: "ru_n", PersonaID: "mara"}, {RunID: "run", PersonaID: "mara", AgentID: "a"}}
 
 // all is the text of all files.
@@ -71,7 +72,8 @@ func (m Module) s4(t *testing.T) {
 	crash := abi.NewError(abi.CodeUnavailable, "the disk is full")
 	event := Said(Scope, "e1", "s", "I like oolong tea.")
 	empty := b.Keys(Scope)
-	_, err := sdktest.Do(b.Host, abi.OpRecordEvent, Scope, func(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	_, err := sdktest.Do(b.Host, abi.OpRecordEvent, Scope, func(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt,
+		error) {
 		_, err := m.RecordEvent(c, e)
 		require.NoError(t, err)
 		return nil, crash
@@ -80,7 +82,8 @@ func (m Module) s4(t *testing.T) {
 	assert.Equal(t, empty, b.Keys(Scope), "check S4: what was not acknowledged is not half there")
 	assert.False(t, b.Record(event).Duplicate)
 	before := b.Files()
-	_, err = sdktest.Do(b.Host, abi.OpWaitUntilReady, Scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
+	_, err = sdktest.Do(b.Host, abi.OpWaitUntilReady, Scope, func(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness,
+		error) {
 		_, err := m.WaitUntilReady(c, r)
 		require.NoError(t, err)
 		return nil, crash
@@ -134,7 +137,8 @@ func (m Module) s7(t *testing.T) {
 		for most := range int64(400) {
 			r := b.Find("s", "tea", abi.ContextBudget{MaxTokens: &most})
 			require.LessOrEqual(t, *r.Trace.TokenCount, most, "check S7")
-			require.Equal(t, len(r.FormattedContext) < len(whole.FormattedContext), *r.Trace.Truncated, "check S7: truncated is set when something was cut")
+			require.Equal(t, len(r.FormattedContext) < len(whole.FormattedContext), *r.Trace.Truncated,
+				"check S7: truncated is set when something was cut")
 		}
 		least := int64(100000)
 		r := b.Find("s", "tea", abi.ContextBudget{MinTokens: &least})
@@ -172,7 +176,8 @@ func (m Module) s10(t *testing.T) {
 	var files []map[string]string
 	for range 2 {
 		b := m.Bring(t, "")
-		for i, text := range []string{"I like oolong tea.", "I live in Oslo.", "I prefer coffee now, not tea.", "My cat is called Zorvex."} {
+		for i, text := range []string{"I like oolong tea.", "I live in Oslo.", "I prefer coffee now, not tea.",
+			"My cat is called Zorvex."} {
 			b.Record(Said(Scope, fmt.Sprint("e", i), fmt.Sprint("s", i/2), text, "assistant: Noted."))
 			b.Wait()
 		}
@@ -224,10 +229,13 @@ func (m Module) s13(t *testing.T) {
 		text := fmt.Sprint("Message ", i)
 		many.Messages = append(many.Messages, abi.Message{Role: abi.RoleUser, Content: &text})
 	}
-	events := map[string]*abi.MemoryEvent{"not ASCII": Said(Scope, "u", "s", "Ich mag Tee. 喜欢乌龙茶。 Ёлка"), "emoji": Said(Scope, "m", "s", "👩‍👩‍👧 like tea 🫖"),
-		"1 MB": Said(Scope, "big", "s", "I like tea. "+strings.Repeat("x", 1<<20)), "a tool's turn alone": toolOnly, "500 messages": many,
+	events := map[string]*abi.MemoryEvent{"not ASCII": Said(Scope, "u", "s", "Ich mag Tee. 喜欢乌龙茶。 Ёлка"),
+		"emoji": Said(Scope, "m", "s", "👩‍👩‍👧 like tea 🫖"),
+		"1 MB": Said(Scope, "big", "s", "I like tea. "+strings.Repeat("x",
+			1<<20)), "a tool's turn alone": toolOnly, "500 messages": many,
 		"control characters": Said(Scope, "c", "s", "a\x01b\u2028c\ufeff"),
-		"empty content":      {EventID: "empty", RunID: Scope.RunID, UserID: Scope.PersonaID, SessionID: "s", TurnID: "t", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &blank}}}}
+		"empty content": {EventID: "empty", RunID: Scope.RunID, UserID: Scope.PersonaID, SessionID: "s", TurnID: "t",
+			Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &blank}}}}
 	for name, e := range events {
 		t.Run("S13: "+name, func(t *testing.T) {
 			r := b.Record(e)

@@ -29,7 +29,8 @@ func Workspace(t testing.TB, name string) map[string]string {
 }
 
 // Files asks for the query files, page by page.
-func Files(t testing.TB, query func(params map[string]abi.Raw) *abi.NativeQueryResult) (files map[string]string, pages int) {
+func Files(t testing.TB, query func(params map[string]abi.Raw) *abi.NativeQueryResult) (files map[string]string,
+	pages int) {
 	t.Helper()
 	files = map[string]string{}
 	for params := map[string]abi.Raw{}; ; pages++ {

@@ -45,7 +45,8 @@ func (m Module) bring(t testing.TB, stub *llm.Server, config string) *Rig {
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	return &Rig{Turns: Turns{Scope: Scope}, Stub: stub, module: m, T: t,
-		Host: sdktest.New(t, sdktest.Options{Provider: m.Name, Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` + further(config) + `}`, Manifest: manifest,
+		Host: sdktest.New(t, sdktest.Options{Provider: m.Name, Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` +
+			further(config) + `}`, Manifest: manifest,
 			HTTP: sdktest.Handler(t, manifest, nil, stub)})}
 }
 
@@ -97,7 +98,8 @@ func (x *Turns) Turn(session string, texts ...string) *abi.MemoryEvent {
 
 // Said is an event of the scope's user; a text that begins with "assistant: " is the assistant's.
 func Said(scope abi.MemoryScope, id, session string, texts ...string) *abi.MemoryEvent {
-	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID, SessionID: session, TurnID: id, Timestamp: began.Format(time.RFC3339)}
+	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID,
+		SessionID: session, TurnID: id, Timestamp: began.Format(time.RFC3339)}
 	for _, text := range texts {
 		m := abi.Message{Role: abi.RoleUser, Content: &text}
 		if said, ok := strings.CutPrefix(text, "assistant: "); ok {
@@ -155,9 +157,11 @@ func (r *Rig) Ready(markers ...string) *abi.BackendReadiness {
 // Find retrieves, and formats the result again, which must give the same text within the budget.
 func (r *Rig) Find(session, question string, budget abi.ContextBudget) *abi.RetrieveResult {
 	r.T.Helper()
-	result, err := sdktest.Do(r.Host, abi.OpRetrieve, r.Scope, r.module.Retrieve, &abi.RetrieveRequest{Query: question, Scope: r.Scope, SessionID: session, Budget: budget})
+	result, err := sdktest.Do(r.Host, abi.OpRetrieve, r.Scope, r.module.Retrieve,
+		&abi.RetrieveRequest{Query: question, Scope: r.Scope, SessionID: session, Budget: budget})
 	require.NoError(r.T, err)
-	again, err := sdktest.Do(r.Host, abi.OpFormatContext, r.Scope, r.module.FormatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: r.Scope})
+	again, err := sdktest.Do(r.Host, abi.OpFormatContext, r.Scope, r.module.FormatContext,
+		&abi.FormatRequest{Result: *result, Budget: budget, Scope: r.Scope})
 	require.NoError(r.T, err)
 	require.Equal(r.T, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	if budget.MaxTokens != nil {
@@ -174,7 +178,8 @@ func (r *Rig) Query(name, params string) []byte {
 
 func (r *Rig) query(name string, params map[string]abi.Raw) *abi.NativeQueryResult {
 	r.T.Helper()
-	result, err := sdktest.Do(r.Host, abi.OpNativeQuery, r.Scope, r.module.NativeQuery, &abi.NativeQuery{Scope: r.Scope, Name: name, Params: params})
+	result, err := sdktest.Do(r.Host, abi.OpNativeQuery, r.Scope, r.module.NativeQuery,
+		&abi.NativeQuery{Scope: r.Scope, Name: name, Params: params})
 	require.NoError(r.T, err)
 	return result
 }
@@ -186,7 +191,8 @@ func (r *Rig) Mutate(name, params string) (*abi.MutationReceipt, error) {
 }
 
 func (r *Rig) mutate(name string, params map[string]abi.Raw) (*abi.MutationReceipt, error) {
-	return sdktest.Do(r.Host, abi.OpNativeMutation, r.Scope, r.module.NativeMutation, &abi.NativeMutation{Scope: r.Scope, Name: name, Reason: "test", Params: params})
+	return sdktest.Do(r.Host, abi.OpNativeMutation, r.Scope, r.module.NativeMutation,
+		&abi.NativeMutation{Scope: r.Scope, Name: name, Reason: "test", Params: params})
 }
 
 func members(t testing.TB, object string) map[string]abi.Raw {

@@ -70,11 +70,12 @@ func (m Module) Open(t testing.TB, config string) *Slot {
 func Open(t testing.TB, p host.ProviderConfig) *Slot {
 	t.Helper()
 	s, began := &Slot{Turns: Turns{Scope: Scope}, t: t, now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}, time.Now()
-	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Now: func() time.Time {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.now.Add(time.Since(began))
-	}})
+	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Now: func() time.Time {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.now.Add(time.Since(began))
+		}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s.Slot, err = h.Open(context.Background(), p)
