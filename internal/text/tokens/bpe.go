@@ -22,7 +22,7 @@ var (
 	o200kTokens []byte
 )
 
-// The encodings are read when they are first used: some 50 ms.
+// The encodings are read when they are first used: 60 ms for cl100k_base, 190 ms for o200k_base on a busy machine.
 var encodings = map[string]func() (*encoding, error){
 	Cl100kName: sync.OnceValues(func() (*encoding, error) {
 		return newEncoding(cl100kTokens, 100_256, regexp2.MustCompile(`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|`+
