@@ -29,12 +29,14 @@ func (m *metric) ofRanking() bool { return m.Group == "retrieval" && m.Attributi
 // metrics is every metric, in the order of tables. auroc is the only one that is no mean over probes.
 var metrics = func() []metric {
 	list := []metric{
-		{Entry: Entry{Name: "recall@tokens", Group: "budgeted", Unit: "share", Better: "more", Headline: true, Attribution: true,
-			What: "gold groups of which the context shows a member, by an item that names at most 3 source events"}},
+		{Entry: Entry{Name: "recall@tokens", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
+			Attribution: true,
+			What:        "gold groups of which the context shows a member, by an item that names at most 3 source events"}},
 		{Entry: Entry{Name: "all@tokens", Group: "budgeted", Unit: "share", Better: "more", Attribution: true,
 			What: "probes of which the context shows every gold group"}},
 		{Entry: Entry{Name: "content", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
-			What: "content words of the evidence that are inside shown text, of each group's best member; the column evidence is its ceiling"}},
+			What: "content words of the evidence that are inside shown text, of each group's best member; " +
+				"the column evidence is its ceiling"}},
 		{Entry: Entry{Name: "content_false", Group: "budgeted", Unit: "share", Better: "less",
 			What: "the same share for the evidence of another cluster's probe: what content is without any memory"}},
 	}
@@ -51,8 +53,10 @@ var metrics = func() []metric {
 			What: "probes whose context holds a text that it must not"}, applies: (*probe).hasForbidden, none: "no probe forbids a text"},
 	)
 	for _, m := range []metric{
-		{Entry: Entry{Name: "current_shown", Unit: "share", Better: "more", Headline: true, What: "probes with earlier values whose present value is shown"}},
-		{Entry: Entry{Name: "stale_shown", Unit: "share", Better: "less", Headline: true, What: "probes with earlier values of which one is shown"}},
+		{Entry: Entry{Name: "current_shown", Unit: "share", Better: "more", Headline: true,
+			What: "probes with earlier values whose present value is shown"}},
+		{Entry: Entry{Name: "stale_shown", Unit: "share", Better: "less", Headline: true,
+			What: "probes with earlier values of which one is shown"}},
 		{Entry: Entry{Name: "current_first", Unit: "share", Better: "more",
 			What: "probes with earlier values whose present value is shown, and no earlier one before it"}},
 		{Entry: Entry{Name: "stale_unflagged", Unit: "share", Better: "less", Headline: true,
@@ -67,20 +71,27 @@ var metrics = func() []metric {
 		list = append(list, ranking(level)...)
 	}
 	return append(list,
-		metric{Entry: Entry{Name: "coverage", Group: "retrieval", Unit: "share", What: "items that name 1 to 3 source events, of the items of a probe"},
+		metric{Entry: Entry{Name: "coverage", Group: "retrieval", Unit: "share",
+			What: "items that name 1 to 3 source events, of the items of a probe"},
 			applies: everyProbe},
 		metric{Entry: Entry{Name: "other_context", Group: "context", Unit: "share",
-			What: "attributed items that come from another context than the one asked for, over probes that ask for one and get any"},
+			What: "attributed items that come from another context than the one asked for, " +
+				"over probes that ask for one and get any"},
 			applies: (*probe).hasContext, none: "no probe asks for a context"},
-		metric{Entry: Entry{Name: "items", Group: "abstention", Unit: "count", What: "items returned"}, applies: everyProbe},
-		metric{Entry: Entry{Name: "items_unanswerable", Group: "abstention", Unit: "count", What: "items returned for probes that cannot be answered"},
+		metric{Entry: Entry{Name: "items", Group: "abstention", Unit: "count", What: "items returned"},
+			applies: everyProbe},
+		metric{Entry: Entry{Name: "items_unanswerable", Group: "abstention", Unit: "count",
+			What: "items returned for probes that cannot be answered"},
 			applies: (*probe).unanswerable, none: "every probe can be answered"},
 		metric{Entry: Entry{Name: "stability", Group: "stability", Unit: "share", Better: "more",
 			What: "Jaccard index of the items of three reads, the mean of the three pairs"}, applies: everyProbe},
-		metric{Entry: Entry{Name: "context_tokens", Group: "cost", Unit: "tokens", Headline: true, What: "tokens of the formatted context"}, applies: everyProbe},
-		metric{Entry: Entry{Name: "frame_tokens", Group: "cost", Unit: "tokens", What: "tokens of the context that are not items' own words"},
+		metric{Entry: Entry{Name: "context_tokens", Group: "cost", Unit: "tokens", Headline: true,
+			What: "tokens of the formatted context"}, applies: everyProbe},
+		metric{Entry: Entry{Name: "frame_tokens", Group: "cost", Unit: "tokens",
+			What: "tokens of the context that are not items' own words"},
 			applies: everyProbe},
-		metric{Entry: Entry{Name: "shortfall", Group: "cost", Unit: "tokens", What: "tokens by which the context falls short of its budget, by the provider's word"},
+		metric{Entry: Entry{Name: "shortfall", Group: "cost", Unit: "tokens",
+			What: "tokens by which the context falls short of its budget, by the provider's word"},
 			applies: everyProbe},
 	)
 }()
@@ -93,8 +104,9 @@ func ranking(level string) []metric {
 	}
 	var list []metric
 	add := func(name, says string, of func(*rankScores) float64) {
-		m := metric{Entry: Entry{Name: level + name, Group: "retrieval", Unit: "share", Better: "more", Attribution: true,
-			Headline: level+name == "recall@10" || level+name == "mrr", What: says},
+		m := metric{Entry: Entry{Name: level + name, Group: "retrieval", Unit: "share", Better: "more",
+			Attribution: true,
+			Headline:    level+name == "recall@10" || level+name == "mrr", What: says},
 			applies: (*probe).hasEvidence, none: "no answerable probe names evidence"}
 		if session {
 			m.chance = func(p *probe) float64 { return of(&p.chance) }
@@ -102,18 +114,23 @@ func ranking(level string) []metric {
 		list = append(list, m)
 	}
 	for i, k := range cutoffs {
-		add(fmt.Sprintf("hit@%d", k), fmt.Sprintf("probes of which a gold group is served among the first %d, by %s", k, what), func(s *rankScores) float64 { return s.hit[i] })
-		add(fmt.Sprintf("recall@%d", k), fmt.Sprintf("gold groups that are served among the first %d, by %s", k, what), func(s *rankScores) float64 { return s.recall[i] })
-		add(fmt.Sprintf("all@%d", k), fmt.Sprintf("probes of which every gold group is served among the first %d, by %s", k, what), func(s *rankScores) float64 { return s.all[i] })
-		add(fmt.Sprintf("ndcg@%d", k), fmt.Sprintf("discounted gain of newly served gold groups among the first %d, of the ideal", k), func(s *rankScores) float64 { return s.ndcg[i] })
+		name := func(metric string) string { return fmt.Sprintf("%s@%d", metric, k) }
+		within := fmt.Sprintf("among the first %d, by %s", k, what)
+		add(name("hit"), "probes of which a gold group is served "+within, func(s *rankScores) float64 { return s.hit[i] })
+		add(name("recall"), "gold groups that are served "+within, func(s *rankScores) float64 { return s.recall[i] })
+		add(name("all"), "probes of which every gold group is served "+within, func(s *rankScores) float64 { return s.all[i] })
+		add(name("ndcg"), "discounted gain of gold groups when first served, of the ideal, "+within,
+			func(s *rankScores) float64 { return s.ndcg[i] })
 	}
-	add("mrr", "1 over the rank at which the first gold group is served, by "+what, func(s *rankScores) float64 { return s.mrr })
+	add("mrr", "1 over the rank at which the first gold group is served, by "+what,
+		func(s *rankScores) float64 { return s.mrr })
 	return list
 }
 
 // auroc is explained like a metric.
 var auroc = Entry{Name: "auroc", Group: "abstention", Unit: "share", Better: "more",
-	What: "the chance that the top score of an answerable probe lies above that of one that cannot be answered; without items it lies below all"}
+	What: "the chance that the top score of an answerable probe lies above that of one that cannot be answered; " +
+		"without items it lies below all"}
 
 // place is the position of each metric.
 var place = func() map[string]int {
@@ -137,7 +154,7 @@ func Known(name string) error {
 			names = append(names, metrics[i].Name)
 		}
 	}
-	e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("primary.metric: %q is no metric that providers can be compared by", name))
+	e := wrong("primary.metric: %q is no metric that providers can be compared by", name)
 	e.Hint = "such as answer_shown, recall@tokens, content"
 	if near := abi.Nearest(name, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)

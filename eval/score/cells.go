@@ -59,12 +59,14 @@ type reader struct {
 	budgets []int64 // ascending, 0 last
 }
 
-// cell reads one cell's journal and measures every retrieval in it. locate is for providers that never say what is shown.
+// cell reads one cell's journal and measures every retrieval in it. locate is for providers that never say what is
+// shown.
 //
-// Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the sealed one,
-// and for a context that is not what its name says.
+// Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the
+// sealed one, and for a context that is not what its name says.
 func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
-	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{}, filter: map[string]int{},
+	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{},
+		filter:   map[string]int{},
 		warnings: map[string]int{}, writeErrs: map[string]int{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
@@ -77,7 +79,8 @@ func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
 	if err := c.readManifest(r.folder); err != nil {
 		return nil, err
 	}
-	w := &walk{reader: r, cell: c, locate: locate, last: map[string]*repeated{}, pending: map[sessionKey]bool{}}
+	w := &walk{reader: r, cell: c, locate: locate, last: map[string]*repeated{}, pending: map[sessionKey]bool{},
+		late: map[int]bool{}}
 	head := ""
 	for line, err := range journal.Read(path) {
 		var cut *journal.CutOff
@@ -93,11 +96,10 @@ func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
 		head = line.Hash()
 	}
 	if info.State == run.Complete && head != info.Head {
-		return nil, wrong("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path, head, info.Head).WithReason("chain")
+		return nil, wrong("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path,
+			head, info.Head).WithReason("chain")
 	}
-	for _, pending := range w.pending {
-		c.readiness.TimedOut += int(yes(pending))
-	}
+	c.readiness.TimedOut, c.readiness.PendingProbes = len(w.pending), len(w.late)
 	return c, nil
 }
 
@@ -123,6 +125,7 @@ type walk struct {
 	locate  bool
 	last    map[string]*repeated // by persona
 	pending map[sessionKey]bool
+	late    map[int]bool // probes of pending sessions
 }
 
 type sessionKey struct {
@@ -142,7 +145,8 @@ func (w *walk) line(l *journal.Line) error {
 	switch l.Kind {
 	case journal.KindBegin:
 		if found := w.pack.Manifest.ContentSHA256; l.Begin.PackSHA256 != found {
-			return wrong("cell %s/%d ran on a pack with the content %.12s, this one has %.12s", w.Label, w.Replicate, l.Begin.PackSHA256, found)
+			return wrong("cell %s/%d ran on a pack with the content %.12s, this one has %.12s", w.Label, w.Replicate,
+				l.Begin.PackSHA256, found)
 		}
 	case journal.KindRecord:
 		w.record(l.Record)
@@ -198,7 +202,8 @@ func (w *walk) close(l *journal.Line) {
 		w.wall.Clean++
 	case "breached":
 		w.wall.Breached++
-		w.wall.Breaches = append(w.wall.Breaches, fmt.Sprintf("%s, session %d: %s", l.PersonaID, l.Session, l.Closed.Detail))
+		w.wall.Breaches = append(w.wall.Breaches, fmt.Sprintf("%s, session %d: %s", l.PersonaID, l.Session,
+			l.Closed.Detail))
 	default:
 		w.wall.Inconclusive++
 	}
@@ -208,15 +213,16 @@ func (w *walk) close(l *journal.Line) {
 func (w *walk) probed(l *journal.Line) error {
 	p, at := w.timeline.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
 	if p == nil || at < 0 {
-		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label, w.Replicate, l.N, l.Probe.ProbeID, l.Probe.Budget)
+		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label,
+			w.Replicate, l.N, l.Probe.ProbeID, l.Probe.Budget)
 	}
 	if l.Probe.Read > 1 {
 		w.again(l, p, at)
 		return nil
 	}
 	pending := w.pending[sessionKey{l.PersonaID, l.Session}]
-	if at == 0 {
-		w.readiness.PendingProbes += int(yes(pending))
+	if pending {
+		w.late[p.number] = true
 	}
 	if l.Probe.Error != nil {
 		w.readings[at][p.number] = &reading{err: string(l.Probe.Error.Code), pending: pending}
@@ -261,7 +267,8 @@ func (w *walk) again(l *journal.Line, p *probe, at int) {
 		return
 	}
 	if r.reads = append(r.reads, itemSet(l.Probe.Evidence)); len(r.reads) == 3 {
-		w.readings[at][p.number].values.set("stability", (jaccard(r.reads[0], r.reads[1])+jaccard(r.reads[0], r.reads[2])+jaccard(r.reads[1], r.reads[2]))/3)
+		w.readings[at][p.number].values.set("stability",
+			(jaccard(r.reads[0], r.reads[1])+jaccard(r.reads[0], r.reads[2])+jaccard(r.reads[1], r.reads[2]))/3)
 	}
 }
 
@@ -326,8 +333,8 @@ func (w *walk) count(p *probe, l *journal.Probe) {
 	w.timing.retrievals = append(w.timing.retrievals, latency{l.Budget, l.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS})
 }
 
-// saysShown tells whether a journal holds an item that says where it is shown. Inside a JSON string the words would have
-// backslashes.
+// saysShown tells whether a journal holds an item that says where it is shown. Inside a JSON string the words would
+// have backslashes.
 func saysShown(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -68,9 +68,10 @@ func bothColumn(m *Metrics, a, b *Column) BothColumn {
 			c.Label = column.Label
 		}
 	}
-	for at, budget := range m.Keys.Budgets {
+	for _, budget := range m.Keys.Budgets {
 		for i := range m.Catalogue {
-			f := BothFigure{Budget: budget, Metric: m.Catalogue[i].Name, A: a.overall(at, m.Catalogue[i].Name), B: b.overall(at, m.Catalogue[i].Name)}
+			f := BothFigure{Budget: budget, Metric: m.Catalogue[i].Name, A: a.overall(budget, m.Catalogue[i].Name),
+				B: b.overall(budget, m.Catalogue[i].Name)}
 			if !m.Catalogue[i].Headline || f.A == nil && f.B == nil {
 				continue
 			}
@@ -84,11 +85,15 @@ func bothColumn(m *Metrics, a, b *Column) BothColumn {
 	return c
 }
 
-func (c *Column) overall(at int, metric string) *Figure {
-	if c == nil || at >= len(c.Budgets) {
+func (c *Column) overall(budget int64, metric string) *Figure {
+	if c == nil {
 		return nil
 	}
-	f, there := c.Budgets[at].Overall[metric]
+	i := slices.IndexFunc(c.Budgets, func(b Budgeted) bool { return b.Budget == budget })
+	if i < 0 {
+		return nil
+	}
+	f, there := c.Budgets[i].Overall[metric]
 	if !there {
 		return nil
 	}

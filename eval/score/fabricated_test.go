@@ -30,10 +30,12 @@ type answered struct {
 }
 
 // fabricate writes the folder of a run whose providers answer as said.
-func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered) string {
+func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string, probe *pack.Probe, budget int64,
+	events []*pack.Event) answered) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "run")
-	r := &run.Run{Run: run.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack", Pack: p.Manifest}
+	r := &run.Run{Run: run.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack",
+		Pack: p.Manifest}
 	for i := range l.Providers {
 		c := &run.Cell{Label: l.Providers[i].Label, Replicate: 1, RunID: "eval", State: run.Complete, Alone: true}
 		r.Cells = append(r.Cells, c)
@@ -42,10 +44,12 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 		manifest := fmt.Sprintf(`{"provider":%q,"condition_kind":"control","abi":"mh1","config":{},"module":{"name":%q,"version":"1","sha256":"00"},"smokes":[]}`,
 			c.Label, c.Label)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(manifest), 0o600))
-		w, err := journal.Append(filepath.Join(dir, journal.Name), func() string { return "2026-03-02T10:00:00Z" }, func(*journal.Line) {})
+		w, err := journal.Append(filepath.Join(dir, journal.Name), func() string { return "2026-03-02T10:00:00Z" },
+			func(*journal.Line) {})
 		require.NoError(t, err)
 		write := func(line *journal.Line) { require.NoError(t, w.Write(line)) }
-		write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{Label: c.Label, PackSHA256: p.Manifest.ContentSHA256}})
+		write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{Label: c.Label,
+			PackSHA256: p.Manifest.ContentSHA256}})
 		for _, persona := range p.Manifest.Personas {
 			var events []*pack.Event
 			for e, err := range p.Events(persona.PersonaID) {
@@ -58,19 +62,21 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 				if known < 0 {
 					known = len(events)
 				}
-				for _, budget := range l.Budgets {
+				for _, budget := range l.BudgetsOf(&l.Providers[i]) {
 					a := answer(c.Label, probe, budget, events[:known])
 					if a.silent {
 						c.State, c.Error = run.Failed, abi.NewError(abi.CodeUnavailable, "the backend is gone")
 						continue
 					}
-					line := &journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+					line := &journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID,
+						Session:   probe.AfterSession,
 						Readiness: &journal.Readiness{Purpose: "test_session", TimedOut: a.pending}}
 					if a.pending {
 						write(line)
 					}
-					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID, Session: probe.AfterSession,
-						Probe: a.line(t, folder, probe.ProbeID, budget)})
+					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID,
+						Session: probe.AfterSession,
+						Probe:   a.line(t, folder, probe.ProbeID, budget)})
 				}
 			}
 		}
@@ -120,7 +126,8 @@ func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journ
 func asItems(events ...*pack.Event) []abi.Evidence {
 	var list []abi.Evidence
 	for _, e := range events {
-		list = append(list, abi.Evidence{Text: *e.Messages[0].Content, NativeID: e.EventID, SourceEventIDs: []string{e.EventID}})
+		list = append(list, abi.Evidence{Text: *e.Messages[0].Content, NativeID: e.EventID,
+			SourceEventIDs: []string{e.EventID}})
 	}
 	return list
 }

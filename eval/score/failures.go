@@ -15,7 +15,8 @@ type Failure struct {
 	Replicate int         `json:"replicate"`
 	Budget    int64       `json:"budget"`
 	Probe     *pack.Probe `json:"probe"`
-	// AnswerShown and Evidence (recall@tokens) and Content are those metrics; nil where the probe or the provider has none.
+	// AnswerShown and Evidence (recall@tokens) and Content are those metrics; nil where the probe or the provider has
+	// none.
 	AnswerShown *float64 `json:"answer_shown"`
 	Evidence    *float64 `json:"recall_at_tokens"`
 	Content     *float64 `json:"content"`
@@ -34,8 +35,8 @@ type FailureOptions struct {
 	Limit  int
 }
 
-// Failures lists the probes that were answered worst: errors first, then those whose answer was not shown, by the share of the
-// evidence's content words that was, and then those that showed an earlier value unflagged.
+// Failures lists the probes that were answered worst: errors first, then those whose answer was not shown, by the share
+// of the evidence's content words that was, and then those that showed an earlier value unflagged.
 //
 // Errors: those of Score; invalid_argument for a label or a budget that the run does not have.
 func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) {
@@ -65,7 +66,8 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 					if r == nil {
 						continue
 					}
-					f := Failure{Label: c.Label, Replicate: cell.Replicate, Budget: budget, Probe: s.probes[number].Probe, Error: r.err}
+					f := Failure{Label: c.Label, Replicate: cell.Replicate, Budget: budget,
+						Probe: s.probes[number].Probe, Error: r.err}
 					if badness := f.judge(r); badness > 0 {
 						list = append(list, ranked{f, badness, r.context})
 					}

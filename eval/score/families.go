@@ -15,20 +15,24 @@ type comparing struct {
 	reference *column
 }
 
-// family compares every other provider with the reference on a metric at a budget.
+// family compares every other provider with the reference on a metric at a budget. What the lab puts beside its
+// providers as floor, control or self-test is not among them: it would cost the others power.
 func (c *comparing) family(metricName string, at int, budget int64) Family {
 	number := place[metricName]
 	m := &metrics[number]
-	f := Family{Metric: metricName, Budget: budget, Reference: c.reference.Label, Turned: m.Better == "less", Comparisons: []Comparison{}}
+	f := Family{Metric: metricName, Budget: budget, Reference: c.reference.Label, Turned: m.Better == "less",
+		Comparisons: []Comparison{}}
 	var labels []string
 	var pairs [][]stats.Pair
 	for _, other := range c.columns {
-		if other != c.reference {
+		if other != c.reference && !other.beside && other.asks(budget) {
 			labels = append(labels, other.Label)
 			pairs = append(pairs, c.pairs(other, number, at))
 		}
 	}
 	switch {
+	case !c.reference.asks(budget):
+		f.Reason = "the reference is not asked with this budget"
 	case len(labels) == 0:
 		f.Reason = "there is no other provider"
 	case len(pairs[0]) == 0:
@@ -39,7 +43,8 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 	if f.Reason != "" {
 		return f
 	}
-	for i, compared := range stats.Compare(pairs, stats.Random(c.seed, fmt.Sprintf("compare/%s/%d", metricName, budget))) {
+	for i, compared := range stats.Compare(pairs, stats.Random(c.seed,
+		fmt.Sprintf("compare/%s/%d", metricName, budget))) {
 		f.Comparisons = append(f.Comparisons, Comparison{Label: labels[i], Comparison: compared})
 	}
 	if m.Attribution {
@@ -91,7 +96,8 @@ func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
 	a, b := other.replicates(at), c.reference.replicates(at)
 	for _, p := range c.probes {
 		if m.applies(p) {
-			list = append(list, stats.Pair{Cluster: p.persona.cluster, A: value(other, a, p), B: value(c.reference, b, p)})
+			list = append(list, stats.Pair{Cluster: p.persona.cluster, A: value(other, a, p),
+				B: value(c.reference, b, p)})
 		}
 	}
 	return list

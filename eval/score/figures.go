@@ -18,9 +18,12 @@ type column struct {
 	cells []*cell
 	// budgets are those that the provider was asked with; nil for a reference, which has all.
 	budgets []int64
-	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason given.
+	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason
+	// given.
 	reference [][]*reading
 	reason    string
+	// beside: the lab put it beside its providers, to read them by.
+	beside bool
 	// foreign: a submitted ranking, which has ranking metrics only.
 	foreign bool
 	// located: the provider never says where items are shown.
@@ -129,7 +132,8 @@ func (c *column) budgeted(at int, budget int64) Budgeted {
 	}
 	b.Overall = c.figures(at, budget, slice{kind: "all", probes: c.probes})
 	if pending {
-		b.WithoutPending = c.figures(at, budget, slice{kind: "without_pending", probes: c.probes, withoutPending: true, headline: true})
+		b.WithoutPending = c.figures(at, budget, slice{kind: "without_pending", probes: c.probes, withoutPending: true,
+			headline: true})
 	}
 	cut := func(kind string, name func(*probe) string) []Slice {
 		list := []Slice{}
@@ -171,7 +175,8 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 		if !m.applies(p) {
 			continue
 		}
-		value, state := sample(replicates, p.number, s.withoutPending, func(r *reading) float64 { return r.values[number] })
+		value, state := sample(replicates, p.number, s.withoutPending,
+			func(r *reading) float64 { return r.values[number] })
 		if state == left {
 			continue
 		}
@@ -243,8 +248,8 @@ type scored struct {
 	cluster  int
 }
 
-// auroc is the area under the ROC curve of the top score over answerable and unanswerable probes, with the interval of the
-// cluster bootstrap.
+// auroc is the area under the ROC curve of the top score over answerable and unanswerable probes, with the interval of
+// the cluster bootstrap.
 func (c *column) auroc(at int, budget int64) Figure {
 	var list []scored
 	var f Figure
@@ -316,8 +321,8 @@ func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interva
 	return i
 }
 
-// weightedAUROC is the chance that a positive's score lies above a negative's, ties counting half, where each counts as often
-// as its cluster was drawn. The list is sorted by score.
+// weightedAUROC is the chance that a positive's score lies above a negative's, ties counting half, where each counts as
+// often as its cluster was drawn. The list is sorted by score.
 func weightedAUROC(list []scored, weights []float64) (float64, bool) {
 	wins, below, positives := 0.0, 0.0, 0.0
 	for from := 0; from < len(list); {

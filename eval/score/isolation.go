@@ -3,28 +3,32 @@ package score
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// isolation looks for text in contexts that only another cluster can have given: canaries, and sequences of eight words that
-// no event of the own cluster holds and an event of another does.
+// isolation looks for text in contexts that only another cluster can have given: canaries, and sequences of eight words
+// that no event of the own cluster holds and an event of another does.
 //
-// It goes over the pack twice and keeps 8 bytes for each sequence of a context that the own cluster does not hold: first,
-// cluster by cluster, it collects these; then it looks which of them other clusters hold. Only texts with such a sequence are
-// read again, to say where.
+// It goes over the pack twice and keeps 8 bytes for each sequence of a context that the own cluster does not hold:
+// first, cluster by cluster, it collects these; then it looks which of them other clusters hold. Only texts with such a
+// sequence are read again, to say where.
 type isolation struct {
 	*timeline
 	clusters   []string // in the pack's order
 	number     map[string]int
 	candidates []uint64 // sorted; sequences of contexts that are not the own cluster's
 	mask       []uint64 // bits of the candidates, to pass over most sequences at once
-	// owners are the clusters that hold a candidate or a planted sequence. suspicious: one of the candidates is among them.
+	// owners are the clusters that hold a candidate or a planted sequence. suspicious: one of the candidates is among
+	// them.
 	owners     map[uint64][]int32
 	suspicious bool
 	plants     []plant
 	planted    map[uint64]bool
+
+	mu sync.Mutex // of all but clusters and number: clusters are gone through side by side
 }
 
 // plant is a text of another cluster that the detector must find.
@@ -63,7 +67,8 @@ func (s *isolation) members(cluster int) []*persona {
 	return list
 }
 
-// collect takes in the contexts of one cluster, and plants a text of another. own are the hashes of the cluster's sequences.
+// collect takes in the contexts of one cluster, and plants a text of another. own are the hashes of the cluster's
+// sequences.
 func (s *isolation) collect(cluster int, own map[uint64]struct{}, contexts func(yield func(suspect) bool)) error {
 	var found []uint64
 	for c := range contexts {
@@ -74,7 +79,9 @@ func (s *isolation) collect(cluster int, own map[uint64]struct{}, contexts func(
 		})
 	}
 	slices.Sort(found)
+	s.mu.Lock()
 	s.candidates = append(s.candidates, slices.Compact(found)...)
+	s.mu.Unlock()
 	return s.plant(cluster, own)
 }
 
@@ -87,6 +94,8 @@ func (s *isolation) plant(cluster int, own map[uint64]struct{}) error {
 		return nil
 	}
 	owner := (cluster + 1) % len(s.clusters)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, list := range s.canaries {
 		for _, c := range list {
 			if s.number[c.owner.cluster] == owner {
@@ -139,25 +148,38 @@ func (s *isolation) match() error {
 	for h := range s.planted {
 		s.mark(h)
 	}
+	var todo []func() error
 	for _, p := range s.personas {
-		cluster := int32(s.number[p.cluster])
-		for e, err := range s.pack.Events(p.id) {
-			if err != nil {
-				return err
-			}
-			for _, gram := range messageGrams(e) {
-				if !s.marked(gram) {
-					continue
-				}
-				_, candidate := slices.BinarySearch(s.candidates, gram)
-				s.suspicious = s.suspicious || candidate
-				if (candidate || s.planted[gram]) && !slices.Contains(s.owners[gram], cluster) {
-					s.owners[gram] = append(s.owners[gram], cluster)
-				}
-			}
-		}
+		todo = append(todo, func() error { return s.matchPersona(p) })
+	}
+	err := together(todo)
+	for _, owners := range s.owners {
+		slices.Sort(owners)
 	}
 	s.candidates, s.mask = nil, nil
+	return err
+}
+
+// matchPersona looks which candidates are in a persona's events.
+func (s *isolation) matchPersona(p *persona) error {
+	cluster := int32(s.number[p.cluster])
+	for e, err := range s.pack.Events(p.id) {
+		if err != nil {
+			return err
+		}
+		for _, gram := range messageGrams(e) {
+			if !s.marked(gram) {
+				continue
+			}
+			_, candidate := slices.BinarySearch(s.candidates, gram)
+			s.mu.Lock()
+			s.suspicious = s.suspicious || candidate
+			if (candidate || s.planted[gram]) && !slices.Contains(s.owners[gram], cluster) {
+				s.owners[gram] = append(s.owners[gram], cluster)
+			}
+			s.mu.Unlock()
+		}
+	}
 	return nil
 }
 
@@ -189,7 +211,8 @@ func (s *isolation) leaks(c suspect) (n int, first Leak) {
 			return
 		}
 		if n++; n == 1 {
-			first = Leak{ProbeID: c.probe.ProbeID, PersonaID: c.probe.persona.id, Owner: s.members(owner)[0].id, Kind: "sequence",
+			first = Leak{ProbeID: c.probe.ProbeID, PersonaID: c.probe.persona.id, Owner: s.members(owner)[0].id,
+				Kind: "sequence",
 				Text: c.text.text[w.start:w.end]}
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// find looks for the items' texts in the context: each after the one before it, or else from the beginning. An item is shown
-// from its first part that is found to its last.
+// find looks for the items' texts in the context: each after the one before it, or else from the beginning. An item is
+// shown from its first part that is found to its last.
 func (r *retrieval) find(list []item, body *folded) {
 	var raw any
 	if r.raw != nil {
@@ -50,8 +50,8 @@ func (r *retrieval) find(list []item, body *folded) {
 // textMembers are the names under which backends keep an item's text.
 var textMembers = []string{"text", "content", "memory", "fact", "value", "summary", "data"}
 
-// parts are the texts of an item: its own, or what it points to: a string, or of its span; a turn's messages; the text of an
-// object.
+// parts are the texts of an item: its own, or what it points to: a string, or of its span; a turn's messages; the text
+// of an object.
 func parts(e *abi.Evidence, raw any) []string {
 	if e.Text != "" {
 		return []string{e.Text}

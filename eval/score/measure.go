@@ -13,8 +13,8 @@ type retrieval struct {
 	evidence []abi.Evidence
 	context  string // formatted
 	trace    *abi.Trace
-	// locate: the provider says of no item where it is shown, so items are looked for by their text. raw is the provider's
-	// answer (abi.RawResult as JSON), which items without a text of their own point into.
+	// locate: the provider says of no item where it is shown, so items are looked for by their text. raw is the
+	// provider's answer (abi.RawResult as JSON), which items without a text of their own point into.
 	locate bool
 	raw    []byte
 }
@@ -175,7 +175,8 @@ func (m *measuring) shownEvidence() {
 func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
 	for i := range m.items {
 		x := &m.items[i]
-		if x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) }) && (!shown || x.start < at) {
+		if x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) }) &&
+			(!shown || x.start < at) {
 			at, shown = x.start, true
 		}
 	}
@@ -299,7 +300,8 @@ func (m *measuring) answer() {
 		m.values.set("answer_shown", yes(all))
 	}
 	if m.hasForbidden() {
-		m.values.set("forbidden_shown", yes(slices.ContainsFunc(m.forbidden, func(text *folded) bool { return m.find(text) >= 0 })))
+		m.values.set("forbidden_shown", yes(slices.ContainsFunc(m.forbidden,
+			func(text *folded) bool { return m.find(text) >= 0 })))
 	}
 }
 
@@ -331,8 +333,8 @@ func (m *measuring) validity() {
 	m.values.set("stale_age_days", oldest)
 }
 
-// current is where the present value is first shown whole, as an offset in the context: the place of the last group. It is -1
-// where one is not shown. By value where gold has answers, else by event.
+// current is where the present value is first shown whole, as an offset in the context: the place of the last group. It
+// is -1 where one is not shown. By value where gold has answers, else by event.
 func (m *measuring) current() int {
 	last := -1
 	if m.hasAnswers() {
@@ -389,11 +391,12 @@ func (m *measuring) staleShown(s stale) (first int, unflagged bool) {
 	return first, unflagged
 }
 
-// flags are the signs that something no longer holds, as formatters print them around an item. The last is no sign in prose.
+// flags are the signs that something no longer holds, as formatters print them around an item. The last is no sign in
+// prose.
 var flags = []string{"superseded", "invalid", "expired", "outdated", "obsolete", "no longer", "until "}
 
-// flagged tells whether the line or lines around a place of the context say that what is there no longer holds: one of the
-// words above outside the item's own, or the day on which the item became invalid.
+// flagged tells whether the line or lines around a place of the context say that what is there no longer holds: one of
+// the words above outside the item's own, or the day on which the item became invalid.
 func (m *measuring) flagged(at int) bool {
 	from, to := at, at
 	var own *item
@@ -431,7 +434,8 @@ func (m *measuring) costs() {
 	if m.trace == nil {
 		return
 	}
-	for name, n := range map[string]*int64{"context_tokens": m.trace.TokenCount, "frame_tokens": m.trace.FrameTokens, "shortfall": m.trace.BudgetShortfall} {
+	for name, n := range map[string]*int64{"context_tokens": m.trace.TokenCount, "frame_tokens": m.trace.FrameTokens,
+		"shortfall": m.trace.BudgetShortfall} {
 		if n != nil {
 			m.values.set(name, float64(*n))
 		}

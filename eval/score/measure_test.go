@@ -34,7 +34,8 @@ func TestWordsAreFoundWhole(t *testing.T) {
 		want        int
 	}{
 		{"the category of cat", "cat", 16}, {"a scat", "cat", -1}, {"cat", "cat", 0}, {"cat.", "cat", 0}, {"x", "", -1},
-		{"7 May 2023", "may 2023", 2}, {"12023", "2023", -1}, {"我住在北京市", "北京", 9}, {"tea-time", "time", 4}, {"a, b", "a, b", 0},
+		{"7 May 2023", "may 2023", 2}, {"12023", "2023", -1}, {"我住在北京市", "北京", 9}, {"tea-time", "time", 4}, {"a, b",
+			"a, b", 0},
 	} {
 		assert.Equal(t, c.want, fold(c.text).index(c.words, 0), "%q in %q", c.words, c.text)
 	}
@@ -64,7 +65,8 @@ func TestSequencesOfEightWords(t *testing.T) {
 func person() *persona {
 	at := func(day int) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC) }
 	return &persona{id: "ann", cluster: "ann", events: map[string]*event{
-		"e1": {session: 1, at: at(1)}, "e2": {session: 2, at: at(11)}, "e3": {session: 2, at: at(12)}, "e4": {session: 3, at: at(13), context: "home"},
+		"e1": {session: 1, at: at(1)}, "e2": {session: 2, at: at(11)}, "e3": {session: 2,
+			at: at(12)}, "e4": {session: 3, at: at(13), context: "home"},
 	}}
 }
 
@@ -98,15 +100,18 @@ func TestValidityOfWhatIsShown(t *testing.T) {
 					items[i].Rank = int64(i + 1)
 					items[i].Shown = &abi.Shown{Start: int64(start), End: int64(start + len(items[i].Text))}
 				}
-				gold := pack.Gold{Answerable: true, Evidence: [][]string{{"e2"}}, Stale: []pack.StaleValue{{EventID: "e1", SupersededAt: "2026-01-11T00:00:00Z"}}}
+				gold := pack.Gold{Answerable: true, Evidence: [][]string{{"e2"}},
+					Stale: []pack.StaleValue{{EventID: "e1", SupersededAt: "2026-01-11T00:00:00Z"}}}
 				if by == "value" {
 					gold.Answers, gold.Stale[0].Value = [][]string{{"new"}}, "OLD"
 				}
-				p := &probe{Probe: &pack.Probe{AfterSession: 2, AsOf: "2026-01-21T00:00:00Z", Gold: gold}, persona: person()}
+				p := &probe{Probe: &pack.Probe{AfterSession: 2, AsOf: "2026-01-21T00:00:00Z", Gold: gold},
+					persona: person()}
 				p.prepare(time.Time{})
 				v := (&timeline{}).measure(p, &retrieval{evidence: items, context: text}).values
 				assert.Equal(t, []float64{c.current, c.stale, c.first, c.unflagged},
-					[]float64{v[place["current_shown"]], v[place["stale_shown"]], v[place["current_first"]], v[place["stale_unflagged"]]})
+					[]float64{v[place["current_shown"]], v[place["stale_shown"]], v[place["current_first"]],
+						v[place["stale_unflagged"]]})
 				if c.unflagged > 0 {
 					assert.InDelta(t, 10, v[place["stale_age_days"]], 1e-12)
 				} else {
@@ -123,19 +128,22 @@ func TestItemsAreLocatedByTheirText(t *testing.T) {
 	for _, s := range []string{"I like tea & cake.", "Two\nlines.", "I like tea <b>.", "not there", ""} {
 		list = append(list, item{Evidence: &abi.Evidence{Text: s}})
 	}
-	list = append(list, item{Evidence: &abi.Evidence{Pointer: "/calls/0/body/1"}}, item{Evidence: &abi.Evidence{Pointer: "/calls/0/body/0", Span: &abi.Span{Start: 2, End: 6}}})
+	list = append(list, item{Evidence: &abi.Evidence{Pointer: "/calls/0/body/1"}},
+		item{Evidence: &abi.Evidence{Pointer: "/calls/0/body/0", Span: &abi.Span{Start: 2, End: 6}}})
 	r := &retrieval{context: text, raw: []byte(`{"calls":[{"body":["xxlines",{"messages":[{"content":"Two"},{"content":"lines."},{"content":"cut off"}]}]}]}`)}
 	r.find(list, fold(text))
 	var found []string
 	for _, i := range list {
 		found = append(found, text[i.start:i.end])
 	}
-	assert.Equal(t, []string{"I like tea & cake.", "Two\n  lines.", "I like tea &lt;b&gt;.", "", "", "Two\n  lines.", "line"}, found)
+	assert.Equal(t, []string{"I like tea & cake.", "Two\n  lines.", "I like tea &lt;b&gt;.", "", "", "Two\n  lines.",
+		"line"}, found)
 }
 
 func TestEachMetricOfARetrieval(t *testing.T) {
-	p := &probe{Probe: &pack.Probe{AfterSession: 3, Context: "work", Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Zorvex", "the cat"}, {"7 May"}},
-		Evidence: [][]string{{"e1"}, {"e2", "e3"}}, Forbidden: []pack.ForbiddenValue{{Text: "secret word"}}}}, persona: person()}
+	p := &probe{Probe: &pack.Probe{AfterSession: 3, Context: "work",
+		Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Zorvex", "the cat"}, {"7 May"}},
+			Evidence: [][]string{{"e1"}, {"e2", "e3"}}, Forbidden: []pack.ForbiddenValue{{Text: "secret word"}}}}, persona: person()}
 	p.persona.events["e1"].content = contentWords("zorvex sleeps")
 	p.persona.events["e2"].content = contentWords("may seven evening")
 	p.persona.events["e3"].content = contentWords("something else")
@@ -167,7 +175,8 @@ func TestEachMetricOfARetrieval(t *testing.T) {
 }
 
 func TestTheElementIsNoMemory(t *testing.T) {
-	p := &probe{Probe: &pack.Probe{AfterSession: 1, Gold: pack.Gold{Answerable: true, Answers: [][]string{{"tea"}}}}, persona: person()}
+	p := &probe{Probe: &pack.Probe{AfterSession: 1, Gold: pack.Gold{Answerable: true, Answers: [][]string{{"tea"}}}},
+		persona: person()}
 	p.prepare(time.Time{})
 	v := (&timeline{}).measure(p, &retrieval{context: "<memory-context scope=\"r/tea\">\nnothing\n</memory-context>"}).values
 	assert.Zero(t, v[place["answer_shown"]])

@@ -19,8 +19,8 @@ type Metrics struct {
 	Columns []Column `json:"columns"`
 	// Primary is the comparison that the lab sealed before the run. Nil: the lab named none.
 	Primary *Family `json:"primary,omitempty"`
-	// Exploratory are the same providers against the same reference on other metrics and budgets, each a family of its own.
-	// Without a primary comparison the reference is the lab's first provider.
+	// Exploratory are the same providers against the same reference on other metrics and budgets, each a family of its
+	// own. Without a primary comparison the reference is the lab's first provider.
 	Exploratory []Family `json:"exploratory"`
 	// SelfTest is the check of the whole chain: full_history without a limit must show all evidence.
 	SelfTest SelfTest `json:"self_test"`
@@ -45,7 +45,7 @@ type Run struct {
 	Pack Pack `json:"pack"`
 	// Labels count the probes by label, sorted.
 	Labels []Count `json:"labels"`
-	// Answerable, Pending and Probes count probes. Pending ones are those of a test session that some column could not wait for.
+	// Probes counts all probes, Answerable those that can be answered.
 	Probes     int `json:"probes"`
 	Answerable int `json:"answerable"`
 }
@@ -68,8 +68,8 @@ type Keys struct {
 	Frame      string  `json:"frame"`
 	// Contract is the binary interface of the modules, such as mh1.
 	Contract string `json:"contract"`
-	// Order is how a provider arranged its context, by label, where its configuration says so. Two runs are compared by the
-	// labels that both have.
+	// Order is how a provider arranged its context, by label, where its configuration says so. Two runs are compared by
+	// the labels that both have.
 	Order    map[string]string `json:"order"`
 	Policies Policies          `json:"policies"`
 }
@@ -110,7 +110,8 @@ type Column struct {
 	Label string `json:"label"`
 	// Provider is the name of the memory; of a computed reference, its label.
 	Provider string `json:"provider"`
-	// Kind is architecture or control for a provider, reference for what was computed here, submission for a foreign ranking.
+	// Kind is architecture or control for a provider, reference for what was computed here, submission for a foreign
+	// ranking.
 	Kind string `json:"kind"`
 	// Module is what served, from the cells' sealed manifests; nil for a reference.
 	Module *Module `json:"module,omitempty"`
@@ -118,7 +119,8 @@ type Column struct {
 	Cells []Cell `json:"cells"`
 	// Partial: a cell failed or has not ended. What it did not ask is missing, never zero.
 	Partial bool `json:"partial,omitempty"`
-	// ShownSpans says how items were found in the context: reported (by the provider), located (here, by their text), or none.
+	// ShownSpans says how items were found in the context: reported (by the provider), located (here, by their text),
+	// or none (nothing was returned).
 	ShownSpans string      `json:"shown_spans"`
 	Wall       Wall        `json:"wall"`
 	Readiness  Readiness   `json:"readiness"`
@@ -167,7 +169,8 @@ type Wall struct {
 	Clean        int `json:"clean"`
 	Breached     int `json:"breached"`
 	Inconclusive int `json:"inconclusive"`
-	// CanariesTried were written behind the wall; CanariesSkipped were answered as they must be; CanariesFound came up later.
+	// CanariesTried were written behind the wall; CanariesSkipped were answered as they must be; CanariesFound came up
+	// later.
 	CanariesTried   int `json:"canaries_tried"`
 	CanariesSkipped int `json:"canaries_skipped"`
 	CanariesChecked int `json:"canaries_checked"`
@@ -185,7 +188,8 @@ type Readiness struct {
 	PendingProbes int `json:"pending_probes"`
 }
 
-// Isolation is the search for text that only another cluster can have given, in every context and item of the column.
+// Isolation is the search for text that only another cluster can have given: canaries in every context and in items
+// that were returned and not shown, word sequences in every context.
 type Isolation struct {
 	// Measured is false where there is nothing that could be found: Reason says why.
 	Measured bool   `json:"measured"`
@@ -242,7 +246,8 @@ type Budgeted struct {
 	Missing  int     `json:"missing"`
 	Errors   []Count `json:"errors"`
 	Overall  Figures `json:"overall"`
-	// WithoutPending is Overall without the probes of sessions that were not ready, where there are any: headline metrics.
+	// WithoutPending is Overall without the probes of sessions that were not ready, where there are any: headline
+	// metrics.
 	WithoutPending Figures `json:"without_pending,omitempty"`
 	// ByLabel, BySession (after_session, as a number) and BySpeaker hold headline metrics. BySpeaker is empty where the
 	// pack names no speakers.
@@ -308,15 +313,16 @@ type Family struct {
 	Metric    string `json:"metric"`
 	Budget    int64  `json:"budget"`
 	Reference string `json:"reference"`
-	// Turned: less is better here, so values were turned to 1 - value: a positive difference always favours the provider.
+	// Turned: less is better here, so values were turned to 1 - value: a positive difference always favours the
+	// provider.
 	Turned      bool         `json:"turned,omitempty"`
 	Comparisons []Comparison `json:"comparisons"`
 	// Reason says why there are none.
 	Reason string `json:"reason,omitempty"`
 }
 
-// DependsOnAttribution is the verdict where a metric that rests on the provider's own attribution and the content of what is
-// shown do not say the same.
+// DependsOnAttribution is the verdict where a metric that rests on the provider's own attribution and the content of
+// what is shown do not say the same.
 const DependsOnAttribution stats.Verdict = "depends on attribution"
 
 // Comparison is one provider against the reference. Its verdict is the only one that a report may give.

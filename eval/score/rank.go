@@ -12,7 +12,8 @@ var cutoffs = []int{1, 5, 10, 20}
 // evidence of any part of it.
 const maxSources = 3
 
-// firstRanks are, for each group, the rank from 1 of the first entry of the ranking that holds a member; 0 where none does.
+// firstRanks are, for each group, the rank from 1 of the first entry of the ranking that holds a member; 0 where none
+// does.
 //
 //	groups {{a, b}, {c}}, ranking {{x}, {b}, {}, {a, c}}  ->  2, 4
 func firstRanks[T comparable](groups, ranking [][]T) []int {
@@ -35,9 +36,10 @@ type rankScores struct {
 
 // scoreRanks scores the first ranks of the groups of one probe. There is at least one group.
 //
-// hit@k is 1 where a group is served within the first k; recall@k is the share of groups that are; all@k is 1 where all are;
-// MRR is 1 over the first rank that serves any. nDCG@k adds 1/log2(1 + rank) for each group served within k, over what one
-// group at each rank from 1 would add, at most 1: an entry that serves two groups at once may be ahead of that.
+// hit@k is 1 where a group is served within the first k; recall@k is the share of groups that are; all@k is 1 where all
+// are; MRR is 1 over the first rank that serves any. nDCG@k adds 1/log2(1 + rank) for each group served within k, over
+// what one group at each rank from 1 would add, at most 1: an entry that serves two groups at once may be ahead of
+// that.
 func scoreRanks(ranks []int) rankScores {
 	var s rankScores
 	for _, k := range cutoffs {
@@ -88,7 +90,8 @@ func untouched(n, m, k int) float64 {
 // maxSubsets bounds the groups of which every subset is looked at.
 const maxSubsets = 12
 
-// chanceScores is what a ranking in random order of all n entries would score on average. Groups hold numbers of entries.
+// chanceScores is what a ranking in random order of all n entries would score on average. Groups hold numbers of
+// entries.
 func chanceScores[T comparable](groups [][]T, n int) rankScores {
 	var s rankScores
 	relevant := len(union(groups))
@@ -115,8 +118,8 @@ func chanceScores[T comparable](groups [][]T, n int) rankScores {
 	return s
 }
 
-// chanceOfAll is the chance that k of n entries serve every group: by inclusion and exclusion of the groups that are missed.
-// With more than 12 groups it is the least chance of one group, which lies above.
+// chanceOfAll is the chance that k of n entries serve every group: by inclusion and exclusion of the groups that are
+// missed. With more than 12 groups it is the least chance of one group, which lies above.
 func chanceOfAll[T comparable](groups [][]T, n, k int) float64 {
 	if len(groups) > maxSubsets {
 		least := 1.0

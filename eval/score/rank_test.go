@@ -44,7 +44,8 @@ func TestRanksOfGroups(t *testing.T) {
 	}{
 		{"nothing is returned", [][]string{{"a"}}, nil, []int{0}, 0},
 		{"any member serves", [][]string{{"a", "b"}}, [][]string{{"b"}, {"a"}}, []int{1}, 1},
-		{"every group is needed", [][]string{{"a"}, {"b"}}, [][]string{{"a"}, {"x"}, {"x"}}, []int{1, 0}, 1 / (1 + discount(2))},
+		{"every group is needed", [][]string{{"a"}, {"b"}}, [][]string{{"a"}, {"x"}, {"x"}}, []int{1, 0},
+			1 / (1 + discount(2))},
 		{"one item serves two groups", [][]string{{"a"}, {"b"}}, [][]string{{"a", "b"}}, []int{1, 1}, 1},
 		{"an item without a source keeps its place", [][]string{{"a"}}, [][]string{nil, {"a"}}, []int{2}, discount(2)},
 		{"behind the cutoff", [][]string{{"a"}}, [][]string{{"x"}, {"x"}, {"x"}, {"x"}, {"x"}, {"a"}}, []int{6}, 0},
@@ -73,7 +74,8 @@ func TestChanceIsWhatRandomOrderScores(t *testing.T) {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			const draws = 20_000
 			var sum rankScores
-			sum.hit, sum.recall, sum.all, sum.ndcg = make([]float64, 4), make([]float64, 4), make([]float64, 4), make([]float64, 4)
+			sum.hit, sum.recall, sum.all, sum.ndcg = make([]float64, 4), make([]float64, 4), make([]float64,
+				4), make([]float64, 4)
 			for range draws {
 				var ranking [][]int
 				for _, entry := range random.Perm(c.n) {

@@ -11,14 +11,15 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// The labels of the references that are computed here. A provider that has one of them keeps it: the reference gets a mark.
+// The labels of the references that are computed here. A provider that has one of them keeps it: the reference gets a
+// mark.
 const (
 	randomLabel   = "random"
 	evidenceLabel = "evidence"
 )
 
-// references are two columns without a provider: messages drawn at random up to the budget (a floor), and the evidence itself
-// up to the budget (a ceiling).
+// references are two columns without a provider: messages drawn at random up to the budget (a floor), and the evidence
+// itself up to the budget (a ceiling).
 type references struct {
 	*timeline
 	seed    uint64
@@ -28,7 +29,8 @@ type references struct {
 	golden  *column
 }
 
-func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Counter, taken map[string]bool) *references {
+func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Counter,
+	taken map[string]bool) *references {
 	newColumn := func(label, reason string) *column {
 		for taken[strings.ToLower(label)] {
 			label += "*"
@@ -76,9 +78,9 @@ func (r *references) persona(p *persona, history []said) {
 		}
 		for at, budget := range r.budgets {
 			if budget > 0 {
-				r.random.reference[at][probe.number] = r.read(r.random, probe, r.draw(probe, history[:known], budget))
+				r.random.reference[at][probe.number] = r.read(probe, r.draw(probe, history[:known], budget))
 			}
-			r.golden.reference[at][probe.number] = r.read(r.golden, probe, r.fit(r.gold(probe, history[:known]), budget))
+			r.golden.reference[at][probe.number] = r.read(probe, r.fit(r.gold(probe, history[:known]), budget))
 		}
 	}
 }
@@ -131,7 +133,7 @@ func (r *references) gold(p *probe, history []said) []said {
 }
 
 // read is the reading of messages as a context.
-func (r *references) read(c *column, p *probe, list []said) *reading {
+func (r *references) read(p *probe, list []said) *reading {
 	var b strings.Builder
 	evidence := make([]abi.Evidence, len(list))
 	for i, s := range list {
@@ -140,9 +142,8 @@ func (r *references) read(c *column, p *probe, list []said) *reading {
 		evidence[i] = abi.Evidence{Rank: int64(i + 1), Text: s.text, SourceEventIDs: []string{s.id},
 			Shown: &abi.Shown{Start: start, End: int64(b.Len()), Whole: true}}
 	}
-	c.FanOut.Items += len(list)
-	c.FanOut.Few += len(list)
 	text := b.String()
 	count, none := r.counter.Count([]byte(text)), int64(0)
-	return r.measure(p, &retrieval{evidence: evidence, context: text, trace: &abi.Trace{TokenCount: &count, FrameTokens: &none}})
+	return r.measure(p, &retrieval{evidence: evidence, context: text,
+		trace: &abi.Trace{TokenCount: &count, FrameTokens: &none}})
 }

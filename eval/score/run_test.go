@@ -27,7 +27,8 @@ func perfect(_ string, probe *pack.Probe, _ int64, events []*pack.Event) answere
 	return answered{items: asItems(evidenceOf(probe, events)...)}
 }
 
-func scoredOf(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(string, *pack.Probe, int64, []*pack.Event) answered) *Metrics {
+func scoredOf(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(string, *pack.Probe, int64,
+	[]*pack.Event) answered) *Metrics {
 	t.Helper()
 	m, _, err := Score(fabricate(t, l, p, answer), p)
 	require.NoError(t, err)
@@ -100,7 +101,8 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 		case "tells":
 			a.items = append(a.items, abi.Evidence{Text: "He said: " + foreign})
 		case "whispers":
-			a.items = append(a.items, abi.Evidence{Text: "the word " + strings.ToUpper(canaryOf["synth-04"]) + " came up"})
+			a.items = append(a.items, abi.Evidence{Text: "the word " + strings.ToUpper(canaryOf["synth-04"]) +
+				" came up"})
 		case "hides": // returned, and not shown
 			a.items = append(a.items, abi.Evidence{Text: canaryOf["synth-01"]})
 			a.unshown = true
@@ -121,7 +123,8 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 	assert.Contains(t, fold(foreign).text, tells.Finds[0].Text)
 
 	require.Len(t, whispers.Finds, 1)
-	assert.Equal(t, Leak{"synth-02-2-q1", "synth-02", "synth-04", "canary", strings.ToLower(canaryOf["synth-04"])}, whispers.Finds[0])
+	assert.Equal(t, Leak{"synth-02-2-q1", "synth-02", "synth-04", "canary", strings.ToLower(canaryOf["synth-04"])},
+		whispers.Finds[0])
 	assert.Equal(t, 1, hides.Canaries)
 	assert.Equal(t, "works", m.LeakControl.Detector)
 	assert.Equal(t, 8, m.LeakControl.Planted)
@@ -171,12 +174,13 @@ func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
 
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
-	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
-		if probe.AfterSession == 2 {
-			return answered{pending: true}
-		}
-		return perfect(label, probe, budget, events)
-	})
+	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p,
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+			if probe.AfterSession == 2 {
+				return answered{pending: true}
+			}
+			return perfect(label, probe, budget, events)
+		})
 	b := m.Columns[0].Budgets[0]
 	assert.Less(t, b.Overall["answer_shown"].Value.Mean, 1.0)
 	assert.InDelta(t, 1, b.WithoutPending["answer_shown"].Value.Mean, 1e-12)
@@ -209,26 +213,54 @@ func TestAVerdictNeedsContentToAgree(t *testing.T) {
 
 func TestSpansAreLocatedOnlyWhereNobodyReportsThem(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
-	m := scoredOf(t, labOf(t, "providers: [reports, silent]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
-		a := perfect(label, probe, budget, events)
-		a.unshown = label == "silent"
-		return a
-	})
+	m := scoredOf(t, labOf(t, "providers: [reports, silent]\nbudgets: [500]"), p,
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+			a := perfect(label, probe, budget, events)
+			a.unshown = label == "silent"
+			return a
+		})
 	assert.Equal(t, "reported", m.Columns[0].ShownSpans)
 	assert.Equal(t, "located", m.Columns[1].ShownSpans)
 	assert.Contains(t, m.Columns[1].Notes[0], "shown spans: located")
 	assert.InDelta(t, 1, mean(t, m, "silent", 500, "recall@tokens"), 1e-12)
 }
 
+func TestReferencesOfTheLabAreNotCompared(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "7", "sessions": "2", "turns": "2"})
+	l := labOf(t, "providers: [one, base]\nbudgets: [500]\n"+
+		"primary: {metric: answer_shown, budget: 500, reference: base}")
+	l.AddReferences(func(string) bool { return true })
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		if label == "full_history" && budget > 0 || label == "one" {
+			return perfect(label, probe, budget, events)
+		}
+		if label == "full_history" {
+			return answered{items: asItems(events...)}
+		}
+		return answered{}
+	})
+	require.Len(t, m.Primary.Comparisons, 1)
+	assert.Equal(t, "one", m.Primary.Comparisons[0].Label)
+	assert.Equal(t, stats.Better, m.Primary.Comparisons[0].Verdict)
+	assert.Equal(t, "pass", m.SelfTest.Verdict)
+	for _, c := range m.Columns {
+		assert.Zero(t, c.Budgets[0].Missing, c.Label)
+		assert.False(t, c.Partial)
+	}
+	assert.Len(t, m.Columns[0].Budgets, 1)
+	assert.Len(t, m.Columns[4].Budgets, 2, "the self-test has no limit")
+}
+
 func TestAbstentionNeedsScores(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "4", "sessions": "3", "turns": "2"})
-	m := scoredOf(t, labOf(t, "providers: [scores, mute]\nbudgets: [500]"), p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
-		a := answered{items: asItems(events[0])}
-		if score := 0.2 + yes(probe.Gold.Answerable); label == "scores" {
-			a.score = &score
-		}
-		return a
-	})
+	m := scoredOf(t, labOf(t, "providers: [scores, mute]\nbudgets: [500]"), p,
+		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+			a := answered{items: asItems(events[0])}
+			if score := 0.2 + yes(probe.Gold.Answerable); label == "scores" {
+				a.score = &score
+			}
+			return a
+		})
 	assert.InDelta(t, 1, mean(t, m, "scores", 500, "auroc"), 1e-12)
 	assert.Equal(t, "not measured: the provider gives no scores", m.Columns[1].Budgets[0].Overall["auroc"].Reason)
 	assert.InDelta(t, 1, mean(t, m, "mute", 500, "items_unanswerable"), 1e-12)
@@ -290,7 +322,8 @@ func TestOrderChangesNoByte(t *testing.T) {
 		l, walked := *whole, *p
 		l.Providers = rapid.Permutation(whole.Providers).Draw(r, "providers")
 		l.Budgets = rapid.Permutation(whole.Budgets).Draw(r, "budgets")
-		walked.Manifest.Personas = rapid.Permutation(p.Manifest.Personas).Draw(r, "personas") // side by side, they end in any order
+		walked.Manifest.Personas = rapid.Permutation(p.Manifest.Personas).Draw(r,
+			"personas") // side by side, they end in any order
 		drawn := fmt.Sprint(l.Providers, l.Budgets, walked.Manifest.Personas)
 		if tried[drawn] || len(tried) == 12 { // each takes a run
 			return
@@ -330,7 +363,8 @@ func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
 	for text, says := range map[string]string{
 		"":    "it is empty",
 		lines: "line 1: pack_sha256: required",
-		strings.Replace(heading, p.Manifest.ContentSHA256[:4], "zzzz", 1):                    "the ranking was made from",
+		strings.Replace(heading, p.Manifest.ContentSHA256[:4], "zzzz",
+			1): "the ranking was made from",
 		heading + `{"probe_id":"x","event_ids":[]}`:                                          `line 2: probe_id: the pack has no probe "x"`,
 		heading + lines + lines:                                                              "is there twice",
 		heading + `{"probe_id":"synth-01-1-q1","event_ids":["nope"]}`:                        `event_ids[0]: persona synth-01 has no event "nope"`,
@@ -347,7 +381,8 @@ func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
 func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	a := scoredOf(t, labOf(t, "providers: [one, two]\nbudgets: [500]"), p, perfect)
-	b := scoredOf(t, labOf(t, "providers: [two, three]\nbudgets: [500]"), p, func(string, *pack.Probe, int64, []*pack.Event) answered { return answered{} })
+	b := scoredOf(t, labOf(t, "providers: [two, three]\nbudgets: [500]"), p,
+		func(string, *pack.Probe, int64, []*pack.Event) answered { return answered{} })
 	s, err := Compare(a, b)
 	require.NoError(t, err)
 	require.Len(t, s.Columns, 5)
@@ -360,23 +395,25 @@ func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 	other := scoredOf(t, labOf(t, "providers: [one]\nbudgets: [400]\nreadiness: {timeout_ms: 5}"), p, perfect)
 	_, err = Compare(a, other)
 	assert.ErrorContains(t, err, "budgets: [500] and [400]; policies.readiness_timeout_ms: 60000 and 5")
-	a.Keys.Order, b.Keys.Order = map[string]string{"one": "time", "two": "time"}, map[string]string{"two": "relevant", "three": "time"}
+	a.Keys.Order, b.Keys.Order = map[string]string{"one": "time", "two": "time"}, map[string]string{"two": "relevant",
+		"three": "time"}
 	_, err = Compare(a, b)
 	assert.ErrorContains(t, err, "differ in order.two: time and relevant")
 }
 
 func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
-	folder := fabricate(t, labOf(t, "providers: [one, two]\nbudgets: [500, 0]"), p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
-		switch {
-		case label == "one":
-		case probe.ProbeID == "synth-01-1-q2" && budget == 0:
-			return answered{err: abi.NewError(abi.CodeTimeout, "late")}
-		case probe.ProbeID == "synth-01-1-q1":
-			return answered{items: []abi.Evidence{{Text: "something else"}}}
-		}
-		return perfect(label, probe, budget, events)
-	})
+	folder := fabricate(t, labOf(t, "providers: [one, two]\nbudgets: [500, 0]"), p,
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+			switch {
+			case label == "one":
+			case probe.ProbeID == "synth-01-1-q2" && budget == 0:
+				return answered{err: abi.NewError(abi.CodeTimeout, "late")}
+			case probe.ProbeID == "synth-01-1-q1":
+				return answered{items: []abi.Evidence{{Text: "something else"}}}
+			}
+			return perfect(label, probe, budget, events)
+		})
 	list, err := Failures(folder, p, FailureOptions{})
 	require.NoError(t, err)
 	require.Len(t, list, 3)
@@ -417,7 +454,8 @@ func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
 }
 
 func TestFormulasAreGuarded(t *testing.T) {
-	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", " =x": "' =x", "plain": "plain", "": "", "|x": "'|x"} {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx",
+		" =x": "' =x", "plain": "plain", "": "", "|x": "'|x"} {
 		assert.Equal(t, want, SafeCell(text))
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 // Score computes the metrics of a run with the pack it ran on. A run that is not complete is scored as far as it is.
 //
-// Errors: invalid_argument for another pack, a broken journal, and a primary metric that is not known; unavailable for files
-// that cannot be read.
+// Errors: invalid_argument for another pack, a broken journal, and a primary metric that is not known; unavailable for
+// files that cannot be read.
 func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
 	s, err := load(folder, p)
 	if err != nil {
@@ -63,7 +63,8 @@ func load(folder string, p *pack.Pack) (*scorer, error) {
 		return nil, err
 	}
 	if found := p.Manifest.ContentSHA256; found != r.Pack.ContentSHA256 {
-		return nil, wrong("the pack %s has the content %.12s, the run is of %.12s", p.Manifest.Name, found, r.Pack.ContentSHA256).
+		return nil, wrong("the pack %s has the content %.12s, the run is of %.12s", p.Manifest.Name, found,
+			r.Pack.ContentSHA256).
 			WithHint("score a run with the pack it ran on")
 	}
 	if r.Lab.Primary != nil {
@@ -93,7 +94,8 @@ func load(folder string, p *pack.Pack) (*scorer, error) {
 	return s, s.readCells()
 }
 
-// allBudgets are the lab's, and those that single providers are asked with besides: full_history without a limit, as a self-test.
+// allBudgets are the lab's, and those that single providers are asked with besides: full_history without a limit, as a
+// self-test.
 func allBudgets(l *lab.Lab) []int64 {
 	list := slices.Clone(l.Budgets)
 	for i := range l.Providers {
@@ -126,7 +128,7 @@ func (s *scorer) all() []*column {
 // column prepares the column of a provider.
 func (s *scorer) column(p *lab.Provider) (*column, error) {
 	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name()},
-		budgets: s.run.Lab.BudgetsOf(p)}
+		budgets: s.run.Lab.BudgetsOf(p), beside: p.Reference}
 	reported := false
 	for _, info := range s.run.Cells {
 		if info.Label != p.Label {
@@ -199,7 +201,8 @@ func (c *column) sum() {
 		c.Partial = c.Partial || cell.State != run.Complete
 		c.Wall.add(&cell.wall)
 		c.Readiness.add(&cell.readiness)
-		for into, from := range map[*map[string]int]map[string]int{&filter: cell.filter, &warnings: cell.warnings, &writeErrs: cell.writeErrs} {
+		for into, from := range map[*map[string]int]map[string]int{&filter: cell.filter, &warnings: cell.warnings,
+			&writeErrs: cell.writeErrs} {
 			for name, n := range from {
 				(*into)[name] += n
 			}
@@ -269,37 +272,43 @@ func (r *Readiness) add(o *Readiness) {
 // passOverPack goes through the events cluster by cluster, for the references and the search for leaks.
 func (s *scorer) passOverPack() (*isolation, error) {
 	isolated := newIsolation(s.timeline)
+	var todo []func() error
 	for cluster := range isolated.clusters {
-		own := map[uint64]struct{}{}
-		members := isolated.members(cluster)
-		for _, p := range members {
-			var history []said
-			for e, err := range s.pack.Events(p.id) {
-				if err != nil {
-					return nil, err
-				}
-				for _, gram := range messageGrams(e) {
-					own[gram] = struct{}{}
-				}
-				history = append(history, message(e))
-			}
-			s.references.persona(p, history)
-		}
-		var failed error
-		err := isolated.collect(cluster, own, func(yield func(suspect) bool) {
-			for _, c := range s.columns {
-				for suspected, err := range s.contexts(c, members) {
-					if failed = err; err != nil || !yield(suspected) {
-						return
-					}
-				}
-			}
-		})
-		if err = cmp.Or(failed, err); err != nil {
-			return nil, err
-		}
+		todo = append(todo, func() error { return s.passOverCluster(isolated, cluster) })
+	}
+	if err := together(todo); err != nil {
+		return nil, err
 	}
 	return isolated, isolated.match()
+}
+
+// passOverCluster goes through the events of one cluster.
+func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
+	own, members := map[uint64]struct{}{}, isolated.members(cluster)
+	for _, p := range members {
+		var history []said
+		for e, err := range s.pack.Events(p.id) {
+			if err != nil {
+				return err
+			}
+			for _, gram := range messageGrams(e) {
+				own[gram] = struct{}{}
+			}
+			history = append(history, message(e))
+		}
+		s.references.persona(p, history)
+	}
+	var failed error
+	err := isolated.collect(cluster, own, func(yield func(suspect) bool) {
+		for _, c := range s.columns {
+			for suspected, err := range s.contexts(c, members) {
+				if failed = err; err != nil || !yield(suspected) {
+					return
+				}
+			}
+		}
+	})
+	return cmp.Or(failed, err)
 }
 
 // contexts are the column's distinct contexts of some personas' probes.
@@ -349,7 +358,8 @@ func (s *scorer) sequences(isolated *isolation, c *column) (list []Leak, n int, 
 
 // metrics computes every figure.
 func (s *scorer) metrics() *Metrics {
-	m := &Metrics{Metrics: Version, Run: s.facts(), Keys: s.keys(), Catalogue: []Entry{}, Columns: []Column{}, Exploratory: []Family{}}
+	m := &Metrics{Metrics: Version, Run: s.facts(), Keys: s.keys(), Catalogue: []Entry{}, Columns: []Column{},
+		Exploratory: []Family{}}
 	for i := range metrics {
 		m.Catalogue = append(m.Catalogue, metrics[i].Entry)
 	}
@@ -387,7 +397,8 @@ func (s *scorer) metrics() *Metrics {
 		}
 		for i := range metrics {
 			entry := &metrics[i]
-			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name && primary.Budget == budget {
+			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name &&
+				primary.Budget == budget {
 				continue
 			}
 			n := len(m.Exploratory)
@@ -412,6 +423,14 @@ func (c *column) complete() {
 	if c.reference != nil {
 		c.Cells, c.Smokes, c.FilterMode, c.Warnings, c.WriteErrs = []Cell{}, []SmokeLine{}, []Count{}, []Count{}, []Count{}
 		c.Wall.Breaches, c.ShownSpans = []string{}, "reported"
+		for _, readings := range c.reference {
+			for _, r := range readings {
+				if r != nil && !c.foreign {
+					c.FanOut.Items += int(r.values[place["items"]])
+				}
+			}
+		}
+		c.FanOut.Few = c.FanOut.Items
 		c.FanOut.Max, c.FanOut.Mean = min(1, c.FanOut.Few), yes(c.FanOut.Few > 0)
 		return
 	}
@@ -422,9 +441,11 @@ func (c *column) complete() {
 		switch cell.State {
 		case run.Complete:
 		case run.Failed:
-			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d failed (%s) after %d of %d retrievals", cell.Replicate, cell.Error, cell.Asked, cell.Wanted))
+			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d failed (%s) after %d of %d retrievals",
+				cell.Replicate, cell.Error, cell.Asked, cell.Wanted))
 		default:
-			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d is %s, after %d of %d retrievals", cell.Replicate, cell.State, cell.Asked, cell.Wanted))
+			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d is %s, after %d of %d retrievals",
+				cell.Replicate, cell.State, cell.Asked, cell.Wanted))
 		}
 	}
 	if n := c.Readiness.PendingProbes; n > 0 {
@@ -433,7 +454,8 @@ func (c *column) complete() {
 }
 
 func (s *scorer) facts() Run {
-	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256, Complete: true}
+	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256,
+		Complete: true}
 	for _, c := range s.run.Cells {
 		r.Complete = r.Complete && c.State == run.Complete
 	}
@@ -456,8 +478,10 @@ var insertion = []string{"insert", "group", "perspective"}
 
 func (s *scorer) keys() Keys {
 	l := s.run.Lab
-	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame, Order: map[string]string{},
-		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS, OnTimeout: l.Readiness.OnTimeout,
+	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame,
+		Order: map[string]string{},
+		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS,
+			OnTimeout:  l.Readiness.OnTimeout,
 			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency, Cassettes: l.Cassettes}}
 	for _, name := range insertion {
 		if value, set := s.run.Pack.Builder.Options[name]; set {
@@ -483,12 +507,13 @@ func (s *scorer) keys() Keys {
 	return k
 }
 
-// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack over
-// the provider to these figures is broken somewhere, and no figure can be trusted.
+// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack
+// over the provider to these figures is broken somewhere, and no figure can be trusted.
 func (s *scorer) selfTest() SelfTest {
-	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)", Missed: []string{}}
+	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)",
+		Missed: []string{}}
 	at := slices.Index(s.budgets, 0)
-	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" })
+	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" && c.asks(0) })
 	if at < 0 || i < 0 {
 		return t
 	}
@@ -513,7 +538,8 @@ func (s *scorer) selfTest() SelfTest {
 		}
 		t.Personas++
 		for _, p := range person.probes {
-			value, state := sample(c.replicates(at), p.number, true, func(r *reading) float64 { return r.values[number] })
+			value, state := sample(c.replicates(at), p.number, true,
+				func(r *reading) float64 { return r.values[number] })
 			if state != has {
 				continue
 			}
@@ -541,18 +567,22 @@ func (s *scorer) notes(m *Metrics) []string {
 	notes := []string{}
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if m.SelfTest.Verdict == "broken" {
-		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it", *m.SelfTest.Recall)
+		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
+			*m.SelfTest.Recall)
 	}
 	if m.LeakControl.Detector == "broken" {
-		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found, m.LeakControl.Planted)
+		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found,
+			m.LeakControl.Planted)
 	}
 	for i := range m.Columns {
 		c := &m.Columns[i]
 		if c.Isolation.Leaking > 0 {
-			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking, c.Isolation.Clusters)
+			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking,
+				c.Isolation.Clusters)
 		}
 		if c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 {
-			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label, c.Wall.Breached, c.Wall.CanariesFound)
+			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label,
+				c.Wall.Breached, c.Wall.CanariesFound)
 		}
 		if c.Partial {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)

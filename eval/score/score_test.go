@@ -39,7 +39,8 @@ func options(t *testing.T, p *pack.Pack) run.Options {
 	t.Helper()
 	cache := filepath.Join(os.TempDir(), "memhost-eval-cache")
 	require.NoError(t, os.MkdirAll(cache, 0o700))
-	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Host: host.Options{CacheDir: cache, Version: "test"},
+	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(),
+		Host: host.Options{CacheDir: cache, Version: "test"},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, ok := plugins.Find(entry.Name())
 			require.True(t, ok, entry.Name())
@@ -47,7 +48,8 @@ func options(t *testing.T, p *pack.Pack) run.Options {
 			if block == nil {
 				block = json.RawMessage("{}")
 			}
-			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}, nil
+			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin",
+				Block: abi.Raw(block)}, nil
 		}}
 }
 
@@ -112,15 +114,19 @@ func TestLocalProvidersAreScored(t *testing.T) {
 		metric string
 		want   float64
 	}{
-		{"full_history", 0, "recall@tokens", 1}, {"full_history", 0, "content", 1}, {"full_history", 0, "answer_shown", 1},
-		{"full_history", 0, "stale_shown", 1}, {"full_history", 0, "stale_unflagged", 1}, {"full_history", 0, "current_first", 0},
+		{"full_history", 0, "recall@tokens", 1}, {"full_history", 0, "content", 1}, {"full_history", 0, "answer_shown",
+			1},
+		{"full_history", 0, "stale_shown", 1}, {"full_history", 0, "stale_unflagged", 1}, {"full_history", 0,
+			"current_first", 0},
 		{"no_memory", 200, "recall@tokens", 0}, {"no_memory", 200, "answer_shown", 0}, {"no_memory", 200, "items", 0},
-		{"oracle_ipas", 200, "answer_shown", 1}, {"oracle_ipas", 200, "current_first", 1}, {"oracle_ipas", 200, "stale_shown", 0},
+		{"oracle_ipas", 200, "answer_shown", 1}, {"oracle_ipas", 200, "current_first", 1}, {"oracle_ipas", 200,
+			"stale_shown", 0},
 		{"static_profile", 200, "current_shown", 0}, {"static_profile", 200, "stale_unflagged", 1},
 		{"evidence", 200, "recall@tokens", 1}, {"evidence", 200, "content", 1}, {"evidence", 200, "answer_shown", 1},
 		{"evidence", 0, "mrr", 1}, {"full_history", 0, "stability", 1},
 	} {
-		assert.InDelta(t, c.want, mean(t, m, c.label, c.budget, c.metric), 1e-12, "%s of %s at %d", c.metric, c.label, c.budget)
+		assert.InDelta(t, c.want, mean(t, m, c.label, c.budget, c.metric), 1e-12, "%s of %s at %d", c.metric, c.label,
+			c.budget)
 	}
 	random := mean(t, m, "random", 200, "recall@tokens")
 	assert.True(t, random > 0 && random < 1, "%v", random)
@@ -135,9 +141,11 @@ func TestLocalProvidersAreScored(t *testing.T) {
 		assert.Equal(t, 24, c.Wall.CanariesSkipped)
 		assert.False(t, c.Partial)
 	}
-	assert.Equal(t, "not measured: no item names 1 to 3 source events", m.Columns[3].Budgets[0].Overall["recall@10"].Reason)
+	assert.Equal(t, "not measured: no item names 1 to 3 source events",
+		m.Columns[3].Budgets[0].Overall["recall@10"].Reason)
 	assert.Len(t, m.Primary.Comparisons, 3)
-	assert.Equal(t, stats.CannotDecide, m.Primary.Comparisons[0].Verdict, "six clusters and three comparisons are too few")
+	assert.Equal(t, stats.CannotDecide, m.Primary.Comparisons[0].Verdict,
+		"six clusters and three comparisons are too few")
 	require.Len(t, timings.Columns, 4)
 	assert.NotNil(t, timings.Columns[0].Latency)
 

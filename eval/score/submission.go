@@ -29,11 +29,11 @@ const maxSubmitted = 4 << 20
 // submissionSeed is that of the intervals: a submission has no lab.
 const submissionSeed = 1
 
-// Submission scores a ranking of events that another program made from the same pack. Only ranking metrics come of it, and
-// nobody checked how it was made: the run is marked foreign. Probes that it does not rank are missing.
+// Submission scores a ranking of events that another program made from the same pack. Only ranking metrics come of it,
+// and nobody checked how it was made: the run is marked foreign. Probes that it does not rank are missing.
 //
-// Errors: invalid_argument with the line, for another pack, probes and events that the pack does not have, events from after the
-// probe, and what is there twice.
+// Errors: invalid_argument with the line, for another pack, probes and events that the pack does not have, events from
+// after the probe, and what is there twice.
 func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
 	t, err := readTimeline(p, submissionSeed)
 	if err != nil {
@@ -51,8 +51,9 @@ func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
 	c.Budgets, c.Ages = []Budgeted{c.budgeted(0, 0)}, []AgeCurve{}
 	c.Isolation = Isolation{Reason: "a submitted ranking has no contexts", Finds: []Leak{}}
 	m := &Metrics{Metrics: Version, Catalogue: []Entry{}, Columns: []Column{c.Column}, Exploratory: []Family{},
-		Run:         Run{Name: label, Complete: true, Foreign: true},
-		Keys:        Keys{PackSHA256: p.Manifest.ContentSHA256, Budgets: []int64{0}, Order: map[string]string{}, Policies: Policies{Insertion: map[string]string{}}},
+		Run: Run{Name: label, Complete: true, Foreign: true},
+		Keys: Keys{PackSHA256: p.Manifest.ContentSHA256, Budgets: []int64{0}, Order: map[string]string{},
+			Policies: Policies{Insertion: map[string]string{}}},
 		SelfTest:    SelfTest{Verdict: "not measured", Reason: "a submission is no run", Missed: []string{}},
 		LeakControl: LeakControl{Detector: "not tested"},
 		Notes:       []string{"this is a submitted ranking: how it was made was not checked"}}
@@ -78,7 +79,8 @@ func (t *timeline) readSubmission(r io.Reader) (label string, readings []*readin
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&s); err != nil {
-			return "", nil, wrong("line %d: %v", number, err).WithHint(`want {"probe_id": "...", "event_ids": ["best", "next"]}`)
+			return "", nil, wrong("line %d: %v", number,
+				err).WithHint(`want {"probe_id": "...", "event_ids": ["best", "next"]}`)
 		}
 		if label == "" {
 			if label, err = t.heading(&s, number); err != nil {
@@ -118,7 +120,8 @@ func (t *timeline) heading(s *submitted, number int) (label string, err error) {
 	case s.PackSHA256 == "" || s.ProbeID != "":
 		return "", wrong("line %d: pack_sha256: required before the first ranking", number).WithHint(headingHint)
 	case s.PackSHA256 != want:
-		return "", wrong("line %d: pack_sha256: the ranking was made from %.12s, this pack is %.12s", number, s.PackSHA256, want)
+		return "", wrong("line %d: pack_sha256: the ranking was made from %.12s, this pack is %.12s", number,
+			s.PackSHA256, want)
 	case s.Label == "":
 		return "submission", nil
 	}
@@ -133,7 +136,8 @@ func (t *timeline) rank(p *probe, ids []string, number int) (*reading, error) {
 		case e == nil:
 			return nil, wrong("line %d: event_ids[%d]: persona %s has no event %q", number, i, p.persona.id, id)
 		case e.session > p.AfterSession:
-			return nil, wrong("line %d: event_ids[%d]: event %q is in session %d, the probe is asked after session %d", number, i, id, e.session, p.AfterSession)
+			return nil, wrong("line %d: event_ids[%d]: event %q is in session %d, the probe is asked after session %d",
+				number, i, id, e.session, p.AfterSession)
 		case seen[id]:
 			return nil, wrong("line %d: event_ids[%d]: event %q is there twice", number, i, id)
 		}

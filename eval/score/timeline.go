@@ -10,7 +10,8 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// timeline is what scoring keeps of a pack: its probes, where each event is, and the words of the evidence. Texts stay on disk.
+// timeline is what scoring keeps of a pack: its probes, where each event is, and the words of the evidence. Texts stay
+// on disk.
 type timeline struct {
 	pack     *pack.Pack
 	personas []*persona // in the pack's order
@@ -49,7 +50,8 @@ type probe struct {
 	number  int
 	asOf    time.Time
 	speaker string
-	// groups and sessions are the gold evidence as event ids and as sessions; both are empty where it is not answerable.
+	// groups and sessions are the gold evidence as event ids and as sessions; both are empty where it is not
+	// answerable.
 	groups   [][]string
 	sessions [][]int
 	chance   rankScores // of sessions in random order
@@ -177,7 +179,8 @@ func (t *timeline) addCanaries(p *probe) {
 	}
 }
 
-// prepare works out what a probe needs. end is when the session before it ended: the question's time where it names none.
+// prepare works out what a probe needs. end is when the session before it ended: the question's time where it names
+// none.
 func (p *probe) prepare(end time.Time) {
 	p.asOf = end
 	if at, err := abi.ParseTime(p.AsOf); err == nil {
@@ -210,7 +213,8 @@ func (p *probe) prepare(end time.Time) {
 		if len(content) > 0 {
 			p.content = append(p.content, content)
 		}
-		if len(sessions) > 0 && !slices.ContainsFunc(p.sessions, func(s []int) bool { return slices.Equal(s, sessions) }) {
+		if len(sessions) > 0 && !slices.ContainsFunc(p.sessions,
+			func(s []int) bool { return slices.Equal(s, sessions) }) {
 			p.sessions = append(p.sessions, sessions)
 		}
 	}

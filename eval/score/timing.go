@@ -83,7 +83,8 @@ func (c *column) timing(budgets []int64) ColumnTiming {
 	default:
 		t.Latency = &Latency{Retrieve: split(all.retrievals), Budgets: []Split{}, Record: quantiles(all.records)}
 		for _, budget := range budgets {
-			s := split(slices.DeleteFunc(slices.Clone(all.retrievals), func(l latency) bool { return l.budget != budget }))
+			s := split(slices.DeleteFunc(slices.Clone(all.retrievals),
+				func(l latency) bool { return l.budget != budget }))
 			s.Budget = budget
 			t.Latency.Budgets = append(t.Latency.Budgets, s)
 		}
@@ -99,8 +100,9 @@ func split(list []latency) Split {
 		}
 		return quantiles(values)
 	}
-	return Split{Total: of(func(l *latency) float64 { return l.total }), Backend: of(func(l *latency) float64 { return l.backend }),
-		Module: of(func(l *latency) float64 { return l.module }), Host: of(func(l *latency) float64 { return l.host })}
+	return Split{Total: of(func(l *latency) float64 { return l.total }),
+		Backend: of(func(l *latency) float64 { return l.backend }),
+		Module:  of(func(l *latency) float64 { return l.module }), Host: of(func(l *latency) float64 { return l.host })}
 }
 
 // quantiles sorts values: the q quantile of n values is the one at rank ceil(q*n).
@@ -114,5 +116,6 @@ func quantiles(values []float64) Quantiles {
 		total += v
 	}
 	at := func(q float64) float64 { return values[max(1, int(math.Ceil(q*float64(len(values)))))-1] }
-	return Quantiles{N: len(values), Mean: total / float64(len(values)), P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: values[len(values)-1]}
+	return Quantiles{N: len(values), Mean: total / float64(len(values)), P50: at(0.5), P95: at(0.95), P99: at(0.99),
+		Max: values[len(values)-1]}
 }

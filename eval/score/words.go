@@ -15,7 +15,8 @@ type folded struct {
 }
 
 // entities are the escapes that formatted text may hold.
-var entities = map[string]byte{"&lt;": '<', "&gt;": '>', "&amp;": '&', "&quot;": '"', "&apos;": '\'', "&#39;": '\'', "&#34;": '"'}
+var entities = map[string]byte{"&lt;": '<', "&gt;": '>', "&amp;": '&', "&quot;": '"', "&apos;": '\'', "&#39;": '\'',
+	"&#34;": '"'}
 
 // fold makes a text comparable.
 //
@@ -65,7 +66,8 @@ func fold(text string) *folded {
 	return &folded{string(b), at, len(text)}
 }
 
-// entity is the character that an escape at the beginning of text stands for, and the escape's length; an "&" otherwise.
+// entity is the character that an escape at the beginning of text stands for, and the escape's length; an "&"
+// otherwise.
 func entity(text string) (c byte, width int) {
 	end := strings.IndexByte(text[:min(len(text), len("&quot;"))], ';')
 	if end > 0 {
@@ -135,8 +137,8 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// words calls each for every word of a folded text: a run of letters and digits, a character of its own in Han, Hiragana and
-// Katakana.
+// words calls each for every word of a folded text: a run of letters and digits, a character of its own in Han,
+// Hiragana and Katakana.
 func words(text string, each func(word)) {
 	hash, start := uint64(fnvOffset), -1
 	end := func(i int) {

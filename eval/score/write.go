@@ -64,7 +64,8 @@ func Read(folder string) (*Metrics, error) {
 	path := filepath.Join(folder, MetricsFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err).WithHint("`memhost eval score " + folder + "` makes it")
+		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err).WithHint("`memhost eval score " + folder +
+			"` makes it")
 	}
 	m := new(Metrics)
 	if err := json.Unmarshal(text, m); err != nil {
@@ -92,7 +93,8 @@ func writeJSON(w io.Writer, v any) error {
 // WriteCSV writes one row for each figure, in the order of columns, budgets, slices and the catalogue.
 func (m *Metrics) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"label", "kind", "budget", "slice", "name", "metric", "mean", "low", "high", "n", "clusters", "missing", "chance", "reason"})
+	_ = c.Write([]string{"label", "kind", "budget", "slice", "name", "metric", "mean", "low", "high", "n", "clusters",
+		"missing", "chance", "reason"})
 	for i := range m.Columns {
 		column := &m.Columns[i]
 		for j := range column.Budgets {
@@ -125,10 +127,12 @@ func slicesByKind(b *Budgeted) func(yield func(string, []Slice) bool) {
 }
 
 func (f *Figure) row(c *Column, budget int64, kind, name, metric string) []string {
-	row := []string{SafeCell(c.Label), SafeCell(c.Kind), strconv.FormatInt(budget, 10), kind, SafeCell(name), metric, "", "", "", "", "",
+	row := []string{SafeCell(c.Label), SafeCell(c.Kind), strconv.FormatInt(budget, 10), kind, SafeCell(name), metric,
+		"", "", "", "", "",
 		strconv.Itoa(f.Missing), "", SafeCell(f.Reason)}
 	if v := f.Value; v != nil {
-		row = slices.Concat(row[:6], []string{number(v.Mean), number(v.Low), number(v.High), strconv.Itoa(v.N), strconv.Itoa(v.Clusters)}, row[11:])
+		row = slices.Concat(row[:6], []string{number(v.Mean), number(v.Low), number(v.High), strconv.Itoa(v.N),
+			strconv.Itoa(v.Clusters)}, row[11:])
 	}
 	if f.Chance != nil {
 		row[12] = number(*f.Chance)
@@ -138,7 +142,8 @@ func (f *Figure) row(c *Column, budget int64, kind, name, metric string) []strin
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// SafeCell keeps a text from being run as a formula by a spreadsheet: one that begins like a formula gets an apostrophe.
+// SafeCell keeps a text from being run as a formula by a spreadsheet: one that begins like a formula gets an
+// apostrophe.
 //
 //	=HYPERLINK("http://example.com")  ->  '=HYPERLINK("http://example.com")
 func SafeCell(text string) string {
