@@ -29,6 +29,7 @@ type handMade struct {
 	pages    byte              // of memory, as a LEB128 of one or two bytes
 	pagesTop byte
 	memory   string // the memory's export name
+	table    []byte // limits of a table of functions
 	manifest string
 }
 
@@ -121,6 +122,9 @@ func (m *handMade) bytes(t testing.TB) []byte {
 		b = append(b, section(2, imports...)...)
 	}
 	b = append(b, section(3, funcs...)...)
+	if m.table != nil {
+		b = append(b, section(4, append([]byte{0x70}, m.table...))...)
+	}
 	b = append(b, section(5, memory)...)
 	b = append(b, section(7, exports...)...)
 	b = append(b, start...)

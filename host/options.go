@@ -62,7 +62,8 @@ type RunLabels struct {
 
 // Limits bound what one provider may use. The zero value of a field means its default.
 type Limits struct {
-	// MemoryBytes bounds a guest's linear memory; default 128 MiB. A module that wants more at its start is refused.
+	// MemoryBytes bounds a guest's linear memory and tables together; default 128 MiB. A module that wants more at its
+	// start is refused.
 	MemoryBytes int64
 	// HighWaterBytes: an instance whose memory has grown beyond it is thrown away after the call, since wasm memory
 	// never shrinks; default 32 MiB.

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -104,7 +106,7 @@ func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Log
 // setup is what all runtimes have in common, with one way of interruption.
 func (m *Machine) setup(way interruption) Setup {
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).
-		WithMemoryLimitPages(uint32(m.limits.MemoryBytes / pageBytes)).
+		WithMemoryLimitPages(uint32(m.limits.MemoryBytes / wasmbin.PageBytes)).
 		WithCompilationCache(m.cache).WithDebugInfoEnabled(false)
 	return Setup{way.configure(config), way.more(), m.limits.MemoryBytes}
 }
@@ -139,7 +141,7 @@ func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime
 //
 // Errors: invalid_argument for a module that the engine does not take, unavailable when the cache cannot be written.
 func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Program, error) {
-	way, prepared, name, warnings, err := prepare(module, wasm, m.quick)
+	way, prepared, name, warnings, err := prepare(module, wasm, m.quick, m.limits.MemoryBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -171,19 +173,27 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 	return p, nil
 }
 
-// prepare rewrites a module for the quick way of interruption, or chooses the slow one, with a warning.
-func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prepared []byte, name string,
-	warnings []string, err error) {
-	way, prepared, warnings = quick, wasm, m.Warnings
+// prepare bounds what a module's memory and tables grow to, rewrites it for the quick way of interruption, or chooses
+// the slow one, with a warning.
+func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way interruption, prepared []byte,
+	name string, warnings []string, err error) {
+	given := wasm
 	sum, marks, named := m.SHA256, func(_, _ string) bool { return false },
 		func(interruption string) string { return interruption }
 	if e := m.engine; e != nil {
 		if wasm, err = e.Adapt(wasm); err != nil {
 			return nil, nil, "", nil, BadModule(m.Name(), "cannot be rewritten: %v", err)
 		}
-		hash := sha256.Sum256(wasm)
-		sum, marks, named = hex.EncodeToString(hash[:]), e.Quick, e.Name
+		marks, named = e.Quick, e.Name
 	}
+	if wasm, err = wasmbin.Bound(wasm, memoryBytes); err != nil {
+		return nil, nil, "", nil, BadModule(m.Name(), "cannot be held to limits.memory_bytes: %v", err)
+	}
+	if !bytes.Equal(wasm, given) {
+		hash := sha256.Sum256(wasm)
+		sum = hex.EncodeToString(hash[:])
+	}
+	way, warnings = quick, m.Warnings
 	if prepared, err = way.prepare(sum, wasm, marks); err != nil {
 		way, prepared = contextCheck{}, wasm
 		warnings = append(append([]string{}, warnings...), notMetered(err))
@@ -194,7 +204,7 @@ func prepare(m *Module, wasm []byte, quick interruption) (way interruption, prep
 // EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow
 // way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
-	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")})
+	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")}, math.MaxInt64)
 	if err != nil {
 		return "", append(append([]string{}, m.Warnings...), err.Error())
 	}

@@ -282,8 +282,6 @@ func (m *Module) AddPower(name string) {
 	}
 }
 
-const pageBytes = 64 << 10
-
 func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 	if len(parsed.Memories) != 1 {
 		return BadModule(m.Name(), "defines %d memories, want 1", len(parsed.Memories))
@@ -293,8 +291,8 @@ func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 	if memory.Shared {
 		return BadModule(m.Name(), "has a shared memory; threads are not offered")
 	}
-	if bytes := int64(memory.Min) * pageBytes; bytes > limits.MemoryBytes {
-		return BadModule(m.Name(), "demands %d MiB of memory at its start, the limit is %d MiB", bytes>>20,
+	if bytes := parsed.StartBytes(); bytes > limits.MemoryBytes {
+		return BadModule(m.Name(), "demands %d MiB of memory and tables at its start, the limit is %d MiB", bytes>>20,
 			limits.MemoryBytes>>20).
 			WithHint("build it with a smaller initial memory, or raise limits.memory_bytes")
 	}

@@ -10,7 +10,8 @@ type Module struct {
 	// Functions holds, for each function that the module defines, the index of its
 	// type; imported functions are in Imports.
 	Functions []uint32
-	// Memories are those that the module defines; imported ones are in Imports.
+	// Tables and Memories are those that the module defines; imported ones are in Imports.
+	Tables   []Limits
 	Memories []Limits
 	Exports  []Export
 	// HasStart reports a start section: code that runs on instantiation whatever the
@@ -21,6 +22,7 @@ type Module struct {
 	Customs []Section
 
 	imported         []uint32 // type index of each imported function
+	tableTypes       []ValueType
 	importedMemories int
 }
 
@@ -64,6 +66,8 @@ func (m *Module) sectionReader(id SectionID) func(*Reader) error {
 		return m.readImports
 	case SectionFunction:
 		return m.readFunctions
+	case SectionTable:
+		return m.readTables
 	case SectionMemory:
 		return m.readMemories
 	case SectionExport:
@@ -260,6 +264,34 @@ func (m *Module) readFunctions(r *Reader) error {
 		if m.Functions[i], err = m.typeIndex(r); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (m *Module) readTables(r *Reader) error {
+	n, err := r.Count("tables")
+	if err != nil {
+		return err
+	}
+	if n > maxTables {
+		return r.Errorf("%d tables, want at most %d", n, maxTables)
+	}
+	for range n {
+		start := r.pos
+		if err := r.ReferenceType(); err != nil {
+			return err
+		}
+		m.tableTypes = append(m.tableTypes, ValueType(r.data[start]))
+		start = r.pos
+		l, err := r.Limits()
+		if err != nil {
+			return err
+		}
+		if l.Shared || l.HasMax && l.Max < l.Min {
+			r.pos = start
+			return r.Errorf("table of at least %d entries and at most %d, shared %t", l.Min, l.Max, l.Shared)
+		}
+		m.Tables = append(m.Tables, l)
 	}
 	return nil
 }

@@ -1,0 +1,69 @@
+package host
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/engine/wasmbin"
+)
+
+// Modules that try to use more than they may. `make test-hostile` runs these tests, and others of their kind.
+
+// growsItsTable grows its table by a million entries at a time until it may not any more: loop (ref.null func)
+// (i32.const 1000000) table.grow 0, (i32.const -1) i32.ne, br_if 0 end.
+func growsItsTable() *handMade {
+	m := goodModule()
+	m.table = []byte{0, 1}
+	m.code = map[string][]byte{abi.InitExport: {0x03, 0x40, 0xd0, 0x70, 0x41, 0xc0, 0x84, 0x3d, 0xfc, 0x0f, 0,
+		0x41, 0x7f, 0x47, 0x0d, 0, 0x0b}}
+	return m
+}
+
+func TestHostileModuleThatGrowsItsTableForever(t *testing.T) {
+	for name, wasm := range map[string][]byte{"metered": growsItsTable().bytes(t), "not metered": withTypedElements(t)} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, Options{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := h.Open(t.Context(), ProviderConfig{Name: "hand", Module: wasm, Source: "test"})
+			runtime.ReadMemStats(&after)
+			requireCode(t, err, abi.CodeInternal, "unreachable")
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(160<<20), "bytes allocated")
+		})
+	}
+}
+
+// withTypedElements is growsItsTable in a form that the meter does not understand.
+func withTypedElements(t *testing.T) []byte {
+	sections, err := wasmbin.Sections(growsItsTable().bytes(t))
+	require.NoError(t, err)
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	for i := range sections {
+		if sections[i].ID == wasmbin.SectionCode {
+			out = append(out, section(byte(wasmbin.SectionElement))...)
+		}
+		out = append(out, sections[i].Raw...)
+	}
+	return beyondTheMeter(t, out)
+}
+
+func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
+	m := goodModule()
+	for what, c := range map[string]struct {
+		limits []byte
+		says   string
+	}{
+		"at its start": {append([]byte{0}, uleb(134_000_000)...), "demands 1022 MiB of memory and tables at its start, the limit is 128 MiB"},
+		"shared":       {[]byte{3, 0, 1}, "shared"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			m.table = c.limits
+			_, err := Inspect(m.bytes(t), Limits{})
+			requireCode(t, err, abi.CodeInvalidArgument, c.says)
+		})
+	}
+}

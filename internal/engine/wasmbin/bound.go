@@ -1,0 +1,186 @@
+package wasmbin
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// PageBytes is the size of a page of memory. EntryBytes is what an engine keeps for each entry of a table.
+const (
+	PageBytes  = 64 << 10
+	EntryBytes = 8
+)
+
+// maxTables bounds the tables of a module: an engine keeps some hundred bytes for each, even an empty one.
+const maxTables = 100
+
+// growthShare is the part of all bytes that tables may grow by: 1/8.
+const growthShare = 8
+
+// StartBytes is what the module's memories and tables have when it starts, in bytes.
+func (m *Module) StartBytes() (bytes int64) {
+	for _, memory := range m.Memories {
+		bytes += int64(memory.Min) * PageBytes
+	}
+	for _, table := range m.Tables {
+		bytes += int64(table.Min) * EntryBytes
+	}
+	return bytes
+}
+
+// Bound returns the module with maxima that keep its memory and its tables together within limit bytes. Everything else
+// is kept byte for byte, and a module that needs no other maxima is returned as it is.
+//
+// Tables that no instruction can grow get their minimum as maximum. The others share up to limit/8 bytes to grow by,
+// which the memory loses. With a limit of 128 MiB, a single table without a maximum may grow by 16 MiB, which is
+// 2,097,152 entries, and the memory to 112 MiB. Tables of less than a page take nothing from the memory.
+//
+// Errors: as Parse; more than limit bytes at the start.
+func Bound(b []byte, limit int64) ([]byte, error) {
+	m, err := Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	rest := limit - m.StartBytes()
+	if rest < 0 {
+		return nil, fmt.Errorf("wasm: memory and tables of %d bytes at the start, want at most %d", m.StartBytes(), limit)
+	}
+	sections, err := Sections(b)
+	if err != nil {
+		return nil, err
+	}
+	tables := boundTables(m.Tables, min(rest, limit/growthShare)/EntryBytes, sections)
+	var held int64 // by full tables
+	for _, t := range tables {
+		held += int64(t.Max) * EntryBytes
+	}
+	memories := slices.Clone(m.Memories)
+	if most := (limit - held) / PageBytes; held >= PageBytes && most <= maxPages {
+		for i := range memories {
+			memories[i] = memories[i].atMost(max(memories[i].Min, uint32(most)))
+		}
+	}
+	if slices.Equal(tables, m.Tables) && slices.Equal(memories, m.Memories) {
+		return b, nil
+	}
+	out := append(make([]byte, 0, len(b)+16), coreHeader...)
+	for i := range sections {
+		s := &sections[i]
+		switch s.ID {
+		case SectionTable:
+			out = appendLimits(out, s.ID, tables, m.tableTypes)
+		case SectionMemory:
+			out = appendLimits(out, s.ID, memories, nil)
+		default:
+			out = append(out, s.Raw...)
+		}
+	}
+	return out, nil
+}
+
+// boundTables gives every table a maximum. Those that can grow share a number of entries to grow by.
+func boundTables(tables []Limits, growth int64, sections []Section) []Limits {
+	bounded := slices.Clone(tables)
+	growing := 0
+	for _, t := range tables {
+		if !t.HasMax || t.Max > t.Min {
+			growing++
+		}
+	}
+	if growing == 0 {
+		return bounded
+	}
+	share := growth / int64(growing)
+	if !growsTables(sections) {
+		share = 0
+	}
+	for i, t := range tables {
+		bounded[i] = t.atMost(uint32(min(int64(t.Min)+share, math.MaxUint32)))
+	}
+	return bounded
+}
+
+// atMost is l with a maximum that is no larger than most.
+func (l Limits) atMost(most uint32) Limits {
+	if !l.HasMax || l.Max > most {
+		l.HasMax, l.Max = true, most
+	}
+	return l
+}
+
+// growsTables looks for an instruction that grows a table. Code that cannot be read may hold one.
+func growsTables(sections []Section) bool {
+	for i := range sections {
+		if sections[i].ID != SectionCode {
+			continue
+		}
+		grows, err := findTableGrow(sections[i].Reader())
+		return grows || err != nil
+	}
+	return false
+}
+
+func findTableGrow(code *Reader) (bool, error) {
+	n, err := code.Count("bodies")
+	if err != nil {
+		return false, err
+	}
+	var in Instruction
+	for range n {
+		body, err := code.Sub("body")
+		if err != nil {
+			return false, err
+		}
+		if err := body.skipLocals(); err != nil {
+			return false, err
+		}
+		for body.Rest() > 0 {
+			if err := body.Instruction(&in); err != nil {
+				return false, err
+			}
+			if in.Op == OpTableGrow {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (r *Reader) skipLocals() error {
+	n, err := r.Count("groups of locals")
+	if err != nil {
+		return err
+	}
+	for range n {
+		if _, err := r.U32("locals"); err != nil {
+			return err
+		}
+		if _, err := r.ValueType(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendLimits appends a section of tables, each behind its type, or of memories, which have none.
+func appendLimits(out []byte, id SectionID, limits []Limits, types []ValueType) []byte {
+	content := AppendU32(nil, uint32(len(limits)))
+	for i, l := range limits {
+		if types != nil {
+			content = append(content, byte(types[i]))
+		}
+		var flags byte
+		if l.HasMax {
+			flags |= 1
+		}
+		if l.Shared {
+			flags |= 2
+		}
+		content = AppendU32(append(content, flags), l.Min)
+		if l.HasMax {
+			content = AppendU32(content, l.Max)
+		}
+	}
+	return append(AppendU32(append(out, byte(id)), uint32(len(content))), content...)
+}
