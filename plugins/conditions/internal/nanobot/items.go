@@ -1,7 +1,6 @@
 package nanobot
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -271,8 +270,8 @@ const searchMost = 20
 // Best are the items with most words, of those the newest.
 func (s *Search) Best() (items []Item) {
 	slices.Reverse(s.found)
-	slices.SortStableFunc(s.found, func(a, b found) int { return cmp.Compare(b.words, a.words) })
-	for _, x := range s.found[:min(len(s.found), searchMost)] {
+	best := ordered(s.found, func(x found) int64 { return -x.words })
+	for _, x := range best[:min(len(best), searchMost)] {
 		items = append(items, x.Item)
 	}
 	return items

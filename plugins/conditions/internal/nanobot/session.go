@@ -1,9 +1,6 @@
 package nanobot
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
@@ -114,8 +111,7 @@ func Sessions(st *state.State) []*Session {
 	for item := range st.Items(abi.StateListRequest{Prefix: "head/"}) {
 		list = append(list, sessionAt(st, item.Key[len("head/"):]))
 	}
-	slices.SortStableFunc(list, func(a, b *Session) int { return cmp.Compare(a.Order, b.Order) })
-	return list
+	return ordered(list, func(s *Session) int64 { return s.Order })
 }
 
 // Save writes the mark, if nobody else has written it meanwhile.

@@ -1,9 +1,7 @@
 package nanobot
 
 import (
-	"cmp"
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -147,7 +145,14 @@ func (in *Incoming) sessions() {
 	if len(all) == 0 {
 		return
 	}
-	slices.SortStableFunc(all, func(a, b *Session) int { return strings.Compare(a.Updated, b.Updated) })
+	rank := map[string]int64{}
+	for _, s := range all {
+		rank[s.Updated] = 0
+	}
+	for i, updated := range abi.SortedKeys(rank) {
+		rank[updated] = int64(i)
+	}
+	all = ordered(all, func(s *Session) int64 { return rank[s.Updated] })
 	var scope scopeState
 	for i, s := range all {
 		s.Order = int64(i + 1)
@@ -192,7 +197,7 @@ func (in *Incoming) sessionFiles() []*sessionFiles {
 		}
 	}
 	for _, x := range list {
-		slices.SortStableFunc(x.archived, func(a, b archivedFile) int { return cmp.Compare(a.number, b.number) })
+		x.archived = ordered(x.archived, func(f archivedFile) int64 { return f.number })
 	}
 	return list
 }
