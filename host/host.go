@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,6 +25,8 @@ type Host struct {
 	machine *guest.Machine
 	store   state.Store
 	send    sender
+	// stateWrites is what operations under way have written and not committed, in bytes.
+	stateWrites atomic.Int64
 	recording
 
 	countersMu sync.Mutex

@@ -1,9 +1,12 @@
 package host
 
 import (
+	"bytes"
 	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,4 +69,37 @@ func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
 			requireCode(t, err, abi.CodeInvalidArgument, c.says)
 		})
 	}
+}
+
+func TestHostileModuleThatWritesStateForever(t *testing.T) {
+	s := openSlot(t, open(t, Options{Limits: Limits{StateWriteBytes: 1000}}), probeConfig(`{}`))
+	half := strings.Repeat("x", 500)
+	for _, commands := range []string{"put a " + half + ";put b " + half, "append a " + half + ";append a " + half,
+		strings.Repeat("del x;", 20)} {
+		_, err := s.RecordEvent(t.Context(), event("too much", commands))
+		e := requireCode(t, err, abi.CodeTooLarge, "the limit is 1000", "limits.state_write_bytes")
+		assert.Equal(t, "state_writes", e.Reason)
+	}
+	assert.Zero(t, s.host.stateWrites.Load())
+	told(t, s, "the same key", "put a "+half+";put a "+half+";put a 2")
+	assert.Equal(t, []string{"2"}, retrieved(t, s, "get a"))
+	assert.Zero(t, s.host.stateWrites.Load())
+
+	s.host.stateWrites.Store(stateWritesInFlight) // as other operations hold it
+	_, err := s.RecordEvent(t.Context(), event("too many", "put a 1"))
+	e := requireCode(t, err, abi.CodeRateLimited, "134217728")
+	assert.Equal(t, "state_writes_in_flight", e.Reason)
+	s.host.stateWrites.Store(0)
+	requireUsable(t, s, "afterwards")
+}
+
+func TestHostileModuleThatForgesLogLines(t *testing.T) {
+	var out bytes.Buffer
+	logger := hclog.New(&hclog.LoggerOptions{Output: &out})
+	s := openSlot(t, open(t, Options{Logger: logger}), probeConfig(`{}`))
+	before := strings.Count(out.String(), "\n")
+	told(t, s, "1", "log fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x")
+	assert.Contains(t, out.String(), `fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x`)
+	assert.Equal(t, before+1, strings.Count(out.String(), "\n"), out.String())
+	assert.NotContains(t, out.String(), "\x1b")
 }

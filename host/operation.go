@@ -22,6 +22,8 @@ type operation struct {
 	generation int64
 	// state is what the guest sees and writes of the scope's state; nil without a scope.
 	state *opstate.State
+	// reservedWrites is the operation's part of host.stateWrites.
+	reservedWrites int64
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -62,6 +64,7 @@ func (o *operation) end(err *error) {
 			Latency: time.Since(o.began),
 			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
 	}
+	o.releaseWrites()
 	o.provider.release()
 }
 
@@ -86,6 +89,7 @@ func (o *operation) at(ctx context.Context, sc *scopeState) error {
 
 // atGeneration is at for one of the scope's generations.
 func (o *operation) atGeneration(sc *scopeState, generation int64) {
+	o.releaseWrites()
 	o.scope, o.generation = sc, generation
 	o.state = opstate.New(o.slot.host.store, sc.space(generation))
 }
@@ -108,6 +112,7 @@ func (o *operation) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	o.releaseWrites()
 	o.state = opstate.New(o.slot.host.store, t.Space())
 	return nil
 }

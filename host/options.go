@@ -80,6 +80,9 @@ type Limits struct {
 	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope;
 	// default 1 GiB.
 	StateValueBytes, StateBytes int64
+	// StateWriteBytes bounds the state that one operation writes, with 64 bytes for each write; default 32 MiB. More is
+	// too_large.
+	StateWriteBytes int64
 	// LogBytes bounds what a guest may log in one call; default 64 KiB. The rest is dropped, and a line says so.
 	LogBytes int64
 	// Pool is the number of instances of a provider; default 4.
@@ -109,6 +112,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Rows, 10_000)
 	or(&l.StateValueBytes, 16<<20)
 	or(&l.StateBytes, 1<<30)
+	or(&l.StateWriteBytes, 32<<20)
 	or(&l.LogBytes, 64<<10)
 	if l.Pool == 0 {
 		l.Pool = 4

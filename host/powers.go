@@ -57,7 +57,7 @@ func (o *operation) Log(level int32, text []byte) {
 		at = logLevels[level]
 	}
 	line := p.network.Redactor().Text(string(text)) // before it is cut: half a secret would not be found
-	p.logger.Log(at, line[:min(len(line), logLine)], "operation", o.Op, "from", "guest")
+	p.logger.Log(at, guest.Printable(line, logLine), "operation", o.Op, "from", "guest")
 }
 
 // Bounds of one state call.
@@ -116,6 +116,9 @@ func (o *operation) StatePut(ctx context.Context, key string, value []byte, expe
 		return 0, abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("expected version %d; want -1, 0 or a version", expected))
 	}
+	if err := o.roomForWrite(key, own, true); err != nil {
+		return 0, err
+	}
 	version, err = o.state.Put(ctx, key, own, expected)
 	return version, stateError(err)
 }
@@ -123,6 +126,9 @@ func (o *operation) StatePut(ctx context.Context, key string, value []byte, expe
 // StateDelete implements guest.Powers.
 func (o *operation) StateDelete(ctx context.Context, prefix string) (deleted int64, err error) {
 	if err := o.stateAt("prefix", prefix, 0); err != nil {
+		return 0, err
+	}
+	if err := o.roomForWrite(prefix, nil, false); err != nil {
 		return 0, err
 	}
 	deleted, err = o.state.Delete(ctx, prefix)
@@ -136,6 +142,9 @@ func (o *operation) StateAppend(ctx context.Context, log string, entry []byte) (
 	}
 	own, err := o.ownValue(entry)
 	if err != nil {
+		return 0, err
+	}
+	if err := o.roomForWrite(log, own, false); err != nil {
 		return 0, err
 	}
 	seq, err = o.state.Append(ctx, log, own)

@@ -188,7 +188,8 @@ func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 		Run: host.RunLabels{Seed: c.Run.Seed, Replicate: c.Run.Replicate, Labels: c.Run.LabelMap()},
 		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
 			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
-			StateBytes: c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS), ModeWait: milliseconds(c.Limits.ModeWaitMS)},
+			StateWriteBytes: c.Limits.StateWriteBytes,
+			StateBytes:      c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS), ModeWait: milliseconds(c.Limits.ModeWaitMS)},
 		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS)}
 }
 

@@ -106,7 +106,7 @@ func (w *writer) apply(b *Batch) (CommitResult, error) {
 		switch o.kind {
 		case opPut:
 			var version int64
-			version, delta, err = w.put(o.space, o.name, o.value)
+			version, delta, err = w.put(o)
 			res.Versions = append(res.Versions, version)
 		case opAppend:
 			var seq int64
@@ -139,8 +139,12 @@ func (w *writer) apply(b *Batch) (CommitResult, error) {
 	return res, nil
 }
 
-func (w *writer) put(space Space, key string, value []byte) (version, delta int64, err error) {
-	k := spaceKey(space, key)
+func (w *writer) put(o op) (version, delta int64, err error) {
+	if o.replaced {
+		next, err := w.kv.NextSequence()
+		return int64(next), 0, err
+	}
+	k := spaceKey(o.space, o.name)
 	if old := w.kv.Get(k); old != nil {
 		if _, _, err := unsealValue(k, old); err != nil {
 			return 0, 0, err
@@ -153,7 +157,7 @@ func (w *writer) put(space Space, key string, value []byte) (version, delta int6
 	}
 	var v [versionLen]byte
 	binary.BigEndian.PutUint64(v[:], next)
-	stored := seal(k, v[:], value)
+	stored := seal(k, v[:], o.value)
 	return int64(next), delta + pairBytes(k, stored), w.kv.Put(k, stored)
 }
 

@@ -44,6 +44,7 @@ type op struct {
 	name     string
 	value    []byte
 	expected int64
+	replaced bool // a put that a later one of the same key replaced: it has no value any more
 }
 
 // Put writes a key and returns the put's index in CommitResult.Versions. Expected is the version that the key must have before
@@ -52,6 +53,15 @@ func (b *Batch) Put(space Space, key string, value []byte, expected int64) int {
 	b.add(op{kind: opPut, space: space, name: key, value: value, expected: expected})
 	b.puts++
 	return b.puts - 1
+}
+
+// Replace is Put for a key whose value is in the batch already. earlier is what Len was before that Put. Its value is let
+// go; its precondition and its version remain, so that every version is what it would be with both puts.
+func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int {
+	old := &b.ops[earlier]
+	b.bytes -= len(old.value)
+	old.value, old.replaced = nil, true
+	return b.Put(space, key, value, AnyVersion)
 }
 
 // Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the number

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,8 @@ type committer struct {
 	// unsynced: DurabilityProcess committed since the last sync. syncErr: the last sync failed.
 	unsynced bool
 	syncErr  error
+	// smallWasLast: the last group was one of small batches.
+	smallWasLast bool
 }
 
 // run commits groups until the store closes and its queue is empty.
@@ -120,22 +123,42 @@ func (s *Bolt) run() {
 	}
 }
 
-// take returns the next group: what waits and was not withdrawn, up to groupBytes.
+// largeBytes is the size of a batch from which on it has a transaction of its own.
+const largeBytes = 1 << 20
+
+// take returns the next group of what waits and was not withdrawn: a single large batch, or small ones up to groupBytes.
+// Small ones come first, unless they were the last group: so they wait for one large batch at most, and a large one for
+// one group of small ones at most after each large one before it.
 func (s *Bolt) take() (group []*request, closing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, size := 0, 0
-	for n < len(s.queue) && (len(group) == 0 || size+s.queue[n].batch.Bytes() <= groupBytes) {
-		if r := s.queue[n]; r.phase.CompareAndSwap(waiting, taken) {
+	for len(group) == 0 && len(s.queue) > 0 {
+		group = s.takeFrom()
+	}
+	return group, s.closing
+}
+
+// takeFrom takes a group off the queue. It is empty when all that it would have had was withdrawn.
+func (s *Bolt) takeFrom() (group []*request) {
+	isLarge := func(r *request) bool { return r.batch.Bytes() >= largeBytes }
+	large := slices.ContainsFunc(s.queue, isLarge)
+	if large && !s.smallWasLast {
+		large = !slices.ContainsFunc(s.queue, func(r *request) bool { return !isLarge(r) })
+	}
+	size := 0
+	s.queue = slices.DeleteFunc(s.queue, func(r *request) bool {
+		full := large && len(group) > 0 || len(group) > 0 && size+r.batch.Bytes() > groupBytes
+		if full || isLarge(r) != large {
+			return false
+		}
+		if r.phase.CompareAndSwap(waiting, taken) {
 			group = append(group, r)
 			size += r.batch.Bytes()
 		}
-		n++
-	}
-	rest := copy(s.queue, s.queue[n:])
-	clear(s.queue[rest:])
-	s.queue = s.queue[:rest]
-	return group, s.closing
+		return true
+	})
+	s.smallWasLast = !large
+	return group
 }
 
 // commitGroup decides every request of a group in one transaction. A request that fails after it has changed something is taken

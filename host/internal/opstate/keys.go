@@ -19,10 +19,11 @@ type overlay struct {
 type overlayValue struct {
 	data    []byte
 	version int64
+	at      int // of its put in the batch
 }
 
-// set writes a value and returns its version.
-func (o *overlay) set(key string, data []byte) int64 {
+// set writes a value, which is put at a place of the batch, and returns its version.
+func (o *overlay) set(key string, data []byte, at int) int64 {
 	if o.values == nil {
 		o.values = map[string]overlayValue{}
 	}
@@ -30,7 +31,7 @@ func (o *overlay) set(key string, data []byte) int64 {
 		o.runs = append(o.runs, []string{key})
 	}
 	o.puts++
-	o.values[key] = overlayValue{data, provisional + o.puts}
+	o.values[key] = overlayValue{data, provisional + o.puts, at}
 	for n := len(o.runs); n > 1 && len(o.runs[n-2]) < 2*len(o.runs[n-1]); n-- {
 		o.runs[n-2] = o.merged(o.runs[n-2], o.runs[n-1])
 		o.runs = o.runs[:n-1]

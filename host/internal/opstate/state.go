@@ -56,7 +56,7 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 
 // Put writes value, which must be the caller's to give away.
 func (t *State) Put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
-	_, again := t.keys.values[key]
+	earlier, again := t.keys.values[key]
 	if expected != abi.AnyVersion {
 		_, version, err := t.Get(ctx, key)
 		if err != nil {
@@ -68,12 +68,33 @@ func (t *State) Put(ctx context.Context, key string, value []byte, expected int6
 					expected)).WithReason("state_version")
 		}
 	}
-	inStore := expected
-	if again || t.gone(key) {
-		inStore = state.AnyVersion
+	at := t.Batch.Len()
+	switch {
+	case again:
+		t.Batch.Replace(earlier.at, t.space, key, value)
+	case t.gone(key):
+		t.Batch.Put(t.space, key, value, state.AnyVersion)
+	default:
+		t.Batch.Put(t.space, key, value, expected)
 	}
-	t.Batch.Put(t.space, key, value, inStore)
-	return t.keys.set(key, value), nil
+	return t.keys.set(key, value, at), nil
+}
+
+// writeOverhead is counted for each write beside its name and value, in bytes.
+const writeOverhead = 64
+
+// WriteBytes is what the operation's writes hold until they are committed, in bytes.
+func (t *State) WriteBytes() int64 {
+	return int64(t.Batch.Bytes()) + int64(t.Batch.Len())*writeOverhead
+}
+
+// WriteBytesWith is WriteBytes after one more write. What a put replaces counts no more.
+func (t *State) WriteBytesWith(name string, value []byte, put bool) int64 {
+	bytes := t.WriteBytes() + int64(len(name)+len(value)) + writeOverhead
+	if put {
+		bytes -= int64(len(t.keys.values[name].data))
+	}
+	return bytes
 }
 
 // Delete removes keys and logs under prefix and counts the values and entries that go.

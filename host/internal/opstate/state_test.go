@@ -92,7 +92,7 @@ func requirePages(t *rapid.T, tx *State, want map[string]string, prefix, after s
 func TestFindingWhatIsUnderAPrefixDoesNotReadAllKeys(t *testing.T) {
 	var o overlay
 	for i := range 1000 {
-		o.set(string(rune('a'+i%26))+strings.Repeat("x", i), nil)
+		o.set(string(rune('a'+i%26))+strings.Repeat("x", i), nil, 0)
 	}
 	assert.LessOrEqual(t, len(o.runs), 10, "keys lie in few runs, whose lengths double")
 	for i := 1; i < len(o.runs); i++ {
@@ -100,7 +100,7 @@ func TestFindingWhatIsUnderAPrefixDoesNotReadAllKeys(t *testing.T) {
 	}
 	for range 1000 {
 		delete(o.values, "b")
-		o.set("b", nil)
+		o.set("b", nil, 0)
 	}
 	total := 0
 	for _, run := range o.runs {

@@ -156,13 +156,14 @@ type Log struct {
 
 // Limits bound one provider.
 type Limits struct {
-	MemoryBytes   int64 `koanf:"memory_bytes"`
-	Pool          int64 `koanf:"pool"`
-	CallsInFlight int64 `koanf:"calls_in_flight"`
-	ResponseBytes int64 `koanf:"response_bytes"`
-	RequestBytes  int64 `koanf:"request_bytes"`
-	DeadlineMS    int64 `koanf:"deadline_ms"`
-	ModeWaitMS    int64 `koanf:"mode_wait_ms"`
+	MemoryBytes     int64 `koanf:"memory_bytes"`
+	Pool            int64 `koanf:"pool"`
+	CallsInFlight   int64 `koanf:"calls_in_flight"`
+	ResponseBytes   int64 `koanf:"response_bytes"`
+	RequestBytes    int64 `koanf:"request_bytes"`
+	StateWriteBytes int64 `koanf:"state_write_bytes"`
+	DeadlineMS      int64 `koanf:"deadline_ms"`
+	ModeWaitMS      int64 `koanf:"mode_wait_ms"`
 }
 
 // Provider is a name under which a configuration can choose a module.

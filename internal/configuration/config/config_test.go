@@ -35,7 +35,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000}, c.Server)
 	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power", StateBytesPerScope: 1 << 30}, c.Data)
 	assert.Equal(t, config.Log{Level: "info", Format: "text"}, c.Log)
-	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216, RequestBytes: 16777216, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
+	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216, RequestBytes: 16777216, StateWriteBytes: 33554432, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
 	assert.Empty(t, c.Secrets)
 	assert.Empty(t, c.File)
 	_, isFile := c.PluginFile()

@@ -103,6 +103,7 @@ func keys() []key {
 		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20, doc: "The most calls under way or waiting; more are refused."},
 		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest answer of a backend to one native call, and of the module to one operation."},
 		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
+		{path: "limits.state_write_bytes", kind: anInteger, def: 32 * mib, min: 1024, max: gib, doc: "The most state that the module may write in one operation."},
 		{path: "limits.mode_wait_ms", kind: anInteger, def: 10000, min: 1, max: day, doc: "How long going read-only waits for writes under way."},
 		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day, doc: "How long an operation may take where the module's manifest does not say."},
 	}
