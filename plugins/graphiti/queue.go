@@ -139,7 +139,7 @@ func (q *queue) look(v *visit, queued []marker) (seen sight, err error) {
 		e := &episodes[i]
 		n := seen.found[e.name]
 		seen.found[e.name] = named{copies: n.copies + 1, uuids: append(n.uuids, e.uuid)}
-		seen.newestMS = max(seen.newestMS, e.createdAt.at.UnixMilli())
+		seen.newestMS = max(seen.newestMS, e.createdAt.micros/1000)
 	}
 	return seen, err
 }

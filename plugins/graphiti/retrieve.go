@@ -202,10 +202,10 @@ func (f *found) dates(t *abi.Trace) {
 		if at.text == "" {
 			continue
 		}
-		if oldest.text == "" || at.at.Before(oldest.at) {
+		if oldest.text == "" || at.micros < oldest.micros {
 			oldest = at
 		}
-		if newest.at.Before(at.at) {
+		if newest.text == "" || newest.micros < at.micros {
 			newest = at
 		}
 	}

@@ -27,10 +27,11 @@ func inCalendar(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
 
 // moment is a time of the backend's.
 type moment struct {
-	// at and text, RFC 3339, are the time in UTC; zero and empty where there is none, or one without a zone, which
-	// cannot be placed.
-	at   time.Time
-	text string
+	// micros, Unix us, and text, RFC 3339 in UTC, are the time; zero and empty where there is none, or one without a
+	// zone, which cannot be placed. A time.Time here would add 16 KB to the module: readInto takes an item as an any,
+	// and what is within an any keeps its methods, String with all that knows of time zones.
+	micros int64
+	text   string
 	// given: the backend has something there.
 	given bool
 }
@@ -49,7 +50,7 @@ func momentOf(s string) moment {
 	if s[len(s)-1] != 'Z' {
 		s = format(t, 9)
 	}
-	return moment{t, s, true}
+	return moment{t.UnixMicro(), s, true}
 }
 
 // millis is a time in Unix ms, 0 for anything else.
