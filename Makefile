@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test tools test-live test-page walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-hostile tools test-live test-page walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -22,6 +22,10 @@ test: tools ## all tests that need Go alone, with the race detector where a C co
 
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
+
+HOSTILE := Hostile|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
+test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)
+	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/doors/server ./internal/engine/... ./internal/state ./plugins/conditions/full_history
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac

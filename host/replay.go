@@ -95,6 +95,14 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 }
 
 func (o *ReplayOptions) open() (*os.File, *cassette.Reader, error) {
+	info, err := os.Stat(o.Path)
+	if err != nil {
+		return nil, nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+err.Error(), err)
+	}
+	if !info.Mode().IsRegular() { // opening a pipe waits for its writer, and no signal ends that
+		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "cassette "+o.Path+" is not a regular file").
+			WithHint("a cassette is read twice: copy it to a file first")
+	}
 	in, err := os.Open(o.Path)
 	if err != nil {
 		return nil, nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+err.Error(), err)

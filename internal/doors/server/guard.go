@@ -23,6 +23,7 @@ import (
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
 	digest *[sha256.Size]byte
+	length int // of the token, in bytes; 0 without one
 }
 
 func newGuard(token string) (guard, error) {
@@ -34,7 +35,7 @@ func newGuard(token string) (guard, error) {
 			WithHint("use letters, digits and - . _ ~ + / =, for instance the output of: openssl rand -hex 32")
 	}
 	digest := sha256.Sum256([]byte(token))
-	return guard{digest: &digest}, nil
+	return guard{digest: &digest, length: len(token)}, nil
 }
 
 // isToken tells whether s is a b64token of RFC 6750.
@@ -139,16 +140,24 @@ func CheckListen(listen, token string) error {
 	if err != nil {
 		return err
 	}
-	return needsToken(loopback, listen, token != "")
+	return needsToken(loopback, listen, len(token))
 }
 
-// needsToken refuses an address off loopback where there is no token.
-func needsToken(loopback bool, address string, hasToken bool) error {
-	if loopback || hasToken {
+// minTokenBytes is the shortest token with which the slot listens off loopback.
+const minTokenBytes = 16
+
+// needsToken refuses an address off loopback where there is no token, or one of too few bytes.
+func needsToken(loopback bool, address string, length int) error {
+	if loopback || length >= minTokenBytes {
 		return nil
 	}
+	if length > 0 {
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, and the token has "+
+			"%d characters, want at least %d", address, length, minTokenBytes)).
+			WithReason(ReasonTokenRequired).WithHint("make one: MEMHOST_TOKEN=$(openssl rand -hex 32); or listen on 127.0.0.1")
+	}
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, which takes a token", address)).
-		WithReason(ReasonTokenRequired).WithHint("set MEMHOST_TOKEN, or listen on 127.0.0.1")
+		WithReason(ReasonTokenRequired).WithHint("set MEMHOST_TOKEN, for instance to the output of: openssl rand -hex 32; or listen on 127.0.0.1")
 }
 
 // isLoopbackListen tells whether the configured address is on loopback. No host means every address.

@@ -177,12 +177,26 @@ func TestOffLoopbackATokenIsRequired(t *testing.T) {
 		require.Equal(t, server.ReasonTokenRequired, e.Reason)
 		require.Contains(t, e.Hint, "MEMHOST_TOKEN")
 		require.Contains(t, e.Hint, "127.0.0.1")
-		_, err = server.New(server.Options{Slot: new(servertest.Slot), Listen: listen, Token: "secret"})
+		_, err = server.New(server.Options{Slot: new(servertest.Slot), Listen: listen, Token: "sixteen-letters."})
 		require.NoError(t, err)
 	}
 	for _, listen := range []string{"", "127.0.0.1:0", "localhost:7077", "[::1]:7077", "127.3.2.1:80"} {
 		_, err := server.New(server.Options{Slot: new(servertest.Slot), Listen: listen})
 		require.NoError(t, err, listen)
+	}
+}
+
+func TestHostileGuessOfAShortTokenOffLoopback(t *testing.T) {
+	for _, token := range []string{"x", "fifteen-letters"} {
+		_, err := server.New(server.Options{Slot: new(servertest.Slot), Listen: "0.0.0.0:7077", Token: token})
+		for _, err := range []error{err, server.CheckListen("0.0.0.0:7077", token)} {
+			e := abi.AsError(err)
+			require.Equal(t, abi.CodeInvalidArgument, e.Code)
+			require.Equal(t, server.ReasonTokenRequired, e.Reason)
+			require.Contains(t, e.Message, "want at least 16")
+			require.Contains(t, e.Hint, "openssl rand -hex 32")
+		}
+		require.NoError(t, server.CheckListen("127.0.0.1:7077", token))
 	}
 }
 

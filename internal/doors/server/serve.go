@@ -24,10 +24,10 @@ const (
 // Options.Shutdown to come to their end. What is left is cut off by cancelling its context. l is closed in every case. Serve is
 // called once.
 //
-// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token; timeout when calls were cut
+// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token of at least 16 characters; timeout when calls were cut
 // off; unavailable when l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if err := needsToken(isLoopbackAddr(l.Addr()), l.Addr().String(), s.guard.digest != nil); err != nil {
+	if err := needsToken(isLoopbackAddr(l.Addr()), l.Addr().String(), s.guard.length); err != nil {
 		_ = l.Close()
 		return err
 	}

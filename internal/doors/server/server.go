@@ -55,7 +55,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := needsToken(loopback, o.Listen, s.guard.digest != nil); err != nil {
+	if err := needsToken(loopback, o.Listen, s.guard.length); err != nil {
 		return nil, err
 	}
 	s.table = s.routes()
