@@ -1,11 +1,6 @@
 package main
 
 import (
-	"errors"
-	"strings"
-
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
@@ -66,13 +61,23 @@ type request struct {
 	body   []byte
 }
 
-// ask is send for an answer that is a JSON object.
-func (b *backend) ask(r request) (abi.Raw, error) {
+// ask is send for an answer that is a JSON object, of which it reads members into their places.
+//
+// Errors: those of send; backend with reason unusable_answer.
+func (b *backend) ask(r request, places ...any) (abi.Raw, error) {
 	body, err := b.send(r)
 	if err != nil {
 		return nil, err
 	}
-	return body, usable(r.route, body, jsontext.Object)
+	return body, read(r.route, body, places...)
+}
+
+// read reads members of a 2xx answer that is an object.
+func read(route string, body abi.Raw, places ...any) error {
+	if err := wire.Open(body, places...); err != nil {
+		return unusable(route, body, err.Error())
+	}
+	return nil
 }
 
 // send makes the call and returns the body of a 2xx answer; any other answer is an error that keeps it.
@@ -122,29 +127,7 @@ func memoryParam(id string) abi.Members[string] {
 	return abi.Members[string]{{Name: "memory_id", Value: id}}
 }
 
-// usable says whether a 2xx answer is a JSON value of the kind that the route answers.
-//
-// Errors: backend with reason unusable_answer.
-func usable(route string, body []byte, kind jsontext.Type) error {
-	err := wire.Check(body)
-	if err == nil && wire.Kind(body) != kind {
-		err = errors.New("want " + kind.String() + ", got " + wire.Kind(body).String())
-	}
-	if err != nil {
-		return unusable(route, body, err.Error())
-	}
-	return nil
-}
-
 // unusable is the error of a 2xx answer that is not what the route answers.
-func unusable(route string, body []byte, why string) error {
-	e := abi.NewError(abi.CodeBackend, "mem0 answered route "+route+" with something that is not its answer: "+why).
-		WithReason("unusable_answer")
-	e.Route, e.Native = route, &abi.NativeError{Status: sdk.Ptr(int64(200)), Body: clip(body)}
-	return e
-}
-
-// clip keeps the beginning of a body, as much as an error carries, as valid text.
-func clip(body []byte) string {
-	return strings.ToValidUTF8(string(body[:min(len(body), abi.NativeBodyLimit)]), "?")
+func unusable(route string, body []byte, why string) *abi.Error {
+	return sdk.Unusable(route, 200, body, "is not one of mem0's: "+why)
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
@@ -16,7 +16,7 @@ type said struct{ message, code string }
 
 func readFailure(body abi.Raw) (s said) {
 	if wire.Check(body) != nil || wire.Kind(body) != jsontext.Object {
-		return said{message: clip(body[:min(len(body), 200)])}
+		return said{message: strings.ToValidUTF8(string(body[:min(len(body), 200)]), "?")}
 	}
 	var detail abi.Raw
 	var problem, message, more string
@@ -50,7 +50,7 @@ func readDetail(detail abi.Raw) string {
 	return wire.Text(detail)
 }
 
-// outcome is the error that a status or a code of mem0's stands for.
+// outcome is the error that a code of mem0's stands for.
 type outcome struct {
 	code      abi.Code
 	retryable bool
@@ -77,19 +77,11 @@ var codes = map[string]outcome{
 	"unknown": {abi.CodeBackend, true, "mem0 does not say what failed; its log does, by the request id"},
 }
 
-// statuses are those that mean something else than backend.
-var statuses = map[int64]outcome{
-	400: {code: abi.CodeInvalidArgument},
-	401: {code: abi.CodeUnauthenticated, hint: "is the key right, and does auth say how this server wants it?"},
-	402: {code: abi.CodeDenied, hint: lacksRight},
-	403: {code: abi.CodeDenied, hint: lacksRight},
-	404: {code: abi.CodeNotFound},
-	409: {code: abi.CodeConflict},
-	413: {code: abi.CodeTooLarge},
-	422: {code: abi.CodeInvalidArgument},
-	429: {code: abi.CodeRateLimited, retryable: true},
-	503: {code: abi.CodeUnavailable, retryable: true},
-	504: {code: abi.CodeUnavailable, retryable: true},
+// hints are of statuses whose remedy is known.
+var hints = map[int64]string{
+	401: "is the key right, and does auth say how this server wants it?",
+	402: lacksRight,
+	403: lacksRight,
 }
 
 const lacksRight = "the key lacks a right; the self-hosted server wants its ADMIN_API_KEY for this"
@@ -104,24 +96,28 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	if id := head.Headers.Get("x-request-id"); id != "" {
 		message += " (request " + id + ")"
 	}
-	means, known := statuses[head.Status]
-	reason := ""
-	if byCode, ok := codes[told.code]; ok && head.Status >= 500 {
-		means, reason = byCode, told.code
-	} else if !known {
-		means = outcome{code: abi.CodeBackend, retryable: head.Status >= 500}
-	} else if means.code == abi.CodeInvalidArgument {
+	code, hint, reason := sdk.CodeOfStatus(head.Status), hints[head.Status], ""
+	retryable := head.Status >= 500 || head.Status == 429
+	known, isKnown := codes[told.code]
+	switch {
+	case isKnown && head.Status >= 500:
+		code, retryable, hint, reason = known.code, known.retryable, known.hint, told.code
+	case told.code == "rerank_not_configured":
+		code, reason = abi.CodeUnsupported, told.code
+		hint = "put a reranker under mem0.reranker in the gateway's configuration"
+	case code == abi.CodeInvalidArgument:
 		reason = told.code
+	case head.Status == 402:
+		code = abi.CodeDenied
+	case head.Status == 502:
+		code = abi.CodeBackend
+	case head.Status == 504:
+		code = abi.CodeUnavailable
 	}
-	if reason == "rerank_not_configured" {
-		means = outcome{code: abi.CodeUnsupported, hint: "put a reranker under mem0.reranker in the gateway's " +
-			"configuration"}
-	}
-	e := abi.NewError(means.code, message).WithReason(reason).WithHint(means.hint)
-	e.Retryable, e.Route, e.Native = means.retryable, route, &abi.NativeError{Status: &head.Status, Body: clip(body)}
-	seconds, err := strconv.ParseInt(head.Headers.Get("retry-after"), 10, 32)
-	if head.Status == 429 && err == nil && seconds >= 0 {
-		e.RetryAfterMS = sdk.Ptr(seconds * 1000)
+	e := abi.NewError(code, message).WithReason(reason).WithHint(hint)
+	e.Route, e.Native = route, sdk.Native(head.Status, body)
+	if e.Retryable = retryable; head.Status == 429 {
+		e.RetryAfterMS = sdk.RetryAfter(head)
 	}
 	return e
 }

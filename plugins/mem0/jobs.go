@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
@@ -47,14 +45,12 @@ func (b *backend) job(id string) (*jobState, error) {
 	case head.Status != 200:
 		return nil, failure("platform_event", head, body)
 	}
-	if err := usable("platform_event", body, jsontext.Object); err != nil {
+	if err := read("platform_event", body); err != nil {
 		return nil, err
 	}
-	s := readJob(body)
-	return s, nil
+	return readJob(body), nil
 }
 
-// readJob reads a job. The result does not refer to the answer.
 func readJob(job abi.Raw) *jobState {
 	var s jobState
 	var results []abi.Raw
@@ -62,11 +58,8 @@ func readJob(job abi.Raw) *jobState {
 		"results", &results, "payload", wire.Fields{"run_id", &s.run, "metadata", wire.Fields{keyEvent, &s.event}})
 	s.created, _ = readTime(s.created)
 	s.completed, _ = readTime(s.completed)
-	for _, text := range []*string{&s.status, &s.problem, &s.created, &s.completed, &s.run, &s.event} {
-		*text = strings.Clone(*text)
-	}
 	for _, m := range readAddedList(results) {
-		s.ids = append(s.ids, strings.Clone(m.id))
+		s.ids = append(s.ids, m.id)
 	}
 	return &s
 }
@@ -136,12 +129,14 @@ func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err erro
 // was seen.
 func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err error) {
 	for page := int64(1); page <= jobPages; page++ {
-		body, err := b.ask(request{route: "platform_events", query: pageQuery(page, pageMax)})
-		if err != nil {
+		var next string
+		var jobs []abi.Raw
+		query := pageQuery(page, pageMax)
+		if _, err := b.ask(request{route: "platform_events", query: query}, "next", &next,
+			"results", &jobs); err != nil {
 			return false, err
 		}
-		next := wire.Text(wire.At(body, "next"))
-		for _, job := range wire.Items(wire.At(body, "results")) {
+		for _, job := range jobs {
 			if s := readJob(job); s.run == b.ids.run && visit(s) {
 				return next == "", nil
 			}

@@ -73,11 +73,10 @@ func (b *backend) rows(r request) (found []*memory, count int64, body abi.Raw, e
 
 // readRows is rows for an answer that came before, without a look at the scope.
 func readRows(route string, body abi.Raw) (found []*memory, count int64, err error) {
-	if err := usable(route, body, jsontext.Object); err != nil {
+	var results []abi.Raw
+	if err := read(route, body, "results", &results, "count", &count); err != nil {
 		return nil, 0, err
 	}
-	var results []abi.Raw
-	wire.Pick(body, "results", &results, "count", &count)
 	if results == nil {
 		return nil, 0, unusable(route, body, "it has no list of results")
 	}
@@ -121,7 +120,7 @@ func (b *backend) getMemory(id string) (*memory, error) {
 	case head.Status != 200:
 		return nil, failure(route, head, body)
 	}
-	if err := usable(route, body, jsontext.Object); err != nil {
+	if err := read(route, body); err != nil {
 		return nil, err
 	}
 	m := readMemory(body)

@@ -74,8 +74,8 @@ func (b *backend) historyOf(id string, out *abi.Provenance) error {
 	if err != nil {
 		return err
 	}
-	if err := usable(route, body, jsontext.Array); err != nil {
-		return err
+	if wire.Check(body) != nil || wire.Kind(body) != jsontext.Array {
+		return unusable(route, body, "it is not a list")
 	}
 	for _, native := range wire.Items(body) {
 		e := abi.Evidence{Rank: int64(len(out.Items) + 1), NativeType: "history"}

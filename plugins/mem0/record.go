@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
@@ -66,11 +64,10 @@ func (j job) pending() bool { return j.id != "" && j.status != "SUCCEEDED" }
 // readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or
 // {event_id, status, results?: [{id, data: {memory}, event}]}.
 func readAdded(route string, body abi.Raw) (j job, results []*memory, err error) {
-	if err := usable(route, body, jsontext.Object); err != nil {
+	var list []abi.Raw
+	if err := read(route, body, "event_id", &j.id, "status", &j.status, "results", &list); err != nil {
 		return j, nil, err
 	}
-	var list []abi.Raw
-	wire.Pick(body, "event_id", &j.id, "status", &j.status, "results", &list)
 	if j.id == "" && list == nil {
 		return j, nil, unusable(route, body, "it has no list of results")
 	}

@@ -3,10 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -47,11 +44,10 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 	body, err := b.send(request{route: "delete_scope", query: query})
 	switch e := abi.AsError(err); {
 	case err == nil && b.surface.gateway:
-		if err := usable("delete_scope", body, jsontext.Object); err != nil {
+		var memories, messages *int64
+		if err := read("delete_scope", body, "deleted", &memories, "buffer_rows", &messages); err != nil {
 			return err
 		}
-		var memories, messages *int64
-		wire.Pick(body, "deleted", &memories, "buffer_rows", &messages)
 		r.Removed = map[string]*int64{"memory": memories, "message": messages}
 	case err == nil:
 	case statusOf(e) == 403:
@@ -112,12 +108,10 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 		return err
 	}
 	if version == 0 || len(kept) == 0 {
-		body, err := b.ask(request{route: "platform_delete_scope", query: []abi.QueryParam{{Key: "run_id",
-			Value: b.ids.run}}})
-		if err != nil {
+		id, query := "", []abi.QueryParam{{Key: "run_id", Value: b.ids.run}}
+		if _, err := b.ask(request{route: "platform_delete_scope", query: query}, "event_id", &id); err != nil {
 			return err
 		}
-		id := wire.Text(wire.At(body, "event_id"))
 		if id != "" {
 			r.Status = abi.ResetInProgress
 			return b.Put(resetJob, []byte(id), sdk.AnyVersion)

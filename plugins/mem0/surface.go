@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
@@ -85,7 +83,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 	case head.Status >= 500 || head.Status == 429:
 		return nil, failure("openapi", head, body)
 	case head.Status == 200:
-		if err := usable("openapi", body, jsontext.Object); err != nil {
+		if err := read("openapi", body); err != nil {
 			return nil, err
 		}
 		found, more := readOpenAPI(body)
@@ -122,7 +120,7 @@ func (b *backend) lookAtCapabilities(f *surface) error {
 	case head.Status != 200:
 		return failure("capabilities", head, body)
 	}
-	if err := usable("capabilities", body, jsontext.Object); err != nil {
+	if err := read("capabilities", body); err != nil {
 		return err
 	}
 	if told := readCapabilities(body); told.gateway {

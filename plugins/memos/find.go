@@ -8,23 +8,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// createdSkew is how far the server's clock may be behind the host's: it writes local time without a zone, which is read as UTC.
+// createdSkew is how far the server's clock may be behind the host's: it writes local time without a zone, which is
+// read as UTC.
 const createdSkew = 12*time.Hour + 10*time.Minute
 
 // findEvent looks for an event whose write was cut off.
 //
-// Sync writes, and raw windows, carry the event's id: absent is absent once the manifest's settle_ms have passed. After async extraction on Neo4j the label is gone:
-// then the task says whether the write arrived, since it is registered before the answer, and else the sources of what was stored since. A write of which neither
-// is left was lost by its extraction, if it came: sending it again makes no double.
-func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	cube := s.cubeOf(c)
+// Sync writes, and raw windows, carry the event's id: absent is absent once the manifest's settle_ms have passed.
+// After async extraction on Neo4j the label is gone: then the task says whether the write arrived, since it is
+// registered before the answer, and else the sources of what was stored since. A write of which neither is left was
+// lost by its extraction, if it came: sending it again makes no double.
+func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	out := &abi.FindEventAnswer{Found: "absent"}
-	if s.async() {
-		status, err := s.task(c, r.EventID)
+	if b.async() {
+		status, err := b.task(r.EventID)
 		switch {
 		case err != nil:
 			return nil, err
@@ -35,30 +32,29 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 		}
 	}
 	collect := func(m *item) { out.NativeIDs = append(out.NativeIDs, strings.Clone(m.id)) }
-	if s.filters() {
-		open, _, err := s.seek(c, cube, filter{conds: []cond{is("mh_event_id", r.EventID)}}, []string{r.EventID}, collect)
-		if err != nil {
+	if b.filters() {
+		open, _, err := b.seek(ofEvent(r.EventID), []string{r.EventID}, collect)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if len(open) == 0 {
+		case len(open) == 0:
 			out.Found = "present"
 			return out, nil
-		}
-		if s.keepsInfo() {
+		case b.keepsInfo():
 			return out, nil
 		}
 	}
-	open, all, err := s.seek(c, cube, since(r.SentAt), []string{r.EventID}, collect)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(open) == 0:
+	open, all, err := b.seek(since(r.SentAt), []string{r.EventID}, collect)
+	if len(open) == 0 {
 		out.Found = "present"
-	case !all:
+	} else if !all {
 		out.Found = "unknown"
 	}
-	return out, nil
+	return out, err
 }
+
+// ofEvent is the memories that carry an event's label.
+func ofEvent(eventID string) filter { return filter{conds: []cond{is("mh_event_id", eventID)}} }
 
 // since is the memories that the server took in after a time.
 func since(at string) filter {

@@ -4,34 +4,33 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
 )
 
-// health asks the web process, then the graph database and the embedder by the isolation probe, without writing: GET /health says healthy with the database
-// stopped. The version there is a constant that has nothing to do with the release, so none is told.
-func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate", Isolation: "unverified", PetObservability: "partial",
-		NativeMemoryTypes: []string{"text_mem", "pref_mem", "tool_mem", "skill_mem", "LongTermMemory", "UserMemory", "PreferenceMemory", "ToolTrajectoryMemory",
+// health asks the web process, then the graph database and the embedder by the isolation probe, without writing: GET
+// /health says healthy with the database stopped. The version there is a constant that has nothing to do with the
+// release, so none is told.
+func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: b.config.Provider, ConsistencyModel: "immediate",
+		Isolation: "unverified", PetObservability: "partial",
+		NativeMemoryTypes: []string{"text_mem", "pref_mem", "tool_mem", "skill_mem", "LongTermMemory", "UserMemory",
+			"PreferenceMemory", "ToolTrajectoryMemory",
 			"SkillMemory", "WorkingMemory"},
-		NativeIngestModes: []string{profileAsync, profileFast, profileFine}, NativeQueryModes: []string{searchFast, searchFine, searchMixture},
-		Warnings: []string{"write_profile: " + s.profile()}}
-	if s.async() {
+		NativeIngestModes: []string{profileAsync, profileFast, profileFine}, NativeQueryModes: []string{searchFast,
+			searchFine, searchMixture},
+		Warnings: []string{"write_profile: " + b.profile()}}
+	if b.async() {
 		h.ConsistencyModel = "async_derived"
 	}
-	if s.searchMode != searchFast {
-		h.Warnings = append(h.Warnings, "search_ablation: "+ablation(s.searchMode))
+	if b.searchMode != searchFast {
+		h.Warnings = append(h.Warnings, "search_ablation: "+ablation(b.searchMode))
 	}
-	if !s.filters() {
+	if !b.filters() {
 		h.Warnings = append(h.Warnings, "label_not_filtered: graph store postgres ignores filters")
 	}
-	if _, err := s.get(c, "liveness"); err != nil {
+	if _, err := b.get("liveness"); err != nil {
 		return unavailable(h, err), nil
 	}
-	v, err := s.probe(c, false)
+	v, err := b.probe(false)
 	if err != nil {
 		return unavailable(h, err), nil
 	}
@@ -68,5 +67,6 @@ func (s *settings) profile() string {
 	if s.keepsInfo() {
 		return "async: an LLM replaces the raw text later, and the ids of receipts with it"
 	}
-	return "async: an LLM replaces the raw text later, and the ids of receipts with it; of the labels the exact triple and the scenario remain" + lost
+	return "async: an LLM replaces the raw text later, and the ids of receipts with it; of the labels the exact " +
+		"triple and the scenario remain" + lost
 }

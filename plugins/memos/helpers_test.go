@@ -71,7 +71,7 @@ func labelled(e *abi.MemoryEvent, scenario, context, attribute string) *abi.Memo
 
 func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	b.t.Helper()
-	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, recordEvent, e)
+	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
 }
 
 // must records and wants it to be accepted.
@@ -91,7 +91,7 @@ func ask(query string) *abi.RetrieveRequest {
 
 func (b *bench) retrieve(r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	b.t.Helper()
-	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, retrieve, r)
+	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, opened(retrieve), r)
 }
 
 // find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the same string, budgets hold.
@@ -99,7 +99,7 @@ func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 	b.t.Helper()
 	result, err := b.retrieve(r)
 	require.NoError(b.t, err)
-	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, formatContext, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
+	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, opened(formatContext), &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
 	require.NoError(b.t, err)
 	require.Equal(b.t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(b.t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
@@ -111,7 +111,7 @@ func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 
 func (b *bench) ready(markers ...string) *abi.BackendReadiness {
 	b.t.Helper()
-	r, err := sdktest.Do(b.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{Markers: markers})
+	r, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: markers})
 	require.NoError(b.t, err)
 	return r
 }
@@ -128,7 +128,7 @@ func (b *bench) sent() []string {
 
 func (b *bench) cube() string {
 	s := &settings{config: &abi.GuestConfig{Provider: "memos", Namespace: "lab"}}
-	return s.cube(abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, b.Generation(scope))
+	return s.cubeOf(abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, b.Generation(scope))
 }
 
 // codes are the codes of warnings.

@@ -11,76 +11,55 @@ import (
 // inventorySize and inventoryPages bound what an inventory lists.
 const inventorySize, inventoryPages = 100, 100
 
-// inventory lists the cube, archived memories too, and counts by native type. A memory that feedback wrote is there twice under one id and counts once.
-func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	out := &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true, Trace: s.trace("POST /product/get_memory")}
-	kinds := map[string]*ofKind{}
-	of := map[string]*ofKind{} // id to the type under which it counts
+// inventory lists the cube, archived memories too, and counts by native type. A memory that feedback wrote is there
+// twice under one id and counts once: as that of its twins that is not WorkingMemory.
+func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
+	out := &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true,
+		Trace: b.trace("POST /product/get_memory")}
+	seen := map[string]version{} // by id
 	for page, more := int64(1), true; more; page++ {
 		if page > inventoryPages {
 			out.Complete = false
 			break
 		}
-		groups, _, err := s.list(c, listing{cube: s.cubeOf(c), page: page, size: inventorySize})
+		groups, _, err := b.list(listing{cube: b.cube, page: page, size: inventorySize})
 		if err != nil {
 			return nil, err
 		}
 		more = false
-		for i := range groups {
-			more = more || groups[i].total > page*inventorySize && len(groups[i].items) > 0
-			for j := range groups[i].items {
-				m := &groups[i].items[j]
-				out.Quiescent = out.Quiescent && (!s.async() || !m.raw())
-				count(kinds, of, m)
+		for _, g := range groups {
+			more = more || g.total > page*inventorySize && len(g.items) > 0
+			for _, m := range g.items {
+				out.Quiescent = out.Quiescent && (!b.async() || !m.raw())
+				twin, isTwin := seen[m.id]
+				if !isTwin || m.kind != workingMemory && twin.kind == workingMemory {
+					seen[strings.Clone(m.id)] = m.asVersion()
+				}
 			}
 		}
 	}
-	names := make([]string, 0, len(kinds))
-	for kind := range kinds {
-		names = append(names, kind)
+	kinds := map[string][]string{}
+	for id, v := range seen {
+		kinds[v.kind] = append(kinds[v.kind], id+" "+v.text)
 	}
-	slices.Sort(names)
-	for _, kind := range names {
-		versions := kinds[kind].versions
+	for _, kind := range abi.SortedKeys(kinds) {
+		versions := kinds[kind]
 		slices.Sort(versions)
 		var digest sdk.Digest
 		for _, v := range versions {
-			digest.Add(v)
-			digest.Add("\n")
+			digest.Add(v + "\n")
 		}
 		out.Kinds = append(out.Kinds, abi.InventoryKind{Kind: kind, Count: int64(len(versions)), Digest: digest.Hex()})
 	}
 	return out, nil
 }
 
-// ofKind is what an inventory keeps of the memories of a native type. Nothing in it refers to the page that they came in.
-type ofKind struct {
-	name     string
-	versions []string // each begins with the memory's id and a blank
-}
+const workingMemory = "WorkingMemory"
 
-// count adds a memory under its type. Of twins under one id the one that is not WorkingMemory counts.
-func count(kinds, of map[string]*ofKind, m *item) {
-	version := m.id + " " + sdk.Itoa(m.version) + " " + m.status + " " + m.updatedAt
-	if before, twin := of[m.id]; twin {
-		if m.kind == "WorkingMemory" || before.name != "WorkingMemory" {
-			return
-		}
-		begin := version[:len(m.id)+1]
-		before.versions = slices.DeleteFunc(before.versions, func(v string) bool { return v[:min(len(v), len(begin))] == begin })
-		if len(before.versions) == 0 {
-			delete(kinds, before.name)
-		}
-	}
-	kind := kinds[m.kind]
-	if kind == nil {
-		kind = &ofKind{name: strings.Clone(m.kind)}
-		kinds[kind.name] = kind
-	}
-	of[version[:len(m.id)]] = kind
-	kind.versions = append(kind.versions, version)
+// version is what an inventory keeps of a memory. It does not refer to the page that the memory came in, which is
+// thereby free to be collected.
+type version struct{ kind, text string }
+
+func (m *item) asVersion() version {
+	return version{strings.Clone(m.kind), sdk.Itoa(int64(m.version)) + " " + m.status + " " + m.updatedAt}
 }

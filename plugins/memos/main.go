@@ -1,6 +1,7 @@
 // Package main is the provider memos: MemOS (MemTensor/MemOS) over its /product routes, one cube for each scope.
 //
-// Facts about the server carry their source: a route, or a file of MemOS (package MemoryOS 2.0.33) such as single_cube.py.
+// Facts about the server carry their source: a route, or a file of MemOS (package MemoryOS 2.0.33) such as
+// single_cube.py.
 package main
 
 import "github.com/memhost/memhost/sdk"
@@ -8,40 +9,40 @@ import "github.com/memhost/memhost/sdk"
 func main() {}
 
 //go:wasmexport setup_scope
-func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
+func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, opened(setupScope)) }
 
 //go:wasmexport record_event
-func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
+func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, opened(recordEvent)) }
 
 //go:wasmexport retrieve
-func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
+func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, opened(retrieve)) }
 
 //go:wasmexport format_context
-func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, formatContext) }
+func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, opened(formatContext)) }
 
 //go:wasmexport reset_scope
-func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
+func exportResetScope(n uint32) uint64 { return sdk.Serve(n, opened(resetScope)) }
 
 //go:wasmexport health
-func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
+func exportHealth(n uint32) uint64 { return sdk.Serve(n, opened(health)) }
 
 //go:wasmexport readiness
-func exportReadiness(n uint32) uint64 { return sdk.Serve(n, readiness) }
+func exportReadiness(n uint32) uint64 { return sdk.Serve(n, opened(readiness)) }
 
 //go:wasmexport find_event
-func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
+func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, opened(findEvent)) }
 
 //go:wasmexport inventory
-func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+func exportInventory(n uint32) uint64 { return sdk.Serve(n, opened(inventory)) }
 
 //go:wasmexport provenance
-func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, opened(provenance)) }
 
 //go:wasmexport native_query
-func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }
+func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, opened(nativeQuery)) }
 
 //go:wasmexport native_mutation
-func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, nativeMutation) }
+func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, opened(nativeMutation)) }
 
 //go:wasmexport apply_feedback
-func exportApplyFeedback(n uint32) uint64 { return sdk.Serve(n, applyFeedback) }
+func exportApplyFeedback(n uint32) uint64 { return sdk.Serve(n, opened(applyFeedback)) }

@@ -88,9 +88,9 @@ func TestTheTraceTellsTheOldestAndTheNewestTime(t *testing.T) {
 		"one":                     {[]string{second}, second, second},
 		"none that can be read":   {[]string{"soon", ""}, "", ""},
 	} {
-		q := &query{settings: &settings{}, result: &abi.RetrieveResult{}}
+		q := &query{backend: &backend{settings: &settings{}}, result: &abi.RetrieveResult{}}
 		for _, at := range tt.times {
-			q.items = append(q.items, found{&item{createdAt: at}, &group{}})
+			q.items = append(q.items, &item{createdAt: at})
 		}
 		var trace abi.Trace
 		q.evidence(&trace)
@@ -229,7 +229,7 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 			h.HTTP = func(sdktest.Request) sdktest.Reply {
 				return sdktest.Reply{Status: int64(tt.status), Body: tt.body, Headers: map[string]string{"retry-after": tt.retryAfter}}
 			}
-			_, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask("q"))
+			_, err := sdktest.Do(h, abi.OpRetrieve, scope, opened(retrieve), ask("q"))
 			e := abi.AsError(err)
 			require.Equal(t, tt.code, e.Code, "%v", e)
 			assert.Equal(t, "search_fast", e.Route)
@@ -252,10 +252,10 @@ func TestResetRemovesOneScopeOnly(t *testing.T) {
 				b.must(said("e-1", "My cat is called Zorvex."))
 				theirs := said("e-1", "My dog is called Biscuit.")
 				theirs.UserID = other.PersonaID
-				_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, recordEvent, theirs)
+				_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
 				require.NoError(t, err)
 				old := b.cube()
-				reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+				reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 				require.NoError(t, err)
 				assert.Equal(t, abi.ResetDone, reset.Status)
 				assert.Equal(t, int64(1), *reset.Removed["text_mem"])
@@ -284,11 +284,11 @@ func TestAnInterruptedResetIsFinishedByRepeatingIt(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		return true
 	})
-	_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 	require.Equal(t, abi.CodeUnavailable, abi.CodeOf(err), "the nodes are marked, not removed")
 	b.server.Intercept(nil)
 	b.must(said("e-3", "three, between the two"))
-	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, reset.Status)
 	assert.Empty(t, b.server.Cubes(), "a new record id for the second attempt would have left the first two for ever")
@@ -305,7 +305,7 @@ func TestResetOnAStoreWithoutRecordIDs(t *testing.T) {
 		return true
 	})
 	b.must(said("e-1", "one"))
-	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, reset.Status, "the server said Failed to delete memories, and had deleted")
 	assert.Empty(t, b.server.Cubes())
@@ -314,7 +314,7 @@ func TestResetOnAStoreWithoutRecordIDs(t *testing.T) {
 func TestInventoryCountsByNativeType(t *testing.T) {
 	b := newBench(t, `{"add_mode":"sync/fine"}`, memos.Options{Flavour: memos.Community})
 	look := func() *abi.Inventory {
-		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, inventory, &abi.Empty{})
+		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
 		require.NoError(t, err)
 		return i
 	}
@@ -338,7 +338,7 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 		return &abi.MemoryFeedback{FeedbackID: "f-1", Scope: scope, SessionID: "s1", Timestamp: "2026-05-03T09:00:00Z", Text: text, NativeIDs: ids}
 	}
 	apply := func(b *bench, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
-		return sdktest.Do(b.Host, abi.OpApplyFeedback, scope, applyFeedback, f)
+		return sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback), f)
 	}
 	t.Run("applied, and provenance shows the archived and the new memory", func(t *testing.T) {
 		b := newBench(t, block, memos.Options{})
@@ -348,7 +348,7 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 		assert.Equal(t, "applied", r.Status)
 		require.Len(t, r.NativeIDs, 1)
 		for _, start := range []string{r.NativeIDs[0], old} {
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, NativeID: start})
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, NativeID: start})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 2, "from %s", start)
 			for _, i := range p.Items {
@@ -394,16 +394,16 @@ func TestProvenanceByEventAndTime(t *testing.T) {
 			b := newBench(t, block, memos.Options{})
 			b.must(said("e-1", "I moved to Lyon."), said("e-2", "I like jazz."))
 			b.wait(10 * time.Second)
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 1)
 			assert.Contains(t, p.Items[0].Evidence.Text, "Lyon")
 			assert.Equal(t, block == async, len(p.Trace.Warnings) > 0)
-			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, From: "2026-07-01T00:00:00Z", To: "2026-07-02T02:00:00+02:00", Limit: 1})
+			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, From: "2026-07-01T00:00:00Z", To: "2026-07-02T02:00:00+02:00", Limit: 1})
 			require.NoError(t, err)
 			assert.Len(t, p.Items, 1)
 			assert.Equal(t, "2", p.NextCursor)
-			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: "e-1", Cursor: "x"})
+			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, EventID: "e-1", Cursor: "x"})
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 		})
 	}
@@ -413,7 +413,7 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
 	id := b.must(said("e-1", "I moved to Lyon.")).NativeIDs[0]
 	query := func(name string, params map[string]abi.Raw) (*abi.NativeQueryResult, error) {
-		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: name, Params: params})
+		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), &abi.NativeQuery{Scope: scope, Name: name, Params: params})
 	}
 	for _, name := range queryNames {
 		r, err := query(name, nil)
@@ -436,7 +436,7 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 		if params != "" {
 			m.Params = map[string]abi.Raw{"ids": abi.Raw(params)}
 		}
-		return sdktest.Do(b.Host, abi.OpNativeMutation, s, nativeMutation, m)
+		return sdktest.Do(b.Host, abi.OpNativeMutation, s, opened(nativeMutation), m)
 	}
 	_, err = mutate(other, "delete_memories", `["`+id+`"]`)
 	assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err), "another scope's memory is nobody's business: the server would delete it")
@@ -467,7 +467,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				assert.Equal(t, want, b.sent())
 			}
 			setup := func() error {
-				_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
 				return err
 			}
 			do([]string{"exist", "get_memory", "search_fast", "exist", "add_fast", "search_fast", "search_fast"}, setup)
@@ -479,7 +479,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 			nobody.Scope = other
 			do([]string{"search_fast", "get_memory"}, func() error { _, err := b.retrieve(nobody); return err })
 			do([]string{"liveness", "get_memory", "search_fast", "search_fast"}, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
 				return err
 			})
 			b.wait(10 * time.Second)
@@ -493,11 +493,11 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				found = []string{"status"}
 			}
 			do(found, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
+				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
 				return err
 			})
 			do([]string{"get_memory"}, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpInventory, scope, inventory, &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
 				return err
 			})
 			cleared := []string{"get_memory", "exist", "reset_soft", "reset_hard", "exist"}
@@ -505,7 +505,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				cleared = []string{"get_memory", "status", "exist", "reset_soft", "reset_hard", "exist"}
 			}
 			do(cleared, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 				return err
 			})
 		})

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
 // canaryText is the one memory of canary cube a.
@@ -23,175 +23,119 @@ type verdict struct {
 	warnings []string
 }
 
-// probe looks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite lets it put the canary there first. It is at
-// the same time the look at graph database and embedder.
+// probe looks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite lets it put the
+// canary there first. It is at the same time the look at graph database and embedder.
 //
-// Errors: those of the server; a leak is no error here.
-func (s *settings) probe(c *sdk.Call, mayWrite bool) (*verdict, error) {
+// Errors: those of the server; a leak is not an error here.
+func (b *backend) probe(mayWrite bool) (*verdict, error) {
 	v := &verdict{isolation: "unverified"}
-	leak, err := s.emptyCube(c)
-	if v.leak = leak; leak != nil || err != nil {
-		return v, err
+	err := b.look(v, mayWrite)
+	if abi.CodeOf(err) == abi.CodeIsolationBreach {
+		v.leak, err = abi.AsError(err), nil
 	}
-	if !s.isolationProbe {
-		v.warnings = append(v.warnings, "isolation_unverified: isolation_probe is off")
-		return v, nil
-	}
-	seen, err := s.seesCanary(c, v)
-	if err != nil || v.leak != nil {
-		return v, err
-	}
-	if !seen && mayWrite {
-		if seen, err = s.plantCanary(c, v); err != nil || v.leak != nil {
-			return v, err
-		}
-	}
-	if !seen {
-		if v.blind {
-			v.warnings = append(v.warnings, "embedder: the canary is stored and no search finds it: MemOS's embedder does not work")
-		} else {
-			v.warnings = append(v.warnings, "isolation_unverified: there is no canary yet; the next set-up that may write puts it there")
-		}
-		return v, nil
-	}
-	_, err = s.searchCanary(c, s.canary("b"))
-	if v.leak = leakOf(err); v.leak != nil || err != nil {
-		return v, or(err, v.leak != nil)
-	}
-	v.isolation = "filtered"
-	s.verified = v
-	return v, nil
+	return v, err
 }
 
-// leakOf is err when it says that somebody else's item was seen.
-func leakOf(err error) *abi.Error {
-	if abi.CodeOf(err) == abi.CodeIsolationBreach {
-		return abi.AsError(err)
+// look is probe that returns a leak as an error.
+func (b *backend) look(v *verdict, mayWrite bool) error {
+	if err := b.emptyCube(); err != nil {
+		return err
 	}
+	if !b.isolationProbe {
+		v.warnings = append(v.warnings, "isolation_unverified: isolation_probe is off")
+		return nil
+	}
+	seen, err := b.seesCanary("a")
+	if err == nil && !seen && mayWrite {
+		seen, err = b.plantCanary(v)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !seen && v.blind:
+		v.warnings = append(v.warnings,
+			"embedder: the canary is stored and no search finds it: MemOS's embedder does not work")
+		return nil
+	case !seen:
+		v.warnings = append(v.warnings,
+			"isolation_unverified: there is no canary yet; the next set-up that may write puts it there")
+		return nil
+	}
+	if _, err := b.seesCanary("b"); err != nil {
+		return err
+	}
+	v.isolation = "filtered"
+	b.verified = v
 	return nil
 }
 
-// or is err, unless it is told already.
-func or(err error, told bool) error {
-	if told {
-		return nil
+// emptyCube lists cube b, which nobody ever writes: whatever is in it is somebody else's. It also proves that the
+// graph database answers.
+func (b *backend) emptyCube() error {
+	cube := b.canary("b")
+	groups, a, err := b.list(listing{cube: cube, page: 1, size: 1})
+	if err == nil && total(groups) > 0 {
+		return breach("get_memory", a, cube, "another cube")
 	}
 	return err
 }
 
-// emptyCube lists cube b, which nobody ever writes: whatever is in it is somebody else's. It also proves that the graph database answers.
-func (s *settings) emptyCube(c *sdk.Call) (*abi.Error, error) {
-	groups, a, err := s.list(c, listing{cube: s.canary("b"), page: 1, size: 1})
-	switch leak := leakOf(err); {
-	case leak != nil:
-		return leak, nil
-	case err != nil:
-		return nil, err
-	case total(groups) > 0:
-		return breach("get_memory", a, s.canary("b"), "another cube"), nil
-	}
-	return nil, nil
-}
-
-// seesCanary searches cube a for the canary.
-func (s *settings) seesCanary(c *sdk.Call, v *verdict) (bool, error) {
-	groups, err := s.searchCanary(c, s.canary("a"))
-	if v.leak = leakOf(err); v.leak != nil {
-		return false, nil
-	}
-	for i := range groups {
-		for j := range groups[i].items {
-			if strings.Contains(groups[i].items[j].memory, canaryText) {
-				return true, err
-			}
+// seesCanary searches a canary's cube for the canary's memory.
+func (b *backend) seesCanary(which string) (bool, error) {
+	cube := b.canary(which)
+	body := append(wire.Object{"user_id", cube, "readable_cube_ids", []string{cube}, "query", canaryText, "mode",
+		searchFast},
+		limits{text: 1}.fields()...)
+	groups, _, err := b.memories("search_fast", append(body, "dedup", "no", "relativity", 0, "internet_search", false),
+		cube)
+	for _, m := range itemsOf(groups) {
+		if strings.Contains(m.memory, canaryText) {
+			return true, err
 		}
 	}
 	return false, err
 }
 
-func (s *settings) searchCanary(c *sdk.Call, cube string) ([]group, error) {
-	a, err := s.post(c, "search_fast", object(func(e *jsontext.Encoder) {
-		putText(e, "user_id", cube)
-		putTexts(e, "readable_cube_ids", cube)
-		putText(e, "query", canaryText)
-		putText(e, "mode", searchFast)
-		limits{text: 1}.put(e)
-		putText(e, "dedup", "no")
-		putNumber(e, "relativity", 0)
-		putBool(e, "internet_search", false)
-	}))
-	if err != nil {
-		return nil, err
+// plantCanary puts the canary into cube a. One that is there and cannot be found was stored without a vector: it is
+// replaced.
+func (b *backend) plantCanary(v *verdict) (bool, error) {
+	cube := b.canary("a")
+	there, err := b.exists(cube)
+	if err == nil && there {
+		err = b.remove(cube)
 	}
-	return readGroups("search_fast", a, cube)
-}
-
-// plantCanary puts the canary into cube a. One that is there and cannot be found was stored without a vector: it is replaced.
-func (s *settings) plantCanary(c *sdk.Call, v *verdict) (bool, error) {
-	cube := s.canary("a")
-	there, err := s.exists(c, cube)
 	if err != nil {
 		return false, err
 	}
-	if there {
-		if err := s.remove(c, cube); err != nil {
-			return false, err
-		}
-	}
-	a, err := s.post(c, "add_fast", object(func(e *jsontext.Encoder) {
-		putText(e, "user_id", cube)
-		putTexts(e, "writable_cube_ids", cube)
-		putText(e, "session_id", "canary")
-		putText(e, "async_mode", "sync")
-		putText(e, "mode", "fast")
-		e.FieldStart("messages")
-		e.ArrStart()
-		e.ObjStart()
-		putText(e, "role", "user")
-		putText(e, "content", canaryText)
-		putText(e, "chat_time", "2026-01-01T00:00:00Z")
-		putText(e, "message_id", "canary#0")
-		e.ObjEnd()
-		e.ArrEnd()
-	}))
+	a, err := b.post("add_fast", wire.Object{"user_id", cube, "writable_cube_ids", []string{cube}, "session_id",
+		"canary", "async_mode", "sync", "mode", "fast", "messages", []wire.Object{{"role", "user",
+			"content", canaryText, "chat_time", "2026-01-01T00:00:00Z", "message_id", "canary#0"}}})
 	if err != nil {
 		return false, err
 	}
-	seen, err := s.seesCanary(c, v)
-	if err != nil || seen || v.leak != nil {
+	seen, err := b.seesCanary("a")
+	if err != nil || seen {
 		return seen, err
 	}
-	groups, _, err := s.list(c, listing{cube: cube, page: 1, size: 1, textOnly: true})
-	if err != nil {
-		return false, err
+	groups, _, err := b.list(listing{cube: cube, page: 1, size: 1, textOnly: true})
+	if err == nil && total(groups) == 0 {
+		err = failure(abi.CodeUnavailable, "add_fast", 200, "MemOS answered 200 to the canary and stored nothing",
+			a.body).
+			WithReason("not_stored").WithHint("look into the server's log: its graph database refuses writes")
 	}
-	if total(groups) == 0 {
-		return false, failure(abi.CodeUnavailable, "add_fast", 200, "MemOS answered 200 to the canary and stored nothing", a.body).WithReason("not_stored").
-			WithHint("look into the server's log: its graph database refuses writes")
-	}
-	v.blind = true
-	return false, nil
+	v.blind = err == nil
+	return false, err
 }
 
 // exists asks whether any node carries the cube's id, soft-deleted ones included.
-func (s *settings) exists(c *sdk.Call, cube string) (bool, error) {
-	a, err := s.post(c, "exist", object(func(e *jsontext.Encoder) { putText(e, "mem_cube_id", cube) }))
+func (b *backend) exists(cube string) (bool, error) {
+	a, err := b.post("exist", wire.Object{"mem_cube_id", cube})
 	if err != nil {
 		return false, err
 	}
-	found, known := false, false
-	if a.data != nil && a.data.Type() == jsontext.Object {
-		err = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) (err error) {
-			if key != cube || d.Next() != jsontext.Bool {
-				return d.Skip()
-			}
-			known = true
-			found, err = d.Bool()
-			return err
-		})
-	}
-	if err != nil || !known {
+	there := wire.At(a.data, cube)
+	if wire.Kind(there) != jsontext.Bool {
 		return false, unusable("exist", a, "data does not say whether the cube exists")
 	}
-	return found, nil
+	return string(there) == "true", nil
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -31,7 +30,7 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := key{abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona"), AgentID: rapid.OneOf(rapid.Just(""), anyID()).Draw(t, "agent")},
 			rapid.Int64Range(1, 3).Draw(t, "generation")}
-		cube := s.cube(k.scope, k.generation)
+		cube := s.cubeOf(k.scope, k.generation)
 		assert.Regexp(t, `^mh1-[a-z2-7]{52}$`, cube)
 		before, seen := known[cube]
 		require.True(t, !seen || before == k, "two scopes share %s", cube)
@@ -42,7 +41,7 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 }
 
 func TestBase32IsThatOfRFC4648(t *testing.T) {
-	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq", base32("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
+	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq", base32OfHex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
 }
 
 func TestSessionsAreInjectiveAndPlain(t *testing.T) {
@@ -121,23 +120,24 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 		"the whole list as a text":                      quote("[" + chat + "]"),
 		"beside what is no source":                      `[null,7,"no json",` + chat + `]`,
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, want, sourcesOf(t, shape)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, want, sourcesOf(shape)) })
 	}
 	t.Run("a document's own text stays", func(t *testing.T) {
-		assert.Equal(t, []source{{kind: "doc", content: "plain"}}, sourcesOf(t, `[{"type":"doc","content":"plain"}]`))
+		assert.Equal(t, []source{{kind: "doc", content: "plain"}}, sourcesOf(`[{"type":"doc","content":"plain"}]`))
 	})
 	t.Run("no end of layers", func(t *testing.T) {
 		text := chat
 		for range 12 {
 			text = quote(text)
 		}
-		assert.Empty(t, sourcesOf(t, "["+text+"]"))
+		assert.Empty(t, sourcesOf("["+text+"]"))
 	})
 }
 
-func sourcesOf(t *testing.T, text string) []source {
-	list, err := readSources(jsontext.DecodeStr(text))
-	require.NoError(t, err)
+func sourcesOf(text string) (list []source) {
+	for _, s := range readItem(abi.Raw(`{"metadata":{"sources":` + text + `}}`)).sources {
+		list = append(list, *s)
+	}
 	return list
 }
 
@@ -145,10 +145,9 @@ func FuzzReadSources(f *testing.F) {
 	f.Add(`[{"type":"chat","message_id":"e#0"}]`)
 	f.Add(`["\"{\\\"type\\\":\\\"chat\\\"}\""]`)
 	f.Add(`[{"type":"doc","content":"\"{}\""}]`)
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(_ *testing.T, text string) {
 		if abi.ValidJSON([]byte(text)) {
-			_, err := readSources(jsontext.DecodeStr(text))
-			require.NoError(t, err)
+			sourcesOf(text)
 		}
 	})
 }
@@ -158,29 +157,20 @@ func FuzzOpenAnswer(f *testing.F) {
 	f.Add([]byte(`{"code":200,"data":{"text_mem":[{"memories":[null,1,"x"]}],"pref_mem":{}}}`))
 	f.Add([]byte(`{"code":"x"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, ok := openAnswer(body)
+		var r groupReader
+		a, ok := openAnswer(body, r.fields())
 		if !ok {
 			return
 		}
-		whole, err := parseGroups("search_fast", a)
-		q := quick{code: 200}
-		if quickErr := abi.UnmarshalOwned(body, &q); err == nil {
-			require.NoError(t, quickErr)
-			require.Equal(t, whole, q.groups, "read in one pass or in two, an answer is the same")
-		} else {
-			require.False(t, quickErr == nil && q.has, "what the long way refuses, the quick way does not take")
-		}
-		groups, err := readGroups("search_fast", a, "c")
+		groups, err := r.groups("search_fast", a, "c")
 		if err != nil {
 			require.Contains(t, []abi.Code{abi.CodeBackend, abi.CodeIsolationBreach}, abi.CodeOf(err))
 			return
 		}
 		for _, m := range listed(groups) {
 			require.True(t, m.userID == "" || m.userID == "c")
-			m.evidence(m.in.name, 1, true)
-			if m.createdAt != "" {
-				m.said(new(string))
-			}
+			m.evidence(1, true)
+			m.said()
 		}
 	})
 }
@@ -189,7 +179,7 @@ func FuzzCheckFilter(f *testing.F) {
 	f.Add(`{"and":[{"a":1}]}`)
 	f.Add(`{"or":[{"a":{"in":["x"]}}],"x":1}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if !abi.ValidJSON([]byte(text)) || checkFilter(jsontext.Raw(text)) != nil {
+		if !abi.ValidJSON([]byte(text)) || checkFilter(abi.Raw(text)) != nil {
 			return
 		}
 		var top map[string][]map[string]any
@@ -210,9 +200,7 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 	f.Add("text </memory-context>", "type\n## pref_mem", "id\"")
 	f.Fuzz(func(t *testing.T, text, kind, id string) {
 		s := &settings{rerank: true}
-		w := writer{settings: s}
-		w.block(&item{id: id, memory: text, kind: kind})
-		block := strings.ToLower(w.from(0))
+		block := strings.ToLower(s.block(&item{id: id, memory: text, kind: kind}))
 		require.NotContains(t, block, "<memory-context")
 		require.NotContains(t, block, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
@@ -235,7 +223,7 @@ func TestScopesNeverMix(t *testing.T) {
 			if e.Validate() != nil {
 				t.Skip("not an id")
 			}
-			_, err := sdktest.Do(b.Host, abi.OpRecordEvent, s, recordEvent, e)
+			_, err := sdktest.Do(b.Host, abi.OpRecordEvent, s, opened(recordEvent), e)
 			require.NoError(t, err)
 		}
 		for i, s := range scopes {

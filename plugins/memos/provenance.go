@@ -7,211 +7,158 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenanceLimit is a page when the request names none.
-const provenanceLimit = 50
+const (
+	// provenanceLimit is a page when the request names none.
+	provenanceLimit = 50
+	// coveredMost is how many of the memories that one replaced are looked up.
+	coveredMost = 16
+)
 
-// provenance tells where memory came from: the memories of an event, one memory with what it replaced and what replaced it, or what was taken in between two times.
+// provenance tells where memory came from: the memories of an event, one memory with what it replaced and what
+// replaced it, or what was taken in between two times.
 //
 // Errors: not_found for an id that is not of this scope, whoever else's it may be.
-func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	p := &origin{settings: s, cube: s.cubeOf(c), out: &abi.Provenance{Items: []abi.ProvenanceItem{}, Trace: s.trace("POST /product/get_memory")}}
+func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+	p := &origin{backend: b, out: &abi.Provenance{Items: []abi.ProvenanceItem{},
+		Trace: b.trace("POST /product/get_memory")}}
 	switch {
 	case r.NativeID != "":
-		err = p.ofMemory(c, r.NativeID)
+		return p.out, p.ofMemory(r.NativeID)
 	case r.EventID != "":
-		err = p.ofEvent(c, r)
-	default:
-		err = p.between(c, r)
+		return p.out, p.ofEvent(r)
 	}
-	return p.out, err
+	return p.out, p.between(r)
 }
 
 // origin collects a provenance answer.
 type origin struct {
-	*settings
-	cube string
+	*backend
 	out  *abi.Provenance
 	seen []string
 }
 
-// add takes a memory and its text in the answer.
-func (p *origin) add(g string, m *item, native jsontext.Raw) {
-	if slices.Contains(p.seen, m.id) {
-		return // a twin of feedback
+// add takes a memory, once: feedback writes twins.
+func (p *origin) add(m *item) {
+	if !slices.Contains(p.seen, m.id) {
+		p.seen = append(p.seen, m.id)
+		p.out.Items = append(p.out.Items, abi.ProvenanceItem{Evidence: m.evidence(len(p.seen), false),
+			Native: withoutVector(m.native.Raw())})
 	}
-	p.seen = append(p.seen, m.id)
-	p.out.Items = append(p.out.Items, abi.ProvenanceItem{Evidence: m.evidence(g, len(p.seen), false), Native: abi.Raw(withoutVector(native))})
 }
 
-// natives are the memories of an answer as they stand there, by where they stand.
-func natives(a *answer) map[string]jsontext.Raw {
-	found := map[string]jsontext.Raw{}
-	_ = jsontext.DecodeBytes(a.dataOf()).Obj(func(d *jsontext.Decoder, name string) error {
-		if d.Next() != jsontext.Array {
-			return d.Skip()
+// withoutVector takes metadata.embedding out of a memory: neo4j-community leaves the whole vector there, in POST
+// get_memory alone.
+func withoutVector(memory abi.Raw) abi.Raw {
+	var all wire.Object
+	metadata := wire.Object{}
+	for _, f := range wire.Members(memory) {
+		all = append(all, f.Name, f.Value)
+		if f.Name != "metadata" || wire.Kind(f.Value) != jsontext.Object {
+			continue
 		}
-		at := 0
-		return d.Arr(func(d *jsontext.Decoder) error {
-			pointer, i := "/data/"+name+"/"+sdk.Itoa(at)+"/memories/", 0
-			at++
-			return d.Obj(func(d *jsontext.Decoder, key string) error {
-				if key != "memories" || d.Next() != jsontext.Array {
-					return d.Skip()
-				}
-				return d.Arr(func(d *jsontext.Decoder) error {
-					raw, err := d.Raw()
-					found[pointer+sdk.Itoa(i)] = raw
-					i++
-					return err
-				})
-			})
-		})
-	})
-	return found
-}
-
-// withoutVector takes metadata.embedding out of a memory: neo4j-community leaves the whole vector there, in POST get_memory alone.
-func withoutVector(raw jsontext.Raw) jsontext.Raw {
-	return jsontext.Raw(object(func(e *jsontext.Encoder) {
-		_ = jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
-			e.FieldStart(key)
-			if key != "metadata" || d.Next() != jsontext.Object {
-				return copyRaw(d, e)
+		for _, f := range wire.Members(f.Value) {
+			if f.Name != "embedding" {
+				metadata = append(metadata, f.Name, f.Value)
 			}
-			e.ObjStart()
-			err := d.Obj(func(d *jsontext.Decoder, key string) error {
-				if key == "embedding" {
-					return d.Skip()
-				}
-				e.FieldStart(key)
-				return copyRaw(d, e)
-			})
-			e.ObjEnd()
-			return err
-		})
-	}))
-}
-
-func copyRaw(d *jsontext.Decoder, e *jsontext.Encoder) error {
-	raw, err := d.Raw()
-	if err != nil {
-		return err
+		}
+		all[len(all)-1] = metadata
 	}
-	e.Raw(raw)
-	return nil
+	return all.JSON()
 }
 
-// page reads a cursor, the page that comes next, and the size of a page.
-func page(r *abi.ProvenanceRequest) (number, size int64, err error) {
-	if size = r.Limit; size == 0 {
+// pageOf adds one page of the cube and sets the next cursor, which is the number of the page that comes next. Of an
+// event only its own memories are added.
+func (p *origin) pageOf(within filter, r *abi.ProvenanceRequest, event string) error {
+	number, size := int64(1), r.Limit
+	if size == 0 {
 		size = provenanceLimit
 	}
-	if r.Cursor == "" {
-		return 1, min(size, inventorySize), nil
+	size = min(size, inventorySize)
+	if r.Cursor != "" {
+		var err error
+		if number, err = strconv.ParseInt(r.Cursor, 10, 32); err != nil || number < 1 {
+			return abi.NewError(abi.CodeInvalidArgument, "cursor: is none that provenance gave")
+		}
 	}
-	number, err = strconv.ParseInt(r.Cursor, 10, 32)
-	if err != nil || number < 1 {
-		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "cursor: is none that provenance gave")
-	}
-	return number, min(size, inventorySize), nil
-}
-
-// pageOf adds one page of the cube and sets the next cursor. Of an event only its own memories are added.
-func (p *origin) pageOf(c *sdk.Call, within filter, r *abi.ProvenanceRequest, event string) error {
-	number, size, err := page(r)
+	groups, _, err := p.list(listing{cube: p.cube, filter: within, page: number, size: size})
 	if err != nil {
 		return err
 	}
-	groups, a, err := p.list(c, listing{cube: p.cube, filter: within, page: number, size: size})
-	if err != nil {
-		return err
-	}
-	verbatim := natives(a)
-	for i := range groups {
-		if groups[i].total > number*size {
+	for _, g := range groups {
+		if g.total > number*size {
 			p.out.NextCursor = sdk.Itoa(number + 1)
 		}
-		for j := range groups[i].items {
-			if m := &groups[i].items[j]; event == "" || slices.Contains(m.events(), event) {
-				p.add(groups[i].name, m, verbatim[groups[i].pointerOf(m)])
-			}
+	}
+	for _, m := range itemsOf(groups) {
+		if event == "" || slices.Contains(m.events(), event) {
+			p.add(m)
 		}
 	}
 	return nil
 }
 
-// ofEvent lists the memories of an event by its label. After async extraction on Neo4j that label is gone, and the event is only named in the sources: then the
-// cube is read page by page, and a page may hold none.
-func (p *origin) ofEvent(c *sdk.Call, r *abi.ProvenanceRequest) error {
+// ofEvent lists the memories of an event by its label. After async extraction on Neo4j that label is gone, and the
+// event is only named in the sources: then the cube is read page by page, and a page may hold none.
+func (p *origin) ofEvent(r *abi.ProvenanceRequest) error {
 	if r.Cursor == "" || p.keepsInfo() {
-		if err := p.pageOf(c, filter{conds: []cond{is("mh_event_id", r.EventID)}}, r, r.EventID); err != nil {
+		err := p.pageOf(ofEvent(r.EventID), r, r.EventID)
+		if err != nil || p.keepsInfo() || len(p.out.Items) > 0 {
 			return err
 		}
-		if p.keepsInfo() || len(p.out.Items) > 0 {
-			return nil
-		}
 	}
-	p.out.Trace.Warnings = append(p.out.Trace.Warnings, "provenance_scan: async extraction dropped the event's label; its memories are found by their sources, page by page")
-	return p.pageOf(c, filter{}, r, r.EventID)
+	p.out.Trace.Warnings = append(p.out.Trace.Warnings,
+		"provenance_scan: async extraction dropped the event's label; its memories are found by "+
+			"their sources, page by page")
+	return p.pageOf(filter{}, r, r.EventID)
 }
 
 // between lists what the server took in between two times. Event times are not indexed.
-func (p *origin) between(c *sdk.Call, r *abi.ProvenanceRequest) error {
+func (p *origin) between(r *abi.ProvenanceRequest) error {
 	from, _ := abi.ParseTime(r.From)
 	to, _ := abi.ParseTime(r.To)
 	p.out.Trace.TimeBasis = abi.TimeIngest
-	p.out.Trace.Warnings = append(p.out.Trace.Warnings, "ingest_time: MemOS indexes only when it took a memory in, by its own clock, which is UTC only with TZ=UTC")
-	return p.pageOf(c, filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(utc(from))},
+	p.out.Trace.Warnings = append(p.out.Trace.Warnings,
+		"ingest_time: MemOS indexes only when it took a memory in, by its own clock, "+
+			"which is UTC only with TZ=UTC")
+	return p.pageOf(filter{conds: []cond{{key: "created_at", op: "gte", value: sdk.Text(utc(from))},
 		{key: "created_at", op: "lte", value: sdk.Text(utc(to))}}}, r, "")
 }
 
-// ofMemory gives a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} knows no cubes, so the owner is asked first.
-func (p *origin) ofMemory(c *sdk.Call, id string) error {
-	if err := p.own(c, []string{id}); err != nil {
+// ofMemory gives a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} knows no
+// cubes, so the owner is asked first.
+func (p *origin) ofMemory(id string) error {
+	if err := p.own(id); err != nil {
 		return err
 	}
-	m, native, err := p.byID(c, id)
+	m, err := p.byID(id)
 	if err != nil {
 		return err
 	}
-	p.add(groupOf(m.kind), m, native)
-	covered := slices.Clone(m.covered)
-	if len(covered) > 16 {
-		covered = covered[:16]
-	}
-	for _, old := range covered {
-		if err := p.own(c, []string{old}); err != nil {
+	p.add(m)
+	for _, old := range m.covered[:min(len(m.covered), coveredMost)] {
+		if p.own(old) != nil {
 			continue // gone, or never of this scope
 		}
-		before, native, err := p.byID(c, old)
+		before, err := p.byID(old)
 		if err != nil {
 			return err
 		}
 		before.status = "archived"
-		p.add(groupOf(before.kind), before, native)
+		p.add(before)
 	}
 	if m.status != "archived" {
 		return nil
 	}
-	groups, a, err := p.list(c, listing{cube: p.cube, filter: filter{conds: []cond{is("covered_history", id)}}, page: 1, size: provenanceLimit})
-	if err != nil {
-		return err
+	groups, _, err := p.list(listing{cube: p.cube, filter: filter{conds: []cond{is("covered_history", id)}}, page: 1,
+		size: provenanceLimit})
+	for _, m := range itemsOf(groups) {
+		p.add(m)
 	}
-	verbatim := natives(a)
-	for i := range groups {
-		for j := range groups[i].items {
-			m := &groups[i].items[j]
-			p.add(groups[i].name, m, verbatim[groups[i].pointerOf(m)])
-		}
-	}
-	return nil
+	return err
 }
 
 // groupOf is the group in which a type of memory is listed.
@@ -228,59 +175,52 @@ func groupOf(kind string) string {
 }
 
 // byID is one memory of the scope.
-func (p *origin) byID(c *sdk.Call, id string) (*item, jsontext.Raw, error) {
-	a, err := p.send(c, abi.HTTPRequest{Route: "memory_by_id", Params: abi.Members[string]{{Name: "memory_id", Value: id}}, Headers: p.headers}, nil)
+func (b *backend) byID(id string) (*item, error) {
+	a, err := b.send(abi.HTTPRequest{Route: "memory_by_id", Params: abi.Members[string]{{Name: "memory_id", Value: id}},
+		Headers: b.headers}, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if a.data == nil || a.data.Type() != jsontext.Object {
-		return nil, nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
+	if wire.Kind(a.data) != jsontext.Object {
+		return nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
 	}
-	m, err := readItem(a.data)
-	if err != nil {
-		return nil, nil, unusable("memory_by_id", a, "the memory cannot be read: "+err.Error())
+	m := readItem(a.data)
+	if m.userID != "" && m.userID != b.cube {
+		return nil, breach("memory_by_id", a, b.cube, m.userID)
 	}
-	if m.userID != "" && m.userID != p.cube {
-		return nil, nil, breach("memory_by_id", a, p.cube, m.userID)
-	}
-	return &m, a.data, nil
+	m.group = groupOf(m.kind)
+	return m, nil
 }
 
 // own makes sure that every id is a memory of the scope's cube.
 //
-// Errors: not_found, whether an id is unknown or another scope's: which of them is nobody's business here.
-func (s *settings) own(c *sdk.Call, ids []string) error {
-	owners, err := s.owners(c, ids)
+// Errors: not_found, whether an id is unknown or another scope's, which the caller is not told.
+func (b *backend) own(ids ...string) error {
+	owners, err := b.owners(ids)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if owners[id] != s.cubeOf(c) {
-			return abi.NewError(abi.CodeNotFound, "native_id: this scope has no memory "+strconv.Quote(id)).WithReason("memory")
+		if owners[id] != b.cube {
+			return abi.NewError(abi.CodeNotFound, "native_id: this scope has no memory "+strconv.Quote(id)).
+				WithReason("memory")
 		}
 	}
 	return nil
 }
 
 // owners asks for the cube of each id; an unknown id has none.
-func (s *settings) owners(c *sdk.Call, ids []string) (map[string]string, error) {
-	a, err := s.post(c, "owners", object(func(e *jsontext.Encoder) { putTexts(e, "memory_ids", ids...) }))
+func (b *backend) owners(ids []string) (map[string]string, error) {
+	a, err := b.post("owners", wire.Object{"memory_ids", ids})
 	if err != nil {
 		return nil, err
 	}
-	if a.data == nil || a.data.Type() != jsontext.Object {
+	if wire.Kind(a.data) != jsontext.Object {
 		return nil, unusable("owners", a, "data is no object of owners")
 	}
 	owners := map[string]string{}
-	err = jsontext.DecodeBytes(a.data).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		if d.Next() != jsontext.String {
-			return d.Skip()
-		}
-		owners[key], err = d.Str()
-		return err
-	})
-	if err != nil {
-		return nil, unusable("owners", a, "data cannot be read: "+err.Error())
+	for _, m := range wire.Members(a.data) {
+		owners[m.Name] = wire.Text(m.Value)
 	}
 	return owners, nil
 }

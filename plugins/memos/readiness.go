@@ -2,14 +2,17 @@ package main
 
 import (
 	"slices"
+	"time"
 
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// marker is what an async write needs later: its event, its session's native id and when it was sent. It travels as a JSON list of texts.
+// marker is what an async write needs later: its event, its session's native id and when it was sent. It travels as a
+// JSON list of texts.
 type marker struct{ event, session, at string }
 
 func (m marker) String() string {
@@ -22,22 +25,24 @@ func (m marker) String() string {
 	return string(e.Bytes())
 }
 
-// readMarker reads a marker; false when it is none of ours.
+// readMarker reads a marker; false when this module did not write it.
 func readMarker(text string) (m marker, ok bool) {
-	if !abi.ValidJSON([]byte(text)) {
+	if wire.Check([]byte(text)) != nil {
 		return m, false
 	}
-	parts, err := readTexts(jsontext.DecodeStr(text))
-	if err != nil || len(parts) != 3 {
+	parts := wire.Items(abi.Raw(text))
+	if len(parts) != 3 {
 		return m, false
 	}
-	return marker{parts[0], parts[1], parts[2]}, true
+	return marker{wire.Text(parts[0]), wire.Text(parts[1]), wire.Text(parts[2])}, true
 }
 
 const (
-	// statusCalls is up to how many events are asked about one by one; for more the user's whole list says whether anything is under way.
+	// statusCalls is up to how many events are asked about one by one; for more the user's whole list says whether
+	// anything is under way.
 	statusCalls = 32
-	// settleMS is how old a write is before nothing found counts as nothing stored: a task is completed a moment before its memories can be listed.
+	// settleMS is how old a write is before nothing found counts as nothing stored: a task is completed a moment before
+	// its memories can be listed.
 	settleMS = 3000
 	// lookSize is a page of the list in which events' memories are looked for. community leaves every vector in it.
 	lookSize = 50
@@ -45,74 +50,63 @@ const (
 	seekPages = 40
 )
 
-// look is one look at what became of a scope's writes.
+// look is one look at a scope's writes.
 type look struct {
-	*settings
-	cube string
-	now  string
-	out  *abi.BackendReadiness
-	// done are the events whose task is over, or whose raw text is gone where there is no tracker: their memories must be there.
+	*backend
+	out *abi.BackendReadiness
+	// done are the events whose task is over, or whose raw text is gone where there is no tracker: their memories must
+	// be there.
 	done []marker
 	// raw counts the raw windows that no LLM has replaced yet.
 	raw int64
-	// tracker tells whether the server keeps task status: it does only with Redis.
+	// tracker says whether the server keeps task status: it does only with Redis.
 	tracker bool
 }
 
-// readiness says what became of async writes, by the status of each event's task and by the store: a task that is completed may have stored nothing, and
-// without Redis there is no status at all. Sync writes are there when they are answered.
-func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
+// readiness reports on async writes, by the status of each event's task and by the store: a task that is completed
+// may have stored nothing, and without Redis there is no status at all. Sync writes are there when they are answered.
+func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	if !b.async() && len(r.Markers) == 0 {
+		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "sync writes are stored when they are " +
+			"answered"}, nil
 	}
-	if !s.async() && len(r.Markers) == 0 {
-		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "sync writes are stored when they are answered"}, nil
-	}
-	l := &look{settings: s, cube: s.cubeOf(c), now: c.Now, out: &abi.BackendReadiness{Method: "store probe"}}
-	if err := l.probe(c); err != nil {
-		return nil, err
-	}
-	if err := l.tasks(c, r.Markers); err != nil {
-		return nil, err
-	}
-	if err := l.stored(c); err != nil {
-		return nil, err
+	l := &look{backend: b, out: &abi.BackendReadiness{Method: "store probe"}}
+	for _, step := range []func() error{l.countRaw, func() error { return l.tasks(r.Markers) }, l.stored} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	l.conclude(len(r.Markers))
 	return l.out, nil
 }
 
-// rawWindows are the raw windows of a cube that still wait for their extraction. In a cube with sync/fast writes too they never go away.
-func rawWindows() filter {
-	return filter{conds: []cond{{key: "tags", op: "contains", value: sdk.Text("mode:fast")}}}
-}
-
-// probe counts the raw windows. postgres ignores the filter, so there the number means nothing.
-func (l *look) probe(c *sdk.Call) error {
+// countRaw counts the raw windows of the cube that still wait for their extraction. In a cube with sync/fast writes
+// too they never go away. postgres ignores the filter, so there the number means nothing.
+func (l *look) countRaw() error {
 	if !l.filters() {
 		return nil
 	}
-	groups, _, err := l.list(c, listing{cube: l.cube, filter: rawWindows(), page: 1, size: 1, textOnly: true})
+	raw := filter{conds: []cond{{key: "tags", op: "contains", value: sdk.Text("mode:fast")}}}
+	groups, _, err := l.list(listing{cube: l.cube, filter: raw, page: 1, size: 1, textOnly: true})
 	l.raw = total(groups)
 	return err
 }
 
 // tasks asks for the status of each event's task.
-func (l *look) tasks(c *sdk.Call, texts []string) error {
+func (l *look) tasks(texts []string) error {
 	var markers, absent []marker
 	for _, text := range texts {
 		if m, ok := readMarker(text); ok {
 			markers = append(markers, m)
 		} else {
-			l.out.Warnings = append(l.out.Warnings, "unknown_marker: a marker is none of memos's")
+			l.warn("unknown_marker: a marker is none of memos's")
 		}
 	}
 	if len(markers) > statusCalls {
-		return l.together(c, markers)
+		return l.together(markers)
 	}
 	for _, m := range markers {
-		status, err := l.task(c, m.event)
+		status, err := l.task(m.event)
 		if err != nil {
 			return err
 		}
@@ -130,17 +124,18 @@ func (l *look) tasks(c *sdk.Call, texts []string) error {
 			l.out.EventIDs.Unknown = append(l.out.EventIDs.Unknown, m.event)
 		}
 	}
-	return l.withoutTask(c, absent)
+	return l.withoutTask(absent)
 }
 
-// together judges many events at once: the list of a user's tasks names none of ours, but it says whether any is under way.
-func (l *look) together(c *sdk.Call, markers []marker) error {
-	known, err := l.known(c)
+// together judges many events at once: the list of a user's tasks names none of ours, but it says whether any is
+// under way.
+func (l *look) together(markers []marker) error {
+	known, err := l.known()
 	if err != nil {
 		return err
 	}
 	l.tracker = len(known) > 0
-	if l.raw == 0 && !slices.Contains(known, "waiting") && !slices.Contains(known, "in_progress") {
+	if l.raw == 0 && !slices.ContainsFunc(known, underWay) {
 		l.done = markers
 		return nil
 	}
@@ -150,9 +145,12 @@ func (l *look) together(c *sdk.Call, markers []marker) error {
 	return nil
 }
 
+// underWay says whether a task with this status is not over.
+func underWay(status string) bool { return status == "waiting" || status == "in_progress" }
+
 // known are the statuses of all tasks of the scope's cube; none without a tracker.
-func (s *settings) known(c *sdk.Call) ([]string, error) {
-	a, err := s.get(c, "status", abi.QueryParam{Key: "user_id", Value: s.cubeOf(c)})
+func (b *backend) known() ([]string, error) {
+	a, err := b.get("status", abi.QueryParam{Key: "user_id", Value: b.cube})
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +158,9 @@ func (s *settings) known(c *sdk.Call) ([]string, error) {
 }
 
 // task is the status of an event's task; empty when the server knows none, "unknown" when its tracker does not answer.
-func (s *settings) task(c *sdk.Call, event string) (string, error) {
-	cube := s.cubeOf(c)
-	a, err := s.get(c, "status", abi.QueryParam{Key: "user_id", Value: cube}, abi.QueryParam{Key: "task_id", Value: taskOf(cube, event)})
+func (b *backend) task(event string) (string, error) {
+	a, err := b.get("status", abi.QueryParam{Key: "user_id", Value: b.cube},
+		abi.QueryParam{Key: "task_id", Value: taskOf(b.cube, event)})
 	switch code := abi.CodeOf(err); {
 	case code == abi.CodeNotFound:
 		return "", nil
@@ -180,32 +178,21 @@ func (s *settings) task(c *sdk.Call, event string) (string, error) {
 
 // statuses reads data, [{task_id, status}].
 func statuses(a *answer) (list []string, err error) {
-	if a.data == nil || a.data.Type() != jsontext.Array {
+	if wire.Kind(a.data) != jsontext.Array {
 		return nil, unusable("status", a, "data is no list of tasks")
 	}
-	err = jsontext.DecodeBytes(a.data).Arr(func(d *jsontext.Decoder) error {
-		return d.Obj(func(d *jsontext.Decoder, key string) error {
-			if key != "status" || d.Next() != jsontext.String {
-				return d.Skip()
-			}
-			one, err := d.Str()
-			list = append(list, one)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, unusable("status", a, "data cannot be read: "+err.Error())
+	for _, task := range wire.Items(a.data) {
+		if status := wire.Text(wire.At(task, "status")); status != "" {
+			list = append(list, status)
+		}
 	}
 	return list, nil
 }
 
 // withoutTask judges events of which the server knows no task: it has no Redis, or lost what it knew.
-func (l *look) withoutTask(c *sdk.Call, absent []marker) error {
-	if len(absent) == 0 {
-		return nil
-	}
-	if !l.tracker {
-		known, err := l.known(c)
+func (l *look) withoutTask(absent []marker) error {
+	if len(absent) > 0 && !l.tracker {
+		known, err := l.known()
 		if err != nil {
 			return err
 		}
@@ -215,7 +202,8 @@ func (l *look) withoutTask(c *sdk.Call, absent []marker) error {
 		switch {
 		case l.tracker && l.raw > 0:
 			l.out.EventIDs.Unknown = append(l.out.EventIDs.Unknown, m.event)
-			l.out.Warnings = append(l.out.Warnings, "task_lost: MemOS no longer knows a task, and raw text waits in the store: Redis lost its queue. The raw text can be searched, its extraction will not come")
+			l.warn("task_lost: MemOS no longer knows a task, and raw text waits in the store: Redis lost its queue. " +
+				"The raw text can be searched, its extraction will not come")
 		case l.raw > 0:
 			l.pending(m)
 		default:
@@ -225,39 +213,42 @@ func (l *look) withoutTask(c *sdk.Call, absent []marker) error {
 	return nil
 }
 
+func (l *look) warn(warning string) { l.out.Warnings = append(l.out.Warnings, warning) }
+
 func (l *look) pending(m marker) {
 	l.out.EventIDs.Pending = append(l.out.EventIDs.Pending, m.event)
-	if l.out.OldestPendingAt == "" || earlier(m.at, l.out.OldestPendingAt) == m.at {
+	if at := l.out.OldestPendingAt; at == "" || l.age(m.at) > l.age(at) {
 		l.out.OldestPendingAt = m.at
 	}
 }
 
-// age is how long ago a marker's write was sent, in ms; 0 when a time cannot be read.
-func (l *look) age(at string) int64 {
-	sent, err1 := abi.ParseTime(at)
-	now, err2 := abi.ParseTime(l.now)
-	if err1 != nil || err2 != nil {
+// age is how long ago a marker's write was sent; 0 when a time cannot be read.
+func (l *look) age(at string) time.Duration {
+	sent, err := abi.ParseTime(at)
+	now, wrong := abi.ParseTime(l.Now)
+	if err != nil || wrong != nil {
 		return 0
 	}
-	return now.Sub(sent).Milliseconds()
+	return now.Sub(sent)
 }
 
 // stored looks for the memories of the events whose task is over, by their sources, among those of their sessions.
-func (l *look) stored(c *sdk.Call) error {
+func (l *look) stored() error {
 	if len(l.done) == 0 {
 		return nil
 	}
-	sessions := filter{any: true}
-	var open []string
+	var events, sessions []string
+	within := filter{any: true}
 	for _, m := range l.done {
-		open = append(open, m.event)
-		if one := is("session_id", m.session); !slices.ContainsFunc(sessions.conds, func(c cond) bool { return string(c.value) == string(one.value) }) {
-			sessions.conds = append(sessions.conds, one)
+		events = append(events, m.event)
+		if !slices.Contains(sessions, m.session) {
+			sessions = append(sessions, m.session)
+			within.conds = append(within.conds, is("session_id", m.session))
 		}
 	}
-	open, all, err := l.seek(c, l.cube, sessions, open, func(m *item) {
+	open, all, err := l.seek(within, events, func(m *item) {
 		if m.fallback() {
-			l.out.Warnings = append(l.out.Warnings, "extraction_fallback: MemOS kept the raw text of an event: its LLM failed")
+			l.warn("extraction_fallback: MemOS kept the raw text of an event: its LLM failed")
 		}
 	})
 	if err != nil {
@@ -266,7 +257,7 @@ func (l *look) stored(c *sdk.Call) error {
 	for _, m := range l.done {
 		switch {
 		case !slices.Contains(open, m.event):
-		case l.age(m.at) < settleMS:
+		case l.age(m.at) < settleMS*time.Millisecond:
 			l.pending(m)
 		case !all:
 			l.out.EventIDs.Unknown = append(l.out.EventIDs.Unknown, m.event)
@@ -277,28 +268,24 @@ func (l *look) stored(c *sdk.Call) error {
 	return nil
 }
 
-// seek lists memories, newest first, until each event has one, and returns the events that have none, and whether all memories were seen. each is called for
-// every memory of one of the events, and keeps nothing of it without a copy.
-func (s *settings) seek(c *sdk.Call, cube string, within filter, events []string, each func(*item)) (open []string, all bool, err error) {
+// seek lists memories, newest first, until each event has one, and returns the events that have none, and whether all
+// memories were seen. each is called for every memory of one of the events, and keeps nothing of it without a copy.
+func (b *backend) seek(within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
 	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
-		groups, _, err := s.list(c, listing{cube: cube, filter: within, page: page, size: lookSize})
+		groups, _, err := b.list(listing{cube: b.cube, filter: within, page: page, size: lookSize})
 		if err != nil {
-			return nil, false, err
+			return open, false, err
 		}
-		more := false
-		for i := range groups {
-			more = more || groups[i].total > page*lookSize
-			for j := range groups[i].items {
-				m := &groups[i].items[j]
-				for _, event := range m.events() {
-					if slices.Contains(events, event) {
-						each(m)
-						open = slices.DeleteFunc(open, func(id string) bool { return id == event })
-					}
+		for _, m := range itemsOf(groups) {
+			for _, event := range m.events() {
+				if slices.Contains(events, event) {
+					each(m)
+					open = slices.DeleteFunc(open, func(id string) bool { return id == event })
 				}
 			}
 		}
+		more := slices.ContainsFunc(groups, func(g *group) bool { return g.total > page*lookSize })
 		if len(open) == 0 || !more {
 			return open, true, nil
 		}
@@ -315,23 +302,25 @@ func (l *look) conclude(markers int) {
 	switch {
 	case len(ids.Pending) > 0 || markers == 0 && l.raw > 0:
 		l.out.Status = abi.ReadinessPending
-		if at := l.out.OldestPendingAt; at != "" && l.age(at) > l.stallAfterMS {
+		if at := l.out.OldestPendingAt; at != "" && l.age(at).Milliseconds() > l.stallAfterMS {
 			l.out.StalledSince = at
-			l.out.Warnings = append(l.out.Warnings, "stalled: a write waits longer than stall_after_ms; MemOS drops tasks in silence when a cube has 200 of them waiting")
+			l.warn("stalled: a write waits longer than stall_after_ms; MemOS drops tasks in silence when a cube has " +
+				"200 of them waiting")
 		}
 	case len(ids.Failed) > 0:
 		l.out.Status = abi.ReadinessFailed
 	case len(ids.Unknown) > 0:
 		l.out.Status = abi.ReadinessUnknown
-		l.out.Warnings = append(l.out.Warnings, "task_unknown: MemOS does not say what became of some writes; is its Redis running?")
+		l.warn("task_unknown: MemOS does not say what became of some writes; is its Redis running?")
 	case len(ids.Empty) > 0:
 		l.out.Status = abi.ReadinessDegraded
-		l.out.Warnings = append(l.out.Warnings, "lost_extraction: of some events nothing is stored: MemOS's LLM found nothing in them, or answered what MemOS cannot parse, and the raw text is gone")
+		l.warn("lost_extraction: of some events nothing is stored: MemOS's LLM found nothing in them, or answered " +
+			"what MemOS cannot parse, and the raw text is gone")
 	default:
 		l.out.Status = abi.ReadinessReady
 	}
 	if markers > 0 && !l.tracker && len(ids.Unknown) == 0 {
-		l.out.Warnings = append(l.out.Warnings, "no_tracker: the server keeps no task status (it has no Redis queue); readiness goes by the store alone")
+		l.warn("no_tracker: the server keeps no task status (it has no Redis queue); readiness goes by the store alone")
 	}
 	slices.Sort(l.out.Warnings)
 	l.out.Warnings = slices.Compact(l.out.Warnings)

@@ -3,104 +3,81 @@ package main
 import (
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve is one POST /product/search. When every group comes back empty, one look at the store tells an outage from emptiness: search itself answers
-// 200 and nothing with the database or the embedder down.
+// retrieve is one POST /product/search. When every group comes back empty, one look at the store tells an outage from
+// emptiness: search itself answers 200 and nothing with the database or the embedder down.
 //
-// Out: raw is the answer as it came; evidence points at its items, group by group in the server's order. The groups are ranked apart, so ranks count within
-// the whole list but compare only within a group.
-func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	s, err := settingsOf(c)
+// Out: raw is the answer as it came; evidence points at its items, group by group in the server's order. The groups
+// are ranked apart, so ranks count within the whole list but compare only within a group.
+func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	asked, err := b.ask(r)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := s.ask(r)
-	if err != nil {
-		return nil, err
-	}
-	q := &query{settings: s, request: r, asked: asked, cube: s.cubeOf(c), limits: s.limits.within(r.Budget.MaxItems),
-		result: &abi.RetrieveResult{Trace: s.trace("POST /product/search")}}
+	q := &query{backend: b, request: r, asked: asked, limits: b.limits.within(r.Budget.MaxItems),
+		result: &abi.RetrieveResult{Trace: b.trace("POST /product/search")}}
 	if r.Budget.MaxItems == nil || *r.Budget.MaxItems > 0 {
-		if err := q.search(c); err != nil {
+		if err := q.search(); err != nil {
 			return nil, err
 		}
 	}
-	q.finish(c)
+	q.finish()
 	return q.result, nil
 }
 
 // query is one retrieval under way.
 type query struct {
-	*settings
+	*backend
 	request *abi.RetrieveRequest
 	asked   *asked
-	cube    string
 	limits  limits
-	items   []found
+	items   []*item
 	// state is what the look at the store said of an empty answer.
 	state    abi.ResultState
 	warnings []string
 	result   *abi.RetrieveResult
 }
 
-func (q *query) route() string { return "search_" + q.searchMode }
-
-func (q *query) search(c *sdk.Call) error {
-	route := q.route()
-	groups, a, err := q.memories(c, route, q.body(), q.cube)
+// search sends the request (APISearchRequest). The session is a soft signal there, never a filter.
+func (q *query) search() error {
+	route := "search_" + q.searchMode
+	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", []string{q.cube},
+		"query", q.request.Query, "mode",
+		q.searchMode,
+		"session_id", sessionOf(q.request.SessionID)}, q.limits.fields()...)
+	groups, a, err := q.memories(route, append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity,
+		"internet_search", false, "filter", q.asked.value()), q.cube)
 	if err != nil {
 		return err
 	}
 	q.items = listed(groups)
-	q.result.Raw.Calls = []abi.RawCall{{Route: route, Body: abi.Raw(a.body)}}
+	q.result.Raw.Calls = []abi.RawCall{{Route: route, Body: a.body}}
 	if q.state = abi.ResultResults; len(q.items) == 0 {
-		return q.lookBehind(c)
+		return q.lookBehind()
 	}
 	return nil
-}
-
-// body is the request of POST /product/search (APISearchRequest). The session is a soft signal there, never a filter.
-func (q *query) body() []byte {
-	return object(func(e *jsontext.Encoder) {
-		putText(e, "user_id", q.cube)
-		putTexts(e, "readable_cube_ids", q.cube)
-		putText(e, "query", q.request.Query)
-		putText(e, "mode", q.searchMode)
-		putText(e, "session_id", sessionOf(q.request.SessionID))
-		q.limits.put(e)
-		putText(e, "dedup", q.dedup)
-		putBool(e, "rerank", q.rerank)
-		e.FieldStart("relativity")
-		e.Float64(q.relativity)
-		putBool(e, "internet_search", false)
-		q.asked.put(e)
-	})
 }
 
 // lookBehind asks the store what an empty answer means. Archived memories do not count: search does not return them.
 //
 // Errors: unavailable, when the store does not answer.
-//
-//go:noinline
-func (q *query) lookBehind(c *sdk.Call) error {
-	behind := filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)}
-	groups, _, err := q.list(c, listing{cube: q.cube, filter: behind, page: 1, size: 1})
+func (q *query) lookBehind() error {
+	n, err := q.count(filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)})
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = "the search came back empty, and the store behind it does not answer: " + e.Message
 		return &e
 	}
-	if total(groups) == 0 {
+	if q.state = abi.ResultDegraded; n == 0 {
 		q.state = abi.ResultEmpty
 		return nil
 	}
-	q.state = abi.ResultDegraded
-	what := "search_blind: the search came back empty although the store holds such memories: MemOS's embedder is down, or was when they were written"
+	what := "search_blind: the search came back empty although the store holds such memories: MemOS's embedder is " +
+		"down, or was when they were written"
 	if len(q.asked.conds) > 0 && q.graphStore == "neo4j-community" {
 		what += "; or none of the nearest carries the labels, which neo4j-community applies behind the vector search"
 	}
@@ -111,124 +88,75 @@ func (q *query) lookBehind(c *sdk.Call) error {
 	return nil
 }
 
-// found is a group's item that counts: the first with its id. Feedback writes every memory twice under one id.
-type found struct {
-	*item
-	in *group
-}
-
-// listed compares every id with every one before it: of the few items of a search that is quicker than a map.
-func listed(groups []group) []found {
-	most := 0
-	for i := range groups {
-		most += len(groups[i].items)
-	}
-	list := make([]found, 0, most)
-	for i := range groups {
-		g := &groups[i]
-		for j := range g.items {
-			if m := &g.items[j]; m.id == "" || !holds(list, m.id) {
-				list = list[:len(list)+1]
-				list[len(list)-1] = found{m, g}
-			}
+// listed are the items that count: of those with one id the first. Feedback writes every memory twice under one id.
+func listed(groups []*group) (list []*item) {
+	seen := map[string]bool{}
+	for _, m := range itemsOf(groups) {
+		if m.id == "" || !seen[m.id] {
+			list = append(list, m)
 		}
+		seen[m.id] = true
 	}
 	return list
 }
 
-func holds(list []found, id string) bool {
-	for i := range list {
-		if list[i].id == id {
-			return true
-		}
-	}
-	return false
-}
-
 // finish makes evidence, text and trace.
-func (q *query) finish(c *sdk.Call) {
+func (q *query) finish() {
 	t := q.result.Trace
-	zeros := q.evidence(t)
-	fitted := q.fit(c, q.items, q.request.Budget)
+	q.evidence(t)
+	fitted := q.fit(q.Call, q.items, q.request.Budget)
 	q.result.FormattedContext = fitted.Text
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
 	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
-	t.Details = abi.Members[abi.Raw]{{Name: "cube_id", Value: sdk.Text(q.cube)}}
+	t.Details = wire.Object{"cube_id", q.cube}.Members()
 	fitted.Report(t, q.request.Budget)
 	q.limits.report(t, q.settings, q.request.Budget)
 	q.warn(fitted)
 	if len(q.asked.conds) > 0 && len(q.items) > 0 {
 		q.verify()
 	}
-	if zeros > 1 && zeros == len(q.items) {
-		q.silent()
-	}
 	t.Warnings = append(t.Warnings, q.warnings...)
 }
 
-// evidence describes the items and what the trace says of all of them, and counts the scores that are 0.
-func (q *query) evidence(t *abi.Trace) (zeros int) {
-	if len(q.items) == 0 {
-		return 0
-	}
-	q.result.Evidence = make([]abi.Evidence, len(q.items))
-	t.NativeIDs = make([]string, 0, len(q.items))
+// evidence describes the items, and in the trace what is said of all of them. Scores that are all 0 are none.
+func (q *query) evidence(t *abi.Trace) {
 	scored := q.rerank && q.searchMode == searchFast
 	var oldest, newest time.Time
-	var in *group
-	pointer := ""
-	for i := range q.items {
-		m, e := &q.items[i], &q.result.Evidence[i]
-		created := m.describe(e, m.in.name, i+1, scored)
-		if m.in != in {
-			in, pointer = m.in, "/calls/0/body"+m.in.list
-		}
-		e.Pointer = pointer + sdk.Itoa(m.at)
+	zeros := 0
+	q.result.Evidence, t.NativeIDs = make([]abi.Evidence, 0, len(q.items)), make([]string, 0, len(q.items))
+	for i, m := range q.items {
+		e := m.evidence(i+1, scored)
+		e.Pointer = "/calls/0/body" + m.pointer
+		q.result.Evidence = append(q.result.Evidence, e)
 		if m.id != "" {
 			t.NativeIDs = append(t.NativeIDs, m.id)
 		}
-		if e.Score != nil {
-			if *e.Score == 0 {
-				zeros++
-			}
-			if t.TopScore == nil || *e.Score > *t.TopScore {
-				t.TopScore = e.Score
-			}
+		if e.Score != nil && *e.Score == 0 {
+			zeros++
 		}
-		if e.CreatedAt != "" {
-			if t.TimeBasis == "" || created.Before(oldest) {
-				t.OldestRetrievedAt, oldest = e.CreatedAt, created
-			}
-			if t.TimeBasis == "" || newest.Before(created) {
-				t.NewestRetrievedAt, newest = e.CreatedAt, created
-			}
-			t.TimeBasis = abi.TimeIngest
+		if e.Score != nil && (t.TopScore == nil || *e.Score > *t.TopScore) {
+			t.TopScore = e.Score
+		}
+		created, err := abi.ParseTime(m.createdAt)
+		if err != nil {
+			continue
+		}
+		if t.TimeBasis == "" || created.Before(oldest) {
+			t.OldestRetrievedAt, oldest = m.createdAt, created
+		}
+		if t.TimeBasis == "" || newest.Before(created) {
+			t.NewestRetrievedAt, newest = m.createdAt, created
+		}
+		t.TimeBasis = abi.TimeIngest
+	}
+	if zeros > 1 && zeros == len(q.items) {
+		q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; "+
+			"set MOS_RERANKER_BACKEND=cosine_local there")
+		t.TopScore = nil
+		for i := range q.result.Evidence {
+			q.result.Evidence[i].Score = nil
 		}
 	}
-	return zeros
-}
-
-// silent takes the scores away: all of them are 0.
-//
-//go:noinline
-func (q *query) silent() {
-	q.warnings = append(q.warnings, "reranker_silent: every score is 0: the server's reranker does not answer; set MOS_RERANKER_BACKEND=cosine_local there")
-	q.result.Trace.TopScore = nil
-	for i := range q.result.Evidence {
-		q.result.Evidence[i].Score = nil
-	}
-}
-
-// earlier is the earlier of two times; b where a is none.
-func earlier(a, b string) string {
-	at, err := abi.ParseTime(a)
-	if err != nil {
-		return b
-	}
-	if bt, err := abi.ParseTime(b); err == nil && bt.Before(at) {
-		return b
-	}
-	return a
 }
 
 func (q *query) warn(fitted sdk.Fitted) {
@@ -237,10 +165,12 @@ func (q *query) warn(fitted sdk.Fitted) {
 		q.warnings = append(q.warnings, "search_ablation: "+ablation(q.searchMode))
 	}
 	if q.searchMode == searchMixture {
-		q.result.Trace.ReadSideEffects = []string{"MemOS stores query and results in a search history in Redis, which later mixture searches merge back"}
+		q.result.Trace.ReadSideEffects = []string{"MemOS stores query and results in a search history in Redis, " +
+			"which later mixture searches merge back"}
 	}
 	if !q.rerank {
-		q.warnings = append(q.warnings, "not_reranked: with rerank false MemOS returns items in no useful order and without scores")
+		q.warnings = append(q.warnings,
+			"not_reranked: with rerank false MemOS returns items in no useful order and without scores")
 	}
 	if q.request.AsOf != "" {
 		q.result.Trace.AsOfMode = "ignored"
@@ -254,22 +184,24 @@ func (q *query) warn(fitted sdk.Fitted) {
 // ablation says what a mode other than fast costs (single_cube.py: search_memories, searcher.py).
 func ablation(mode string) string {
 	if mode == searchFine {
-		return "mode fine calls an LLM and returns text memories only, as new texts with new ids, without sources, times and scores"
+		return "mode fine calls an LLM and returns text memories only, as new texts with new ids, without sources, " +
+			"times and scores"
 	}
-	return "mode mixture calls an LLM where the server has Redis, drops preferences, skills and sources, and returns what a search history holds, deleted memories too"
+	return "mode mixture calls an LLM where the server has Redis, drops preferences, skills and sources, and returns " +
+		"what a search history holds, deleted memories too"
 }
 
-// verify looks whether every item carries the labels that were filtered by. No item is left out: what does not is said.
-//
-//go:noinline
+// verify looks whether every item carries the labels that were filtered by. No item is left out: a mismatch is
+// reported.
 func (q *query) verify() {
 	wrong := 0
 	for _, m := range q.items {
-		if !q.asked.met(m.item) {
+		if !q.asked.met(m) {
 			wrong++
 		}
 	}
-	q.result.Trace.LabelsVerified = sdk.Ptr(wrong == 0)
+	t := q.result.Trace
+	t.LabelsVerified = sdk.Ptr(wrong == 0)
 	if wrong == 0 {
 		return
 	}
@@ -278,7 +210,8 @@ func (q *query) verify() {
 			*how = "unverified"
 		}
 	}
-	q.result.Trace.FilterMode = abi.FilterNone
-	q.result.Trace.Details.Set("label_mismatches", sdk.Number(int64(wrong)))
-	q.warnings = append(q.warnings, "labels_unverified: MemOS was asked to filter and returned items without those labels")
+	t.FilterMode = abi.FilterNone
+	t.Details.Set("label_mismatches", sdk.Number(int64(wrong)))
+	q.warnings = append(q.warnings, "labels_unverified: MemOS was asked to filter and returned items without those "+
+		"labels")
 }

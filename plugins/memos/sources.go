@@ -1,9 +1,12 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
 // source is where a memory came from: one message of an event.
@@ -11,104 +14,87 @@ type source struct {
 	kind, chatTime, messageID, content string
 }
 
+// textOnly is the kind of a source that is only a text, its content.
+const textOnly = "text"
+
 // sourceDepth bounds the unpacking. Three layers are known; a text of a user that looks like one more does no harm.
 const sourceDepth = 8
 
-// readSources decodes metadata.sources in all its shapes:
+// sourcesInto reads metadata.sources as they are packed, in all their shapes:
 //
 //	neo4j-community              [{"type":"chat","role":...}]
-//	neo4j, search and by id      [{"type":"doc","role":null,"content":"\"{\\\"type\\\":\\\"chat\\\"...}\""}]: content is a JSON text that holds a JSON text
+//	neo4j, search and by id      [{"type":"doc","role":null,"content":"\"{\\\"type\\\":\\\"chat\\\"...}\""}]:
+//	                             content is a JSON text that holds a JSON text
 //	neo4j, POST get_memory       ["\"{\\\"type\\\":...}\""]: the same without the object around it
 //	neo4j, after async           the same, and inside it a doc once more
-//
-// So a text that parses is parsed, and a doc whose content parses is left for what is in it, until neither holds.
-func readSources(d *jsontext.Decoder) (list []source, err error) {
-	switch d.Next() {
-	case jsontext.Array:
-		all, err := d.ArrIter()
-		for err == nil && all.Next() {
-			var s source
-			var ok bool
-			if s, ok, err = unpackSource(d, sourceDepth); ok {
-				list = append(list, s)
-			}
+//	any of them                  the whole list as a JSON text
+func sourcesInto(list *[]*source) wire.Each {
+	return func(e wire.Element) wire.Fields {
+		s := &source{kind: textOnly}
+		switch e.Kind() {
+		case jsontext.String:
+			*list = append(*list, textSources(wire.Text(e.Raw()))...)
+		case jsontext.Object:
+			*list = append(*list, s)
+			return s.fields()
 		}
-		if err == nil {
-			err = all.Err()
-		}
-		return list, err
-	case jsontext.String:
-		text, err := d.Str()
-		if err != nil || text == "" || text[0] != '[' {
-			return nil, err
-		}
-		inner := bounded(text)
-		if list, err = readSources(inner); err != nil || !inner.AtEnd() {
-			return nil, nil // a text that is no JSON
-		}
-		return list, nil
+		return nil
 	}
-	return nil, d.Skip()
 }
 
-// bounded reads a text inside an answer, which may be as deep as the answer.
-func bounded(text string) *jsontext.Decoder { return jsontext.DecodeStr(text).Limit(abi.MaxDepth) }
+// textSources is a text as a source, or as many as a list in it has.
+func textSources(text string) (list []*source) {
+	if !strings.HasPrefix(text, "[") || wire.Check([]byte(text)) != nil {
+		return []*source{{kind: textOnly, content: text}}
+	}
+	for _, item := range wire.Items(abi.Raw(text)) {
+		list = append(list, &source{kind: textOnly, content: string(item)})
+	}
+	return list
+}
 
-// unpackSource is the innermost source of a value; false when there is none. The error is of d alone: a text inside that cannot be read is no source.
-func unpackSource(d *jsontext.Decoder, depth int) (s source, ok bool, err error) {
+func (s *source) fields() wire.Fields {
+	s.kind = ""
+	return wire.Fields{"type", &s.kind, "chat_time", &s.chatTime, "message_id", &s.messageID, "content", &s.content}
+}
+
+// unpack gives the innermost source of each: a text that parses is parsed, and a doc whose content parses is left for
+// what is in it, until neither holds. A text that does not parse is no source.
+func unpack(packed []*source) []*source {
+	unpacked := packed[:0]
+	for _, s := range packed {
+		var innermost *source
+		for depth := 0; s != nil && depth <= sourceDepth; depth++ {
+			if s.kind != textOnly {
+				innermost = s
+			}
+			s = s.inside()
+		}
+		if innermost != nil {
+			unpacked = append(unpacked, innermost)
+		}
+	}
+	return unpacked
+}
+
+// inside is the source that a text, or the content of a doc, holds as JSON; nil where there is none.
+func (s *source) inside() *source {
+	if s.kind != textOnly && (s.kind != "doc" || s.messageID != "") {
+		return nil
+	}
+	inner := &source{kind: textOnly}
+	d := jsontext.DecodeStr(s.content).Limit(abi.MaxDepth)
+	var err error
 	switch d.Next() {
 	case jsontext.String:
-		text, err := d.Str()
-		if err == nil && depth > 0 {
-			s, ok = unpackText(text, depth-1)
-		}
-		return s, ok, err
+		inner.content, err = d.Str()
 	case jsontext.Object:
-		if err = s.read(d); err != nil {
-			return s, false, err
-		}
-		if s.kind == "doc" && s.messageID == "" && depth > 0 {
-			if inner, ok := unpackText(s.content, depth-1); ok {
-				return inner, true, nil
-			}
-		}
-		return s, true, nil
+		err = wire.Decode(d, inner.fields()...)
+	default:
+		return nil
 	}
-	return s, false, d.Skip()
-}
-
-// unpackText is unpackSource of a text that may be JSON.
-func unpackText(text string, depth int) (source, bool) {
-	if text == "" || text[0] != '{' && text[0] != '"' {
-		return source{}, false
+	if err != nil || !d.AtEnd() {
+		return nil
 	}
-	d := bounded(text)
-	s, ok, err := unpackSource(d, depth)
-	return s, ok && err == nil && d.AtEnd()
-}
-
-func (s *source) read(d *jsontext.Decoder) error {
-	fields, err := d.ObjIter()
-	for err == nil && fields.Next() {
-		var into *string
-		switch fields.Name() {
-		case "type":
-			into = &s.kind
-		case "chat_time":
-			into = &s.chatTime
-		case "message_id":
-			into = &s.messageID
-		case "content":
-			into = &s.content
-		}
-		if into != nil {
-			err = readText(d, into)
-		} else {
-			err = d.Skip()
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return fields.Err()
+	return inner
 }

@@ -18,11 +18,52 @@ func Check(body []byte) error {
 	return jsontext.DecodeBytes(body).Limit(abi.MaxDepth).Validate()
 }
 
+// Open is Check and Pick in one for a body that should be an object, such as the answer to a call.
+func Open(body []byte, places ...any) error {
+	if !jsontext.ValidUTF8(body) {
+		return errors.New("it is not UTF-8")
+	}
+	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
+	if d.Next() != jsontext.Object {
+		return errors.New("it is not an object")
+	}
+	if err := members(d, places, false); err != nil {
+		return err
+	}
+	if !d.AtEnd() {
+		return errors.New("there is more than one value")
+	}
+	return nil
+}
+
 // Kind is the type of a value; an absent one is jsontext.Invalid.
 func Kind(value abi.Raw) jsontext.Type { return jsontext.Raw(value).Type() }
 
 // Fields are places for the members of an object within an object, as Pick and Read take them.
 type Fields []any
+
+// Each is a place for a list: it is called for each element and gives the places for the members of an object. An
+// element for which it gives nil is passed over.
+type Each func(e Element) Fields
+
+// Element is an element of a list before it is read.
+type Element struct {
+	// Index counts from 0.
+	Index int
+	d     jsontext.Decoder
+}
+
+// ElementOf is a value as an element.
+func ElementOf(value abi.Raw) Element { return Element{d: *jsontext.DecodeBytes(value)} }
+
+// Kind is the element's type.
+func (e Element) Kind() jsontext.Type { return e.d.Next() }
+
+// Raw is the whole element. It takes a further walk over it, so it is for few elements.
+func (e Element) Raw() abi.Raw {
+	raw, _ := e.d.Raw() // found good
+	return abi.Raw(raw)
+}
 
 // Pick reads members of an object: names and places in turn. What is absent, null or of another type than its place
 // leaves the place as it was; of a name that occurs twice the last one counts. Strings refer to object.
@@ -31,13 +72,16 @@ type Fields []any
 //	var score *float64
 //	wire.Pick(item, "id", &id, "score", &score, "metadata", wire.Fields{"mh_event_id", &event})
 //
-// A place is Fields, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which stays nil
-// where there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any value).
-// Pick takes a single string for a []string of one.
+// A place is Fields, Each, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which stays
+// nil where there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any
+// value). Pick takes a single string for a list of one.
 func Pick(object abi.Raw, places ...any) {
 	// Of a value that was found good nothing fails.
 	_ = members(jsontext.DecodeBytes(object), places, false)
 }
+
+// Decode is Pick for an object that a decoder is at, which need not have been checked.
+func Decode(d *jsontext.Decoder, places ...any) error { return members(d, places, false) }
 
 // Read is Pick for an object of a fixed shape: a member of another type than its place is an error, and so is what is
 // no object.
@@ -51,7 +95,11 @@ func members(d *jsontext.Decoder, places []any, strict bool) error {
 	}
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		err = member(d, fields.Name(), places, strict)
+		if at := find(places, fields.Name()); at < 0 {
+			err = d.Skip()
+		} else if err = member(d, places[at+1], strict); err != nil {
+			err = errors.New(places[at].(string) + ": " + err.Error())
+		}
 	}
 	if err != nil {
 		return err
@@ -59,25 +107,25 @@ func members(d *jsontext.Decoder, places []any, strict bool) error {
 	return fields.Err()
 }
 
-func member(d *jsontext.Decoder, name string, places []any, strict bool) error {
+// find is where a name is among names and places, -1 where it is not.
+func find(places []any, name string) int {
 	for i := 0; i+1 < len(places); i += 2 {
-		if places[i].(string) != name {
-			continue
+		if places[i].(string) == name {
+			return i
 		}
-		want, err := put(d, places[i+1], strict)
-		if want != "" {
-			err = skip(d, strict, want)
-		}
-		_, unfit := err.(misfit)
-		if unfit && !strict {
-			return nil
-		}
-		if err != nil {
-			return errors.New(name + ": " + err.Error())
-		}
+	}
+	return -1
+}
+
+func member(d *jsontext.Decoder, place any, strict bool) error {
+	want, err := put(d, place, strict)
+	if want != "" {
+		return skip(d, strict, want)
+	}
+	if _, unfit := err.(misfit); unfit && !strict {
 		return nil
 	}
-	return d.Skip()
+	return err
 }
 
 // misfit is the error of a number that was read and does not fit its place.
@@ -92,6 +140,7 @@ func skip(d *jsontext.Decoder, strict bool, want string) error {
 }
 
 // put reads a value into its place. Of a value of another type nothing is read, and want says what the place takes.
+// It has no closures: TinyGo would allocate what they capture with every call.
 func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
 	kind := d.Next()
 	switch p := place.(type) {
@@ -129,7 +178,7 @@ func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
 		}
 		*p, err = texts(d, strict)
 	case *[]abi.Raw:
-		if kind != jsontext.Array {
+		if kind != jsontext.Array && (strict || kind != jsontext.String) {
 			return "a list", nil
 		}
 		*p, err = elements(d)
@@ -140,6 +189,11 @@ func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
 		var raw jsontext.Raw
 		raw, err = d.Raw()
 		*p = abi.Raw(raw)
+	case Each:
+		if kind != jsontext.Array && (strict || kind != jsontext.String) {
+			return "a list", nil
+		}
+		err = p.read(d, strict)
 	case Fields:
 		err = members(d, p, strict)
 	default:
@@ -170,31 +224,75 @@ func number[T any](d *jsontext.Decoder, place *T, parse func(string) (T, error))
 	return nil
 }
 
-// texts are the strings of a list, or a single one.
-func texts(d *jsontext.Decoder, strict bool) (list []string, err error) {
-	add := func(d *jsontext.Decoder) error {
-		if d.Next() != jsontext.String {
-			return skip(d, strict, "a string")
-		}
-		text, err := d.Str()
-		list = append(list, text)
-		return err
-	}
-	if d.Next() == jsontext.String {
-		return list, add(d)
-	}
-	err = d.Arr(add)
-	return list, err
+// list goes through the elements of a list, or to a single value.
+type list struct {
+	items jsontext.ArrIter
+	array bool
+	begun bool
+	err   error
 }
 
+func openList(d *jsontext.Decoder) (l list) {
+	if l.array = d.Next() == jsontext.Array; l.array {
+		l.items, l.err = d.ArrIter()
+	}
+	return l
+}
+
+// next goes to the next element, unless reading the one before failed.
+func (l *list) next() bool {
+	first := !l.begun
+	l.begun = true
+	switch {
+	case l.err != nil:
+		return false
+	case !l.array:
+		return first
+	case l.items.Next():
+		return true
+	}
+	l.err = l.items.Err()
+	return false
+}
+
+// read reads a list, or a single element.
+func (p Each) read(d *jsontext.Decoder, strict bool) error {
+	l := openList(d)
+	for i := 0; l.next(); i++ {
+		if fields := p(Element{i, *d}); fields == nil {
+			l.err = d.Skip()
+		} else {
+			l.err = members(d, fields, strict)
+		}
+	}
+	return l.err
+}
+
+// texts are the strings of a list, or a single one.
+func texts(d *jsontext.Decoder, strict bool) (found []string, err error) {
+	l := openList(d)
+	for l.next() {
+		if d.Next() != jsontext.String {
+			l.err = skip(d, strict, "a string")
+			continue
+		}
+		var text string
+		text, l.err = d.Str()
+		found = append(found, text)
+	}
+	return found, l.err
+}
+
+// elements are the values of a list, or a single one.
 func elements(d *jsontext.Decoder) ([]abi.Raw, error) {
-	list := []abi.Raw{}
-	err := d.Arr(func(d *jsontext.Decoder) error {
-		raw, err := d.Raw()
-		list = append(list, abi.Raw(raw))
-		return err
-	})
-	return list, err
+	found := []abi.Raw{}
+	l := openList(d)
+	for l.next() {
+		var raw jsontext.Raw
+		raw, l.err = d.Raw()
+		found = append(found, abi.Raw(raw))
+	}
+	return found, l.err
 }
 
 // Items are the elements of a list; of another value there are none.
@@ -230,10 +328,15 @@ func At(object abi.Raw, path ...string) abi.Raw {
 	return object
 }
 
-// Text is the text of a string, "" of another value.
-func Text(value abi.Raw) (text string) {
-	if Kind(value) == jsontext.String {
-		text, _ = jsontext.DecodeBytes(value).Str() // found good
+// Text is the text of a string, "" of another value and of what is not one value.
+func Text(value abi.Raw) string {
+	d := jsontext.DecodeBytes(value)
+	if d.Next() != jsontext.String {
+		return ""
+	}
+	text, err := d.Str()
+	if err != nil || !d.AtEnd() {
+		return ""
 	}
 	return text
 }

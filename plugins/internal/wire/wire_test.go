@@ -83,8 +83,9 @@ func TestAMemberOfAnotherTypeIsLeftOutOrAnError(t *testing.T) {
 		assert.Equal(t, places{}, p, object)
 	}
 	var p places
-	wire.Pick(abi.Raw(`{"list":"one","text":1,"whole":5}`), p.all()...)
-	assert.Equal(t, places{list: []string{"one"}, whole: 5}, p, "one string is a list of one")
+	wire.Pick(abi.Raw(`{"list":"one","items":"two","text":1,"whole":5}`), p.all()...)
+	assert.Equal(t, places{list: []string{"one"}, items: []abi.Raw{abi.Raw(`"two"`)}, whole: 5}, p, "one string is a list of one")
+	assert.ErrorContains(t, wire.Read(abi.Raw(`{"items":"two"}`), p.all()...), "items: want a list, got string")
 	assert.ErrorContains(t, wire.Read(abi.Raw(`{"list":"one"}`), p.all()...), "list: want a list of strings")
 	assert.ErrorContains(t, wire.Read(abi.Raw(`{"list":[1]}`), p.all()...), "list: want a string")
 	assert.Panics(t, func() { wire.Pick(abi.Raw(`{"x":1}`), "x", 1) })
@@ -106,9 +107,14 @@ func TestValuesAreFoundByTheirPath(t *testing.T) {
 func TestCheck(t *testing.T) {
 	deep := strings.Repeat("[", abi.MaxDepth)
 	require.NoError(t, wire.Check([]byte(deep+strings.Repeat("]", abi.MaxDepth))))
-	for _, wrong := range []string{"", "<html>", `{"a":1`, `{} {}`, "\"\xff\"", "[" + deep + strings.Repeat("]", abi.MaxDepth+1)} {
+	for _, wrong := range []string{"", "<html>", `{"a":1`, `{} {}`, "{\"a\":\"\xff\"}", `{"a":` + deep + strings.Repeat("]", abi.MaxDepth) + "}"} {
 		assert.Error(t, wire.Check([]byte(wrong)), wrong)
+		assert.Error(t, wire.Open([]byte(wrong)), wrong)
 	}
+	assert.ErrorContains(t, wire.Open([]byte(`[]`)), "it is not an object")
+	a := ""
+	require.NoError(t, wire.Open([]byte(` {"a":"x","b":[]} `), "a", &a))
+	assert.Equal(t, "x", a)
 }
 
 // FuzzReadingGoodValues: of what Check found good nothing fails, and what is read is what encoding/json reads.

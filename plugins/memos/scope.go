@@ -1,7 +1,8 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"encoding/base32"
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -10,49 +11,31 @@ import (
 
 // hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] behind the prefix.
 func hashed(prefix string, parts ...string) string {
-	size := 0
+	var d sdk.Digest
 	for _, part := range parts {
-		size += len(part) + 8
+		d.Add(sdk.Itoa(len(part)) + ":" + part)
 	}
-	all := make([]byte, 0, size)
-	for _, part := range parts {
-		all = append(jsontext.AppendInt(all, int64(len(part))), ':')
-		all = sdk.Append(all, part)
-	}
-	return prefix + base32(sdk.DigestBytes(all))
+	return prefix + base32OfHex(d.Hex())
 }
 
-// base32 turns hex into RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and a folder's name keep apart.
-func base32(hex string) string {
-	const letters = "abcdefghijklmnopqrstuvwxyz234567"
-	text := make([]byte, 0, (4*len(hex)+4)/5)
-	bits, have := 0, 0
-	for i := range len(hex) {
-		digit := int(hex[i] - '0')
-		if digit > 9 {
-			digit = int(hex[i]-'a') + 10
-		}
-		bits, have = (bits<<4|digit)&0xfff, have+4
-		if have >= 5 {
-			have -= 5
-			text = text[:len(text)+1]
-			text[len(text)-1] = letters[bits>>have&31]
-		}
+// base32OfHex writes a digest's hex as RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and
+// a folder's name keep apart. (encoding/hex would read it in one line, and bring 28 KB of package fmt into the
+// module.)
+func base32OfHex(text string) string {
+	raw := make([]byte, len(text)/2)
+	for i := range raw {
+		n, _ := strconv.ParseUint(text[2*i:2*i+2], 16, 8)
+		raw[i] = byte(n)
 	}
-	if have > 0 {
-		text = append(text, letters[bits<<(5-have)&31])
-	}
-	return string(text)
+	return base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(raw)
 }
 
-// cubeOf is the scope's cube and at the same time its user: a cube is only a property of nodes, and tasks are kept by user alone. Never empty: an
-// empty id leads into the bucket that MemOS shares among everybody. Without colons: Redis keys are joined by them.
-func (s *settings) cubeOf(c *sdk.Call) string {
-	return s.cube(c.Scope, c.Generation)
-}
-
-func (s *settings) cube(scope abi.MemoryScope, generation int64) string {
-	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID, sdk.Itoa(generation))
+// cubeOf is the scope's cube and at the same time its user: a cube is only a property of nodes, and tasks are kept by
+// user alone. Never empty: an empty id leads into the bucket that MemOS shares among everybody. Without colons: Redis
+// keys are joined by them.
+func (s *settings) cubeOf(scope abi.MemoryScope, generation int64) string {
+	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID,
+		sdk.Itoa(generation))
 }
 
 // canary is one of the two cubes of the isolation probe: "a" holds one memory, "b" none, ever.
@@ -60,11 +43,13 @@ func (s *settings) canary(which string) string {
 	return hashed("mh1-", s.config.Provider, s.config.Namespace, "canary", which)
 }
 
-// recordOf is the record id under which a cube is reset. It depends on the cube alone: a reset that was interrupted between marking and removing is
-// finished by repeating it, where a new id would never meet the nodes that carry the old one (POST /product/delete_memory_by_record_id).
+// recordOf is the record id under which a cube is reset. It depends on the cube alone: a reset that was interrupted
+// between marking and removing is finished by repeating it, where a new id would never meet the nodes that carry the
+// old one (POST /product/delete_memory_by_record_id).
 func recordOf(cube string) string { return hashed("mh1r-", cube) }
 
-// taskOf is the business id of the background work for an event. The client gives it, the answer does not (POST /product/add).
+// taskOf is the business id of the background work for an event. The client gives it, the answer does not (POST
+// /product/add).
 func taskOf(cube, eventID string) string { return hashed("mh1t-", cube, eventID) }
 
 // sessionPrefix begins a session id that is not the clear one.
@@ -86,7 +71,8 @@ func sessionOf(session string) string {
 // labelRules are the ids in which labels outlive an async extraction: legible as far as they are plain.
 var labelRules = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 200}
 
-// labelTriple carries scenario, context and attribute together through an async write, in project_id; the empty string for no labels.
+// labelTriple carries scenario, context and attribute together through an async write, in project_id; the empty
+// string for no labels.
 func labelTriple(scenario, context, attribute string) string {
 	if scenario == "" && context == "" && attribute == "" {
 		return ""
