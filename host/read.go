@@ -112,16 +112,13 @@ func oneElement(text string) error {
 		return fmt.Errorf("does not begin with %q and end with %q", open, end)
 	}
 	inner := text[len(open) : len(text)-len(end)]
-	for {
-		i := strings.IndexByte(inner, '<')
-		if i < 0 {
-			return nil
-		}
-		inner = inner[i+1:]
-		if abi.NamesContextTag(inner) {
+	for i := range inner {
+		bracket := abi.BracketLen(inner[i:])
+		if bracket > 0 && abi.NamesContextTag(inner[i+bracket:]) {
 			return fmt.Errorf("holds a second %s tag", abi.ContextTag)
 		}
 	}
+	return nil
 }
 
 // Health implements Contract.

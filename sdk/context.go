@@ -58,19 +58,26 @@ func (x Context) wrap(parts []string) string {
 	return words.View(Append(b, "</"+abi.ContextTag+">"))
 }
 
-// EscapeText makes text unable to open or close the element: a "<" that begins such a tag, in any case and with blanks inside, gets a backslash
-// behind it. So does one at the end that could become a tag with what follows: escaped texts may be joined. Other text is returned as it is.
+// EscapeText makes text unable to open or close the element: a "<", or what looks like one, that begins such a tag gets a backslash behind it.
+// abi.NamesContextTag says what counts as a tag. So does one at the end that could become a tag with what follows: escaped texts may be joined.
+// Other text is returned as it is.
 func EscapeText(text string) string {
+	const (
+		plain  = '<'
+		angles = 0xe2 // begins the look-alikes among the quotation marks and brackets
+		wide   = 0xef // begins the full-width and small forms
+	)
 	var b strings.Builder
 	done := 0
 	for i := 0; ; i++ {
-		if i = words.First(text, i, '<', '<', '<'); i == len(text) {
+		if i = words.First(text, i, plain, angles, wide); i == len(text) {
 			break
 		}
-		if beginsTag(text[i+1:]) {
-			b.WriteString(text[done : i+1])
+		end := i + abi.BracketLen(text[i:])
+		if end > i && abi.MayNameContextTag(text[end:]) {
+			b.WriteString(text[done:end])
 			b.WriteByte('\\')
-			done = i + 1
+			done = end
 		}
 	}
 	if done == 0 {
@@ -99,13 +106,6 @@ func OneLine(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// beginsTag tells whether rest, which follows a "<", goes on as the element's tag, or ends before that is decided.
-func beginsTag(rest string) bool {
-	name := abi.TagName(rest)
-	n := min(len(name), len(abi.ContextTag))
-	return strings.EqualFold(name[:n], abi.ContextTag[:n])
 }
 
 // EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.
