@@ -108,7 +108,7 @@ func fillValue(t *rapid.T, v reflect.Value, tag string) {
 			}
 			return
 		}
-		if n := rapid.IntRange(0, 3).Draw(t, tag); n > 0 || !omit && !(canBeNil && rapid.Bool().Draw(t, "nil")) {
+		if n := rapid.IntRange(0, 3).Draw(t, tag); n > 0 || !omit && (!canBeNil || !rapid.Bool().Draw(t, "nil")) {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				fillValue(t, v.Index(i), "")

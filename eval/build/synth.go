@@ -132,7 +132,6 @@ type synthPersona struct {
 	sessions, turns int
 	facts           []synthFact
 	canary          synthFact
-	canaryProbes    int
 }
 
 // write writes the persona's sessions, and after each the probes of its test session.

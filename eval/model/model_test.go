@@ -170,8 +170,11 @@ func TestALyingJudgeIsCorrected(t *testing.T) {
 
 func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 	answers := []func(w http.ResponseWriter){
-		func(w http.ResponseWriter) { w.Header().Set("Retry-After", "3"); w.WriteHeader(429) },
-		func(w http.ResponseWriter) { w.WriteHeader(503) },
+		func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
 		func(w http.ResponseWriter) {
 			_, _ = w.Write([]byte(`{"model":"m","choices":[{"message":{"content":"fine"}}]}`))
 		},
@@ -196,8 +199,11 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 	}{
 		{"no chat completion", func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, abi.CodeBackend},
 		{"no choices", func(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) }, abi.CodeBackend},
-		{"a refusal", func(w http.ResponseWriter) { w.WriteHeader(401); _, _ = w.Write([]byte("bad key sesame-sesame")) }, abi.CodeUnauthenticated},
-		{"rate limits without end", func(w http.ResponseWriter) { w.WriteHeader(429) }, abi.CodeRateLimited},
+		{"a refusal", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte("bad key sesame-sesame"))
+		}, abi.CodeUnauthenticated},
+		{"rate limits without end", func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, abi.CodeRateLimited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.say(w) }))

@@ -52,6 +52,7 @@ type Answered struct {
 	Said      []string   `json:"said,omitempty"` // what an agent answered
 }
 
+// Item is one piece of evidence of a retrieval.
 type Item struct {
 	Rank   int64      `json:"rank"`
 	Text   string     `json:"text,omitempty"`

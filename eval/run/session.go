@@ -305,7 +305,7 @@ func (t *testSession) findCanary(ctx context.Context) error {
 	}
 	line := t.line(journal.KindCanaryCheck)
 	line.CanaryCheck = check
-	t.persona.canary = nil
+	t.canary = nil
 	return t.journal.Write(line)
 }
 

@@ -211,7 +211,7 @@ func (w *walk) close(l *journal.Line) {
 
 // probed takes in one retrieval.
 func (w *walk) probed(l *journal.Line) error {
-	p, at := w.timeline.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
+	p, at := w.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
 	if p == nil || at < 0 {
 		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label,
 			w.Replicate, l.N, l.Probe.ProbeID, l.Probe.Budget)

@@ -150,8 +150,8 @@ func (m *measuring) ranks() {
 	}
 	if m.hasEvidence() {
 		m.values.setRanks("", scoreRanks(firstRanks(m.groups, ranking)))
-		if len(m.probe.sessions) > 0 {
-			m.values.setRanks("session.", scoreRanks(firstRanks(m.probe.sessions, sessions)))
+		if len(m.sessions) > 0 {
+			m.values.setRanks("session.", scoreRanks(firstRanks(m.sessions, sessions)))
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (m *measuring) validity() {
 	}
 	current := m.current()
 	first, oldest := -1, math.NaN()
-	for _, s := range m.probe.stale {
+	for _, s := range m.stale {
 		at, unflagged := m.staleShown(s)
 		if at < 0 {
 			continue

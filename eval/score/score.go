@@ -195,7 +195,7 @@ func (c *column) sum() {
 	c.Cells, c.Smokes = []Cell{}, []SmokeLine{}
 	c.Wall.Breaches = []string{}
 	filter, warnings, writeErrs := map[string]int{}, map[string]int{}, map[string]int{}
-	named, sources := 0, 0
+	sources := 0
 	for _, cell := range c.cells {
 		c.Cells = append(c.Cells, cell.row(len(c.budgets)))
 		c.Partial = c.Partial || cell.State != run.Complete
@@ -218,7 +218,7 @@ func (c *column) sum() {
 			c.Module = &Module{m.Module.Name, m.Module.Version, m.Module.SHA256, m.ConfigHash, m.ABI}
 		}
 	}
-	if named = c.FanOut.Few + c.FanOut.Many; named > 0 {
+	if named := c.FanOut.Few + c.FanOut.Many; named > 0 {
 		c.FanOut.Mean = float64(sources) / float64(named)
 	}
 	slices.Sort(c.Wall.Breaches)
@@ -459,7 +459,7 @@ func (s *scorer) facts() Run {
 	for _, c := range s.run.Cells {
 		r.Complete = r.Complete && c.State == run.Complete
 	}
-	s.timeline.describe(&r)
+	s.describe(&r)
 	return r
 }
 

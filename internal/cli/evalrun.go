@@ -29,7 +29,7 @@ import (
 
 // evalRun are the flags of eval run.
 type evalRunFlags struct {
-	out, pack, name          string
+	out, pack                string
 	providers                []string
 	budgets                  []int64
 	replicates, concurrency  int
@@ -184,7 +184,7 @@ func (a *app) evalProvider(entry *lab.Provider, p *pack.Pack, folder string) (ho
 	}
 	conditions, _ := memory["conditions"].(map[string]any)
 	if block, known := p.Conditions[name]; known && conditions[name] == nil {
-		blocks := map[string]any{name: json.RawMessage(block)}
+		blocks := map[string]any{name: block}
 		for other, value := range conditions {
 			blocks[other] = value
 		}

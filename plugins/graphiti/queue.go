@@ -261,7 +261,7 @@ func (q *queue) reset(v *visit, receipt *abi.ResetReceipt) error {
 			"draining: turns of the scope are queued still; deleting now would let them come back")
 		return err
 	}
-	clean := false
+	var clean bool
 	if v.hasBolt {
 		clean, err = v.boltClear(receipt)
 	} else {

@@ -178,11 +178,11 @@ type Answer struct {
 type Effect int
 
 const (
-	// EffectNone: the call did not leave, or the backend refused it as a whole.
+	// EffectNone says that the call did not leave, or the backend refused it as a whole.
 	EffectNone Effect = iota
-	// EffectUnknown: no answer came, or one that leaves the question open.
+	// EffectUnknown says that no answer came, or one that leaves the question open.
 	EffectUnknown
-	// EffectDone: the backend accepted the call.
+	// EffectDone says that the backend accepted the call.
 	EffectDone
 )
 

@@ -14,6 +14,7 @@ import (
 // one of Extism.
 type Param int
 
+// The kinds: a text by address and length, or a number of 32 or 64 bits.
 const (
 	Text Param = iota
 	I32
@@ -87,7 +88,7 @@ type Border interface {
 var _ Border = (*Call)(nil)
 
 // Answer implements Border: it asks Powers.
-func (c *Call) Answer(a *Ask) Answer { return a.Import.answer(c, a) }
+func (c *Call) Answer(a *Ask) Answer { return a.answer(c, a) }
 
 // Imports lists the host functions in the order of ABI.md, without pull.
 func Imports() []*Import { return imports }

@@ -81,7 +81,8 @@ func (t *Tape) Judge(answer abi.Encodable, failed error) {
 		t.differ(e, 0, "the guest is not entered where it was", e.Request, nil)
 		t.current.entry++
 	}
-	expected, got := []byte(o.Answer), []byte(nil)
+	expected := []byte(o.Answer)
+	var got []byte
 	if failed != nil {
 		got = abi.Marshal(abi.AsError(failed))
 	} else {

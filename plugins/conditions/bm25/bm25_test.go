@@ -293,3 +293,22 @@ func TestBlocks(t *testing.T) {
 	})), 2)
 	compare(t, find(t, h, "tea 2999 number 7", nil), plainScores(documents, "tea 2999 number 7"))
 }
+
+func TestAScopeIsReadyKeepsItsEventsAndForgetsThemWithAReset(t *testing.T) {
+	h := newHost(t, `{}`)
+	setup, err := sdktest.Do(h, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+	require.NoError(t, err)
+	assert.True(t, setup.Ready)
+	record(t, h, said("e1", 0, "green tea"))
+	ready, err := sdktest.Do(h, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessReady, ready.Status)
+	well, err := sdktest.Do(h, abi.OpHealth, scope, health, &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.HealthOK, well.Status)
+	assert.Len(t, find(t, h, "tea", nil).Evidence, 1)
+	receipt, err := sdktest.Do(h, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ResetDone, receipt.Status)
+	assert.Empty(t, find(t, h, "tea", nil).Evidence)
+}

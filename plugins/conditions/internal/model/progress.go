@@ -111,5 +111,5 @@ func ReadProgress(s *state.State, key string) (p Progress) {
 func (p *Progress) Save(s *state.State, key string) { s.Store(key, p.version, p.members()...) }
 
 func (p *Progress) members() []object.Member {
-	return append(p.Failure.Members(), object.Optional("cursor", &p.Cursor), object.Optional("ran_ms", &p.Ran))
+	return append(p.Members(), object.Optional("cursor", &p.Cursor), object.Optional("ran_ms", &p.Ran))
 }

@@ -53,7 +53,7 @@ type Mark struct {
 }
 
 func (m *Mark) members() []object.Member {
-	return append(m.Failure.Members(), object.Optional("last_consolidated", &m.Pointer), object.Optional("base", &m.Base),
+	return append(m.Members(), object.Optional("last_consolidated", &m.Pointer), object.Optional("base", &m.Base),
 		object.Optional("tokens", &m.Tokens),
 		object.Optional("checked", &m.Checked), object.Optional("idle_to", &m.IdleTo), object.Optional("last_summary",
 			&m.Summary),

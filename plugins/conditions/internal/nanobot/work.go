@@ -47,7 +47,7 @@ func workAll(m Memory, background bool) {
 		} else if model.OutOfTime(b.Call, failed) {
 			break
 		} else {
-			s.Failure.Note(b.State, failed, b.Model.Retries)
+			s.Note(b.State, failed, b.Model.Retries)
 		}
 		s.Save(b.State)
 		if failed != nil {

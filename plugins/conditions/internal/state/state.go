@@ -160,7 +160,7 @@ func (s *State) Last(log string) (n int64, entry []byte) {
 
 func (s *State) read(r abi.StateReadRequest) (entries []sdk.Entry) {
 	if s.err == nil {
-		entries, _, s.err = s.Call.Read(r)
+		entries, _, s.err = s.Read(r)
 	}
 	return entries
 }

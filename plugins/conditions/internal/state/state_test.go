@@ -61,7 +61,7 @@ func TestAfterTheFirstErrorNothingIsReadOrWritten(t *testing.T) {
 	s.Put("new", nil, 0)
 	s.Delete("key/")
 	s.Append("log", nil)
-	_, last, err := s.Call.Read(abi.StateReadRequest{Log: "log"})
+	_, last, err := s.Read(abi.StateReadRequest{Log: "log"})
 	assert.NoError(t, err)
 	assert.EqualValues(t, 5, last)
 	_, version, err := s.Call.Get("new")
