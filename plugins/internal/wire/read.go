@@ -122,7 +122,8 @@ func member(d *jsontext.Decoder, place any, strict bool) error {
 	if want != "" {
 		return skip(d, strict, want)
 	}
-	if _, unfit := err.(misfit); unfit && !strict {
+	var unfit misfit
+	if errors.As(err, &unfit) && !strict {
 		return nil
 	}
 	return err
