@@ -23,8 +23,10 @@ type Call struct {
 	// Resume is set when a write that was partial is to be finished.
 	Resume *abi.Resume
 
-	host Host
-	body []byte
+	host   Host
+	body   []byte
+	spare  []byte // what was handed back
+	values []byte // of the page of state that was listed last
 }
 
 // NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
@@ -77,7 +79,16 @@ func (c *Call) Log(level int32, text string) { c.host.Log(level, words.Bytes(tex
 // take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
-	data := make([]byte, int(headLen)+int(bodyLen))
+	n := int(headLen) + int(bodyLen)
+	data := c.spare
+	switch most := cap(data); {
+	case n < most/8 || most == 0: // a short answer between two pages leaves it to the next page
+		data = make([]byte, n)
+	case n > most: // each use costs the head's bytes, which are not handed back
+		data, c.spare = make([]byte, n, 2*n), nil
+	default:
+		data, c.spare = data[:n], nil
+	}
 	if n := c.host.Pull(data); n != len(data) {
 		return nil, abi.NewError(abi.CodeInternal, "the host gave fewer bytes than it announced")
 	}
@@ -94,3 +105,8 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	}
 	return data[headLen:], nil
 }
+
+// Reuse gives back the body of an answer that is no longer needed, and nothing that refers to it either: the next answer is read into its memory. What goes through
+// page after page calls it behind each, since memory is freed at the end of an operation. Strings that were decoded from the body refer to it: what is kept, such
+// as a cursor, is a copy (strings.Clone).
+func (c *Call) Reuse(body []byte) { c.spare = body[:0] }

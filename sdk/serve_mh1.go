@@ -32,7 +32,9 @@ func buffer(size uint32) uint32 {
 // Serve runs one operation on the n bytes that the host put into the request buffer and returns the packed pointer and length of
 // the answer, which stays valid until the guest is entered next. An error becomes an error object; one that is no *abi.Error becomes internal.
 func Serve[T any, In decodable[T], Out abi.Encodable](n uint32, operation func(*Call, In) (Out, error)) uint64 {
+	makeRoom()
 	answer, isError := Answer(response[:0], request[:n], guestHost(), operation)
 	response = answer
+	Rest()
 	return abi.Pack(uint32(uintptr(unsafe.Pointer(unsafe.SliceData(response)))), uint32(len(response)), isError)
 }

@@ -53,6 +53,9 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if r.Values {
+		c.values = body
+	}
 	items := make([]Item, len(head.Keys))
 	for i, k := range head.Keys {
 		items[i] = Item{Key: k.Key, Version: k.Version, Size: k.Size}
@@ -64,6 +67,12 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 		}
 	}
 	return items, head.More, nil
+}
+
+// ReuseValues is Reuse for the values of the page that List returned last, once nothing refers to them. Its keys stay as they are.
+func (c *Call) ReuseValues() {
+	c.Reuse(c.values)
+	c.values = nil
 }
 
 // Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be seen or not.

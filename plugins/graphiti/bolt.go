@@ -143,6 +143,7 @@ func (v *visit) boltInventory(route, kind string) (abi.InventoryKind, error) {
 			return k, nil
 		}
 		after = strings.Clone(after)
+		v.Reuse(rows)
 	}
 }
 

@@ -747,6 +747,7 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 			return k, err
 		}
 		cursor, more = strings.Clone(next), next != ""
+		v.Reuse(body)
 	}
 	k.Digest = digest.Hex()
 	return k, nil

@@ -149,7 +149,7 @@ func (s *core) named(v *visit, names ...string) (map[string]named, error) {
 	found := make(map[string]named, len(names))
 	for len(names) > 0 {
 		n := min(lookupAtOnce, len(names))
-		list, _, err := s.lookUp(v, routeCoreSources, "episodes", "names", names[:n]...)
+		list, body, err := s.lookUp(v, routeCoreSources, "episodes", "names", names[:n]...)
 		if err != nil {
 			return nil, err
 		}
@@ -159,6 +159,7 @@ func (s *core) named(v *visit, names ...string) (map[string]named, error) {
 			found[string([]byte(x.name))] = named{at.copies + 1, append(at.uuids, string([]byte(x.uuid))), at.facts +
 				int64(len(x.facts))}
 		}
+		v.Reuse(body) // it holds the episodes' texts
 		names = names[n:]
 	}
 	return found, nil

@@ -35,6 +35,7 @@ func (s *settings) messagesOf(c *sdk.Call, n *native, session, event string) ([]
 			}
 		}
 		if len(items) == 0 { // as in every session but the event's own
+			c.Reuse(head.body)
 			return found, nil
 		}
 		if found = append(found, items...); number >= head.pages {

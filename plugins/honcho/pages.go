@@ -42,6 +42,7 @@ func (s *settings) listIDs(c *sdk.Call, r request, number, size int64, newestFir
 	if err != nil {
 		return nil, head, unusable(r.route, 200, nil, "is no list of things with ids: "+err.Error())
 	}
+	c.Reuse(head.body)
 	return ids, head, nil
 }
 

@@ -52,7 +52,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 // allPages is the version of every row on the platform, as far as it is listed, and the platform's count.
 func (b *backend) allPages() (versions []string, count int64, err error) {
 	for page := int64(1); page <= inventoryPages; page++ {
-		rows, total, _, err := b.rows(b.platformPage(page, pageMax))
+		rows, total, body, err := b.rows(b.platformPage(page, pageMax))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -60,6 +60,7 @@ func (b *backend) allPages() (versions []string, count int64, err error) {
 		if len(rows) == 0 || int64(len(versions)) >= count {
 			break
 		}
+		b.Reuse(body)
 	}
 	return versions, count, nil
 }

@@ -22,7 +22,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 			out.Complete = false
 			break
 		}
-		groups, _, err := b.list(listing{cube: b.cube, page: page, size: inventorySize})
+		groups, a, err := b.list(listing{cube: b.cube, page: page, size: inventorySize})
 		if err != nil {
 			return nil, err
 		}
@@ -37,6 +37,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 				}
 			}
 		}
+		b.Reuse(a.body)
 	}
 	kinds := map[string][]string{}
 	for id, v := range seen {

@@ -20,6 +20,7 @@ func Serve[T any, In decodable[T], Out abi.Encodable](operation func(*sdk.Call, 
 	answer, isError := sdk.Answer(response[:0], input(), guestHost(), operation)
 	response = answer
 	output(answer)
+	sdk.Rest()
 	if isError {
 		return 1
 	}

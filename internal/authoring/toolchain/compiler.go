@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -38,12 +39,35 @@ func (t *TinyGo) ID() string { return t.id }
 //
 // Errors: the command with the end of its output.
 func (t *TinyGo) Compile(ctx context.Context, m Module, out string) error {
-	args := append([]string{"build", "-target=" + t.target}, compileFlags()...)
-	if len(m.Tags) > 0 {
-		args = append(args, "-tags="+strings.Join(m.Tags, ","))
+	gc, between, err := collector(ctx, m)
+	if err != nil {
+		return err
 	}
-	_, err := run(ctx, m.Dir, t.env, t.command, append(args, "-o", out, ".")...)
+	args := append([]string{"build", "-target=" + t.target, "-gc=" + gc}, compileFlags()...)
+	tags := slices.Clone(m.Tags)
+	if between {
+		tags = append(tags, betweenTag)
+	}
+	if len(tags) > 0 {
+		args = append(args, "-tags="+strings.Join(tags, ","))
+	}
+	_, err = run(ctx, m.Dir, t.env, t.command, append(args, "-o", out, ".")...)
 	return err
+}
+
+// collector is the one that a module is built with: the sdk's where the module has it, which is what TinyGo calls custom, or else TinyGo's; and whether it collects
+// between operations only.
+func collector(ctx context.Context, m Module) (gc string, between bool, err error) {
+	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=1")
+	out, err := run(ctx, m.Dir, env, "go", "list", "-deps", "-tags", strings.Join(append(buildTags(), m.Tags...), ","), ".")
+	if err != nil {
+		return "", false, err
+	}
+	packages := strings.Fields(string(out))
+	if !slices.Contains(packages, heapPackage) {
+		return tinygoCollector, false, nil
+	}
+	return sdkCollector, !slices.Contains(packages, gcPackage), nil
 }
 
 // WithCache gives the same compiler with another folder for compiled packages; an

@@ -14,17 +14,32 @@ type insertion struct {
 	text   string
 }
 
+// betweenTag is a build tag that only the patched TinyGo reads: functions need not keep on the stack what the collector would look for there.
+const betweenTag = "memhost.collects_between"
+
 // insertions are our changes to TinyGo.
 //
-// The first has strings compared eight bytes at a time: a loop over bytes costs some 45 machine instructions each in a guest, and modules compare field names and ids.
+// The first lets betweenTag take effect. Modules with heapPackage collect between operations, when nothing is on the stack.
 //
-// The others are about the collector. On WebAssembly TinyGo finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
+// The second has strings compared eight bytes at a time: a loop over bytes costs some 45 machine instructions each in a guest, and modules compare field names and ids.
+//
+// The others are for modules that collect at any time. On WebAssembly TinyGo finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
 // the stack for them, and a slot is overwritten when its value is computed again. A local that is written in a loop and whose fields are read stays an alloca
 // for the compiler, which therefore tracks no phi of it. Then LLVM makes registers of the alloca: what the local held from an earlier turn of the loop is in no slot
 // and is freed while it is in use. So allocas become registers before slots are made, and every phi that is a pointer gets a
 // slot. A value that is tracked twice gets one slot, which pays for the others.
 func insertions() []insertion {
 	return []insertion{
+		{
+			file:   "compileopts/config.go",
+			before: "\tswitch c.GC() {\n\tcase \"conservative\", \"custom\", \"precise\", \"boehm\":\n",
+			text: `	for _, tag := range c.BuildTags() {
+		if tag == "` + betweenTag + `" {
+			return false
+		}
+	}
+`,
+		},
 		{
 			file:   "src/runtime/string.go",
 			before: "\tfor i := 0; i < len(x); i++ {\n\t\tif x[i] != y[i] {\n",

@@ -55,15 +55,24 @@ func compileFlags() []string {
 	}
 }
 
-// collector is TinyGo's name for the collector of modules: its own default for WASI.
-const collector = "precise"
+// heapPackage is the sdk's memory of a guest. With gcPackage it also collects in the middle of an operation.
+const (
+	heapPackage = modulePath + "/sdk/internal/heap"
+	gcPackage   = modulePath + "/sdk/gc"
+)
+
+// TinyGo's names for heapPackage and for its own collector, for modules that do not have that.
+const (
+	sdkCollector    = "custom"
+	tinygoCollector = "precise"
+)
 
 // buildTags are the tags that TinyGo sets for the target, so that plain `go list`
-// sees the same files.
+// sees the same files. Of the two that depend on the collector it is the one of heapPackage; without that nothing asks.
 func buildTags() []string {
 	return []string{
 		"tinygo.wasm", "tinygo", "purego", "osusergo", "math_big_pure_go",
-		"gc." + collector, "scheduler.none", "serial.none", "tinygo.unicore",
+		"gc." + sdkCollector, "scheduler.none", "serial.none", "tinygo.unicore",
 	}
 }
 
@@ -79,7 +88,7 @@ func targetFile() ([]byte, error) {
 		"goos":               "wasip1",
 		"goarch":             "wasm",
 		"linker":             "wasm-ld",
-		"gc":                 collector,
+		"gc":                 "precise",
 		"scheduler":          "none",
 		"default-stack-size": stackBytes,
 		"cflags":             []string{"-mbulk-memory", "-mnontrapping-fptoint", "-mno-multivalue", "-mno-reference-types", "-msign-ext"},
@@ -103,7 +112,7 @@ func recipeOf(pin []byte) (string, error) {
 	}
 	h := sha256.New()
 	parts := []string{
-		string(pin), string(target), strings.Join(compileFlags(), " "), collector,
+		string(pin), string(target), strings.Join(compileFlags(), " "), sdkCollector + " " + tinygoCollector,
 		strings.Join(strippedSections(), " "), ManifestSection,
 	}
 	for _, change := range insertions() {

@@ -351,3 +351,26 @@ func TestPatchInsertsWhereTheTextIsOnce(t *testing.T) {
 	}
 	assert.ErrorIs(t, patch(t.TempDir(), change), os.ErrNotExist)
 }
+
+func TestModulesWithTheSDKHaveItsHeap(t *testing.T) {
+	root, err := FindRoot(".")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		folder, gc string
+		between    bool
+	}{
+		{"examples/plugins/notes", sdkCollector, true},
+		{"internal/testguest/probe_extism", sdkCollector, true},
+		{"plugins/conditions/ledger_memory", sdkCollector, false}, // imports sdk/gc
+		{"internal/testguest/echo_extism", tinygoCollector, false},
+	} {
+		t.Run(c.folder, func(t *testing.T) {
+			m, err := PluginIn(filepath.Join(root, filepath.FromSlash(c.folder)))
+			require.NoError(t, err)
+			gc, between, err := collector(t.Context(), m)
+			require.NoError(t, err)
+			assert.Equal(t, c.gc, gc)
+			assert.Equal(t, c.between, between)
+		})
+	}
+}

@@ -1,7 +1,10 @@
 // Package main is the control bm25: every message, ranked by the words that it shares with the query.
 package main
 
-import "github.com/memhost/memhost/sdk"
+import (
+	"github.com/memhost/memhost/sdk"
+	_ "github.com/memhost/memhost/sdk/gc" // a query reads many blocks of postings
+)
 
 func main() {}
 

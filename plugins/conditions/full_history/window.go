@@ -130,6 +130,9 @@ func (r *reader) next() (end bool, err error) {
 			r.after = item.Key
 		}
 		r.listed = r.listed[len(items):]
+		if r.settings.excludeCurrent { // a session may be any number of pages long
+			r.ReuseValues()
+		}
 	}
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
 }

@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/memhost/memhost/sdk"
 	// a ledger of 100,000 events is gone through in one operation, when its view is made anew
+	_ "github.com/memhost/memhost/sdk/gc"
 )
 
 func main() {}

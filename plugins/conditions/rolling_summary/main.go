@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
+	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported in one operation
 )
 
 // plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type

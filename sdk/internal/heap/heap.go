@@ -1,0 +1,164 @@
+//go:build tinygo && gc.custom
+
+package heap
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+//go:extern __heap_base
+var heapBase [0]byte
+
+const pageSize = 64 << 10
+
+//export llvm.wasm.memory.size.i32
+func memorySize(index int32) int32
+
+//export llvm.wasm.memory.grow.i32
+func memoryGrow(index, pages int32) int32
+
+//go:linkname findGlobals runtime.findGlobals
+func findGlobals(found func(start, end uintptr))
+
+//go:linkname runtimePanic runtime.runtimePanic
+func runtimePanic(text string)
+
+var memory arena
+
+//go:linkname initHeap runtime.initHeap
+func initHeap() {
+	memory.open(unsafe.Pointer(&heapBase), memoryEnd())
+}
+
+func memoryEnd() uintptr { return uintptr(memorySize(0)) * pageSize }
+
+// pointerFree tells of a layout, as the compiler gives it, that nothing there is a pointer: its lowest bit is set, five bits of length follow, and no other.
+func pointerFree(layout uintptr) bool { return layout&1 != 0 && layout>>6 == 0 }
+
+//go:linkname alloc runtime.alloc
+func alloc(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
+	at := memory.cursor
+	if room := memory.cleared - at; room > size && room-size >= headerSize { // take, for where nothing is to be done but that
+		n := (size + headerSize + granule - 1) &^ (granule - 1)
+		memory.cursor = at + n
+		if pointerFree(uintptr(layout)) {
+			n |= noPointers
+		}
+		object := unsafe.Add(memory.base, at)
+		*(*uint32)(object) = uint32(n)
+		*memory.word(memory.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
+		return unsafe.Add(object, headerSize)
+	}
+	return allocSlowly(size, layout)
+}
+
+//go:noinline
+func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
+	n := (size + headerSize + granule - 1) &^ (granule - 1)
+	flag := uintptr(0)
+	if pointerFree(uintptr(layout)) {
+		flag = noPointers
+	}
+	for n > size && size < 1<<31 {
+		if at := memory.take(n, flag); at != 0 {
+			return unsafe.Add(memory.base, at+headerSize)
+		}
+		if !makeRoom(n) {
+			break
+		}
+	}
+	runtimePanic("out of memory")
+	return nil
+}
+
+// within has everything marked that an operation in progress can reach. It is nil unless the module collects in the middle of operations.
+var within func()
+
+// CollectWithin lets garbage be collected in the middle of an operation. mark calls MarkRoots for all memory that is reachable by definition, which has to include what
+// functions in progress hold: the compiler must have been told to keep that in memory.
+func CollectWithin(mark func()) { within = mark }
+
+// MarkRoots marks what memory that is reachable leads to.
+func MarkRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
+
+// makeRoom has the memory grow; or it collects, where it may and enough has been allocated since it last did.
+func makeRoom(n uintptr) bool {
+	memory.settle()
+	worth := within != nil && memory.taken >= memory.size/2
+	if worth {
+		collect(within)
+		if memory.inUse < memory.size/2 && n < memory.size/4 {
+			return true
+		}
+	}
+	if grow(n) {
+		return true
+	}
+	if within == nil || worth || memory.taken == 0 {
+		return false
+	}
+	collect(within)
+	return true
+}
+
+// grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow that.
+func grow(n uintptr) bool {
+	pages := int32((n+n/32+2*granule*perWord)/pageSize + 1)
+	return add(max(pages, memorySize(0))) || add(pages)
+}
+
+func add(pages int32) bool {
+	if memoryGrow(0, pages) < 0 {
+		return false
+	}
+	memory.extend(memoryEnd())
+	return true
+}
+
+// Room has the memory grow to so many bytes, for an operation that is about to fill it.
+func Room(bytes int) {
+	if more := int32(bytes/pageSize) - memorySize(0); more > 0 {
+		add(more)
+	}
+}
+
+// Rest collects if more than so many bytes have been allocated since it was last done. It is for the end of an operation, when whatever is still in use can be reached
+// from a global.
+func Rest(after int) {
+	memory.settle()
+	if memory.taken > uintptr(after) {
+		collect(markGlobals)
+	}
+}
+
+func markGlobals() { findGlobals(MarkRoots) }
+
+// collect frees what mark does not lead to.
+func collect(mark func()) {
+	memory.settle()
+	mark()
+	memory.follow()
+	memory.sweep()
+}
+
+//go:linkname runtimeGC runtime.GC
+func runtimeGC() {
+	if within != nil {
+		collect(within)
+	}
+}
+
+//go:linkname free runtime.free
+func free(unsafe.Pointer) {}
+
+//go:linkname setFinalizer runtime.SetFinalizer
+func setFinalizer(any, any) {}
+
+//go:linkname readMemStats runtime.ReadMemStats
+func readMemStats(m *runtime.MemStats) {
+	memory.settle()
+	m.Sys, m.HeapSys = uint64(memoryEnd()), uint64(memory.size)
+	m.HeapInuse = uint64(memory.inUse + memory.taken)
+	m.HeapAlloc, m.Alloc = m.HeapInuse, m.HeapInuse
+}
