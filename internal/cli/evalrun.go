@@ -102,10 +102,11 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 	if !f.noRefs {
 		l.AddReferences(a.isBuiltin)
 	}
-	o := a.evalOptions(l, p, filepath.Dir(l.Pack))
+	folder := filepath.Dir(l.Pack)
 	if len(args) == 1 {
-		o = a.evalOptions(l, p, filepath.Dir(args[0]))
+		folder = filepath.Dir(args[0])
 	}
+	o := a.evalOptions(l, p, folder)
 	costs, err := a.evalPlan(l, p, o)
 	if err != nil {
 		return err

@@ -235,7 +235,6 @@ func (a *app) evalShowCommand() *cobra.Command {
 
 func (a *app) evalJudgeCommand() *cobra.Command {
 	var packPath string
-	var yes bool
 	cmd := &cobra.Command{Use: "judge RUN", Short: "Have a judge decide which answers of the agent are right", Args: cobra.ExactArgs(1),
 		Long: "Asks the lab's judge about every answer, and about made answers whose truth is known, so that its own errors can be taken out. It goes on where it was ended.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -247,7 +246,6 @@ func (a *app) evalJudgeCommand() *cobra.Command {
 			return a.evalJudge(cmd.Context(), e)
 		}}
 	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
