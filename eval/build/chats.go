@@ -10,7 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/internal/cli/convert"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // chatsBuilder reads one's own conversations, as `memhost record` takes them, with probes written by hand. It keeps them in memory.

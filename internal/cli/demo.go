@@ -14,10 +14,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
-	"github.com/memhost/memhost/internal/cli/convert"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const demoHelp = `Starts a slot with full_history in a data folder of its own, records an example conversation, and shows what an agent would get for a few questions

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/cli/convert"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const recordHelp = `Records JSON Lines from FILE, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object

@@ -10,8 +10,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/cli/convert"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const (

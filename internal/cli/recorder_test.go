@@ -14,7 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/cli/convert"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // fakeSlot records what it is sent. answer, where it is set, may refuse an event: try counts the tries of it from 1.

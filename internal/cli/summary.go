@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/cli/convert"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the recording stopped before it.

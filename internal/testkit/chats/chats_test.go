@@ -10,7 +10,7 @@ import (
 )
 
 // folder holds short chats of this form.
-const folder = "../../cli/convert/testdata/chats"
+const folder = "../../text/convert/testdata/chats"
 
 func TestAnAnswerBelongsToTheTurnBeforeIt(t *testing.T) {
 	list, err := Read(folder)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/cli/convert"
+	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/testkit/chats"
 )
 
