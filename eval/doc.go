@@ -5,6 +5,7 @@
 //	pack     a timeline of events and probes, neutral to data sets; builders make one from a data set's own files
 //	lab      what to run: pack, providers, budgets, insertion points, replicates, the sealed primary comparison
 //	run      one cell for each provider and replicate: a host, a data folder and a slot of its own, and a hash-chained journal
+//	rundir   the folder that a run writes and the others read; no host is needed for it
 //	score    metrics from journal and pack alone; statistics over clusters
 //	report   one HTML file, Markdown, CSV and JSON from the metrics
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
 )
 
@@ -75,7 +75,7 @@ type judged struct {
 // tell is told of progress.
 //
 // Errors: conflict when the file belongs to another run or judge; those of the endpoint are kept as lines, and no answer is dropped for them.
-func RunJudge(ctx context.Context, folder string, r *run.Run, p *pack.Pack, getenv func(string) string, tell func(done, total int)) error {
+func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string, tell func(done, total int)) error {
 	if r.Lab.Judge == nil {
 		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
 	}
@@ -116,7 +116,7 @@ func RunJudge(ctx context.Context, folder string, r *run.Run, p *pack.Pack, gete
 			return err
 		}
 	}
-	put := run.Blobs(folder)
+	put := rundir.Blobs(folder).Put
 	for n := range items {
 		if j := &items[n]; !known[j.Item] {
 			if err := judgeOne(ctx, client, r.Lab, j, put); err != nil {
@@ -177,7 +177,7 @@ func firstWord(text string) string {
 }
 
 // itemsOf are all texts to judge: answers by cell, then calibration items by probe.
-func itemsOf(folder string, r *run.Run, p *pack.Pack) ([]judged, error) {
+func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 	probes, order, clusters := map[string]*pack.Probe{}, []*pack.Probe{}, map[string]string{}
 	for _, persona := range p.Manifest.Personas {
 		for probe, err := range p.Probes(persona.PersonaID) {

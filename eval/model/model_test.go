@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -72,7 +73,7 @@ func exact(messages []Message) string {
 }
 
 // ran runs a small pack with an agent and returns run and pack.
-func ran(t *testing.T, text string) (string, *run.Run, *pack.Pack) {
+func ran(t *testing.T, text string) (string, *rundir.Run, *pack.Pack) {
 	t.Helper()
 	b, err := build.Find("synth")
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 		}
 		answers++
 		assert.True(t, l.Answer.Stub, "a stand-in answered")
-		request, err := run.Text(folder, "blobs", l.Answer.RequestSHA256)
+		request, err := rundir.Blobs(folder).Text(l.Answer.RequestSHA256)
 		require.NoError(t, err)
 		assert.Contains(t, string(request), "Question: ")
 	}

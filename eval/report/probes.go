@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 )
 
 // chunk is some probes' texts, as the page has them: gzip of JSON, in base64.
@@ -98,13 +98,13 @@ func collect(in Input) (*collection, error) {
 	return c, nil
 }
 
-func (c *collection) addCell(cell *run.Cell, byID map[string]*Told) error {
-	if cell.State == run.Waiting {
+func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
+	if cell.State == rundir.Waiting {
 		return nil
 	}
 	for l, err := range journal.Read(filepath.Join(cell.Folder(c.in.Folder), journal.Name)) {
 		if err != nil {
-			if cell.State != run.Complete {
+			if cell.State != rundir.Complete {
 				return nil // it is being written, or was cut off
 			}
 			return err
@@ -124,7 +124,7 @@ func (c *collection) addCell(cell *run.Cell, byID map[string]*Told) error {
 	return nil
 }
 
-func answer(cell *run.Cell, p *journal.Probe) Answered {
+func answer(cell *rundir.Cell, p *journal.Probe) Answered {
 	a := Answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256, Error: p.Error}
 	if p.Trace != nil {
 		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
@@ -175,7 +175,7 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 			if _, there := contexts[a.Context]; there || a.Context == "" {
 				continue
 			}
-			text, err := run.Text(c.in.Folder, "contexts", a.Context)
+			text, err := rundir.Contexts(c.in.Folder).Text(a.Context)
 			if err != nil {
 				return "", err
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
 )
 
@@ -29,7 +29,7 @@ const MaxBytes = 50 << 20
 type Input struct {
 	// Folder is the run's; Run, Metrics and Timings are read from it.
 	Folder  string
-	Run     *run.Run
+	Run     *rundir.Run
 	Metrics *score.Metrics
 	Timings *score.Timings
 	Pack    *pack.Pack

@@ -17,13 +17,14 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 )
 
 // cell is one cell while it runs.
 type cell struct {
 	*runner
-	*Cell
+	*rundir.Cell
 	provider *lab.Provider
 	budgets  []int64
 	dir      string
@@ -37,7 +38,7 @@ type cell struct {
 }
 
 // walk runs a cell from where it is to its end. It returns the journal's head.
-func (r *runner) walk(ctx context.Context, info *Cell) (head string, err error) {
+func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err error) {
 	provider := r.Lab.Find(info.Label)
 	if provider == nil {
 		return "", abi.NewError(abi.CodeInvalidArgument, "the lab has no provider of this label")
@@ -148,7 +149,7 @@ func (c *cell) seal(ctx context.Context) error {
 		return nil
 	}
 	text := append(abi.Marshal(m), '\n')
-	if err := writeFile(path, text); err != nil {
+	if err := rundir.WriteFile(path, text); err != nil {
 		return err
 	}
 	return c.journal.Write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{RunID: c.RunID, Label: c.Label, Replicate: c.Replicate,
@@ -334,3 +335,5 @@ func warningCode(warning string) string {
 	}
 	return warning
 }
+
+func unusable(err error) error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }

@@ -1,14 +1,12 @@
-// Package run walks the cells of an evaluation: one for each provider and replicate, each with a host, a data folder, a slot and a journal of its own.
+// Package run walks the cells of an evaluation: one for each provider and replicate, each with a host, a data folder, a slot
+// and a journal of its own, in a run's folder (package rundir).
 //
-//	RUN/run.json                     Run: lab, pack, cells, and the heads of their journals once they are complete
-//	RUN/cells/LABEL/REPLICATE/       manifest.json (sealed before the first event), trace.jsonl (package journal), data/
-//	RUN/contexts/ab/<sha256>         each formatted context once, byte for byte
-//	RUN/blobs/ab/<sha256>            raw answers, requests to models and their answers, once each
+// A cell, for each persona: record a session; where probes follow it, hold a test session: wait for readiness, take the
+// inventory, raise the wall, ask the probes once for each budget, try a write that must be skipped, lower the wall, take the
+// inventory again. After the next readiness that write must not be found. Nothing is ever reset. Each step is a line of the
+// journal before the next begins, so that a cell goes on after kill -9 where it was: what is in the journal is not asked again,
+// and a write without a line is settled by the slot's own ledger.
 //
-// A cell, for each persona: record a session; where probes follow it, hold a test session: wait for readiness, take the inventory, raise the wall, ask
-// the probes once for each budget, try a write that must be skipped, lower the wall, take the inventory again. After the next readiness that write must not
-// be found. Nothing is ever reset. Whatever happens is a line of the journal before the next thing begins, so that a cell goes on after kill -9 where
-// it was: what is in the journal is not asked again, and a write without a line is settled by the slot's own ledger.
-//
-// Reading order: run.go (the folder and its cells), cell.go (one cell), session.go (a test session), progress.go (what a journal says is done), files.go.
+// Reading order: run.go (a run and its cells), cell.go (one cell), session.go (a test session), progress.go (what a journal says
+// is done), plan.go (what it will cost).
 package run

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,58 +13,9 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 )
-
-// Version is the form of run.json.
-const Version = 1
-
-// File is the run's own file.
-const File = "run.json"
-
-// Run is run.json.
-type Run struct {
-	Run int `json:"run"` // Version
-	// Program and Commit are of the memhost that began the run.
-	Program string `json:"program"`
-	Commit  string `json:"commit,omitempty"`
-	// BegunAt is RFC 3339.
-	BegunAt    string        `json:"begun_at"`
-	Lab        *lab.Lab      `json:"lab"`
-	LabSHA256  string        `json:"lab_sha256"`
-	PackPath   string        `json:"pack_path"`
-	Pack       pack.Manifest `json:"pack"`
-	Cells      []*Cell       `json:"cells"`
-	CompleteAt string        `json:"complete_at,omitempty"`
-}
-
-// Cell is one provider in one replicate.
-type Cell struct {
-	Label     string `json:"label"`
-	Replicate int    `json:"replicate"` // from 1
-	// RunID is the scope's run_id of every persona in the cell.
-	RunID string `json:"run_id"`
-	// State is waiting, running, complete or failed.
-	State string `json:"state"`
-	// Alone: it ran while no other cell did, with one persona at a time, from its beginning to its end: its latencies may be compared.
-	Alone bool `json:"alone"`
-	// Head is the hash of the journal's last line, once the cell is complete.
-	Head  string     `json:"head,omitempty"`
-	Error *abi.Error `json:"error,omitempty"`
-}
-
-// The states of a cell.
-const (
-	Waiting  = "waiting"
-	Running  = "running"
-	Complete = "complete"
-	Failed   = "failed"
-)
-
-// Folder is the cell's folder in the run's.
-func (c *Cell) Folder(run string) string {
-	return filepath.Join(run, "cells", c.Label, strconv.Itoa(c.Replicate))
-}
 
 // Options are what a runner needs besides the run's folder.
 type Options struct {
@@ -100,43 +48,26 @@ type Agent interface {
 }
 
 // Begin makes a run's folder for a lab. The folder must not exist, or be empty.
-func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) (*Run, error) {
+func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) (*rundir.Run, error) {
 	there, err := os.ReadDir(folder)
 	if err == nil && len(there) > 0 {
 		return nil, abi.NewError(abi.CodeConflict, folder+" is not empty").
 			WithHint("`memhost eval resume " + folder + "` goes on with a run; another --out begins a new one")
 	}
-	r := &Run{Run: Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(), PackPath: packPath, Pack: p.Manifest}
+	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(), PackPath: packPath, Pack: p.Manifest}
 	for replicate := 1; replicate <= l.Replicates; replicate++ {
 		for i := range l.Providers {
 			label := l.Providers[i].Label
-			r.Cells = append(r.Cells, &Cell{Label: label, Replicate: replicate, State: Waiting,
+			r.Cells = append(r.Cells, &rundir.Cell{Label: label, Replicate: replicate, State: rundir.Waiting,
 				RunID: fmt.Sprintf("eval-%.8s-%s-%d", r.LabSHA256, label, replicate)})
 		}
 	}
-	return r, writeJSON(filepath.Join(folder, File), r)
-}
-
-// Open reads a run's folder.
-//
-// Errors: invalid_argument for what is not a run, or one of another version.
-func Open(folder string) (*Run, error) {
-	r := new(Run)
-	there, err := readJSON(filepath.Join(folder, File), r)
-	switch {
-	case err != nil:
-		return nil, err
-	case !there:
-		return nil, abi.NewError(abi.CodeInvalidArgument, folder+" is not a run: it has no "+File).WithHint("`memhost eval run` makes one")
-	case r.Run != Version:
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s is a run of version %d, this program reads version %d", folder, r.Run, Version))
-	}
-	return r, nil
+	return r, r.Save(folder)
 }
 
 // runner is a run while it goes on.
 type runner struct {
-	*Run
+	*rundir.Run
 	folder  string
 	pack    *pack.Pack
 	options Options
@@ -148,7 +79,7 @@ type runner struct {
 // It may be called again, after an interruption or a failure: cells go on where they were.
 //
 // Errors: invalid_argument when the pack is not the one that the run began with; the context's; those of cells, with the cell's label in front.
-func Go(ctx context.Context, folder string, r *Run, p *pack.Pack, o Options) error {
+func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Options) error {
 	if p.Manifest.ContentSHA256 != r.Pack.ContentSHA256 {
 		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has the content %.12s, the run began with %.12s",
 			p.Manifest.Name, p.Manifest.ContentSHA256, r.Pack.ContentSHA256)).WithHint("resume it with the pack it began with")
@@ -162,7 +93,7 @@ func Go(ctx context.Context, folder string, r *Run, p *pack.Pack, o Options) err
 	seats := make(chan struct{}, r.Lab.CellsAtOnce)
 	var cells sync.WaitGroup
 	for _, c := range r.Cells {
-		if c.State == Complete {
+		if c.State == rundir.Complete {
 			continue
 		}
 		seats <- struct{}{}
@@ -190,21 +121,21 @@ func Go(ctx context.Context, folder string, r *Run, p *pack.Pack, o Options) err
 }
 
 // cell runs one cell and notes how it ended.
-func (r *runner) cell(ctx context.Context, c *Cell) error {
-	alone := c.State == Waiting && r.Lab.CellsAtOnce == 1 && r.Lab.Concurrency == 1
-	if err := r.update(func() { c.State, c.Error, c.Alone = Running, nil, alone }); err != nil {
+func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
+	alone := c.State == rundir.Waiting && r.Lab.CellsAtOnce == 1 && r.Lab.Concurrency == 1
+	if err := r.update(func() { c.State, c.Error, c.Alone = rundir.Running, nil, alone }); err != nil {
 		return err
 	}
 	head, err := r.walk(ctx, c)
 	if err == nil {
-		return r.update(func() { c.State, c.Head = Complete, head })
+		return r.update(func() { c.State, c.Head = rundir.Complete, head })
 	}
 	if ctx.Err() != nil { // interrupted: it goes on with the next call of Go
 		return err
 	}
 	failed := *abi.AsError(err)
 	failed.Message = fmt.Sprintf("cell %s/%d: %s", c.Label, c.Replicate, failed.Message)
-	return errors.Join(&failed, r.update(func() { c.State, c.Error = Failed, &failed }))
+	return errors.Join(&failed, r.update(func() { c.State, c.Error = rundir.Failed, &failed }))
 }
 
 // update changes what run.json says.
@@ -218,16 +149,7 @@ func (r *runner) update(change func()) error {
 func (r *runner) save() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return writeJSON(filepath.Join(r.folder, File), r.Run)
+	return r.Run.Save(r.folder)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
-// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors the run.
-func (r *Run) Head() string {
-	parts := []string{r.LabSHA256, r.Pack.ContentSHA256}
-	for _, c := range r.Cells {
-		parts = append(parts, fmt.Sprintf("%s/%d %s", c.Label, c.Replicate, c.Head))
-	}
-	return digest([]byte(strings.Join(parts, "\n")))
-}

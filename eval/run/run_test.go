@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -66,7 +67,7 @@ func cacheDir(t *testing.T) string {
 }
 
 // lines lists a cell's journal without what the clock decides.
-func lines(t *testing.T, run string, c *Cell) []journal.Line {
+func lines(t *testing.T, run string, c *rundir.Cell) []journal.Line {
 	t.Helper()
 	var list []journal.Line
 	for e, err := range journal.Read(filepath.Join(c.Folder(run), journal.Name)) {
@@ -86,11 +87,11 @@ func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 	o.Progress = func(p Progress) { last = p }
 	require.NoError(t, Go(t.Context(), run, r, p, o))
 	assert.Equal(t, last.Total, last.Done)
-	r, err = Open(run)
+	r, err = rundir.Open(run)
 	require.NoError(t, err)
 	require.Len(t, r.Cells, 2)
 	for _, c := range r.Cells {
-		assert.Equal(t, Complete, c.State)
+		assert.Equal(t, rundir.Complete, c.State)
 		assert.True(t, c.Alone)
 		n, err := journal.Verify(filepath.Join(c.Folder(run), journal.Name), c.Head)
 		require.NoError(t, err)
@@ -114,7 +115,7 @@ func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 			assert.Equal(t, "clean", l.Closed.Wall, l.Closed.Detail)
 		case journal.KindProbe:
 			require.Nil(t, l.Probe.Error)
-			text, err := Text(run, "contexts", l.Probe.ContextSHA256)
+			text, err := rundir.Contexts(run).Text(l.Probe.ContextSHA256)
 			require.NoError(t, err)
 			assert.Contains(t, string(text), "<memory-context")
 		}
@@ -125,7 +126,7 @@ func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 }
 
 // told are the lines of a journal as scoring sees them: without times, latencies and what a resumption adds.
-func told(t *testing.T, run string, c *Cell) []string {
+func told(t *testing.T, run string, c *rundir.Cell) []string {
 	t.Helper()
 	var list []string
 	for _, l := range lines(t, run, c) {
@@ -190,7 +191,7 @@ func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {
 					require.NoError(t, os.WriteFile(file, text[:at+random.IntN(len(text)-at)], 0o600))
 				}
 			}
-			r, err = Open(run)
+			r, err = rundir.Open(run)
 			require.NoError(t, err)
 		}
 		assert.Equal(t, want, told(t, run, r.Cells[0]), "try %d", try)

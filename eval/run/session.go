@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
 )
 
 // testSession is one test session while it runs.
@@ -215,10 +216,10 @@ func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) 
 
 // keep puts the texts of a result beside the journal.
 func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err error) {
-	if p.ContextSHA256, err = store(t.folder + "/contexts").put([]byte(result.FormattedContext)); err != nil {
+	if p.ContextSHA256, err = rundir.Contexts(t.folder).Put([]byte(result.FormattedContext)); err != nil {
 		return err
 	}
-	if p.RawSHA256, err = store(t.folder + "/blobs").put(abi.Marshal(&result.Raw)); err != nil {
+	if p.RawSHA256, err = rundir.Blobs(t.folder).Put(abi.Marshal(&result.Raw)); err != nil {
 		return err
 	}
 	p.Evidence, p.Trace = result.Evidence, result.Trace
@@ -227,7 +228,7 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 
 // answer lets the agent answer a probe.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
-	answers, err := t.options.Agent.Answer(ctx, probe, text, store(t.folder+"/blobs").put)
+	answers, err := t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

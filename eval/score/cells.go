@@ -16,12 +16,12 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 )
 
 // cell is what one journal says.
 type cell struct {
-	*run.Cell
+	*rundir.Cell
 	manifest *manifest
 	// readings are first reads, by budget and probe; nil where none was made.
 	readings  [][]*reading
@@ -64,7 +64,7 @@ type reader struct {
 //
 // Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the
 // sealed one, and for a context that is not what its name says.
-func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
+func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{},
 		filter:   map[string]int{},
 		warnings: map[string]int{}, writeErrs: map[string]int{}}
@@ -95,7 +95,7 @@ func (r *reader) cell(info *run.Cell, locate bool) (*cell, error) {
 		}
 		head = line.Hash()
 	}
-	if info.State == run.Complete && head != info.Head {
+	if info.State == rundir.Complete && head != info.Head {
 		return nil, wrong("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path,
 			head, info.Head).WithReason("chain")
 	}
@@ -235,7 +235,7 @@ func (w *walk) probed(l *journal.Line) error {
 	}
 	r := &retrieval{evidence: l.Probe.Evidence, context: text, trace: l.Probe.Trace, locate: w.locate}
 	if w.locate && slices.ContainsFunc(r.evidence, func(e abi.Evidence) bool { return e.Text == "" }) {
-		if r.raw, err = run.Text(w.folder, "blobs", l.Probe.RawSHA256); err != nil {
+		if r.raw, err = rundir.Blobs(w.folder).Text(l.Probe.RawSHA256); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func (w *walk) probed(l *journal.Line) error {
 
 // context reads a formatted context and checks that it is what its name says.
 func (w *walk) context(name string) (string, error) {
-	text, err := run.Text(w.folder, "contexts", name)
+	text, err := rundir.Contexts(w.folder).Text(name)
 	if err != nil || name == "" {
 		return "", err
 	}

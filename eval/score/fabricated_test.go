@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/stretchr/testify/require"
 )
 
@@ -34,10 +34,10 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 	events []*pack.Event) answered) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "run")
-	r := &run.Run{Run: run.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack",
+	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack",
 		Pack: p.Manifest}
 	for i := range l.Providers {
-		c := &run.Cell{Label: l.Providers[i].Label, Replicate: 1, RunID: "eval", State: run.Complete, Alone: true}
+		c := &rundir.Cell{Label: l.Providers[i].Label, Replicate: 1, RunID: "eval", State: rundir.Complete, Alone: true}
 		r.Cells = append(r.Cells, c)
 		dir := c.Folder(folder)
 		require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -65,7 +65,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 				for _, budget := range l.BudgetsOf(&l.Providers[i]) {
 					a := answer(c.Label, probe, budget, events[:known])
 					if a.silent {
-						c.State, c.Error = run.Failed, abi.NewError(abi.CodeUnavailable, "the backend is gone")
+						c.State, c.Error = rundir.Failed, abi.NewError(abi.CodeUnavailable, "the backend is gone")
 						continue
 					}
 					line := &journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID,
@@ -80,7 +80,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 				}
 			}
 		}
-		if c.State == run.Complete {
+		if c.State == rundir.Complete {
 			write(&journal.Line{Kind: journal.KindEnd, End: &journal.End{}})
 			c.Head = w.Head()
 		}
@@ -88,7 +88,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 	}
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, run.File), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, rundir.File), text, 0o600))
 	return folder
 }
 

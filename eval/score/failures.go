@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 )
 
 // Failure is a probe that was answered badly, with what was expected and what was shown.
@@ -82,7 +82,7 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 	}
 	failures := []Failure{}
 	for _, f := range list[:min(len(list), limit)] {
-		text, err := run.Text(folder, "contexts", f.context)
+		text, err := rundir.Contexts(folder).Text(f.context)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,7 @@ func TestAResumedRunHasTheSameMetrics(t *testing.T) {
 		_, err := run.Begin(folder, labOf(t, labs), path, p, options(t, p))
 		require.NoError(t, err)
 		for interrupted := 0; ; interrupted++ {
-			r, err := run.Open(folder)
+			r, err := rundir.Open(folder)
 			require.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())
 			left, o := 10+random.IntN(60), options(t, p)

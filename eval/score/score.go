@@ -2,7 +2,6 @@ package score
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
@@ -51,14 +50,14 @@ func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
 // scorer is a run while it is scored.
 type scorer struct {
 	*reader
-	run        *run.Run
+	run        *rundir.Run
 	columns    []*column // of providers, in the lab's order
 	references *references
 }
 
 // load reads everything that the metrics need of a run, but for the references.
 func load(folder string, p *pack.Pack) (*scorer, error) {
-	r, err := run.Open(folder)
+	r, err := rundir.Open(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +197,7 @@ func (c *column) sum() {
 	sources := 0
 	for _, cell := range c.cells {
 		c.Cells = append(c.Cells, cell.row(len(c.budgets)))
-		c.Partial = c.Partial || cell.State != run.Complete
+		c.Partial = c.Partial || cell.State != rundir.Complete
 		c.Wall.add(&cell.wall)
 		c.Readiness.add(&cell.readiness)
 		for into, from := range map[*map[string]int]map[string]int{&filter: cell.filter, &warnings: cell.warnings,
@@ -324,7 +323,7 @@ func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, err
 							continue
 						}
 						seen[r.context] = true
-						text, err := run.Text(s.folder, "contexts", r.context)
+						text, err := rundir.Contexts(s.folder).Text(r.context)
 						if err != nil {
 							yield(suspect{}, err)
 							return
@@ -439,8 +438,8 @@ func (c *column) complete() {
 	}
 	for _, cell := range c.Cells {
 		switch cell.State {
-		case run.Complete:
-		case run.Failed:
+		case rundir.Complete:
+		case rundir.Failed:
 			c.Notes = append(c.Notes, fmt.Sprintf("partial: replicate %d failed (%s) after %d of %d retrievals",
 				cell.Replicate, cell.Error, cell.Asked, cell.Wanted))
 		default:
@@ -451,145 +450,4 @@ func (c *column) complete() {
 	if n := c.Readiness.PendingProbes; n > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d probes were asked before memory was ready", n))
 	}
-}
-
-func (s *scorer) facts() Run {
-	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256,
-		Complete: true}
-	for _, c := range s.run.Cells {
-		r.Complete = r.Complete && c.State == run.Complete
-	}
-	s.describe(&r)
-	return r
-}
-
-// describe fills in what is the pack's.
-func (t *timeline) describe(r *Run) {
-	m := &t.pack.Manifest
-	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, m.Repairs}
-	r.Labels, r.Probes = t.labels(), len(t.probes)
-	for _, p := range t.probes {
-		r.Answerable += int(yes(p.Gold.Answerable))
-	}
-}
-
-// insertion are the builder's options that decide when probes are asked and what an event is.
-var insertion = []string{"insert", "group", "perspective"}
-
-func (s *scorer) keys() Keys {
-	l := s.run.Lab
-	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame,
-		Order: map[string]string{},
-		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS,
-			OnTimeout:  l.Readiness.OnTimeout,
-			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency, Cassettes: l.Cassettes}}
-	for _, name := range insertion {
-		if value, set := s.run.Pack.Builder.Options[name]; set {
-			k.Policies.Insertion[name] = value
-		}
-	}
-	contracts := map[string]int{}
-	for _, c := range s.columns {
-		for _, cell := range c.cells {
-			if cell.manifest == nil {
-				continue
-			}
-			contracts[cell.manifest.ABI]++
-			var config struct{ Order string }
-			if json.Unmarshal(cell.manifest.Config, &config) == nil && config.Order != "" {
-				k.Order[c.Label] = config.Order
-			}
-		}
-	}
-	for _, c := range counted(contracts) {
-		k.Contract = strings.TrimPrefix(k.Contract+", "+c.Name, ", ")
-	}
-	return k
-}
-
-// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack
-// over the provider to these figures is broken somewhere, and no figure can be trusted.
-func (s *scorer) selfTest() SelfTest {
-	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)",
-		Missed: []string{}}
-	at := slices.Index(s.budgets, 0)
-	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" && c.asks(0) })
-	if at < 0 || i < 0 {
-		return t
-	}
-	c := s.columns[i]
-	t.Label = c.Label
-	total, n, number := 0.0, 0, place["recall@tokens"]
-	for _, person := range s.personas {
-		cut, asked := false, false
-		for _, readings := range c.replicates(at) {
-			for _, p := range person.probes {
-				r := readings[p.number]
-				asked = asked || r != nil && r.err == ""
-				cut = cut || r != nil && r.truncated
-			}
-		}
-		switch {
-		case !asked:
-			continue
-		case cut:
-			t.LeftOut++
-			continue
-		}
-		t.Personas++
-		for _, p := range person.probes {
-			value, state := sample(c.replicates(at), p.number, true,
-				func(r *reading) float64 { return r.values[number] })
-			if state != has {
-				continue
-			}
-			total += value
-			n++
-			if value < 1 && len(t.Missed) < maxExamples {
-				t.Missed = append(t.Missed, p.ProbeID)
-			}
-		}
-	}
-	if n == 0 {
-		t.Reason = "no probe with evidence was answered by a context that was not cut"
-		return t
-	}
-	recall := total / float64(n)
-	t.Verdict, t.Reason, t.Recall = "pass", "", &recall
-	if len(t.Missed) > 0 {
-		t.Verdict = "broken"
-	}
-	return t
-}
-
-// notes are what a reader must know before any figure.
-func (s *scorer) notes(m *Metrics) []string {
-	notes := []string{}
-	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if m.SelfTest.Verdict == "broken" {
-		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
-			*m.SelfTest.Recall)
-	}
-	if m.LeakControl.Detector == "broken" {
-		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found,
-			m.LeakControl.Planted)
-	}
-	for i := range m.Columns {
-		c := &m.Columns[i]
-		if c.Isolation.Leaking > 0 {
-			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking,
-				c.Isolation.Clusters)
-		}
-		if c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 {
-			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label,
-				c.Wall.Breached, c.Wall.CanariesFound)
-		}
-		if c.Partial {
-			add("%s is partial: what it did not answer is missing, not wrong", c.Label)
-		}
-	}
-	if s.run.Lab.Primary == nil {
-		add("the lab sealed no primary comparison: every comparison is exploratory")
-	}
-	return notes
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
@@ -288,7 +289,7 @@ func (a *app) agreed(costs []run.Cost) error {
 }
 
 // evalGo runs what is left of a run, with progress.
-func (a *app) evalGo(ctx context.Context, folder string, r *run.Run, p *pack.Pack, o run.Options) error {
+func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o run.Options) error {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
 	if r.Lab.Agent != nil {
@@ -346,13 +347,13 @@ func (s *evalProgress) finish() {
 }
 
 // evalCells prints how each cell stands.
-func (a *app) evalCells(r *run.Run) {
+func (a *app) evalCells(r *rundir.Run) {
 	for _, c := range r.Cells {
 		mark, more := a.out.open(), ""
 		switch c.State {
-		case run.Complete:
+		case rundir.Complete:
 			mark = a.out.passed()
-		case run.Failed:
+		case rundir.Failed:
 			mark, more = a.out.broken(), ": "+printable(cut(c.Error.Message, 200))
 		}
 		a.out.print("%s %s/%d %s%s\n", mark, c.Label, c.Replicate, c.State, more)
@@ -363,7 +364,7 @@ func (a *app) evalResumeCommand() *cobra.Command {
 	var packPath string
 	cmd := &cobra.Command{Use: "resume RUN", Short: "Go on with a run that was ended", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := run.Open(args[0])
+			r, err := rundir.Open(args[0])
 			if err != nil {
 				return err
 			}
@@ -388,7 +389,7 @@ func (a *app) evalStatusCommand() *cobra.Command {
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
 			for {
-				r, err := run.Open(args[0])
+				r, err := rundir.Open(args[0])
 				if err != nil {
 					return err
 				}
@@ -407,7 +408,7 @@ func (a *app) evalStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) evalStatus(folder string, r *run.Run) error {
+func (a *app) evalStatus(folder string, r *rundir.Run) error {
 	a.out.print("%s, begun %s\n", r.Lab.Name, r.BegunAt)
 	for _, c := range r.Cells {
 		records, probes := 0, 0
@@ -436,13 +437,13 @@ func (a *app) evalVerifyCommand() *cobra.Command {
 		Long: `Reads every journal, checks that each line follows the one before, and holds the last one to the head that run.json seals. That finds a change of one file.
 Somebody who writes journals and run.json anew makes a chain that is whole: --head compares the run with a head that was noted elsewhere when it was made.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			r, err := run.Open(args[0])
+			r, err := rundir.Open(args[0])
 			if err != nil {
 				return err
 			}
 			found := r.Head()
 			for _, c := range r.Cells {
-				if c.State != run.Complete {
+				if c.State != rundir.Complete {
 					return abi.NewError(abi.CodeConflict, fmt.Sprintf("cell %s/%d is %s: its head is not sealed yet", c.Label, c.Replicate, c.State))
 				}
 				lines, err := journal.Verify(filepath.Join(c.Folder(args[0]), journal.Name), c.Head)

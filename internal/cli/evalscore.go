@@ -18,20 +18,20 @@ import (
 	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/report"
-	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
 )
 
 // evaluated is a run with its pack.
 type evaluated struct {
 	folder string
-	run    *run.Run
+	run    *rundir.Run
 	pack   *pack.Pack
 }
 
 // openRun opens a run and its pack; packPath says where the pack is now, empty where run.json says it.
 func openRun(folder, packPath string) (*evaluated, error) {
-	r, err := run.Open(folder)
+	r, err := rundir.Open(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (a *app) evalShowCommand() *cobra.Command {
 				if answer.Error != nil {
 					a.out.print("  %s %s: %s\n", a.out.broken(), answer.Error.Code, printable(answer.Error.Message))
 				}
-				context, err := run.Text(e.folder, "contexts", answer.Context)
+				context, err := rundir.Contexts(e.folder).Text(answer.Context)
 				if err != nil {
 					return err
 				}

@@ -1,4 +1,4 @@
-package run
+package rundir
 
 import (
 	"crypto/sha256"
@@ -12,37 +12,43 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// store keeps texts by their hash in a folder.
-type store string
+// Store keeps texts by their hash in a folder of a run.
+type Store string
 
-// put keeps a text and returns its SHA-256 in hexadecimal.
-func (s store) put(text []byte) (string, error) {
+// Contexts keeps a run's formatted contexts.
+func Contexts(run string) Store { return Store(filepath.Join(run, "contexts")) }
+
+// Blobs keeps a run's raw answers, and what models were asked and said.
+func Blobs(run string) Store { return Store(filepath.Join(run, "blobs")) }
+
+// Put keeps a text and returns its SHA-256 in hexadecimal.
+func (s Store) Put(text []byte) (string, error) {
 	sum := sha256.Sum256(text)
 	name := hex.EncodeToString(sum[:])
 	path := filepath.Join(string(s), name[:2], name)
 	if _, err := os.Stat(path); err == nil {
 		return name, nil
 	}
-	if err := writeFile(path, text); err != nil {
+	if err := WriteFile(path, text); err != nil {
 		return "", err
 	}
 	return name, nil
 }
 
-// Text reads a text of a run: folder is contexts or blobs.
-func Text(run, folder, sha256 string) ([]byte, error) {
+// Text reads a text by its SHA-256; no name is no text.
+func (s Store) Text(sha256 string) ([]byte, error) {
 	if len(sha256) < 2 {
 		return nil, nil
 	}
-	text, err := os.ReadFile(filepath.Join(run, folder, sha256[:2], filepath.Base(sha256)))
+	text, err := os.ReadFile(filepath.Join(string(s), sha256[:2], filepath.Base(sha256)))
 	if err != nil {
 		return nil, unusable(err)
 	}
 	return text, nil
 }
 
-// writeFile writes a file as a whole, or leaves the one before.
-func writeFile(path string, text []byte) error {
+// WriteFile writes a file as a whole, or leaves the one before.
+func WriteFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return unusable(err)
 	}
@@ -69,7 +75,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(text, '\n'))
+	return WriteFile(path, append(text, '\n'))
 }
 
 // readJSON reads a file into v. It answers false where there is none.
@@ -88,6 +94,3 @@ func readJSON(path string, v any) (bool, error) {
 }
 
 func unusable(err error) error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }
-
-// Blobs keeps texts among a run's blobs.
-func Blobs(run string) func([]byte) (string, error) { return store(filepath.Join(run, "blobs")).put }

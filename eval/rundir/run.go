@@ -1,0 +1,102 @@
+// Package rundir is the folder of an evaluation's run, as the runner writes it and everybody else reads it.
+//
+//	RUN/run.json                     Run: lab, pack, cells, and the heads of their journals once they are complete
+//	RUN/cells/LABEL/REPLICATE/       manifest.json (sealed before the first event), trace.jsonl (package journal), data/
+//	RUN/contexts/ab/<sha256>         each formatted context once, byte for byte
+//	RUN/blobs/ab/<sha256>            raw answers, requests to models and their answers, once each
+//
+// It uses no host: scoring and reports read a run without any provider.
+package rundir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+)
+
+// Version is the form of run.json.
+const Version = 1
+
+// File is the run's own file.
+const File = "run.json"
+
+// Run is run.json.
+type Run struct {
+	Run int `json:"run"` // Version
+	// Program and Commit are of the memhost that began the run.
+	Program string `json:"program"`
+	Commit  string `json:"commit,omitempty"`
+	// BegunAt is RFC 3339.
+	BegunAt    string        `json:"begun_at"`
+	Lab        *lab.Lab      `json:"lab"`
+	LabSHA256  string        `json:"lab_sha256"`
+	PackPath   string        `json:"pack_path"`
+	Pack       pack.Manifest `json:"pack"`
+	Cells      []*Cell       `json:"cells"`
+	CompleteAt string        `json:"complete_at,omitempty"`
+}
+
+// Cell is one provider in one replicate.
+type Cell struct {
+	Label     string `json:"label"`
+	Replicate int    `json:"replicate"` // from 1
+	// RunID is the scope's run_id of every persona in the cell.
+	RunID string `json:"run_id"`
+	// State is waiting, running, complete or failed.
+	State string `json:"state"`
+	// Alone: it ran while no other cell did, with one persona at a time, from its beginning to its end: its latencies may be compared.
+	Alone bool `json:"alone"`
+	// Head is the hash of the journal's last line, once the cell is complete.
+	Head  string     `json:"head,omitempty"`
+	Error *abi.Error `json:"error,omitempty"`
+}
+
+// The states of a cell.
+const (
+	Waiting  = "waiting"
+	Running  = "running"
+	Complete = "complete"
+	Failed   = "failed"
+)
+
+// Folder is the cell's folder in the run's.
+func (c *Cell) Folder(run string) string {
+	return filepath.Join(run, "cells", c.Label, strconv.Itoa(c.Replicate))
+}
+
+// Open reads a run's folder.
+//
+// Errors: invalid_argument for what is not a run, or one of another version.
+func Open(folder string) (*Run, error) {
+	r := new(Run)
+	there, err := readJSON(filepath.Join(folder, File), r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !there:
+		return nil, abi.NewError(abi.CodeInvalidArgument, folder+" is not a run: it has no "+File).WithHint("`memhost eval run` makes one")
+	case r.Run != Version:
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s is a run of version %d, this program reads version %d", folder, r.Run, Version))
+	}
+	return r, nil
+}
+
+// Save writes run.json, as a whole.
+func (r *Run) Save(folder string) error { return writeJSON(filepath.Join(folder, File), r) }
+
+// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors the run.
+func (r *Run) Head() string {
+	parts := []string{r.LabSHA256, r.Pack.ContentSHA256}
+	for _, c := range r.Cells {
+		parts = append(parts, fmt.Sprintf("%s/%d %s", c.Label, c.Replicate, c.Head))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,152 @@
+package score
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/eval/rundir"
+)
+
+// facts are what a reader needs to know of a run beside its figures.
+func (s *scorer) facts() Run {
+	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256,
+		Complete: true}
+	for _, c := range s.run.Cells {
+		r.Complete = r.Complete && c.State == rundir.Complete
+	}
+	s.describe(&r)
+	return r
+}
+
+// describe fills in what is the pack's.
+func (t *timeline) describe(r *Run) {
+	m := &t.pack.Manifest
+	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, m.Repairs}
+	r.Labels, r.Probes = t.labels(), len(t.probes)
+	for _, p := range t.probes {
+		r.Answerable += int(yes(p.Gold.Answerable))
+	}
+}
+
+// insertion are the builder's options that decide when probes are asked and what an event is.
+var insertion = []string{"insert", "group", "perspective"}
+
+func (s *scorer) keys() Keys {
+	l := s.run.Lab
+	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame,
+		Order: map[string]string{},
+		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS,
+			OnTimeout:  l.Readiness.OnTimeout,
+			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency, Cassettes: l.Cassettes}}
+	for _, name := range insertion {
+		if value, set := s.run.Pack.Builder.Options[name]; set {
+			k.Policies.Insertion[name] = value
+		}
+	}
+	contracts := map[string]int{}
+	for _, c := range s.columns {
+		for _, cell := range c.cells {
+			if cell.manifest == nil {
+				continue
+			}
+			contracts[cell.manifest.ABI]++
+			var config struct{ Order string }
+			if json.Unmarshal(cell.manifest.Config, &config) == nil && config.Order != "" {
+				k.Order[c.Label] = config.Order
+			}
+		}
+	}
+	for _, c := range counted(contracts) {
+		k.Contract = strings.TrimPrefix(k.Contract+", "+c.Name, ", ")
+	}
+	return k
+}
+
+// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack
+// over the provider to these figures is broken somewhere, and no figure can be trusted.
+func (s *scorer) selfTest() SelfTest {
+	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)",
+		Missed: []string{}}
+	at := slices.Index(s.budgets, 0)
+	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" && c.asks(0) })
+	if at < 0 || i < 0 {
+		return t
+	}
+	c := s.columns[i]
+	t.Label = c.Label
+	total, n, number := 0.0, 0, place["recall@tokens"]
+	for _, person := range s.personas {
+		cut, asked := false, false
+		for _, readings := range c.replicates(at) {
+			for _, p := range person.probes {
+				r := readings[p.number]
+				asked = asked || r != nil && r.err == ""
+				cut = cut || r != nil && r.truncated
+			}
+		}
+		switch {
+		case !asked:
+			continue
+		case cut:
+			t.LeftOut++
+			continue
+		}
+		t.Personas++
+		for _, p := range person.probes {
+			value, state := sample(c.replicates(at), p.number, true,
+				func(r *reading) float64 { return r.values[number] })
+			if state != has {
+				continue
+			}
+			total += value
+			n++
+			if value < 1 && len(t.Missed) < maxExamples {
+				t.Missed = append(t.Missed, p.ProbeID)
+			}
+		}
+	}
+	if n == 0 {
+		t.Reason = "no probe with evidence was answered by a context that was not cut"
+		return t
+	}
+	recall := total / float64(n)
+	t.Verdict, t.Reason, t.Recall = "pass", "", &recall
+	if len(t.Missed) > 0 {
+		t.Verdict = "broken"
+	}
+	return t
+}
+
+// notes are what a reader must know before any figure.
+func (s *scorer) notes(m *Metrics) []string {
+	notes := []string{}
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if m.SelfTest.Verdict == "broken" {
+		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
+			*m.SelfTest.Recall)
+	}
+	if m.LeakControl.Detector == "broken" {
+		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found,
+			m.LeakControl.Planted)
+	}
+	for i := range m.Columns {
+		c := &m.Columns[i]
+		if c.Isolation.Leaking > 0 {
+			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking,
+				c.Isolation.Clusters)
+		}
+		if c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 {
+			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label,
+				c.Wall.Breached, c.Wall.CanariesFound)
+		}
+		if c.Partial {
+			add("%s is partial: what it did not answer is missing, not wrong", c.Label)
+		}
+	}
+	if s.run.Lab.Primary == nil {
+		add("the lab sealed no primary comparison: every comparison is exploratory")
+	}
+	return notes
+}
