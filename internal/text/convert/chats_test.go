@@ -16,8 +16,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/testkit/chats"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // lines writes a chat as OpenAI-style messages, each with its time: the assistant's as such, those of people as users with their names.
