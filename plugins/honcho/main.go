@@ -1,4 +1,5 @@
-// Package main is the provider honcho: turns of conversation become messages of Honcho's v3 API, and what its deriver made of them becomes a context.
+// Package main is the provider honcho: turns of conversation become messages of Honcho's v3 API, and what its deriver
+// made of them becomes a context.
 package main
 
 import "github.com/memhost/memhost/sdk"
@@ -6,40 +7,40 @@ import "github.com/memhost/memhost/sdk"
 func main() {}
 
 //go:wasmexport setup_scope
-func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, setupScope) }
+func exportSetupScope(n uint32) uint64 { return sdk.Serve(n, opened(setupScope)) }
 
 //go:wasmexport record_event
-func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, recordEvent) }
+func exportRecordEvent(n uint32) uint64 { return sdk.Serve(n, opened(recordEvent)) }
 
 //go:wasmexport record_events
-func exportRecordEvents(n uint32) uint64 { return sdk.Serve(n, recordEvents) }
+func exportRecordEvents(n uint32) uint64 { return sdk.Serve(n, opened(recordEvents)) }
 
 //go:wasmexport retrieve
-func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, retrieve) }
+func exportRetrieve(n uint32) uint64 { return sdk.Serve(n, opened(retrieve)) }
 
 //go:wasmexport format_context
-func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, formatContext) }
+func exportFormatContext(n uint32) uint64 { return sdk.Serve(n, opened(formatContext)) }
 
 //go:wasmexport reset_scope
-func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
+func exportResetScope(n uint32) uint64 { return sdk.Serve(n, opened(resetScope)) }
 
 //go:wasmexport health
-func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
+func exportHealth(n uint32) uint64 { return sdk.Serve(n, opened(health)) }
 
 //go:wasmexport readiness
-func exportReadiness(n uint32) uint64 { return sdk.Serve(n, readiness) }
+func exportReadiness(n uint32) uint64 { return sdk.Serve(n, opened(readiness)) }
 
 //go:wasmexport find_event
-func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
+func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, opened(findEvent)) }
 
 //go:wasmexport inventory
-func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+func exportInventory(n uint32) uint64 { return sdk.Serve(n, opened(inventory)) }
 
 //go:wasmexport provenance
-func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, opened(provenance)) }
 
 //go:wasmexport native_query
-func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }
+func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, opened(nativeQuery)) }
 
 //go:wasmexport native_mutation
-func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, nativeMutation) }
+func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, opened(nativeMutation)) }

@@ -77,13 +77,13 @@ func turn(id, session string, said ...string) *abi.MemoryEvent {
 
 func (b *bench) setup(t testing.TB) *abi.SetupReceipt {
 	t.Helper()
-	receipt, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+	receipt, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
 	require.NoError(t, err)
 	return receipt
 }
 
 func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, recordEvent, e)
+	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
 }
 
 func (b *bench) mustRecord(t testing.TB, e *abi.MemoryEvent) *abi.WriteReceipt {
@@ -95,7 +95,7 @@ func (b *bench) mustRecord(t testing.TB, e *abi.MemoryEvent) *abi.WriteReceipt {
 
 func (b *bench) ready(t testing.TB, markers ...string) *abi.BackendReadiness {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{Markers: markers})
+	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: markers})
 	require.NoError(t, err)
 	return answer
 }
@@ -105,7 +105,7 @@ func (b *bench) ask(query string, change ...func(*abi.RetrieveRequest)) (*abi.Re
 	for _, f := range change {
 		f(r)
 	}
-	return sdktest.Do(b.Host, abi.OpRetrieve, scope, retrieve, r)
+	return sdktest.Do(b.Host, abi.OpRetrieve, scope, opened(retrieve), r)
 }
 
 func (b *bench) mustAsk(t testing.TB, query string, change ...func(*abi.RetrieveRequest)) *abi.RetrieveResult {
@@ -117,7 +117,7 @@ func (b *bench) mustAsk(t testing.TB, query string, change ...func(*abi.Retrieve
 
 func (b *bench) find(t testing.TB, id string, markers ...string) *abi.FindEventAnswer {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: b.Now})
+	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: b.Now})
 	require.NoError(t, err)
 	return answer
 }

@@ -10,8 +10,9 @@ import (
 
 // marker is what readiness and find_event need of a write later. The host keeps it with the receipt.
 type marker struct {
-	sentAt  string
-	rows    int64 // representation rows that the write puts into the deriver's queue: one for each message of an observed author
+	sentAt string
+	// representation rows that the write puts into the deriver's queue: one for each message of an observed author
+	rows    int64
 	tokens  int64 // of those messages, by Honcho's count
 	session string
 	event   string
@@ -20,7 +21,8 @@ type marker struct {
 const markerVersion = "1"
 
 func (m marker) String() string {
-	return strings.Join([]string{markerVersion, m.sentAt, sdk.Itoa(m.rows), sdk.Itoa(m.tokens), m.session, m.event}, " ")
+	return strings.Join([]string{markerVersion, m.sentAt, sdk.Itoa(m.rows), sdk.Itoa(m.tokens), m.session, m.event},
+		" ")
 }
 
 // parseMarker reads a marker; false for one that this version did not write.
@@ -47,8 +49,8 @@ func parseMarkers(texts []string) (markers []marker) {
 	return markers
 }
 
-// posted counts, over the life of the generation, the rows that its writes put into the queue, and when the last one was. It is a readiness mark in the
-// scope's state.
+// posted counts, over the life of the generation, the rows that its writes put into the queue, and when the last one
+// was. It is a readiness mark in the scope's state.
 type posted struct {
 	rows   int64
 	lastAt string

@@ -15,7 +15,7 @@ import (
 
 func (b *bench) inventory(t testing.TB) *abi.Inventory {
 	t.Helper()
-	v, err := sdktest.Do(b.Host, abi.OpInventory, scope, inventory, &abi.Empty{})
+	v, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	return v
 }
@@ -23,7 +23,7 @@ func (b *bench) inventory(t testing.TB) *abi.Inventory {
 func (b *bench) provenance(t testing.TB, r *abi.ProvenanceRequest) *abi.Provenance {
 	t.Helper()
 	r.Scope = scope
-	p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, provenance, r)
+	p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), r)
 	require.NoError(t, err)
 	return p
 }
@@ -32,7 +32,7 @@ func (b *bench) mutate(t testing.TB, name, params string) *abi.MutationReceipt {
 	t.Helper()
 	m := &abi.NativeMutation{}
 	require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"run1","persona_id":"alice"},"name":"`+name+`","params":`+params+`,"reason":"test"}`), m))
-	receipt, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, m)
+	receipt, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), m)
 	require.NoError(t, err)
 	return receipt
 }
@@ -45,12 +45,12 @@ func TestFormatContextGivesTheSameTextAgain(t *testing.T) {
 	for _, limit := range []int64{20, 80, 200, 5000} {
 		budget := abi.ContextBudget{MaxTokens: &limit}
 		result := b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) { r.Budget = budget })
-		again, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, formatContext, &abi.FormatRequest{Result: *result, Budget: budget, Scope: scope})
+		again, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, opened(formatContext), &abi.FormatRequest{Result: *result, Budget: budget, Scope: scope})
 		require.NoError(t, err)
 		assert.Equal(t, result.FormattedContext, again.FormattedContext)
 		assert.LessOrEqual(t, strings.Count(result.FormattedContext, "</memory-context>"), 1)
 	}
-	_, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, formatContext, &abi.FormatRequest{Scope: scope,
+	_, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, opened(formatContext), &abi.FormatRequest{Scope: scope,
 		Result: abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "chat", Body: abi.Raw(`{}`)}}}}})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "a native query's result never goes into a prompt")
 }
@@ -121,7 +121,7 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 		other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}
 		secret := turn("e1", "s1", "I am Bob and my cat is called Qumbli.")
 		secret.UserID = "bob"
-		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, recordEvent, secret)
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), secret)
 		require.NoError(t, err)
 		b.mustRecord(t, turn("e1", "s1", "My cat is called Zorvex."))
 		b.pass(time.Second)
@@ -139,7 +139,7 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 		assert.Equal(t, "applied", b.mutate(t, "session_delete", `{"session_id":"s1"}`).Status)
 		assert.Equal(t, "no_change", b.mutate(t, "session_delete", `{"session_id":"s1"}`).Status)
 		for _, wrong := range []*abi.NativeQuery{{Scope: scope, Name: "chatt"}, {Scope: scope, Name: "chat"}, {Scope: scope, Name: "search", Params: map[string]abi.Raw{"query": abi.Raw(`"x"`), "filters": abi.Raw(`{}`)}}} {
-			_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, wrong)
+			_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), wrong)
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "%v", wrong)
 		}
 	}
@@ -175,7 +175,7 @@ func TestAConflictOfWorkspacesIsSeen(t *testing.T) {
 	b.answer = func(r sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Status: 200, Body: `{"id":"w","metadata":{"mh_run":"another"}}`}, r.Route == "workspace"
 	}
-	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
 	assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 	b.answer = nil
 	assert.False(t, *b.setup(t).Existed)

@@ -1,31 +1,26 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
 var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set", "session_delete", "dream"}
 
-// nativeMutation changes what Honcho has derived. A conclusion cannot be edited, a message neither edited nor deleted, a peer not deleted.
+// nativeMutation changes what Honcho has derived. A conclusion cannot be edited, a message neither edited nor deleted,
+// a peer not deleted.
 //
-//	conclusion_create {content, session_id?}                   always of level explicit; Honcho does not recognise a duplicate
+//	conclusion_create {content, session_id?}                   always of level explicit; duplicates are not recognised
 //	conclusion_delete {id}                                     no_change where the scope has no such conclusion
 //	card_set          {lines}
 //	session_delete    {session_id}                             accepted, carried out by the deriver
 //	dream             {dream_type, session_id?, rebuild?}      scheduled; Honcho drops a duplicate in silence
-func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	m := &mutation{settings: s, call: c, native: s.native(c), params: params{given: r.Params},
-		receipt: &abi.MutationReceipt{Status: "applied", NativeIDs: []string{}, Trace: s.trace()}}
-	m.receipt.Trace.NativeOperation = r.Name
+func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+	m := &mutation{backend: b, params: params{given: r.Params},
+		receipt: &abi.MutationReceipt{Status: "applied", NativeIDs: []string{}, Trace: b.trace(r.Name)}}
+	var err error
 	switch r.Name {
 	case "conclusion_create":
 		err = m.createConclusion()
@@ -38,11 +33,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 	case "dream":
 		err = m.dream()
 	default:
-		e := abi.NewError(abi.CodeInvalidArgument, "name: no native mutation of honcho")
-		if near := abi.Nearest(r.Name, mutationNames); near != "" {
-			e.Hint = "did you mean " + near + "?"
-		}
-		return nil, e
+		err = unknownName("mutation", r.Name, mutationNames)
 	}
 	if err != nil {
 		return nil, err
@@ -52,11 +43,9 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 
 // mutation is one native mutation.
 type mutation struct {
-	settings *settings
-	call     *sdk.Call
-	native   *native
-	params   params
-	receipt  *abi.MutationReceipt
+	*backend
+	params  params
+	receipt *abi.MutationReceipt
 }
 
 // checked ends the reading of parameters.
@@ -67,33 +56,18 @@ func (m *mutation) checked(known ...string) error {
 
 func (m *mutation) createConclusion() error {
 	content, _ := sanitize(m.params.need("content"))
-	session := m.params.text("session_id")
+	session := optionalSession(m.native, &m.params)
 	if err := m.checked("content", "session_id"); err != nil {
 		return err
 	}
-	var e jsontext.Encoder
-	e.ObjStart()
-	e.FieldStart("conclusions")
-	e.ArrStart()
-	e.ObjStart()
-	field(&e, "content", content)
-	m.native.about(&e)
-	if session != "" {
-		field(&e, "session_id", m.native.session(session))
-	}
-	e.ObjEnd()
-	e.ArrEnd()
-	e.ObjEnd()
-	answer, err := m.settings.send(m.call, request{route: "conclusions_create", workspace: m.native.workspace, body: e.Bytes()})
+	one := append(wire.Object{"content", content}, m.about("session_id", session)...)
+	r := request{route: "conclusions_create", body: wire.Object{"conclusions", []wire.Object{one}}.JSON()}
+	answer, err := m.send(r)
 	if err != nil {
 		return err
 	}
-	made, err := readList(answer.body)
-	if err == nil {
-		m.receipt.NativeIDs, err = readIDs(made)
-	}
-	if err != nil {
-		return unusable("conclusions_create", answer.status, answer.body, "is no list of conclusions: "+err.Error())
+	if m.receipt.NativeIDs, err = readList(answer.body, readID); err != nil {
+		return unreadable(r, answer.body, "list of conclusions", err)
 	}
 	return nil
 }
@@ -104,19 +78,16 @@ func (m *mutation) deleteConclusion() error {
 	if err := m.checked("id"); err != nil {
 		return err
 	}
-	r := request{route: "conclusions_list", workspace: m.native.workspace, body: filters(func(e *jsontext.Encoder) {
-		field(e, "observed_id", m.native.user)
-		field(e, "id", id)
-	})}
 	m.receipt.Status = "no_change"
 	if !isNativeID(id) {
 		return nil
 	}
-	ids, _, err := m.settings.listIDs(m.call, r, 1, 1, false)
-	if err != nil || !slices.Equal(ids, []string{id}) {
+	r := request{route: "conclusions_list", body: filters(wire.Object{"observed_id", m.user, "id", id})}
+	ids, _, err := idsOf(m.backend, r, 1, 1)
+	if err != nil || len(ids) != 1 || ids[0] != id {
 		return err
 	}
-	gone, err := m.settings.remove(m.call, request{route: "conclusion_delete", workspace: m.native.workspace, conclusion: id})
+	gone, err := m.remove(request{route: "conclusion_delete", conclusion: id})
 	if gone {
 		m.receipt.Status, m.receipt.NativeIDs = "applied", []string{id}
 	}
@@ -124,33 +95,24 @@ func (m *mutation) deleteConclusion() error {
 }
 
 func (m *mutation) setCard() error {
-	lines := m.params.texts("lines")
-	if _, given := m.params.given["lines"]; !given {
+	lines := []string{}
+	if m.params.read("lines", &lines); len(m.params.given["lines"]) == 0 {
 		m.params.wrong("lines", "missing")
 	}
 	if err := m.checked("lines"); err != nil {
 		return err
 	}
-	var e jsontext.Encoder
-	e.ObjStart()
-	e.FieldStart("peer_card")
-	e.ArrStart()
-	for _, line := range lines {
-		e.Str(line)
-	}
-	e.ArrEnd()
-	e.ObjEnd()
-	_, err := m.settings.send(m.call, request{route: "card_put", workspace: m.native.workspace, peer: m.native.user, body: e.Bytes()})
-	m.receipt.NativeIDs = []string{m.native.user}
+	m.receipt.NativeIDs = []string{m.user}
+	_, err := m.send(request{route: "card_put", peer: m.user, body: wire.Object{"peer_card", lines}.JSON()})
 	return err
 }
 
 func (m *mutation) deleteSession() error {
-	session := m.native.session(m.params.need("session_id"))
+	session := m.session(m.params.need("session_id"))
 	if err := m.checked("session_id"); err != nil {
 		return err
 	}
-	gone, err := m.settings.remove(m.call, request{route: "session_delete", workspace: m.native.workspace, session: session})
+	gone, err := m.remove(request{route: "session_delete", session: session})
 	if m.receipt.NativeIDs = []string{session}; !gone {
 		m.receipt.Status = "no_change"
 	}
@@ -158,21 +120,21 @@ func (m *mutation) deleteSession() error {
 }
 
 func (m *mutation) dream() error {
-	kind := m.params.need("dream_type")
-	session := m.params.text("session_id")
-	var e jsontext.Encoder
-	e.ObjStart()
-	field(&e, "observer", m.native.user)
-	field(&e, "dream_type", kind)
-	if session != "" {
-		field(&e, "session_id", m.native.session(session))
-	}
-	m.params.copy(&e, jsontext.Bool, "true or false", "rebuild")
-	e.ObjEnd()
+	body := wire.Object{"observer", m.user, "dream_type", m.params.need("dream_type"),
+		"session_id", optionalSession(m.native, &m.params),
+		"rebuild", m.params.value("rebuild", jsontext.Bool, "true or false")}
 	if err := m.checked("dream_type", "session_id", "rebuild"); err != nil {
 		return err
 	}
-	_, err := m.settings.send(m.call, request{route: "dream", workspace: m.native.workspace, body: e.Bytes()})
-	m.receipt.NativeIDs = []string{m.native.user}
+	m.receipt.NativeIDs = []string{m.user}
+	_, err := m.send(request{route: "dream", body: body.JSON()})
 	return err
+}
+
+// optionalSession is the native id of the session that is named, nil where none is.
+func optionalSession(n *native, p *params) any {
+	if id := p.text("session_id"); id != "" {
+		return n.session(id)
+	}
+	return nil
 }

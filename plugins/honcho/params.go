@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
 // params are the parameters of a native query or mutation. The first thing that is wrong with them stays in err.
@@ -24,41 +25,24 @@ func (p *params) only(known ...string) {
 	}
 }
 
-//go:noinline
 func (p *params) wrong(name, what string) {
 	if p.err == nil {
 		p.err = abi.NewError(abi.CodeInvalidArgument, "params."+name+": "+what)
 	}
 }
 
-// is tells whether a parameter is given; one of another type is wrong.
-//
-//go:noinline
-func (p *params) is(name string, t jsontext.Type, what string) bool {
-	raw, ok := p.given[name]
-	if !ok || len(raw) == 0 || jsontext.Raw(raw).Type() == jsontext.Null {
-		return false
+// read reads a parameter into its place; one of another type is wrong.
+func (p *params) read(name string, place any) {
+	if err := wire.Read(wire.Object{name, p.given[name]}.JSON(), name, place); err != nil {
+		p.wrong(name, strings.TrimPrefix(err.Error(), name+": "))
 	}
-	if jsontext.Raw(raw).Type() != t {
-		p.wrong(name, "want "+what)
-		return false
-	}
-	return true
 }
 
-//go:noinline
-func (p *params) text(name string) string {
-	if !p.is(name, jsontext.String, "a string") {
-		return ""
-	}
-	text, err := jsontext.DecodeBytes(p.given[name]).Str()
-	if err != nil {
-		p.wrong(name, err.Error())
-	}
+func (p *params) text(name string) (text string) {
+	p.read(name, &text)
 	return text
 }
 
-//go:noinline
 func (p *params) need(name string) string {
 	text := p.text(name)
 	if text == "" {
@@ -67,43 +51,21 @@ func (p *params) need(name string) string {
 	return text
 }
 
-func (p *params) texts(name string) (texts []string) {
-	if !p.is(name, jsontext.Array, "a list of strings") {
-		return nil
-	}
-	err := jsontext.DecodeBytes(p.given[name]).Arr(func(d *jsontext.Decoder) error {
-		text, err := d.Str()
-		texts = append(texts, text)
-		return err
-	})
-	if err != nil {
-		p.wrong(name, "want a list of strings")
-	}
-	return texts
-}
-
 // whole is an integer, 0 where it is not given.
-//
-//go:noinline
-func (p *params) whole(name string) int64 {
-	if !p.is(name, jsontext.Number, "an integer") {
-		return 0
-	}
-	var n int64
-	if err := readNumber(jsontext.DecodeBytes(p.given[name]), &n); err != nil {
-		p.wrong(name, "want an integer")
-	}
+func (p *params) whole(name string) (n int64) {
+	p.read(name, &n)
 	return n
 }
 
-// copy writes given parameters of a type into an object as they are. Honcho checks their range.
-//
-//go:noinline
-func (p *params) copy(e *jsontext.Encoder, t jsontext.Type, what string, names ...string) {
-	for _, name := range names {
-		if p.is(name, t, what) {
-			e.FieldStart(name)
-			e.Raw(jsontext.Raw(p.given[name]))
-		}
+// value is a parameter of a type as it is, nil where it is not given. Honcho checks its range.
+func (p *params) value(name string, t jsontext.Type, what string) any {
+	raw := p.given[name]
+	switch wire.Kind(raw) {
+	case t:
+		return raw
+	case jsontext.Invalid, jsontext.Null:
+	default:
+		p.wrong(name, "want "+what)
 	}
+	return nil
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
+	"github.com/memhost/memhost/sdk"
 )
 
 // What became of a write that did not simply succeed: the reason of its error.
@@ -15,11 +15,16 @@ const (
 // lookUpMS is what must be left of the call's time to look an event up after a write that went wrong.
 const lookUpMS = 500
 
-// post sends up to 100 pieces in one call, which is one transaction. Where the answer leaves open whether they were stored, Honcho is asked for them, never
-// sent them again: it has no idempotency, and a second post doubles both messages and derivation.
+// post sends up to 100 pieces in one call, which is one transaction. Where the answer leaves open whether they were
+// stored, Honcho is asked for them, never sent them again: it has no idempotency, and a second post doubles both
+// messages and derivation.
 func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
-	s, c := w.settings, w.call
-	head, body, err := s.exchange(c, request{route: "messages", workspace: w.native.workspace, session: session, body: messagesBody(pieces)})
+	bodies := make([]wire.Object, len(pieces))
+	for i := range pieces {
+		bodies[i] = pieces[i].body
+	}
+	head, body, err := w.exchange(request{route: "messages", session: session, body: wire.Object{"messages",
+		bodies}.JSON()})
 	var failed *abi.Error
 	answered := false
 	switch {
@@ -29,10 +34,12 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 			return nil, failed // the host let nothing out
 		}
 	case head.Status == 200 || head.Status == 201:
-		if stored, err := readMessageList(body); err == nil && len(stored) == len(pieces) {
-			return stored, nil
+		if wire.Check(body) == nil {
+			if stored, err := readList(body, readMessage); err == nil && len(stored) == len(pieces) {
+				return stored, nil
+			}
 		}
-		failed, answered = unusable("messages", head.Status, body, "is not the list of what was stored"), true
+		failed, answered = sdk.Unusable("messages", head.Status, body, "is not the list of what was stored"), true
 	case head.Status >= 300 && head.Status < 500:
 		return nil, failure("messages", head, body).WithReason(reasonNotStored)
 	default:
@@ -40,7 +47,7 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 		failed, answered = failure("messages", head, body), head.Status == 500
 	}
 	failed.Reason = reasonUncertain
-	if c.Remaining() < lookUpMS {
+	if w.Remaining() < lookUpMS {
 		return nil, failed
 	}
 	stored, asked := w.lookUp(session, pieces)
@@ -55,26 +62,13 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	return nil, failed
 }
 
-// readMessageList reads a bare list of messages.
-func readMessageList(body []byte) ([]message, error) {
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
-	items, err := readListIn(d)
-	if (err != nil || !d.AtEnd()) && !abi.ValidJSON(body) {
-		return nil, abi.NewError(abi.CodeBackend, "not JSON")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return readMessages(items)
-}
-
 // lookUp asks Honcho which of the pieces it has, in their order; asked is false where it did not answer.
 func (w *writer) lookUp(session string, pieces []piece) (stored []message, asked bool) {
 	var found []message
 	for i, p := range pieces {
 		if i == 0 || pieces[i-1].event != p.event {
 			var err error
-			if found, err = w.settings.messagesOf(w.call, w.native, session, p.event); err != nil {
+			if found, err = w.messagesOf(session, p.event); err != nil {
 				return nil, false
 			}
 		}

@@ -2,27 +2,23 @@ package main
 
 import (
 	"strconv"
-	"time"
-
-	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenance tells where memory came from, as far as Honcho exposes it: the conclusions of a range of time; a conclusion with those derived from it; the
-// messages of an event. From a conclusion only its session is known, not its messages.
+// provenance tells where memory came from, as far as Honcho exposes it: the conclusions of a range of time; a
+// conclusion with those derived from it; the messages of an event. From a conclusion only its session is known, not its
+// messages.
 //
 // Errors: invalid_argument for a cursor that is not ours.
-// Source: Honcho POST .../conclusions/list, filters on created_at, id and source_ids (a passthrough of columns, undocumented).
-func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	n := s.native(c)
+// Source: Honcho POST .../conclusions/list, filters on created_at, id and source_ids (a passthrough of columns,
+// undocumented).
+func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	number := int64(1)
 	if r.Cursor != "" {
+		var err error
 		if number, err = strconv.ParseInt(r.Cursor, 10, 64); err != nil || number < 1 {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "cursor: not one of an earlier answer")
 		}
@@ -31,105 +27,82 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	if size < 1 || size > pageSize {
 		size = pageSize
 	}
-	answer := &abi.Provenance{Trace: s.trace()}
-	answer.Trace.NativeOperation = "conclusions_list"
+	answer := &abi.Provenance{Trace: b.trace("conclusions_list")}
 	switch {
 	case r.EventID != "":
-		answer.Trace.NativeOperation = "messages_list"
-		return answer, s.ofEvent(c, n, r.EventID, answer)
+		return answer, b.ofEvent(r.EventID, answer)
 	case r.NativeID != "":
-		return answer, s.ofConclusion(c, n, r.NativeID, number, size, answer)
+		return answer, b.ofConclusion(r.NativeID, number, size, answer)
 	}
-	return answer, s.conclusionsInto(c, n, answer, number, size, func(e *jsontext.Encoder) {
-		within(e, "created_at")
-		if r.From != "" {
-			field(e, "gte", r.From)
-		}
-		if r.To != "" {
-			field(e, "lte", r.To)
-		}
-		e.ObjEnd()
-	})
+	return answer, b.conclusionsInto(answer, number, size,
+		"created_at", wire.Object{"gte", wire.Some(r.From), "lte", wire.Some(r.To)})
 }
 
 // ofEvent gives the messages of an event, wherever they are.
-func (s *settings) ofEvent(c *sdk.Call, n *native, event string, into *abi.Provenance) error {
-	complete, err := s.sessionsOf(c, n, func(session string) (bool, error) {
-		found, err := s.messagesOf(c, n, session, event)
-		for i := range found {
-			found[i].describe(added(into, found[i].raw))
+func (b *backend) ofEvent(event string, into *abi.Provenance) error {
+	into.Trace.NativeOperation = "messages_list"
+	complete, err := b.sessionsOf(func(session string) (bool, error) {
+		found, err := b.messagesOf(session, event)
+		for _, m := range found {
+			add(into, m.evidence(), m.raw)
 		}
 		return len(found) > 0, err
 	})
 	if err == nil && !complete {
-		into.Trace.Warnings = append(into.Trace.Warnings, "sessions_ceiling: the scope has more sessions than are looked through for one event")
+		into.Trace.Warnings = append(into.Trace.Warnings, "sessions_ceiling: the scope has more sessions than are "+
+			"looked through for one event")
 	}
 	return err
 }
 
-// ofConclusion gives a conclusion and those that name it as their source. Honcho takes "*" for any id, so only what can be an id is asked for.
-func (s *settings) ofConclusion(c *sdk.Call, n *native, id string, number, size int64, into *abi.Provenance) error {
+// ofConclusion gives a conclusion and those that name it as their source. Honcho takes "*" for any id, so only what can
+// be an id is asked for.
+func (b *backend) ofConclusion(id string, number, size int64, into *abi.Provenance) error {
 	if !isNativeID(id) {
 		into.Trace.Warnings = append(into.Trace.Warnings, "not_native: no id of Honcho looks like this")
 		return nil
 	}
 	if number == 1 {
-		if err := s.conclusionsInto(c, n, into, 1, 1, func(e *jsontext.Encoder) { field(e, "id", id) }); err != nil {
+		if err := b.conclusionsInto(into, 1, 1, "id", id); err != nil {
 			return err
 		}
 	}
-	return s.conclusionsInto(c, n, into, number, size, func(e *jsontext.Encoder) {
-		within(e, "source_ids")
-		e.FieldStart("contains")
-		e.ArrStart()
-		e.Str(id)
-		e.ArrEnd()
-		e.ObjEnd()
-	})
+	return b.conclusionsInto(into, number, size, "source_ids", wire.Object{"contains", []string{id}})
 }
 
-// conclusionsInto adds a page of the user's conclusions that meet a further condition.
-func (s *settings) conclusionsInto(c *sdk.Call, n *native, into *abi.Provenance, number, size int64, condition func(*jsontext.Encoder)) error {
-	r := request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) {
-		n.about(e)
-		condition(e)
-	})}
-	items, head, err := s.list(c, r, number, size, false)
+// conclusionsInto adds a page of the user's conclusions that meet a further condition, a name and a value.
+func (b *backend) conclusionsInto(into *abi.Provenance, number, size int64, condition ...any) error {
+	r := request{route: "conclusions_list", body: filters(b.about(condition...))}
+	found, head, err := pageOf(b, r, number, size, readConclusion)
 	if err != nil {
 		return err
 	}
-	found, err := readConclusions(items)
-	if err != nil {
-		return unusable(r.route, 200, nil, "is no list of conclusions: "+err.Error())
-	}
-	derived := instant{text: into.Trace.LastDerivedAt}
-	for i := range found {
-		x := &found[i]
-		if x.observer != n.user || x.observed != n.user {
+	var derived span
+	derived.add(into.Trace.LastDerivedAt)
+	for _, x := range found {
+		if x.observer != b.user || x.observed != b.user {
 			return breach(r.route, "a conclusion about another peer", x.raw)
 		}
 		if len(into.Items) > 0 && into.Items[0].Evidence.NativeID == x.id {
 			continue // the one that was asked for
 		}
-		x.describe(added(into, x.raw))
-		derived.replace(x.createdAt, time.Time.After)
+		add(into, x.evidence(), x.raw)
+		derived.add(x.createdAt)
 	}
-	into.Trace.LastDerivedAt, into.NextCursor = derived.text, ""
+	into.Trace.LastDerivedAt, into.NextCursor = derived.newest, ""
 	if number < head.pages {
 		into.NextCursor = sdk.Itoa(number + 1)
 	}
 	return nil
 }
 
-// added is the evidence of a further item.
-func added(into *abi.Provenance, native abi.Raw) *abi.Evidence {
-	into.Items = append(into.Items, abi.ProvenanceItem{Native: native})
-	e := &into.Items[len(into.Items)-1].Evidence
-	e.Rank = int64(len(into.Items))
-	return e
+// add puts a further item into an answer.
+func add(into *abi.Provenance, e abi.Evidence, native abi.Raw) {
+	e.Rank = int64(len(into.Items) + 1)
+	into.Items = append(into.Items, abi.ProvenanceItem{Evidence: e, Native: native})
 }
 
-// isNativeID tells whether a text can be an id of Honcho: letters, digits, "_" and "-".
+// isNativeID says whether a text can be an id of Honcho: letters, digits, "_" and "-".
 func isNativeID(id string) bool {
 	for i := range len(id) {
 		if !sdk.AlphaNumeric(id[i]) && id[i] != '_' && id[i] != '-' {

@@ -6,95 +6,82 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// queries are Honcho's own reads, each within the scope: workspace, peers and the filters that separate scopes are set here, never by the caller.
+// queries are Honcho's own reads, each within the scope: workspace, peers and the filters that separate scopes are set
+// here, never by the caller. A query of method GET builds no body.
 //
 // chat is of class write: it runs an LLM and makes the peer, and the workspace, where they are missing.
 var queries = []struct {
 	name  string
 	takes []string
-	build func(q *query, e *jsontext.Encoder)
+	route string
+	// peer: the path names the user's.
+	peer  bool
+	build func(q *query) wire.Object
 }{
-	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"}, func(q *query, e *jsontext.Encoder) {
-		q.request.route, q.request.peer = "chat", q.native.user
-		text, _ := sanitize(q.params.need("query"))
-		field(e, "query", text)
-		q.optionalSession(e)
-		q.params.copy(e, jsontext.String, "a string", "reasoning_level")
-		q.params.copy(e, jsontext.Object, "a JSON Schema", "response_format")
-	}},
-	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"}, func(q *query, e *jsontext.Encoder) {
-		q.request.route, q.request.peer = "representation", q.native.user
-		if text, _ := sanitize(q.params.text("query")); text != "" {
-			field(e, "search_query", text)
-		}
-		q.optionalSession(e)
-		q.params.copy(e, jsontext.Number, "an integer", "search_top_k", "max_conclusions")
-		q.params.copy(e, jsontext.Bool, "true or false", "include_most_frequent")
-	}},
-	{"peer_context", []string{"query", "max_conclusions"}, func(q *query, _ *jsontext.Encoder) {
-		q.request.route, q.request.peer = "peer_context", q.native.user
-		if text, _ := cutQuery(q.params.text("query"), q.settings.queryChars); text != "" {
+	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"},
+		"chat", true, func(q *query) wire.Object {
+			return wire.Object{"query", q.needQuery(), "session_id", q.optionalSession(),
+				"reasoning_level", q.params.value("reasoning_level", jsontext.String, "a string"),
+				"response_format", q.params.value("response_format", jsontext.Object, "a JSON Schema")}
+		}},
+	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"},
+		"representation", true, func(q *query) wire.Object {
+			text, _ := sanitize(q.params.text("query"))
+			return wire.Object{"search_query", wire.Some(text), "session_id", q.optionalSession(),
+				"search_top_k", q.params.value("search_top_k", jsontext.Number, "an integer"),
+				"max_conclusions", q.params.value("max_conclusions", jsontext.Number, "an integer"),
+				"include_most_frequent", q.params.value("include_most_frequent", jsontext.Bool, "true or false")}
+		}},
+	{"peer_context", []string{"query", "max_conclusions"}, "peer_context", true, func(q *query) wire.Object {
+		if text, _ := cutQuery(q.params.text("query"), int(q.queryChars)); text != "" {
 			q.add("search_query", text)
 		}
-		q.number("max_conclusions")
+		q.numbers("max_conclusions")
+		return nil
 	}},
-	{"card", nil, func(q *query, _ *jsontext.Encoder) { q.request.route, q.request.peer = "card", q.native.user }},
-	{"search", []string{"query", "limit"}, func(q *query, e *jsontext.Encoder) {
-		if q.request.route = "search"; q.settings.fixed != "" {
-			q.request.route, q.request.peer = "peer_search", q.native.user
-		}
-		text, _ := sanitize(q.params.need("query"))
-		field(e, "query", text)
-		q.params.copy(e, jsontext.Number, "an integer", "limit")
+	{"card", nil, "card", true, func(*query) wire.Object { return nil }},
+	{"search", []string{"query", "limit"}, "search", false, func(q *query) wire.Object {
+		q.ofPeer("peer_search")
+		return wire.Object{"query", q.needQuery(), "limit", q.params.value("limit", jsontext.Number, "an integer")}
 	}},
-	{"conclusions_query", []string{"query", "top_k", "distance"}, func(q *query, e *jsontext.Encoder) {
-		q.request.route = "conclusions_query"
-		text, _ := sanitize(q.params.need("query"))
-		field(e, "query", text)
-		q.params.copy(e, jsontext.Number, "a number", "top_k", "distance")
-		q.filters(e, q.native.about)
-	}},
-	{"conclusions_list", []string{"level", "times_derived", "page", "size"}, func(q *query, e *jsontext.Encoder) {
-		q.request.route = "conclusions_list"
-		q.filters(e, func(e *jsontext.Encoder) {
-			q.native.about(e)
-			if level := q.params.text("level"); level != "" {
-				if !slices.Contains([]string{"explicit", "deductive", "inductive", "contradiction"}, level) {
-					q.params.wrong("level", "want explicit, deductive, inductive or contradiction")
-				}
-				field(e, "level", level)
+	{"conclusions_query", []string{"query", "top_k", "distance"},
+		"conclusions_query", false, func(q *query) wire.Object {
+			return wire.Object{"query", q.needQuery(), "top_k", q.params.value("top_k", jsontext.Number, "a number"),
+				"distance", q.params.value("distance", jsontext.Number, "a number"), "filters", q.about()}
+		}},
+	{"conclusions_list", []string{"level", "times_derived", "page", "size"},
+		"conclusions_list", false, func(q *query) wire.Object {
+			level, least := q.params.text("level"), q.params.whole("times_derived")
+			if !slices.Contains([]string{"", "explicit", "deductive", "inductive", "contradiction"}, level) {
+				q.params.wrong("level", "want explicit, deductive, inductive or contradiction")
 			}
-			if least := q.params.whole("times_derived"); least > 0 {
-				within(e, "times_derived")
-				number(e, "gte", least)
-				e.ObjEnd()
-			}
-		})
-		q.number("page")
-		q.number("size")
+			q.numbers("page", "size")
+			return wire.Object{"filters", q.about("level", wire.Some(level),
+				"times_derived", wire.If(least > 0, wire.Object{"gte", least}))}
+		}},
+	{"summaries", []string{"session_id"}, "summaries", false, func(q *query) wire.Object {
+		q.request.session = q.session(q.params.need("session_id"))
+		return nil
 	}},
-	{"summaries", []string{"session_id"}, func(q *query, _ *jsontext.Encoder) {
-		q.request.route, q.request.session = "summaries", q.native.session(q.params.need("session_id"))
+	{"messages", []string{"session_id", "page", "size"}, "messages_list", false, func(q *query) wire.Object {
+		q.request.session = q.session(q.params.need("session_id"))
+		q.numbers("page", "size")
+		return wire.Object{}
 	}},
-	{"messages", []string{"session_id", "page", "size"}, func(q *query, _ *jsontext.Encoder) {
-		q.request.route, q.request.session = "messages_list", q.native.session(q.params.need("session_id"))
-		q.number("page")
-		q.number("size")
+	{"sessions", []string{"page", "size"}, "sessions_list", false, func(q *query) wire.Object {
+		q.ofPeer("peer_sessions")
+		q.numbers("page", "size")
+		return wire.Object{}
 	}},
-	{"sessions", []string{"page", "size"}, func(q *query, e *jsontext.Encoder) {
-		if q.request.route = "sessions_list"; q.settings.fixed != "" {
-			q.request.route, q.request.peer = "peer_sessions", q.native.user
+	{"queue_status", nil, "queue_status", false, func(q *query) wire.Object {
+		if q.fixed != "" {
+			q.add("sender_id", q.user)
 		}
-		q.number("page")
-		q.number("size")
-	}},
-	{"queue_status", nil, func(q *query, _ *jsontext.Encoder) {
-		if q.request.route = "queue_status"; q.settings.fixed != "" {
-			q.add("sender_id", q.native.user)
-		}
+		return nil
 	}},
 }
 
@@ -106,80 +93,77 @@ func queryNames() []string {
 	return names
 }
 
-// bodiless are routes of method GET.
-var bodiless = []string{"peer_context", "card", "summaries", "queue_status"}
-
 // query is one native query while it is built.
 type query struct {
-	settings *settings
-	native   *native
-	params   params
-	request  request
+	*backend
+	params  params
+	request request
 }
 
 func (q *query) add(name, value string) {
 	q.request.query = append(q.request.query, abi.QueryParam{Key: name, Value: value})
 }
 
-//go:noinline
-func (q *query) number(name string) {
-	if n := q.params.whole(name); n != 0 {
-		q.add(name, sdk.Itoa(n))
+// numbers puts parameters into the URL, where they are given.
+func (q *query) numbers(names ...string) {
+	for _, name := range names {
+		if n := q.params.whole(name); n != 0 {
+			q.add(name, sdk.Itoa(n))
+		}
 	}
 }
 
-func (q *query) optionalSession(e *jsontext.Encoder) {
-	if id := q.params.text("session_id"); id != "" {
-		field(e, "session_id", q.native.session(id))
+// ofPeer asks by another route in a fixed workspace, which holds other scopes.
+func (q *query) ofPeer(route string) {
+	if q.fixed != "" {
+		q.request.route, q.request.peer = route, q.user
 	}
 }
 
-func (q *query) filters(e *jsontext.Encoder, write func(*jsontext.Encoder)) {
-	within(e, "filters")
-	write(e)
-	e.ObjEnd()
+func (q *query) needQuery() string {
+	text, _ := sanitize(q.params.need("query"))
+	return text
 }
+
+func (q *query) optionalSession() any { return optionalSession(q.native, &q.params) }
 
 // nativeQuery asks one of Honcho's own reads and returns its answer verbatim.
 //
 // Errors: invalid_argument for a name or a parameter that is not known; Honcho's own.
-func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	s, err := settingsOf(c)
+func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
+	at := slices.Index(queryNames(), r.Name)
+	if at < 0 {
+		return nil, unknownName("query", r.Name, queryNames())
+	}
+	known := queries[at]
+	q := &query{backend: b, params: params{given: r.Params}, request: request{route: known.route}}
+	if known.peer {
+		q.request.peer = b.user
+	}
+	q.params.only(known.takes...)
+	if body := known.build(q); body != nil {
+		q.request.body = body.JSON()
+	}
+	if q.params.err != nil {
+		return nil, q.params.err
+	}
+	answer, err := b.send(q.request)
 	if err != nil {
 		return nil, err
 	}
-	for i := range queries {
-		known := &queries[i]
-		if known.name != r.Name {
-			continue
-		}
-		q := &query{settings: s, native: s.native(c), params: params{given: r.Params}}
-		q.request.workspace = q.native.workspace
-		q.params.only(known.takes...)
-		var e jsontext.Encoder
-		e.ObjStart()
-		known.build(q, &e)
-		e.ObjEnd()
-		if q.params.err != nil {
-			return nil, q.params.err
-		}
-		if !slices.Contains(bodiless, q.request.route) {
-			q.request.body = e.Bytes()
-		}
-		answer, err := s.send(c, q.request)
-		if err != nil {
-			return nil, err
-		}
-		t := s.trace()
-		t.NativeOperation = q.request.route
-		if r.Name == "chat" {
-			t.ReadSideEffects = []string{"Honcho's chat runs an LLM, and makes the peer and the workspace where they are missing"}
-		}
-		return &abi.NativeQueryResult{Name: r.Name, Result: answer.body, Trace: t}, nil
+	t := b.trace(q.request.route)
+	if r.Name == "chat" {
+		t.ReadSideEffects = []string{"Honcho's chat runs an LLM, and makes the peer and the workspace where they are " +
+			"missing"}
 	}
-	e := abi.NewError(abi.CodeInvalidArgument, "name: no native query of honcho")
-	if near := abi.Nearest(r.Name, queryNames()); near != "" {
+	return &abi.NativeQueryResult{Name: r.Name, Result: answer.body, Trace: t}, nil
+}
+
+// unknownName is the error of a native query or mutation that there is not.
+func unknownName(what, name string, known []string) error {
+	e := abi.NewError(abi.CodeInvalidArgument, "name: no native "+what+" of honcho")
+	if near := abi.Nearest(name, known); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	}
-	return nil, e
+	return e
 }

@@ -3,17 +3,16 @@ package main
 import (
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
 const (
 	// rowDelay is how long after a write its queue rows may still be missing: they are inserted after the response.
 	rowDelay = 3 * time.Second
-	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have landed late, its rows later, and the host's
-	// clock may be ahead.
+	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have
+	// landed late, its rows later, and the host's clock may be ahead.
 	lateDelay = 2 * time.Minute
 	// stalledAfter is how long rows may wait with none in progress before that is called stalled.
 	stalledAfter = 60 * time.Second
@@ -25,41 +24,36 @@ const methodQueue = "queue status: rows appear after the response, failed ones c
 
 // readiness is one look at the deriver's queue.
 //
-// Ready takes that no row of the scope is pending or in progress, and that the rows of the last writes can be there: either Honcho counts as many as were
-// posted, or 3 s have passed. A drained queue says that the deriver is done, not that it succeeded: a row whose LLM call failed counts as completed. So where
-// nothing came of the events they are listed as empty, and where the scope has no conclusion at all the status is degraded.
+// Ready takes that no row of the scope is pending or in progress, and that the rows of the last writes can be there:
+// either Honcho counts as many as were posted, or 3 s have passed. A drained queue says that the deriver is done, not
+// that it succeeded: a row whose LLM call failed counts as completed. So where nothing came of the events they are
+// listed as empty, and where the scope has no conclusion at all the status is degraded.
 //
 // Source: Honcho GET /v3/workspaces/{ws}/queue/status (src/crud/deriver.py).
-func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	s, err := settingsOf(c)
+func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	p, err := readPosted(b.Call)
 	if err != nil {
 		return nil, err
 	}
-	p, err := readPosted(c)
-	if err != nil {
+	l := &look{backend: b, posted: p, markers: parseMarkers(r.Markers),
+		answer: &abi.BackendReadiness{Method: methodQueue}}
+	if l.now, err = abi.ParseTime(b.Now); err != nil {
 		return nil, err
 	}
-	n := s.native(c)
-	look := &look{settings: s, call: c, native: n, posted: p, markers: parseMarkers(r.Markers), answer: &abi.BackendReadiness{Method: methodQueue}}
-	if look.now, err = abi.ParseTime(c.Now); err != nil {
-		return nil, err
-	}
-	return look.answer, look.run()
+	return l.answer, l.run()
 }
 
 // look is one readiness.
 type look struct {
-	settings *settings
-	call     *sdk.Call
-	native   *native
-	posted   posted
-	markers  []marker
-	now      time.Time
-	answer   *abi.BackendReadiness
+	*backend
+	posted  posted
+	markers []marker
+	now     time.Time
+	answer  *abi.BackendReadiness
 }
 
 func (l *look) run() error {
-	q, err := l.settings.queueOf(l.call, l.native)
+	q, err := l.queueOf()
 	if err != nil {
 		return err
 	}
@@ -72,7 +66,7 @@ func (l *look) run() error {
 		return nil
 	}
 	if since, known := l.since(l.lastAt()); !known || since < lateDelay {
-		rows, err := l.settings.queueOfPeers(l.call, l.native)
+		rows, err := l.queueOfPeers()
 		if err != nil {
 			return err
 		}
@@ -99,15 +93,9 @@ func (l *look) run() error {
 
 // lastAt is when the scope was last written to.
 func (l *look) lastAt() string {
-	last := l.posted.lastAt
-	for _, m := range l.markers {
-		if a, err := abi.ParseTime(m.sentAt); err == nil {
-			if b, err := abi.ParseTime(last); err != nil || a.After(b) {
-				last = m.sentAt
-			}
-		}
-	}
-	return last
+	sent := l.sent()
+	sent.add(l.posted.lastAt)
+	return sent.newest
 }
 
 func (l *look) since(at string) (time.Duration, bool) {
@@ -116,14 +104,14 @@ func (l *look) since(at string) (time.Duration, bool) {
 }
 
 // oldest is when the oldest outstanding event was sent, "" where there are no markers.
-func (l *look) oldest() (at string) {
-	var first time.Time
+func (l *look) oldest() string { return l.sent().oldest }
+
+// sent is when the outstanding events were sent.
+func (l *look) sent() (s span) {
 	for _, m := range l.markers {
-		if t, err := abi.ParseTime(m.sentAt); err == nil && (at == "" || t.Before(first)) {
-			first, at = t, m.sentAt
-		}
+		s.add(m.sentAt)
 	}
-	return at
+	return s
 }
 
 func (l *look) events(into *[]string) {
@@ -132,7 +120,6 @@ func (l *look) events(into *[]string) {
 	}
 }
 
-//go:noinline
 func (l *look) warn(code, text string) { l.answer.Warnings = append(l.answer.Warnings, code+": "+text) }
 
 // pending answers for a queue that has rows. It says why they may wait, as far as that can be told from outside.
@@ -151,9 +138,11 @@ func (l *look) pending(q queue) {
 	if !known || waited < rowDelay {
 		return
 	}
-	facts := l.settings.server
-	if tokens := l.tokens(); facts.batchTokens > 0 && (facts.flush == nil || !*facts.flush) && tokens < facts.batchTokens {
-		text := "a deriver without DERIVER_FLUSH_ENABLED=true takes up a session only at " + sdk.Itoa(facts.batchTokens) +
+	facts := l.server
+	if tokens := l.tokens(); facts.batchTokens > 0 && (facts.flush == nil || !*facts.flush) &&
+		tokens < facts.batchTokens {
+		text := "a deriver without DERIVER_FLUSH_ENABLED=true takes up a session only at " +
+			sdk.Itoa(facts.batchTokens) +
 			" tokens of one author, or after 1800 s"
 		if len(l.markers) > 0 {
 			text = sdk.Itoa(tokens) + " tokens are waiting; " + text
@@ -163,7 +152,8 @@ func (l *look) pending(q queue) {
 	if waited >= stalledAfter {
 		a.StalledSince = at
 		l.warn("deriver_stalled", "rows have waited for "+sdk.Itoa(int64(waited/time.Second))+
-			" s with none in progress: the server's batch threshold holds them (DERIVER_FLUSH_ENABLED), or no deriver is running, which Honcho's health does not show")
+			" s with none in progress: the server's batch threshold holds them (DERIVER_FLUSH_ENABLED), or no "+
+			"deriver is running, which Honcho's health does not show")
 	}
 }
 
@@ -178,15 +168,16 @@ func (l *look) tokens() (sum int64) {
 func (l *look) drained() error {
 	a := l.answer
 	a.Status = abi.ReadinessReady
-	if l.settings.server.sharedCache != nil && !*l.settings.server.sharedCache {
-		l.warn("stale_cache", "without a shared cache the API may show summaries and cards up to CACHE_DEFAULT_TTL_SECONDS (300 s) late")
+	if l.server.sharedCache != nil && !*l.server.sharedCache {
+		l.warn("stale_cache", "without a shared cache the API may show summaries and cards up to "+
+			"CACHE_DEFAULT_TTL_SECONDS (300 s) late")
 	}
 	if l.posted.rows == 0 && l.rows() == 0 {
 		return nil // nobody was observed
 	}
 	oldest := l.oldest()
 	if since, known := l.since(oldest); known && since < cleanup && l.rows() > 0 {
-		rows, err := l.settings.queueOfPeers(l.call, l.native)
+		rows, err := l.queueOfPeers()
 		if err != nil {
 			return err
 		}
@@ -199,21 +190,23 @@ func (l *look) drained() error {
 			return nil
 		}
 	}
-	derived, err := l.settings.derivedSince(l.call, l.native, oldest)
+	derived, err := l.derivedSince(oldest)
 	if err != nil || derived > 0 {
 		return err
 	}
 	l.events(&a.EventIDs.Empty)
 	if oldest != "" {
-		if derived, err = l.settings.derivedSince(l.call, l.native, ""); err != nil {
+		if derived, err = l.derivedSince(""); err != nil {
 			return err
 		}
 	}
 	if derived == 0 {
 		a.Status = abi.ReadinessDegraded
-		l.warn("derivation_empty", "the queue is drained and there is not one conclusion: possibly the server's LLM or embedding provider fails, which Honcho counts as completed")
+		l.warn("derivation_empty", "the queue is drained and there is not one conclusion: possibly the server's LLM "+
+			"or embedding provider fails, which Honcho counts as completed")
 	} else {
-		l.warn("derivation_empty", "the queue is drained and nothing new was derived since these events were sent: they may have held nothing new, or the server's LLM failed, which Honcho counts as completed")
+		l.warn("derivation_empty", "the queue is drained and nothing new was derived since these events were sent: "+
+			"they may have held nothing new, or the server's LLM failed, which Honcho counts as completed")
 	}
 	return nil
 }
@@ -226,55 +219,49 @@ func (l *look) rows() (sum int64) {
 }
 
 // queueOf is the queue of the scope: of its workspace, or of its observed peers in a fixed one.
-func (s *settings) queueOf(c *sdk.Call, n *native) (queue, error) {
-	if s.fixed == "" {
-		return s.queueStatus(c, n.workspace, "")
+func (b *backend) queueOf() (queue, error) {
+	if b.fixed == "" {
+		return b.queueStatus(b.workspace, "")
 	}
-	return s.queueOfPeers(c, n)
+	return b.queueOfPeers()
 }
 
 // queueOfPeers is the queue of the scope's observed authors: their representation rows, without summaries.
-func (s *settings) queueOfPeers(c *sdk.Call, n *native) (sum queue, err error) {
-	for _, peer := range n.peers() {
-		if !s.observed(n, peer) {
+func (b *backend) queueOfPeers() (sum queue, err error) {
+	for _, peer := range b.peers() {
+		if !b.observed(peer) {
 			continue
 		}
-		q, err := s.queueStatus(c, n.workspace, peer)
+		q, err := b.queueStatus(b.workspace, peer)
 		if err != nil {
 			return sum, err
 		}
-		sum = queue{sum.total + q.total, sum.completed + q.completed, sum.inProgress + q.inProgress, sum.pending + q.pending}
+		sum = queue{sum.total + q.total, sum.completed + q.completed, sum.inProgress + q.inProgress, sum.pending +
+			q.pending}
 	}
 	return sum, nil
 }
 
-// queueStatus asks for counts, of one author where sender is given. The filter observer_id is of no use: it matches dreams only.
-//
-//go:noinline
-func (s *settings) queueStatus(c *sdk.Call, workspace, sender string) (queue, error) {
+// queueStatus asks for counts, of one author where sender is given. The filter observer_id is of no use: it matches
+// dreams only.
+func (b *backend) queueStatus(workspace, sender string) (queue, error) {
 	r := request{route: "queue_status", workspace: workspace}
 	if sender != "" {
 		r.query = []abi.QueryParam{{Key: "sender_id", Value: sender}}
 	}
-	answer, err := s.send(c, r)
+	answer, err := b.send(r)
 	if err != nil {
 		return queue{}, err
 	}
 	q, err := readQueue(answer.body)
 	if err != nil {
-		return q, unusable("queue_status", answer.status, answer.body, "is no queue status: "+err.Error())
+		return queue{}, unreadable(r, answer.body, "queue status", err)
 	}
 	return q, nil
 }
 
 // derivedSince counts the user's conclusions that were made since a time, or all of them.
-func (s *settings) derivedSince(c *sdk.Call, n *native, at string) (int64, error) {
-	return s.count(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) {
-		n.about(e)
-		if at != "" {
-			within(e, "created_at")
-			field(e, "gte", at)
-			e.ObjEnd()
-		}
-	})})
+func (b *backend) derivedSince(at string) (int64, error) {
+	return b.count(request{route: "conclusions_list",
+		body: filters(b.about("created_at", wire.If(at != "", wire.Object{"gte", at})))})
 }

@@ -124,7 +124,7 @@ func TestReadiness(t *testing.T) {
 		other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}
 		e := turn("e1", "s1", "I wait.")
 		e.UserID = "bob"
-		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, recordEvent, e)
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), e)
 		require.NoError(t, err)
 		b.pass(time.Minute)
 		assert.Equal(t, abi.ReadinessReady, b.ready(t).Status)
@@ -132,7 +132,7 @@ func TestReadiness(t *testing.T) {
 	t.Run("an outage is an error", func(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true}, "")
 		b.server.Set(func(m *fake.Mood) { m.DBDown = true })
-		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{Markers: []string{m}})
+		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: []string{m}})
 		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
 		h := b.health(t)
 		assert.Equal(t, abi.HealthUnavailable, h.Status)

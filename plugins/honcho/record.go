@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -10,15 +11,17 @@ const postLimit = 100
 
 // recordEvent sends a turn as messages of its session, up to 100 in one call.
 //
-// Out:    queued: the messages are committed, what the deriver makes of them is not there yet. partial where an event of more than 100 pieces broke off.
-// Errors: Honcho's own, typed. Reason not_stored: Honcho was asked afterwards and does not have the event. Reason uncertain: it may have it.
+// Out:    queued: the messages are committed, what the deriver makes of them is not there yet. partial where an event
+// of more than 100 pieces broke off.
+// Errors: Honcho's own, typed. Reason not_stored: Honcho was asked afterwards and does not have the event. Reason
+// uncertain: it may have it.
 // Source: Honcho POST /v3/workspaces/{ws}/sessions/{s}/messages, which has no idempotency.
-func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	w, err := newWriter(c)
+func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	w, err := newWriter(b)
 	if err != nil {
 		return nil, err
 	}
-	job, err := w.prepare(e, c.Resume)
+	job, err := w.prepare(e, b.Resume)
 	if err != nil {
 		return nil, err
 	}
@@ -29,10 +32,11 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return job.receipt, w.close()
 }
 
-// recordEvents is recordEvent for each, in order. Events that follow each other in a session share calls of up to 100 messages. What Honcho refuses is tried
-// alone, so that it stops no other; after a write whose outcome is not known nothing more is sent, so that order is kept.
-func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	w, err := newWriter(c)
+// recordEvents is recordEvent for each, in order. Events that follow each other in a session share calls of up to 100
+// messages. What Honcho refuses is tried alone, so that it stops no other; after a write whose outcome is not known
+// nothing more is sent, so that order is kept.
+func recordEvents(b *backend, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+	w, err := newWriter(b)
 	if err != nil {
 		return nil, err
 	}
@@ -80,38 +84,33 @@ type delivery struct {
 
 // writer sends events of one scope.
 type writer struct {
-	call     *sdk.Call
-	settings *settings
-	native   *native
-	posted   posted
+	*backend
+	posted posted
 	// broken is set once the outcome of a write is not known.
 	broken *abi.Error
 }
 
-func newWriter(c *sdk.Call) (*writer, error) {
-	s, err := settingsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	p, err := readPosted(c)
-	return &writer{call: c, settings: s, native: s.native(c), posted: p}, err
+func newWriter(b *backend) (*writer, error) {
+	p, err := readPosted(b.Call)
+	return &writer{backend: b, posted: p}, err
 }
 
-func (w *writer) close() error { return w.posted.write(w.call) }
+func (w *writer) close() error { return w.posted.write(w.Call) }
 
 // prepare makes an event's pieces; of a write that was partial, those that are missing.
 func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
-	pieces, warnings, err := w.settings.pieces(w.native, e)
+	pieces, warnings, err := w.pieces(e)
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{event: e, session: w.native.session(e.SessionID), pieces: pieces, warnings: warnings}
+	d := &delivery{event: e, session: w.session(e.SessionID), pieces: pieces, warnings: warnings}
 	if resume == nil || len(resume.Missing) == 0 {
 		return d, nil
 	}
 	wanted, ok := inRanges(resume.Missing, len(pieces))
 	if !ok {
-		return nil, abi.NewError(abi.CodeInternal, "resume.missing: no ranges of the event's "+sdk.Itoa(len(pieces))+" pieces")
+		return nil, abi.NewError(abi.CodeInternal, "resume.missing: no ranges of the "+
+			"event's "+sdk.Itoa(len(pieces))+" pieces")
 	}
 	d.pieces = nil
 	for i, p := range pieces {
@@ -126,7 +125,8 @@ func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, err
 func (w *writer) deliver(group []*delivery) {
 	if w.broken != nil {
 		for _, d := range group {
-			e := abi.NewError(abi.CodeUnavailable, "not sent: the outcome of an earlier event of this batch is not known").WithReason("not_sent")
+			e := abi.NewError(abi.CodeUnavailable, "not sent: the outcome of an earlier event of this batch is not "+
+				"known").WithReason("not_sent")
 			e.Native = w.broken.Native
 			d.err = e
 		}
@@ -172,7 +172,8 @@ func (w *writer) deliverOne(d *delivery) {
 				d.err = err
 				return
 			}
-			d.warnings = append(d.warnings, "partial_write: "+sdk.Itoa(len(d.stored))+" of "+sdk.Itoa(len(d.pieces))+" messages were stored, then: "+err.Message)
+			d.warnings = append(d.warnings, "partial_write: "+sdk.Itoa(len(d.stored))+" "+
+				"of "+sdk.Itoa(len(d.pieces))+" messages were stored, then: "+err.Message)
 			break
 		}
 		d.stored, rest = append(d.stored, stored...), rest[n:]
@@ -182,25 +183,25 @@ func (w *writer) deliverOne(d *delivery) {
 
 // finish makes the receipt of what was stored.
 func (w *writer) finish(d *delivery) {
-	m := marker{sentAt: w.call.Now, session: d.session, event: d.event.EventID}
-	r := &abi.WriteReceipt{EventID: d.event.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(len(d.stored))),
-		Warnings: d.warnings, Trace: w.settings.trace()}
+	m := marker{sentAt: w.Now, session: d.session, event: d.event.EventID}
+	r := &abi.WriteReceipt{EventID: d.event.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsFinal,
+		StoredCount: sdk.Ptr(int64(len(d.stored))), Warnings: d.warnings, Trace: w.trace("messages")}
 	tokens := int64(0)
-	for i := range d.stored {
-		r.NativeIDs = append(r.NativeIDs, d.stored[i].id)
-		tokens += d.stored[i].tokens
+	for i, stored := range d.stored {
+		r.NativeIDs = append(r.NativeIDs, stored.id)
+		tokens += stored.tokens
 		if d.pieces[i].observed {
 			m.rows++
-			m.tokens += d.stored[i].tokens
+			m.tokens += stored.tokens
 		}
 	}
 	if len(d.stored) < len(d.pieces) {
 		r.Status = abi.StatusPartial
 	}
 	r.Markers = []string{m.String()}
-	r.Trace.NativeOperation, r.Trace.NativeIDs, r.Trace.TokenCount = "messages", r.NativeIDs, &tokens
-	r.Trace.Details = abi.Members[abi.Raw]{{Name: "session", Value: sdk.Text(d.session)}, {Name: "rows", Value: sdk.Number(m.rows)}}
+	r.Trace.NativeIDs, r.Trace.TokenCount = r.NativeIDs, &tokens
+	r.Trace.Details = wire.Object{"session", d.session, "rows", m.rows}.Members()
 	w.posted.rows += m.rows
-	w.posted.lastAt = w.call.Now
+	w.posted.lastAt = w.Now
 	d.receipt = r
 }

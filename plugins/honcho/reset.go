@@ -4,14 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// resetState is how far the reset of this generation has come. It is kept for the calls that follow one that is in progress; without it the work is only
-// done again.
+// resetState is how far the reset of this generation has come. It is kept for the calls that follow one that is in
+// progress; without it the work is only done again.
 type resetState struct {
 	sessions, conclusions int64
 	deleting              bool // the workspace's deletion was accepted
@@ -42,54 +41,47 @@ func (r *resetState) write(c *sdk.Call) error {
 // resetMS is what must be left of the call's time to go on deleting; with less the answer is in_progress.
 const resetMS = 2000
 
-// resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls until it is.
+// resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls
+// until it is.
 //
-// A workspace goes when its sessions are gone: 409 otherwise. Whether it is gone is told by its peers, which vanish with it, never by the status of a second
-// DELETE, which may be 404 or, while the API caches the workspace, 500. Nothing is created on the way: no get-or-create, no context.
+// A workspace goes when its sessions are gone: 409 otherwise. Whether it is gone is told by its peers, which vanish
+// with it, never by the status of a second DELETE, which may be 404 or, while the API caches the workspace, 500.
+// Nothing is created on the way: no get-or-create, no context.
 //
 // Source: Honcho DELETE /v3/workspaces/{ws} (src/crud/workspace.py), recorded as reset_*.
-func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
-	s, err := settingsOf(c)
-	if err != nil {
+func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
+	at := readReset(b.Call)
+	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: b.Generation, NewGeneration: b.Generation +
+		1,
+		Trace: b.trace("")}
+	reset := b.resetWorkspace
+	if b.fixed != "" {
+		reset = b.resetFixed
+	}
+	if err := reset(&at, receipt); err != nil {
 		return nil, err
 	}
-	n := s.native(c)
-	at := readReset(c)
-	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: c.Generation, NewGeneration: c.Generation + 1, Trace: s.trace()}
-	if s.fixed != "" {
-		err = s.resetFixed(c, n, &at, receipt)
-	} else {
-		err = s.resetWorkspace(c, n, &at, receipt)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return receipt, at.write(c)
+	return receipt, at.write(b.Call)
 }
 
-func (s *settings) resetWorkspace(c *sdk.Call, n *native, at *resetState, receipt *abi.ResetReceipt) error {
-	emptied, err := s.deleteSessions(c, n, n.user, at)
+func (b *backend) resetWorkspace(at *resetState, receipt *abi.ResetReceipt) error {
+	emptied, err := b.deleteSessions(b.user, at)
 	if err != nil {
 		return err
 	}
-	peers, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: []byte(`{"kind":"all"}`)})
+	peers, err := b.count(request{route: "peers_list", body: []byte(`{"kind":"all"}`)})
 	if err != nil {
 		return err
 	}
-	removed := func() {
-		receipt.Removed = map[string]*int64{"session": &at.sessions, "workspace": sdk.Ptr(int64(1)), "message": nil, "conclusion": nil, "peer": nil}
-	}
-	removed()
-	switch {
-	case !emptied:
-		return nil
-	case peers == 0 && at.deleting:
-		receipt.Status = abi.ResetDone
-		return nil
-	case at.deleting:
+	receipt.Removed = map[string]*int64{"session": &at.sessions, "workspace": sdk.Ptr(int64(1)), "message": nil,
+		"conclusion": nil, "peer": nil}
+	if !emptied || at.deleting {
+		if emptied && peers == 0 {
+			receipt.Status = abi.ResetDone
+		}
 		return nil
 	}
-	head, body, err := s.exchange(c, request{route: "workspace_delete", workspace: n.workspace})
+	head, body, err := b.exchange(request{route: "workspace_delete"})
 	if err != nil {
 		return err
 	}
@@ -97,7 +89,8 @@ func (s *settings) resetWorkspace(c *sdk.Call, n *native, at *resetState, receip
 	case 202, 200, 204:
 		at.deleting = true
 	case 409: // a session has come back: the next call deletes it
-		receipt.Warnings = append(receipt.Warnings, "reset_again: a session was made while the workspace was to be deleted")
+		receipt.Warnings = append(receipt.Warnings, "reset_again: a session was made while the workspace was to be "+
+			"deleted")
 	case 404, 500:
 		if peers > 0 {
 			return failure("workspace_delete", head, body)
@@ -111,19 +104,20 @@ func (s *settings) resetWorkspace(c *sdk.Call, n *native, at *resetState, receip
 	return nil
 }
 
-// deleteSessions deletes the scope's active sessions that the peer belongs to; emptied is false where the call's time did not suffice.
-func (s *settings) deleteSessions(c *sdk.Call, n *native, peer string, at *resetState) (emptied bool, err error) {
+// deleteSessions deletes the scope's active sessions that the peer belongs to; emptied is false where the call's time
+// did not suffice.
+func (b *backend) deleteSessions(peer string, at *resetState) (emptied bool, err error) {
 	for {
-		ids, _, err := s.sessions(c, n, peer, 1) // deleted ones are listed no more: the first page is always the next
+		ids, _, err := b.sessions(peer, 1) // deleted ones are listed no more: the first page is always the next
 		if err != nil || len(ids) == 0 {
 			return err == nil, err
 		}
 		deleted := 0
 		for _, id := range ids {
-			if c.Remaining() < resetMS {
+			if b.Remaining() < resetMS {
 				return false, nil
 			}
-			gone, err := s.remove(c, request{route: "session_delete", workspace: n.workspace, session: id})
+			gone, err := b.remove(request{route: "session_delete", session: id})
 			if err != nil {
 				return false, err
 			}
@@ -139,10 +133,8 @@ func (s *settings) deleteSessions(c *sdk.Call, n *native, peer string, at *reset
 }
 
 // remove deletes one thing; gone is false where it was not there.
-//
-//go:noinline
-func (s *settings) remove(c *sdk.Call, r request) (gone bool, err error) {
-	head, body, err := s.exchange(c, r)
+func (b *backend) remove(r request) (gone bool, err error) {
+	head, body, err := b.exchange(r)
 	switch {
 	case err != nil:
 		return false, err
@@ -154,24 +146,25 @@ func (s *settings) remove(c *sdk.Call, r request) (gone bool, err error) {
 	return true, nil
 }
 
-// resetFixed removes what can be removed from a workspace that holds other scopes, too: sessions, conclusions about and by the scope's peers, cards.
-func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *abi.ResetReceipt) error {
+// resetFixed removes what can be removed from a workspace that holds other scopes, too: sessions, conclusions about and
+// by the scope's peers, cards.
+func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 	receipt.Removed = map[string]*int64{"session": &at.sessions, "conclusion": &at.conclusions, "message": nil}
-	for _, peer := range n.peers() {
-		if emptied, err := s.deleteSessions(c, n, peer, at); err != nil || !emptied {
+	for _, peer := range b.peers() {
+		if emptied, err := b.deleteSessions(peer, at); err != nil || !emptied {
 			return err
 		}
 	}
-	for _, peer := range n.peers() {
+	for _, peer := range b.peers() {
 		for _, role := range []string{"observed_id", "observer_id"} {
-			if emptied, err := s.deleteConclusions(c, n, role, peer, at); err != nil || !emptied {
+			if emptied, err := b.deleteConclusions(role, peer, at); err != nil || !emptied {
 				return err
 			}
 		}
 	}
 	left := []string{}
-	for _, peer := range n.peers() {
-		known, err := s.count(c, request{route: "peers_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) { field(e, "id", peer) })})
+	for _, peer := range b.peers() {
+		known, err := b.count(request{route: "peers_list", body: filters(wire.Object{"id", peer})})
 		if err != nil {
 			return err
 		}
@@ -179,36 +172,37 @@ func (s *settings) resetFixed(c *sdk.Call, n *native, at *resetState, receipt *a
 			continue // a card's PUT would make the peer
 		}
 		left = append(left, peer)
-		if peer == n.user || peer == n.agent() {
-			if _, err := s.send(c, request{route: "card_put", workspace: n.workspace, peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
+		if peer == b.user || peer == b.agent() {
+			if _, err := b.send(request{route: "card_put", peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
 				return err
 			}
 		}
 		// Until the purge has run, deleted sessions are still listed, as inactive.
-		waiting, err := s.count(c, request{route: "peer_sessions", workspace: n.workspace, peer: peer})
+		waiting, err := b.count(request{route: "peer_sessions", peer: peer})
 		if err != nil || waiting > 0 {
 			return err
 		}
 	}
 	receipt.Status = abi.ResetDone
 	for _, peer := range left {
-		receipt.Remains = append(receipt.Remains, "peer "+peer+": Honcho cannot delete peers; its card is empty and its collection has no conclusions")
+		receipt.Remains = append(receipt.Remains, "peer "+peer+": Honcho cannot delete peers; its card is empty and "+
+			"its collection has no conclusions")
 	}
 	return nil
 }
 
-func (s *settings) deleteConclusions(c *sdk.Call, n *native, role, peer string, at *resetState) (emptied bool, err error) {
+func (b *backend) deleteConclusions(role, peer string, at *resetState) (emptied bool, err error) {
+	r := request{route: "conclusions_list", body: filters(wire.Object{role, peer})}
 	for {
-		ids, _, err := s.listIDs(c, request{route: "conclusions_list", workspace: n.workspace, body: filters(func(e *jsontext.Encoder) { field(e, role, peer) })},
-			1, pageSize, false)
+		ids, _, err := idsOf(b, r, 1, pageSize)
 		if err != nil || len(ids) == 0 {
 			return err == nil, err
 		}
 		for _, id := range ids {
-			if c.Remaining() < resetMS {
+			if b.Remaining() < resetMS {
 				return false, nil
 			}
-			gone, err := s.remove(c, request{route: "conclusion_delete", workspace: n.workspace, conclusion: id})
+			gone, err := b.remove(request{route: "conclusion_delete", conclusion: id})
 			if err != nil {
 				return false, err
 			}

@@ -3,35 +3,28 @@ package main
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/memhost/memhost/abi/words"
 )
 
-// specialTokens are texts that Honcho's tokenizers refuse: the first two with 422 in the schema, the others with 500 in the embedding client, after which
-// nothing is stored. Others, such as <|im_start|>, are harmless.
+// specialTokens are texts that Honcho's tokenizers refuse: the first two with 422 in the schema, the others with 500 in
+// the embedding client, after which nothing is stored. Others, such as <|im_start|>, are harmless.
 var specialTokens = []string{"<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"}
 
 // broken stands behind the "<" of a special token: a zero-width space.
 const broken = "\u200b"
 
-// sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed tells whether there were any.
-//
-//go:noinline
+// sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed says whether there were
+// any.
 func sanitize(text string) (clean string, changed bool) {
-	if words.First(text, 0, 0, '<', '<') == len(text) {
-		return text, false
-	}
 	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token
-	if strings.Contains(clean, "<|") {
-		for _, token := range specialTokens {
-			clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
-		}
+	for _, token := range specialTokens {
+		clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
 	}
 	return clean, clean != text
 }
 
-// splitText cuts a text into parts of at most so many characters, which joined are the text again. It prefers to cut behind white space in the last tenth of
-// a part, and gives the same parts for the same text: a write that was partial is finished by their numbers.
+// splitText cuts a text into parts of at most so many characters, which joined are the text again. It prefers to cut
+// behind white space in the last tenth of a part, and gives the same parts for the same text: a write that was partial
+// is finished by their numbers.
 func splitText(text string, most int) []string {
 	var parts []string
 	for len(text) > most && utf8.RuneCountInString(text) > most {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Honcho's ids are ^[a-zA-Z0-9_-]+$, up to 512 characters, up to 100 before 3.0.7 (src/schemas/api.py). Ours stay within 100.
+// Honcho's ids are ^[a-zA-Z0-9_-]+$, up to 512 characters, up to 100 before 3.0.7 (src/schemas/api.py). Ours stay
+// within 100.
 const (
 	maxNativeID = 100
 	maxPrefix   = 8
@@ -17,22 +19,20 @@ const (
 var (
 	// joined is for ids of several parts.
 	joined = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
-	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids stand verbatim in what the deriver writes.
-	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_', Max: maxNativeID - maxPrefix}
+	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids stand verbatim in what the
+	// deriver writes.
+	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_',
+		Max: maxNativeID - maxPrefix}
 	// labelled is for the values of metadata that are filtered by: a value "*" would match every row.
 	labelled = sdk.IDRules{Plain: func(b byte) bool { return b >= ' ' && b != 0x7f && b != '*' }, Escape: '%'}
 )
 
 // label makes a text safe to filter by. Texts without "*", "%" and control characters stay as they are.
-//
-//go:noinline
 func label(text string) string {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c == labelled.Escape || !labelled.Plain(c) {
-			return sdk.NativeID(labelled, text)
-		}
+	if text == "" {
+		return ""
 	}
-	return text
+	return sdk.NativeID(labelled, text)
 }
 
 // unlabel is the text that label was given.
@@ -54,44 +54,24 @@ func unlabel(text string) string {
 	return string(out)
 }
 
-// native is how Honcho addresses a generation of a scope. user, agent, tool and system are distinct peers whatever the ids are.
+// native is how Honcho addresses a generation of a scope. user, agent, tool and system are distinct peers whatever the
+// ids are.
 type native struct {
 	workspace string
 	user      string // the user's peer
 	// others is what the ids of the other peers end in.
 	others string
 	parts  []string // of a fixed workspace: the whole scope, with which the ids of sessions begin
-
-	scope      abi.MemoryScope
-	generation int64
-	// sessionID is the session that was asked for last, and nativeSession its native id.
-	sessionID, nativeSession string
 }
 
 func (n *native) agent() string  { return "agent-" + n.others }
 func (n *native) tool() string   { return "tool-" + n.others }
 func (n *native) system() string { return "system-" + n.others }
 
-// native is how this call's scope is addressed. Most calls are of the scope of the call before: that one's is kept.
-//
-//go:noinline
+// native is how this call's scope is addressed.
 func (s *settings) native(c *sdk.Call) *native {
-	if k := s.addressed; k != nil && k.generation == c.Generation && same(k.scope.PersonaID, c.Scope.PersonaID) && same(k.scope.RunID, c.Scope.RunID) &&
-		same(k.scope.AgentID, c.Scope.AgentID) {
-		return k
-	}
-	n := s.address(c)
-	n.scope, n.generation = c.Scope, c.Generation
-	s.addressed = n
-	return n
-}
-
-//go:noinline
-func same(a, b string) bool { return a == b }
-
-//go:noinline
-func (s *settings) address(c *sdk.Call) *native {
-	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, sdk.Itoa(c.Generation)}
+	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID,
+		sdk.Itoa(c.Generation)}
 	if s.fixed != "" {
 		owner := sdk.NativeID(joined, parts...)
 		return &native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}
@@ -100,23 +80,15 @@ func (s *settings) address(c *sdk.Call) *native {
 	if c.Scope.AgentID != "" {
 		others = sdk.NativeID(single, c.Scope.AgentID)
 	}
-	return &native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single, c.Scope.PersonaID), others: others}
+	return &native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single,
+		c.Scope.PersonaID),
+		others: others}
 }
 
 // session is the native id of a session.
-//
-//go:noinline
 func (n *native) session(id string) string {
-	if n.nativeSession == "" || !same(n.sessionID, id) {
-		n.sessionID, n.nativeSession = id, n.addressSession(id)
-	}
-	return n.nativeSession
-}
-
-//go:noinline
-func (n *native) addressSession(id string) string {
 	if n.parts != nil {
-		return "s-" + sdk.NativeID(joined, append(append([]string(nil), n.parts...), id)...)
+		return "s-" + sdk.NativeID(joined, append(slices.Clone(n.parts), id)...)
 	}
 	return "s-" + sdk.NativeID(single, id)
 }
@@ -136,11 +108,12 @@ func (n *native) author(role abi.Role) string {
 
 func (n *native) peers() []string { return []string{n.user, n.agent(), n.tool(), n.system()} }
 
-// observed tells whether the deriver works on what a peer says.
-func (s *settings) observed(n *native, peer string) bool {
-	return peer == n.user || s.observeAssistant && peer == n.agent()
+// observed says whether the deriver works on what a peer says.
+func (b *backend) observed(peer string) bool {
+	return peer == b.user || b.observeAssistant && peer == b.agent()
 }
 
 func (n *native) named() map[string]string {
-	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent(), "tool_peer": n.tool(), "system_peer": n.system()}
+	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent(),
+		"tool_peer": n.tool(), "system_peer": n.system()}
 }

@@ -51,23 +51,6 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 	}
 }
 
-func TestNativeIDsAreThoseOfTheCallWhateverTheCallBeforeWas(t *testing.T) {
-	for _, block := range []string{`{}`, `{"fixed_workspace":"lab"}`} {
-		h := sdktest.New(t, sdktest.Options{Provider: "honcho", Config: block})
-		s, err := settingsOf(h.Call(abi.OpRetrieve, scope))
-		require.NoError(t, err)
-		rapid.Check(t, func(t *rapid.T) {
-			id := rapid.SampledFrom([]string{"", "a", "b"})
-			c := h.Call(abi.OpRetrieve, abi.MemoryScope{RunID: id.Draw(t, "run"), PersonaID: id.Draw(t, "persona"), AgentID: id.Draw(t, "agent")})
-			c.Generation = rapid.Int64Range(1, 2).Draw(t, "generation")
-			session := id.Draw(t, "session")
-			fresh := s.address(c)
-			require.Equal(t, fresh.named(), s.native(c).named())
-			require.Equal(t, fresh.addressSession(session), s.native(c).session(session))
-		})
-	}
-}
-
 func TestGenerationsShareNoIds(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{Provider: "honcho"})
 	seen := map[string]bool{}

@@ -115,7 +115,7 @@ func TestTraps(t *testing.T) {
 			batch.Events = append(batch.Events, *e)
 		}
 		b.Sent = nil
-		answer, err := sdktest.Do(b.Host, abi.OpRecordEvents, scope, recordEvents, batch)
+		answer, err := sdktest.Do(b.Host, abi.OpRecordEvents, scope, opened(recordEvents), batch)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"messages", "messages"}, b.routes(), "one call for each session")
 		require.Len(t, answer.Receipts, 30)
@@ -203,7 +203,7 @@ func TestTraps(t *testing.T) {
 		assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
 		assert.Empty(t, result.FormattedContext)
 		b.setup(t)
-		_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, nativeMutation, &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
+		_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
 		require.NoError(t, err)
 		assert.Contains(t, b.mustAsk(t, "who").FormattedContext, "- IDENTITY: Alice")
 		b.reset(t)
@@ -217,7 +217,7 @@ func TestTraps(t *testing.T) {
 		assert.False(t, *receipt.Existed)
 		b.mustAsk(t, "x")
 		b.find(t, "e1")
-		_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, &abi.NativeQuery{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"hi"`)}})
+		_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), &abi.NativeQuery{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"hi"`)}})
 		assert.Equal(t, abi.CodeReadOnly, abi.CodeOf(err), "chat makes the peer")
 		assert.Empty(t, b.server.Workspaces())
 	})
@@ -272,7 +272,7 @@ func queryOf(r sdktest.Request, name string) string {
 
 func (b *bench) health(t testing.TB) *abi.BackendHealth {
 	t.Helper()
-	h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
 	require.NoError(t, err)
 	return h
 }
@@ -281,7 +281,7 @@ func (b *bench) query(t testing.TB, name, params string) string {
 	t.Helper()
 	q := &abi.NativeQuery{}
 	require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"run1","persona_id":"alice"},"name":"`+name+`","params":`+params+`}`), q))
-	answer, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, nativeQuery, q)
+	answer, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), q)
 	require.NoError(t, err)
 	return string(answer.Result)
 }
@@ -290,7 +290,7 @@ func (b *bench) query(t testing.TB, name, params string) string {
 func (b *bench) reset(t testing.TB) *abi.ResetReceipt {
 	t.Helper()
 	for range 20 {
-		receipt, err := sdktest.Do(b.Host, abi.OpResetScope, scope, resetScope, &abi.Empty{})
+		receipt, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
 		require.NoError(t, err)
 		if receipt.Status != abi.ResetInProgress {
 			return receipt
