@@ -228,6 +228,7 @@ func (x *GuestConfig) Encode(e *jsontext.Encoder) {
 	writeStringField("kind", (*string)(&x.Kind), e)
 	writeSomeString("namespace", &x.Namespace, e)
 	writeStringField("tokenizer", &x.Tokenizer, e)
+	writeSomeString("profile", (*string)(&x.Profile), e)
 	writeSomeString("frame", (*string)(&x.Frame), e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
@@ -241,7 +242,7 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = GuestConfig{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("provider kind namespace tokenizer frame config secrets") {
+		switch o.field("provider kind namespace tokenizer profile frame config secrets") {
 		case 0: // provider
 			o.err = readString(&x.Provider, d, m)
 		case 1: // kind
@@ -250,14 +251,16 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.Namespace, d, m)
 		case 3: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case 4: // frame
+		case 4: // profile
+			o.err = readString((*string)(&x.Profile), d, m)
+		case 5: // frame
 			o.err = readString((*string)(&x.Frame), d, m)
-		case 5: // config
+		case 6: // config
 			o.err = readRaw(&x.Config, d, m)
-		case 6: // secrets
+		case 7: // secrets
 			o.err = readSlice(&x.Secrets, d, m, readString)
 		default:
-			o.unknown(d, m, "provider kind namespace tokenizer frame config secrets")
+			o.unknown(d, m, "provider kind namespace tokenizer profile frame config secrets")
 		}
 	}
 	return o.err
@@ -1144,6 +1147,7 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 	x.Module.Encode(e)
 	writeStringField("abi", &x.ABI, e)
 	writeStringField("engine", &x.Engine, e)
+	writeSomeString("profile", (*string)(&x.Profile), e)
 	writeStringField("config_hash", &x.ConfigHash, e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
@@ -1180,7 +1184,7 @@ func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = RunManifest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out") {
+		switch o.field("manifest provider backend condition condition_kind note module abi engine profile config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out") {
 		case 0: // manifest
 			o.err = readInt(&x.Manifest, d, m)
 		case 1: // provider
@@ -1199,52 +1203,54 @@ func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.ABI, d, m)
 		case 8: // engine
 			o.err = readString(&x.Engine, d, m)
-		case 9: // config_hash
+		case 9: // profile
+			o.err = readString((*string)(&x.Profile), d, m)
+		case 10: // config_hash
 			o.err = readString(&x.ConfigHash, d, m)
-		case 10: // config
+		case 11: // config
 			o.err = readRaw(&x.Config, d, m)
-		case 11: // namespace
+		case 12: // namespace
 			o.err = readString(&x.Namespace, d, m)
-		case 12: // agent_scoped
+		case 13: // agent_scoped
 			o.err = readBool(&x.AgentScoped, d, m)
-		case 13: // tokenizer
+		case 14: // tokenizer
 			o.err = readString(&x.Tokenizer, d, m)
-		case 14: // durability
+		case 15: // durability
 			o.err = readString(&x.Durability, d, m)
-		case 15: // clock
+		case 16: // clock
 			o.err = readString(&x.Clock, d, m)
-		case 16: // feedback_enabled
+		case 17: // feedback_enabled
 			o.err = readBool(&x.FeedbackEnabled, d, m)
-		case 17: // seed
+		case 18: // seed
 			o.err = readString(&x.Seed, d, m)
-		case 18: // replicate
+		case 19: // replicate
 			o.err = readString(&x.Replicate, d, m)
-		case 19: // labels
+		case 20: // labels
 			o.err = readMap(&x.Labels, d, m, readString)
-		case 20: // capabilities
+		case 21: // capabilities
 			o.err = x.Capabilities.Decode(d, m)
-		case 21: // load_generation
+		case 22: // load_generation
 			o.err = readInt(&x.LoadGeneration, d, m)
-		case 22: // serving_since
+		case 23: // serving_since
 			o.err = readString(&x.ServingSince, d, m)
-		case 23: // health
+		case 24: // health
 			o.err = x.Health.Decode(d, m)
-		case 24: // host_version
+		case 25: // host_version
 			o.err = readString(&x.HostVersion, d, m)
-		case 25: // host_commit
+		case 26: // host_commit
 			o.err = readString(&x.HostCommit, d, m)
-		case 26: // steps
+		case 27: // steps
 			o.err = readSlice(&x.Steps, d, m, (*RunStep).Decode)
-		case 27: // smoke
+		case 28: // smoke
 			o.err = readString(&x.Smoke, d, m)
-		case 28: // smokes
+		case 29: // smokes
 			o.err = readSlice(&x.Smokes, d, m, (*SmokeVerdict).Decode)
-		case 29: // scopes
+		case 30: // scopes
 			o.err = readSlice(&x.Scopes, d, m, (*ScopeMapping).Decode)
-		case 30: // scopes_left_out
+		case 31: // scopes_left_out
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
 		}
 	}
 	return o.err

@@ -35,6 +35,8 @@ type GuestConfig struct {
 	Kind      ConditionKind `json:"kind"`
 	Namespace string        `json:"namespace,omitempty"`
 	Tokenizer string        `json:"tokenizer"`
+	// Profile is ProfileSourceDesign. Absent: ProfileBest.
+	Profile Profile `json:"profile,omitempty"`
 	// Frame is the operator's wish for formatted_context. Absent: FrameFull.
 	Frame Frame `json:"frame,omitempty"`
 	// Config is the validated block, preset and defaults laid under it. A secret stands as {"secret": NAME}.

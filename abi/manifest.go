@@ -194,7 +194,10 @@ type RunManifest struct {
 	Module        RunModule     `json:"module"`
 	ABI           string        `json:"abi"`
 	Engine        string        `json:"engine"`
-	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON.
+	// Profile is source-design or best. Absent in manifests from before there were profiles.
+	Profile Profile `json:"profile,omitempty"`
+	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON; under source-design it is that of
+	// {"config": Config, "profile": "source-design"}.
 	ConfigHash string `json:"config_hash"`
 	// Config is the effective config block; a secret stands as its name only.
 	Config      Raw    `json:"config"`

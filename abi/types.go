@@ -175,6 +175,16 @@ type FormatResult struct {
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
+// Profile is what a provider holds to when it asks its backend.
+type Profile string
+
+// The profiles. ProfileSourceDesign makes exactly the native calls that the published design of the adapters names.
+// ProfileBest, the default, departs from them where the provider's page gives a measured reason.
+const (
+	ProfileSourceDesign Profile = "source-design"
+	ProfileBest         Profile = "best"
+)
+
 // Frame is how much of the formatted context may be other than the memory's own words.
 type Frame string
 

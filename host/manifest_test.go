@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -35,6 +36,28 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	_, err = s.Swap(ctx, ProviderConfig{Name: "probe_backend", Module: probeModule})
 	require.NoError(t, err)
 	require.Empty(t, ok[*abi.RunManifest](t)(s.Manifest(ctx)).Scopes, "another provider's scopes are not this one's")
+}
+
+func TestTheProfileIsInManifestAndConfigHash(t *testing.T) {
+	ctx := context.Background()
+	hashes := map[abi.Profile]string{}
+	for _, profile := range []abi.Profile{"", abi.ProfileBest, abi.ProfileSourceDesign} {
+		c := probeConfig(`{}`)
+		c.Profile = profile
+		m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), c).Manifest(ctx))
+		require.Equal(t, cmp.Or(profile, abi.ProfileBest), m.Profile)
+		hashes[profile] = m.ConfigHash
+		read, err := ParseRunManifest(abi.Marshal(m))
+		require.NoError(t, err)
+		require.Equal(t, m.Profile, read.Profile)
+	}
+	require.Equal(t, hashes[""], hashes[abi.ProfileBest])
+	require.NotEqual(t, hashes[""], hashes[abi.ProfileSourceDesign])
+
+	c := probeConfig(`{}`)
+	c.Profile = "worst"
+	_, err := open(t, Options{}).Open(ctx, c)
+	require.ErrorContains(t, err, `memory.profile: found "worst", want source-design or best`)
 }
 
 func TestFeedbackIsOffUnlessConfigured(t *testing.T) {

@@ -143,6 +143,8 @@ type ProviderConfig struct {
 	Source string
 	// Block is the provider's own configuration: a JSON object, validated against the module's schema. Empty means {}.
 	Block abi.Raw
+	// Profile is abi.ProfileBest (default) or abi.ProfileSourceDesign.
+	Profile abi.Profile
 	// Namespace separates installations that share one backend.
 	Namespace string
 	// AgentScoped makes agent_id a part of the scope.

@@ -65,6 +65,12 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		limits: h.limits,
 		logger: h.logger.Named(decl.Name), drained: make(chan struct{}),
 		testSessions: sessionPattern(config.TestSessions)}
+	switch p.config.Profile = cmp.Or(config.Profile, abi.ProfileBest); p.config.Profile {
+	case abi.ProfileBest, abi.ProfileSourceDesign:
+	default:
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("memory.profile: found %q, want source-design or best", config.Profile))
+	}
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
@@ -84,8 +90,12 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	for _, warning := range module.Manifest.Warnings() {
 		p.logger.Warn(warning, "module", module.Manifest.Name)
 	}
-	p.guestConfig = abi.Marshal(&abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
-		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()})
+	guestConfig := abi.GuestConfig{Provider: p.name, Kind: p.kind, Namespace: config.Namespace,
+		Tokenizer: p.tokens.Name(), Config: p.block, Secrets: p.network.Secrets()}
+	if p.config.Profile != abi.ProfileBest { // absent means best
+		guestConfig.Profile = p.config.Profile
+	}
+	p.guestConfig = abi.Marshal(&guestConfig)
 	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes,
 		HighWaterBytes: h.limits.HighWaterBytes,
 		Size:           h.limits.Pool, CallsInFlight: h.limits.CallsInFlight, StartDeadline: h.limits.StartDeadline,
@@ -199,7 +209,16 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	return c
 }
 
-// shownConfig is the effective block as it may be shown, configHash the hash of that.
+// shownConfig is the effective block as it may be shown, configHash the run manifest's hash of it.
 func (p *Provider) shownConfig() abi.Raw { return schema.BlankRaw(p.block) }
 
-func (p *Provider) configHash() string { return schema.Hash(p.shownConfig()) }
+func (p *Provider) configHash() string { return configHash(p.shownConfig(), p.config.Profile) }
+
+// configHash is abi.RunManifest.ConfigHash: of the config alone under the default profile, so that hashes of earlier
+// releases stay as they are.
+func configHash(config abi.Raw, profile abi.Profile) string {
+	if profile == "" || profile == abi.ProfileBest {
+		return schema.Hash(config)
+	}
+	return schema.Hash(abi.Raw(fmt.Sprintf(`{"config":%s,"profile":%q}`, config, profile)))
+}

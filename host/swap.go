@@ -257,6 +257,7 @@ func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendH
 	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
 		Module: p.runModule(),
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(),
+		Profile:     p.config.Profile,
 		Namespace:   p.config.Namespace,
 		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability,
 		Capabilities: c, LoadGeneration: load,

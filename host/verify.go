@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -93,7 +94,7 @@ func (v *verifier) want(field string, says, found any) {
 }
 
 func (v *verifier) itself(m *abi.RunManifest) {
-	v.want("config_hash", m.ConfigHash, schema.Hash(m.Config))
+	v.want("config_hash", m.ConfigHash, configHash(m.Config, m.Profile))
 	word, name := "condition", m.Condition
 	if m.Backend != "" {
 		word, name = "backend", m.Backend
@@ -142,13 +143,14 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 		}
 		v.want(word, map[string]string{"backend": m.Backend, "condition": m.Condition}[word], c.Name)
 		shown := schema.BlankRaw(block)
-		v.want("config_hash", m.ConfigHash, schema.Hash(shown))
+		v.want("config_hash", m.ConfigHash, configHash(shown, c.Profile))
 		v.block(m.Config, shown)
 	}
 	tokenizer := c.Tokenizer
 	if tokenizer == "" {
 		tokenizer = "bytes4"
 	}
+	v.want("profile", cmp.Or(m.Profile, abi.ProfileBest), cmp.Or(c.Profile, abi.ProfileBest))
 	v.want("namespace", m.Namespace, c.Namespace)
 	v.want("agent_scoped", m.AgentScoped, c.AgentScoped)
 	v.want("tokenizer", m.Tokenizer, tokenizer)

@@ -74,7 +74,7 @@ func viewOf(in Input) *view {
 	counts := m.Run.Pack.Counts
 	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)", m.Run.Pack.Name, counts.Personas, counts.Clusters, counts.Events,
 		m.Run.Probes, m.Run.Answerable)}, {"content", m.Keys.PackSHA256}, {"lab", m.Run.LabSHA256},
-		{"tokenizer, frame", m.Keys.Tokenizer + ", " + m.Keys.Frame}, {"program", strings.TrimSpace(m.Run.Program + " " + m.Run.Commit)}}
+		{"tokenizer, frame", m.Keys.Tokenizer + ", " + m.Keys.Frame}, {"profile", m.Keys.Profile}, {"program", strings.TrimSpace(m.Run.Program + " " + m.Run.Commit)}}
 	if s := m.Run.Pack.Source; s != nil {
 		v.Facts = append(v.Facts, fact{"source", fmt.Sprintf("%s, sha256 %.12s, licence %s", s.Name, s.SHA256, s.Licence)})
 	}

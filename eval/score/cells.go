@@ -48,6 +48,7 @@ type manifest struct {
 	} `json:"module"`
 	ABI        string          `json:"abi"`
 	ConfigHash string          `json:"config_hash"`
+	Profile    string          `json:"profile"`
 	Config     json.RawMessage `json:"config"`
 	Smokes     []SmokeLine     `json:"smokes"`
 }

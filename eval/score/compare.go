@@ -38,7 +38,7 @@ type BothFigure struct {
 func Compare(a, b *Metrics) (*SideBySide, error) {
 	if different := a.Keys.differences(&b.Keys); len(different) > 0 {
 		return nil, wrong("the runs cannot be compared: they differ in %s", strings.Join(different, "; ")).
-			WithHint("run both with the same pack, budgets, policies, tokenizer, frame and contract")
+			WithHint("run both with the same pack, budgets, policies, tokenizer, frame, profile and contract")
 	}
 	s := &SideBySide{A: a.Run.Name, B: b.Run.Name, Columns: []BothColumn{}}
 	for i := range a.Columns {

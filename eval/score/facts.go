@@ -3,6 +3,7 @@ package score
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,22 +46,24 @@ func (s *scorer) keys() Keys {
 			k.Policies.Insertion[name] = value
 		}
 	}
-	contracts := map[string]int{}
+	contracts, profiles := map[string]int{}, map[string]int{}
 	for _, c := range s.columns {
 		for _, cell := range c.cells {
 			if cell.manifest == nil {
 				continue
 			}
 			contracts[cell.manifest.ABI]++
+			if cell.manifest.Profile != "" {
+				profiles[cell.manifest.Profile]++
+			}
 			var config struct{ Order string }
 			if json.Unmarshal(cell.manifest.Config, &config) == nil && config.Order != "" {
 				k.Order[c.Label] = config.Order
 			}
 		}
 	}
-	for _, c := range counted(contracts) {
-		k.Contract = strings.TrimPrefix(k.Contract+", "+c.Name, ", ")
-	}
+	k.Contract = strings.Join(slices.Sorted(maps.Keys(contracts)), ", ")
+	k.Profile = strings.Join(slices.Sorted(maps.Keys(profiles)), ", ")
 	return k
 }
 
@@ -130,6 +133,10 @@ func (s *scorer) notes(m *Metrics) []string {
 	if m.LeakControl.Detector == "broken" {
 		add("the leak detector found %d of %d planted texts: no verdict on isolation holds", m.LeakControl.Found,
 			m.LeakControl.Planted)
+	}
+	if strings.Contains(m.Keys.Profile, ", ") {
+		add("columns ran under different profiles (%s): the same provider was not asked in the same way",
+			m.Keys.Profile)
 	}
 	for i := range m.Columns {
 		c := &m.Columns[i]

@@ -66,6 +66,9 @@ type Keys struct {
 	Budgets    []int64 `json:"budgets"` // ascending; 0 is no limit
 	Tokenizer  string  `json:"tokenizer"`
 	Frame      string  `json:"frame"`
+	// Profile is memory.profile of the hosts: best or source-design; both, joined by ", ", where columns differ. Empty
+	// where no manifest names one, which is so in runs from before there were profiles.
+	Profile string `json:"profile"`
 	// Contract is the binary interface of the modules, such as mh1.
 	Contract string `json:"contract"`
 	// Order is how a provider arranged its context, by label, where its configuration says so. Two runs are compared by

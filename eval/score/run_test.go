@@ -396,6 +396,10 @@ func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 	other := scoredOf(t, labOf(t, "providers: [one]\nbudgets: [400]\nreadiness: {timeout_ms: 5}"), p, perfect)
 	_, err = Compare(a, other)
 	assert.ErrorContains(t, err, "budgets: [500] and [400]; policies.readiness_timeout_ms: 60000 and 5")
+	a.Keys.Profile, b.Keys.Profile = "source-design", "best"
+	_, err = Compare(a, b)
+	assert.ErrorContains(t, err, "differ in profile: source-design and best")
+	b.Keys.Profile = a.Keys.Profile
 	a.Keys.Order, b.Keys.Order = map[string]string{"one": "time", "two": "time"}, map[string]string{"two": "relevant",
 		"three": "time"}
 	_, err = Compare(a, b)

@@ -56,12 +56,14 @@ type Load struct {
 	Provider string `json:"provider"`
 	Word     string `json:"word"`
 	// Config is the effective block; a secret stands as its name. ConfigHash is the run manifest's.
-	ConfigHash   string   `json:"config_hash"`
-	Config       abi.Raw  `json:"config"`
-	Namespace    string   `json:"namespace,omitempty"`
-	AgentScoped  bool     `json:"agent_scoped,omitempty"`
-	TestSessions []string `json:"test_sessions,omitempty"`
-	Tokenizer    string   `json:"tokenizer"`
+	ConfigHash string  `json:"config_hash"`
+	Config     abi.Raw `json:"config"`
+	// Profile is the run manifest's. Cassettes from before there were profiles have none, which means best.
+	Profile      abi.Profile `json:"profile,omitempty"`
+	Namespace    string      `json:"namespace,omitempty"`
+	AgentScoped  bool        `json:"agent_scoped,omitempty"`
+	TestSessions []string    `json:"test_sessions,omitempty"`
+	Tokenizer    string      `json:"tokenizer"`
 	// Scope is the configured scope, which was set up before the provider served.
 	Scope *abi.MemoryScope `json:"scope,omitempty"`
 	// Secrets are the names of the secrets that the block may refer to.

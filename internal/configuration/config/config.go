@@ -55,7 +55,9 @@ type Config struct {
 type Memory struct {
 	// Plugin is a module file or the name of a built-in module, as given; "" means the built-in one that serves the
 	// chosen provider. PluginFile tells which.
-	Plugin    string `koanf:"plugin"`
+	Plugin string `koanf:"plugin"`
+	// Profile is best or source-design.
+	Profile   string `koanf:"profile"`
 	Namespace string `koanf:"namespace"`
 	Scope     Scope  `koanf:"scope"`
 	// AgentScoped makes agent_id a part of the scope; otherwise it travels as a label.

@@ -175,6 +175,7 @@ func fieldComments() map[string]map[string]string {
 		"GuestConfig": {
 			"config":  "config is the validated block, preset and defaults laid under it. A secret stands as {\"secret\": NAME}.",
 			"frame":   "frame is the operator's wish for formatted_context. Absent: FrameFull.",
+			"profile": "profile is ProfileSourceDesign. Absent: ProfileBest.",
 			"secrets": "secrets lists the manifest's secrets for which the operator gave a value.",
 		},
 		"HTTPRequest": {
@@ -284,10 +285,11 @@ func fieldComments() map[string]map[string]string {
 			"capabilities":     "capabilities hold the native memory types, ingest modes and query modes, too.",
 			"clock":            "clock is real, or virtual while a cassette is recorded or replayed.",
 			"config":           "config is the effective config block; a secret stands as its name only.",
-			"config_hash":      "config_hash is the SHA-256 (hex) of Config in canonical JSON.",
+			"config_hash":      "config_hash is the SHA-256 (hex) of Config in canonical JSON; under source-design it is that of {\"config\": Config, \"profile\": \"source-design\"}.",
 			"feedback_enabled": "feedback_enabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.",
 			"load_generation":  "load_generation counts the providers that this slot has served, from 1.",
 			"manifest":         "manifest is RunManifestVersion.",
+			"profile":          "profile is source-design or best. Absent in manifests from before there were profiles.",
 			"scopes":           "scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.",
 			"seed":             "Seed, Replicate and Labels are as the harness gave them; the host does not use them.",
 			"smoke":            "smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.",
@@ -367,6 +369,7 @@ func enums() map[string][]string {
 		"Frame":           []string{"full", "compact", "minimal"},
 		"HealthStatus":    []string{"ok", "degraded", "unavailable"},
 		"NativeIDsKind":   []string{"final", "transient", "none"},
+		"Profile":         []string{"source-design", "best"},
 		"ReadinessStatus": []string{"ready", "pending", "degraded", "failed", "unknown"},
 		"ResetStatus":     []string{"done", "in_progress", "incomplete", "failed"},
 		"ResultState":     []string{"results", "empty", "degraded", "unknown"},
