@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,7 +40,7 @@ const (
 // connect finds the slot: the one that --server or MEMHOST_SERVER names, the one that serves the data folder, or one made here.
 func (a *app) connect(ctx context.Context) (*door, error) {
 	if server := a.serverNamed(); server != "" {
-		return a.dial(server)
+		return a.dialNamed(ctx, server)
 	}
 	c, err := a.config()
 	if err != nil {
@@ -112,16 +111,21 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 	}
 	log.Debug("talking to the running slot", "address", info.Address, "pid", info.PID)
 	d, err := a.dial(info.Address)
-	if err == nil {
-		d.child = info.Child
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	if err := a.checkSlot(ctx, c, info, d); err != nil {
+		d.close()
+		return nil, err
+	}
+	d.child = info.Child
+	return d, nil
 }
 
 // openHere opens data folder and provider in this process.
 func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	log := a.logger(hclog.Error)
-	if err := servedByAnother(c, true); err != nil {
+	if err := servedByAnother(c); err != nil {
 		return nil, err
 	}
 	m, err := a.resolveChecked(c)
@@ -153,31 +157,6 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 		}
 		trace.Close()
 	}}, nil
-}
-
-// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default full_history would be asked, which has
-// nothing of the other's memory, and what is recorded would go where no slot looks for it. swaps: also one that came by a swap, after which the next start is to go by
-// the configuration again.
-func servedByAnother(c *config.Config, swaps bool) error {
-	name, word, _ := c.Block()
-	if c.Source("memory."+word).Kind != config.KindDefault {
-		return nil
-	}
-	text, err := readFile(c.Run.Manifest, maxRunManifest)
-	if err != nil {
-		return nil // no slot has been here
-	}
-	last, err := host.ParseRunManifest(text)
-	if err != nil || last.Provider == name || last.LoadGeneration > 1 && !swaps {
-		return nil
-	}
-	was := config.WordBackend
-	if last.ConditionKind == abi.KindControl {
-		was = config.WordCondition
-	}
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no slot serves %s; %s did so last, and the configuration chooses no provider: by default %s would answer, which has another memory",
-		c.Data.Dir, last.Provider, name)).WithReason("provider_unnamed").
-		WithHint(fmt.Sprintf("start the slot again, or say which is meant: --config FILE, --set memory.%s=%s or --set memory.%s=%s", was, last.Provider, word, name))
 }
 
 // hostOptions are the host's part of the configuration.
@@ -235,4 +214,16 @@ func (d *door) where() string {
 		return "opened here"
 	}
 	return strings.TrimPrefix(d.address, "http://")
+}
+
+// whose names the provider and the slot for people: "mem0 at 127.0.0.1:7077", "mem0, opened here".
+func (d *door) whose(ctx context.Context) string {
+	provider := "a provider that cannot be asked"
+	if c, err := d.Capabilities(context.WithoutCancel(ctx)); err == nil {
+		provider = printable(c.Provider)
+	}
+	if d.address == "" {
+		return provider + ", " + d.where()
+	}
+	return provider + " at " + d.where()
 }

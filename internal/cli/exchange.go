@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +72,11 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	if !ok {
 		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("a provider is chosen when the slot starts: memhost run --" + config.WordCondition + " or --" + config.WordBackend)
 	}
+	before, err := d.Manifest(ctx)
+	if err != nil {
+		return err
+	}
+	began := a.Now()
 	m, err := running.Swap(ctx, *r)
 	if err != nil {
 		return err
@@ -81,6 +88,43 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	for _, step := range m.Steps {
 		s.tell(step.Verdict, step.Name, step.Detail)
 	}
-	a.out.print("%s serves, load generation %d\n", m.Provider, m.LoadGeneration)
+	a.out.print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.where())
+	if left := leftBehind(before, m, began); len(left) > 0 {
+		more := ""
+		if len(left) > 1 {
+			more = fmt.Sprintf(" and %d more", len(left)-1)
+		}
+		scope := "run " + quote(left[0].RunID) + ", user " + quote(left[0].PersonaID) + more
+		fill := "`memhost record FILE` with the same conversations fills it, and "
+		if len(m.Capabilities.NativeIngestModes) == 0 {
+			fill = "it takes nothing in; "
+		}
+		a.out.note("  %s holds nothing of %s, which %s remembers: %s`memhost swap %s` goes back", m.Provider, scope, before.Provider, fill, before.Provider)
+	}
 	return nil
+}
+
+// leftBehind lists the scopes of the provider before that the new one does not have, or has only since the swap began.
+func leftBehind(before, after *abi.RunManifest, began time.Time) []abi.MemoryScope {
+	if before.Provider == after.Provider {
+		return nil
+	}
+	there := map[abi.MemoryScope]bool{}
+	for _, s := range after.Scopes {
+		since, err := time.Parse(time.RFC3339Nano, s.Since)
+		there[bare(s.Scope)] = err != nil || since.Before(began)
+	}
+	var left []abi.MemoryScope
+	for _, s := range before.Scopes {
+		if !there[bare(s.Scope)] {
+			left = append(left, s.Scope)
+		}
+	}
+	return left
+}
+
+// bare is a scope without its namespace, which a swap keeps.
+func bare(s abi.MemoryScope) abi.MemoryScope {
+	s.BackendNamespace = ""
+	return s
 }

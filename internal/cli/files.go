@@ -229,7 +229,7 @@ func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, f
 	for _, path := range i.skipped {
 		a.out.note("not taken in: %s", printable(path))
 	}
-	a.out.print("%s\n", count(len(files)-len(i.skipped), "file"))
+	a.out.print("%s: %s\n", count(len(files)-len(i.skipped), "file"), d.whose(ctx))
 	return nil
 }
 

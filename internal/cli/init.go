@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,6 +72,10 @@ func (a *app) init(f *initFlags) error {
 			text = setID(text, id.key, id.value)
 		}
 	}
+	if base := filepath.Base(f.output); f.output != "-" && base != config.DefaultFile {
+		own := quote(strings.TrimSuffix(base, filepath.Ext(base)) + "-data")
+		text = bytes.Replace(text, []byte("\n  dir: "+config.StarterData+" "), []byte("\n  dir: "+own+" "), 1)
+	}
 	if f.output == "-" {
 		_, err := a.out.stdout.Write(text)
 		return err
@@ -81,7 +86,11 @@ func (a *app) init(f *initFlags) error {
 	if a.out.json {
 		return a.out.object(map[string]string{"file": f.output, "provider": f.provider})
 	}
-	a.out.note("wrote %s for %s. Next: look it through, then `memhost config --config %s` and `memhost run --config %s`", f.output, f.provider, f.output, f.output)
+	named := "" // ./memhost.yaml is found without it
+	if f.output != config.DefaultFile {
+		named = " --config " + f.output
+	}
+	a.out.note("wrote %s for %s. Next: look it through, then `memhost config%s` and `memhost run%s`", f.output, f.provider, named, named)
 	return nil
 }
 

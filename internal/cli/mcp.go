@@ -116,7 +116,7 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 		}
 	}()
 	if named := a.serverNamed(); named != "" {
-		return a.dial(named)
+		return a.dialNamed(ctx, named)
 	}
 	for try := 0; ; try++ {
 		d, err := a.running(ctx, m.config)
@@ -147,14 +147,15 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 // open serves a slot in this process, for others on this computer as well. Unless the configuration says where, it listens on a free port: the
 // usual one is for slots that stay.
 func (m *mcpChild) open(ctx context.Context) (*door, error) {
-	c := *m.config
-	if err := servedByAnother(&c, false); err != nil {
+	again, options, _, err := m.app.lastProvider(m.config, m.options)
+	if err != nil {
 		return nil, err
 	}
+	c := *again
 	if c.Source("server.listen").Kind == config.KindDefault {
 		c.Server.Listen = "127.0.0.1:0"
 	}
-	v, err := m.app.start(ctx, &c, m.options, m.app.getenv("MEMHOST_TOKEN"), &steps{out: m.app.out, log: m.app.logger(hclog.Warn), quiet: true})
+	v, err := m.app.start(ctx, &c, options, m.app.getenv("MEMHOST_TOKEN"), &steps{out: m.app.out, log: m.app.logger(hclog.Warn), quiet: true})
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,7 @@ func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
 	stopped := r.run(soft, hard, reader)
 	r.progress.finish()
 	r.sum.Seconds = a.Now().Sub(began).Seconds()
+	r.sum.Slot = d.whose(hard)
 	return a.reportRecord(&r.sum, in.name, stopped)
 }
 

@@ -61,7 +61,7 @@ func (a *app) reset(ctx context.Context, d *door, f *scopeFlags, yes bool) error
 			return err
 		}
 	} else {
-		a.showReset(r)
+		a.showReset(r, d.whose(ctx))
 	}
 	switch r.Status {
 	case abi.ResetDone:
@@ -72,8 +72,8 @@ func (a *app) reset(ctx context.Context, d *door, f *scopeFlags, yes bool) error
 	return &doneError{exitFailed}
 }
 
-func (a *app) showReset(r *abi.ResetReceipt) {
-	a.out.print("%s, generation %d\n", r.Status, r.NewGeneration)
+func (a *app) showReset(r *abi.ResetReceipt, whose string) {
+	a.out.print("%s, generation %d: %s\n", r.Status, r.NewGeneration, whose)
 	for _, kind := range slices.Sorted(maps.Keys(r.Removed)) {
 		n := "an unknown number"
 		if c := r.Removed[kind]; c != nil {

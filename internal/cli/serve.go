@@ -149,7 +149,11 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	if err != nil {
 		return nil, err
 	}
-	info := state.SlotInfo{Address: dialable(listener.Addr()), PID: os.Getpid(), StartedAt: a.Now().UTC(), TokenRequired: token != "", Child: a.mcp == mcpStdio}
+	info, err := a.describeSlot(c, m)
+	if err != nil {
+		return nil, err
+	}
+	info.Address, info.PID, info.TokenRequired = dialable(listener.Addr()), os.Getpid(), token != ""
 	if err = state.WriteSlot(c.Data.Dir, info); err != nil {
 		return nil, err
 	}

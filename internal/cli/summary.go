@@ -35,7 +35,9 @@ type recordSummary struct {
 	Warnings    map[string]int  `json:"warnings"`
 	Interrupted bool            `json:"interrupted"`
 	Seconds     float64         `json:"seconds"`
-	Error       *abi.Error      `json:"error,omitempty"`
+	// Slot is where the events went: "mem0 at 127.0.0.1:7077", "mem0, opened here".
+	Slot  string     `json:"slot,omitempty"`
+	Error *abi.Error `json:"error,omitempty"`
 }
 
 // recordFailure is an event, or a whole line, that was not recorded.
@@ -117,7 +119,11 @@ func (s *recordSummary) text() string {
 			parts = append(parts, fmt.Sprintf(p.what, p.n))
 		}
 	}
-	return strings.Join(parts, ", ") + fmt.Sprintf(" (%.1f s)", s.Seconds)
+	text := strings.Join(parts, ", ") + fmt.Sprintf(" (%.1f s)", s.Seconds)
+	if s.Slot != "" {
+		text += ": " + s.Slot
+	}
+	return text
 }
 
 // details lists failures and warnings.

@@ -23,6 +23,14 @@ type SlotInfo struct {
 	TokenRequired bool `json:"token_required"`
 	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child may take its place.
 	Child bool `json:"child,omitempty"`
+	// Folder is the data folder and Config the configuration file, both absolute; Config is "" where there is none. Provider is the one that the
+	// slot was started with, which a swap does not change; Block is a digest of its effective config block. All four are empty in files of older slots.
+	Folder   string `json:"folder,omitempty"`
+	Config   string `json:"config,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	Block    string `json:"block,omitempty"`
+	// Namespace is the one of the slot's configuration.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it, after

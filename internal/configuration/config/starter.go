@@ -204,14 +204,27 @@ func (s *starter) origin(name string) string {
 func (s *starter) rest() {
 	for _, group := range []string{"server.", "data.", "log."} {
 		s.line(0, "")
-		s.line(0, "# %s:", strings.TrimSuffix(group, "."))
+		mark := "# "
+		if group == "data." {
+			mark = ""
+			s.comment(0, "A data folder of its own, so that this slot and its commands meet no other memory.")
+		}
+		s.line(0, "%s%s:", mark, strings.TrimSuffix(group, "."))
 		for _, k := range keys() {
-			if name, ok := strings.CutPrefix(k.path, group); ok {
+			name, ok := strings.CutPrefix(k.path, group)
+			switch {
+			case !ok:
+			case k.path == "data.dir":
+				s.line(0, "  dir: %s # %s (%s)", StarterData, k.doc, k.wants())
+			default:
 				s.line(0, "#   %s: %s # %s (%s)", name, inline(k.def), k.doc, k.wants())
 			}
 		}
 	}
 }
+
+// StarterData is the data folder that a starter names, beside its file.
+const StarterData = "memhost-data"
 
 // inline writes a value as YAML on one line.
 func inline(v any) string {

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// lastServed is the run manifest of the slot that served the data folder last, nil where there was none.
+func lastServed(c *config.Config) *abi.RunManifest {
+	text, err := readFile(c.Run.Manifest, maxRunManifest)
+	if err != nil {
+		return nil
+	}
+	last, err := host.ParseRunManifest(text)
+	if err != nil {
+		return nil
+	}
+	return last
+}
+
+// wordOf is the word by which a configuration chooses the provider of a run.
+func wordOf(m *abi.RunManifest) string {
+	if m.ConditionKind == abi.KindControl {
+		return config.WordCondition
+	}
+	return config.WordBackend
+}
+
+// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default full_history would be asked,
+// which has nothing of the other's memory, and what is recorded would go where no slot looks for it.
+func servedByAnother(c *config.Config) error {
+	name, word, _ := c.Block()
+	last := lastServed(c)
+	if last == nil || last.Provider == name || c.Source("memory."+word).Kind != config.KindDefault {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no slot serves %s; %s did so last, and the configuration chooses no provider: by default %s would answer, which has another memory",
+		c.Data.Dir, last.Provider, name)).WithReason("provider_unnamed").
+		WithHint(fmt.Sprintf("start the slot again (memhost run), or say which is meant: --config FILE, --set memory.%s=%s or --set memory.%s=%s",
+			wordOf(last), last.Provider, word, name))
+}
+
+// lastProvider lets the provider that served the data folder last serve again, where the configuration chooses none. It returns the configuration to serve
+// with, how it is read, and what is to be said about it ("" for nothing).
+func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, config.Options, string, error) {
+	name, word, _ := c.Block()
+	last := lastServed(c)
+	if last == nil || last.Provider == name {
+		return c, o, "", nil
+	}
+	by := ""
+	if last.LoadGeneration > 1 {
+		by = ", by a swap"
+	}
+	if c.Source("memory."+word).Kind != config.KindDefault {
+		return c, o, fmt.Sprintf("%s served this folder last%s; the configuration chooses %s, which does not have its memory. That is kept: memhost swap %s",
+			last.Provider, by, name, last.Provider), nil
+	}
+	again, err := optionsOf(o, last)
+	if err == nil {
+		var next *config.Config
+		if next, err = config.Load(again); err == nil {
+			_, err = a.resolveChecked(next)
+		}
+		if err == nil {
+			a.loaded = next
+			return next, again, fmt.Sprintf("no provider is chosen: %s serves again, as it did last%s; --%s %s takes another", last.Provider, by, word, name), nil
+		}
+	}
+	e := *abi.AsError(err)
+	e.Message = last.Provider + " served this folder last and cannot be started without its configuration: " + strings.ReplaceAll(e.Message, "\n", "; ")
+	e.Hint = fmt.Sprintf("name it with --config FILE; or serve %s, which has another memory: --%s %s", name, word, name)
+	return nil, o, "", &e
+}
+
+// optionsOf are o with the provider, module, namespace and block of an earlier run, as flags.
+func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) {
+	flags := maps.Clone(o.Flags)
+	if flags == nil {
+		flags = map[string]any{}
+	}
+	word := wordOf(last)
+	flags["memory."+word] = last.Provider
+	if last.Module.Source != sourceBuiltin {
+		flags["memory.plugin"] = last.Module.Source
+	}
+	if last.Namespace != "" {
+		flags["memory.namespace"] = last.Namespace
+	}
+	var block map[string]json.RawMessage
+	if err := json.Unmarshal(last.Config, &block); err != nil {
+		return o, abi.NewError(abi.CodeInvalidArgument, "its last block cannot be read: "+err.Error())
+	}
+	for key, raw := range block {
+		value, err := schema.Decode(abi.Raw(raw), nil)
+		if err != nil {
+			return o, err
+		}
+		flags["memory."+word+"s."+last.Provider+"."+key] = value
+	}
+	o.Flags = flags
+	return o, nil
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// reasonOtherSlot is the reason of the error that a command's configuration means another memory than the running slot's.
+const reasonOtherSlot = "other_slot"
+
+// describeSlot fills slot.json in with what the slot is started with, so that a command can tell whether it means this slot.
+func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) {
+	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.mcp == mcpStdio, Namespace: c.Memory.Namespace}
+	var err error
+	if info.Folder, err = filepath.Abs(c.Data.Dir); err != nil {
+		return info, err
+	}
+	if c.File != "" {
+		if info.Config, err = filepath.Abs(c.File); err != nil {
+			return info, err
+		}
+	}
+	info.Provider, _, _ = c.Block()
+	info.Block, err = blockDigest(c, m)
+	return info, err
+}
+
+// blockDigest is the SHA-256 (hex) of the chosen provider's effective block: two spellings of the same settings have the same.
+func blockDigest(c *config.Config, m *module) (string, error) {
+	name, word, block := c.Block()
+	effective, err := m.info.Check(name, word, block)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(effective)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// checkSlot refuses a running slot that is not the one that this command's configuration describes: nothing may be recorded into, or erased from,
+// a memory that the command does not mean. A configuration that chooses no provider means whatever serves.
+//
+// Errors: invalid_argument with reasonOtherSlot.
+func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotInfo, d *door) error {
+	if info.Provider == "" { // an older slot
+		return nil
+	}
+	if !sameFolder(info.Folder, c.Data.Dir) {
+		return otherSlot("the slot.json in "+c.Data.Dir+" is of the slot that serves "+info.Folder+": the folder was probably copied while that slot ran",
+			"remove "+filepath.Join(c.Data.Dir, state.SlotFile)+", or name the slot's own folder with --data")
+	}
+	ours := a.flags.config == "" && c.File != "" && sameFile(c.File, info.Config)
+	name, word, block := c.Block()
+	choice := c.Source("memory." + word)
+	said := choice.String() + " chooses " + name
+	switch {
+	case choice.Kind == config.KindDefault:
+	case name != info.Provider:
+		// One that a swap has put there may be named by a flag, but a file that chooses another is of another slot.
+		if serves := d.serves(ctx); choice.Kind != config.KindFlag || serves != name {
+			return a.otherProvider(info, said, serves)
+		}
+		return nil
+	case choice.Kind == config.KindFlag || !sameFile(c.File, info.Config):
+		if serves := d.serves(ctx); serves != name {
+			return a.otherProvider(info, said, serves)
+		}
+	}
+	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault && c.Memory.Namespace != info.Namespace && !ours {
+		return a.otherSettings(info, namespace.String()+" sets memory.namespace to "+quote(c.Memory.Namespace)+", the slot has "+quote(info.Namespace))
+	}
+	if name != info.Provider || string(block) == "{}" || ours {
+		return nil
+	}
+	m, err := a.resolveChecked(c)
+	if err != nil {
+		return err
+	}
+	digest, err := blockDigest(c, m)
+	if err != nil || digest == info.Block {
+		return err
+	}
+	return a.otherSettings(info, "the block of "+name+" here is not the one that it was started with")
+}
+
+// serves is what the slot serves now, "" where it cannot be asked.
+func (d *door) serves(ctx context.Context) string {
+	c, err := d.Capabilities(ctx)
+	if err != nil {
+		return ""
+	}
+	return c.Provider
+}
+
+func otherSlot(message, hint string) error {
+	return abi.NewError(abi.CodeInvalidArgument, message).WithReason(reasonOtherSlot).WithHint(hint)
+}
+
+func (a *app) otherProvider(info state.SlotInfo, said, serves string) error {
+	text := said + ", but the slot at " + info.Address + " was started with " + info.Provider
+	if info.Config != "" {
+		text += " (" + info.Config + ")"
+	}
+	if serves != "" && serves != info.Provider {
+		text += ", and after a swap " + serves + " serves"
+	}
+	return otherSlot(text+"; nothing was sent", a.otherSlotHint(info))
+}
+
+func (a *app) otherSettings(info state.SlotInfo, what string) error {
+	text := "the slot at " + info.Address + " serves " + info.Provider + " with other settings: " + what + "; nothing was sent"
+	return otherSlot(text, a.otherSlotHint(info)+"; if they were changed since, start the slot again")
+}
+
+func (a *app) otherSlotHint(info state.SlotInfo) string {
+	hint := "for a memory of its own, give it a data folder of its own: data.dir in the configuration, or --data DIR; for the slot that runs, --server " + info.Address
+	if a.flags.config != "" || len(a.flags.set) > 0 {
+		hint += " without --config and --set"
+	}
+	return hint
+}
+
+// sameFolder tells whether two paths name one folder. A path that is not here, as that of a slot in a container, is not doubted.
+func sameFolder(slots, here string) bool {
+	of, err := os.Stat(slots)
+	if err != nil {
+		return true
+	}
+	ours, err := os.Stat(here)
+	return err != nil || os.SameFile(of, ours)
+}
+
+// sameFile tells whether two names are of one file; no name is no file.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	of, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(of, other)
+}
+
+// dialNamed reaches the slot that --server or MEMHOST_SERVER names. Where the command line chooses a provider all the same, by --config or --set, it must
+// be the one that serves.
+func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
+	d, err := a.dial(server)
+	if err != nil || a.flags.config == "" && len(a.flags.set) == 0 {
+		return d, err
+	}
+	c, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	name, word, _ := c.Block()
+	choice := c.Source("memory." + word)
+	// The choice of a file that nobody named is not meant for a slot that somebody did.
+	named := choice.Kind == config.KindFlag || choice.Kind == config.KindFile && a.flags.config != ""
+	if !named {
+		return d, nil
+	}
+	within, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	serves := d.serves(within)
+	if serves == "" || serves == name { // a slot that does not answer is the verb's to report
+		return d, nil
+	}
+	d.close()
+	return nil, otherSlot(choice.String()+" chooses "+name+", but the slot at "+d.where()+" serves "+serves+"; nothing was sent",
+		"leave --config and --set out to use the slot as it is, or --server to use the configuration's own")
+}
