@@ -66,6 +66,14 @@ func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText strin
 	}
 }
 
+// Turns implements run.Agent.
+func (a *Agent) Turns() int {
+	if a.user == nil {
+		return 1
+	}
+	return a.user.turns
+}
+
 // prompt fills the template in one pass, so that a placeholder in a memory's text stays text.
 func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	options := ""

@@ -17,7 +17,6 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
-	"github.com/memhost/memhost/eval/stats"
 )
 
 // JudgementsFile is the judge's file in a run's folder. Another judge needs no new run: it writes a file of its own.
@@ -30,16 +29,19 @@ type Judgement struct {
 	Item string `json:"item,omitempty"`
 	Sort Sort   `json:"sort,omitempty"`
 	// Label of the provider is for scoring; the judge never learns it.
-	Label         string     `json:"label,omitempty"`
-	Budget        int64      `json:"budget,omitempty"`
-	ProbeID       string     `json:"probe_id,omitempty"`
-	ProbeLabel    string     `json:"probe_label,omitempty"`
-	Cluster       string     `json:"cluster,omitempty"`
-	Accepted      bool       `json:"accepted"`
-	Stub          bool       `json:"stub,omitempty"`
-	RequestSHA256 string     `json:"request_sha256,omitempty"`
-	AnswerSHA256  string     `json:"answer_sha256,omitempty"`
-	Error         *abi.Error `json:"error,omitempty"`
+	Label         string `json:"label,omitempty"`
+	Budget        int64  `json:"budget,omitempty"`
+	ProbeID       string `json:"probe_id,omitempty"`
+	ProbeLabel    string `json:"probe_label,omitempty"`
+	Cluster       string `json:"cluster,omitempty"`
+	Accepted      bool   `json:"accepted"`
+	Stub          bool   `json:"stub,omitempty"`
+	RequestSHA256 string `json:"request_sha256,omitempty"`
+	AnswerSHA256  string `json:"answer_sha256,omitempty"`
+	// Text is the hash of an answer's text: what a person is shown to label it.
+	Text string `json:"text,omitempty"`
+	// Error is the judge's, or the agent's where it gave no answer.
+	Error *abi.Error `json:"error,omitempty"`
 }
 
 // Header chains a judge's file to the run: to every cell's head, and to the rubric.
@@ -74,7 +76,8 @@ type judged struct {
 // RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on where an earlier call stopped.
 // tell is told of progress.
 //
-// Errors: conflict when the file belongs to another run or judge; those of the endpoint are kept as lines, and no answer is dropped for them.
+// Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where the endpoint is gone, after which
+// another call goes on. What the endpoint says to a single text that is no verdict is kept as a line: that text is missing, not wrong.
 func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string, tell func(done, total int)) error {
 	if r.Lab.Judge == nil {
 		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
@@ -119,8 +122,10 @@ func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, g
 	put := rundir.Blobs(folder).Put
 	for n := range items {
 		if j := &items[n]; !known[j.Item] {
-			if err := judgeOne(ctx, client, r.Lab, j, put); err != nil {
-				return err
+			if j.Error == nil {
+				if err := judgeOne(ctx, client, r.Lab, j, put); err != nil {
+					return err
+				}
 			}
 			if err := w.Encode(&j.Judgement); err != nil {
 				return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
@@ -155,6 +160,10 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 	}
 	if err != nil {
 		j.Error = abi.AsError(err)
+		switch j.Error.Code {
+		case abi.CodeUnavailable, abi.CodeRateLimited, abi.CodeUnauthenticated:
+			return prefixed("judge: ", err)
+		}
 		return nil
 	}
 	j.Stub, j.RequestSHA256, j.AnswerSHA256 = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256
@@ -191,19 +200,27 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 		}
 	}
 	var items []judged
+	at := map[string]int{} // of a cell's answer in items: one that was given again after an interruption counts once
 	for _, c := range r.Cells {
 		for l, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
 			if err != nil {
 				return nil, err
 			}
-			if l.Kind != journal.KindAnswer || l.Answer.Error != nil || probes[l.Answer.ProbeID] == nil {
+			if l.Kind != journal.KindAnswer || probes[l.Answer.ProbeID] == nil {
 				continue
 			}
 			probe := probes[l.Answer.ProbeID]
-			items = append(items, newItem(probe, clusters, SortAnswer, l.Answer.Text, func(j *Judgement) {
+			item := newItem(probe, clusters, SortAnswer, l.Answer.Text, func(j *Judgement) {
 				j.Item = fmt.Sprintf("%s/%d %s %d %d", c.Label, c.Replicate, probe.ProbeID, l.Answer.Budget, l.Answer.Turn)
-				j.Label, j.Budget = c.Label, l.Answer.Budget
-			}))
+				j.Label, j.Budget, j.Error = c.Label, l.Answer.Budget, l.Answer.Error
+				j.Text = textID(probe.ProbeID, l.Answer.Text)
+			})
+			if i, again := at[item.Item]; again {
+				items[i] = item
+				continue
+			}
+			at[item.Item] = len(items)
+			items = append(items, item)
 		}
 	}
 	return append(items, calibration(order, clusters)...), nil
@@ -286,89 +303,4 @@ func ReadJudgements(path string) ([]Judgement, error) {
 		list = append(list, j)
 	}
 	return list, lines.Err()
-}
-
-// Judged is what a judge found of one provider at one budget.
-type Judged struct {
-	Label   string          `json:"label"`
-	Budget  int64           `json:"budget"`
-	Answers int             `json:"answers"`
-	Missing int             `json:"missing"` // the judge gave no verdict
-	Rate    stats.Corrected `json:"rate"`
-}
-
-// Verdicts are a judge's results with its own errors.
-type Verdicts struct {
-	Model string `json:"model"`
-	Stub  bool   `json:"stub,omitempty"`
-	// CorrectedOn is what the correction rests on: made items, or a person's labels.
-	CorrectedOn string   `json:"corrected_on"`
-	Providers   []Judged `json:"providers"`
-	// FalseRejects and FalseAccepts are the judge's errors by sort of calibration item.
-	Errors []SortRate `json:"errors"`
-}
-
-// SortRate is how often a judge accepted items of one sort.
-type SortRate struct {
-	Sort     Sort `json:"sort"`
-	Items    int  `json:"items"`
-	Accepted int  `json:"accepted"`
-}
-
-// Conclude turns a judge's file into rates, corrected by the judge's own errors.
-func Conclude(list []Judgement, seed uint64) *Verdicts {
-	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}}
-	answers, missing := map[[2]any]stats.Outcomes{}, map[[2]any]int{}
-	var right, wrong stats.Outcomes
-	sorts := map[Sort]*SortRate{}
-	var order [][2]any
-	for _, j := range list {
-		if j.Header != nil {
-			v.Model = j.Header.Judge.Model.Model
-			continue
-		}
-		v.Stub = v.Stub || j.Stub
-		sample := stats.Sample{Cluster: j.Cluster}
-		if j.Accepted {
-			sample.Value = 1
-		}
-		if j.Sort == SortAnswer {
-			key := [2]any{j.Label, j.Budget}
-			if answers[key] == nil && missing[key] == 0 {
-				order = append(order, key)
-			}
-			if j.Error != nil {
-				missing[key]++
-			} else {
-				answers[key] = append(answers[key], sample)
-			}
-			continue
-		}
-		if j.Error != nil {
-			continue
-		}
-		rate := sorts[j.Sort]
-		if rate == nil {
-			rate = &SortRate{Sort: j.Sort}
-			sorts[j.Sort] = rate
-		}
-		rate.Items++
-		rate.Accepted += int(sample.Value)
-		if j.Sort.Right() {
-			right = append(right, sample)
-		} else {
-			wrong = append(wrong, sample)
-		}
-	}
-	for _, key := range order {
-		label, budget := key[0].(string), key[1].(int64)
-		v.Providers = append(v.Providers, Judged{Label: label, Budget: budget, Answers: len(answers[key]), Missing: missing[key],
-			Rate: stats.Correct(answers[key], right, wrong, stats.Random(seed, fmt.Sprint("judge ", label, budget)))})
-	}
-	for _, sort := range []Sort{SortVerbatim, SortParaphrase, SortStale, SortOther, SortOnTopic, SortRefusal} {
-		if rate := sorts[sort]; rate != nil {
-			v.Errors = append(v.Errors, *rate)
-		}
-	}
-	return v
 }

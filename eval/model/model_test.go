@@ -2,8 +2,10 @@ package model
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -84,19 +86,24 @@ func ran(t *testing.T, text string) (string, *rundir.Run, *pack.Pack) {
 	require.NoError(t, err)
 	l, err := lab.Parse([]byte("lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [full_history, no_memory]\n" + text))
 	require.NoError(t, err)
+	folder := filepath.Join(t.TempDir(), "run")
+	r, err := run.Begin(folder, l, path, p, runOptions(t, l))
+	require.NoError(t, err)
+	require.NoError(t, run.Go(t.Context(), folder, r, p, runOptions(t, l)))
+	return folder, r, p
+}
+
+func runOptions(t *testing.T, l *lab.Lab) run.Options {
+	t.Helper()
 	agent, err := NewAgent(l, func(string) string { return "" })
 	require.NoError(t, err)
+	agent.client.wait = func(context.Context, time.Duration) error { return nil }
 	t.Cleanup(agent.Close)
-	o := run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent, Host: host.Options{CacheDir: t.TempDir()},
+	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent, Host: host.Options{CacheDir: t.TempDir()},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, _ := plugins.Find(entry.Name())
 			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw("{}")}, nil
 		}}
-	folder := filepath.Join(t.TempDir(), "run")
-	r, err := run.Begin(folder, l, path, p, o)
-	require.NoError(t, err)
-	require.NoError(t, run.Go(t.Context(), folder, r, p, o))
-	return folder, r, p
 }
 
 func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
@@ -117,7 +124,7 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
 	list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
 	require.NoError(t, err)
-	v := Conclude(list, 1)
+	v := Conclude(list, nil, 1)
 	assert.True(t, v.Stub)
 	require.Len(t, v.Providers, 2)
 	assert.Greater(t, v.Providers[0].Rate.Judged, 0.8, "full_history")
@@ -160,7 +167,7 @@ func TestALyingJudgeIsCorrected(t *testing.T) {
 			list = append(list, Judgement{Item: fmt.Sprint(s, i), Sort: s, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20), Accepted: answer == "yes"})
 		}
 	}
-	rate := Conclude(list, 1).Providers[0].Rate
+	rate := Conclude(list, nil, 1).Providers[0].Rate
 	assert.InDelta(t, 0.66, rate.Judged, 0.03, "0.6 * 0.9 + 0.4 * 0.3")
 	assert.InDelta(t, 0.30, rate.FalseAccepts, 0.04)
 	assert.InDelta(t, 0.10, rate.FalseRejects, 0.03)
@@ -253,4 +260,122 @@ func TestATemplateHasItsPlaces(t *testing.T) {
 	text := a.prompt(&pack.Probe{Query: "Q", Options: []string{"(a) x"}}, "memory says {{query}}")
 	assert.Contains(t, text, "memory says {{query}}", "a placeholder in memory is text")
 	assert.Contains(t, text, "Choose one of these:\n(a) x")
+}
+
+func TestAnEndpointThatIsGoneEndsTheCellAndAResumptionAsksAgain(t *testing.T) {
+	b, err := build.Find("synth")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "synth.pack")
+	_, err = b.Build(build.Request{Options: map[string]string{"personas": "1", "sessions": "3", "turns": "2"}}, path)
+	require.NoError(t, err)
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		switch {
+		case asked == 2: // nonsense is a result: missing, and not asked away
+			_, _ = w.Write([]byte("<html>"))
+		case asked > 4 && asked <= 4+attempts:
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			_, _ = w.Write([]byte(`{"model":"m","choices":[{"message":{"content":"fine"}}]}`))
+		}
+	}))
+	defer s.Close()
+	l, err := lab.Parse(fmt.Appendf(nil, "lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [no_memory]\nagent: {url: %q, model: a}", s.URL))
+	require.NoError(t, err)
+	folder := filepath.Join(t.TempDir(), "run")
+	r, err := run.Begin(folder, l, path, p, runOptions(t, l))
+	require.NoError(t, err)
+	err = run.Go(t.Context(), folder, r, p, runOptions(t, l))
+	assert.Equal(t, abi.CodeRateLimited, abi.CodeOf(err))
+	assert.ErrorContains(t, err, "agent: ")
+	assert.Equal(t, rundir.Failed, r.Cells[0].State)
+	require.NoError(t, run.Go(t.Context(), folder, r, p, runOptions(t, l)))
+	answers, failed := map[string]int{}, 0
+	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
+		require.NoError(t, err)
+		if l.Kind == journal.KindAnswer {
+			answers[l.Answer.ProbeID]++
+			if l.Answer.Error != nil {
+				failed++
+				assert.Equal(t, abi.CodeBackend, l.Answer.Error.Code)
+			}
+		}
+	}
+	assert.Len(t, answers, p.Manifest.Counts.Probes, "no probe lost its answer")
+	assert.Equal(t, 1, failed)
+}
+
+func TestPeopleLabelAnswersBlind(t *testing.T) {
+	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}", endpoint(t, fromContext), endpoint(t, exact)))
+	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
+	var sheet strings.Builder
+	n, err := Sheet(&sheet, folder, r, p, 10)
+	require.NoError(t, err)
+	assert.Equal(t, 10, n)
+	for _, word := range []string{"full_history", "no_memory", "2000", "model"} {
+		assert.NotContains(t, strings.Split(sheet.String(), "\n")[0], word)
+	}
+	rows, err := csv.NewReader(strings.NewReader(sheet.String())).ReadAll()
+	require.NoError(t, err)
+	fill := func(right func(row []string) string) string {
+		var b strings.Builder
+		for i, row := range rows {
+			if i > 0 {
+				row[4] = right(row)
+			}
+		}
+		require.NoError(t, csv.NewWriter(&b).WriteAll(rows))
+		return b.String()
+	}
+	truth := func(row []string) string {
+		if strings.Contains(strings.ToLower(row[3]), strings.ToLower(row[2])) {
+			return "yes"
+		}
+		return "no"
+	}
+	labelled, empty, err := TakeLabels(strings.NewReader(fill(truth)), folder, r, p, "ann")
+	require.NoError(t, err)
+	assert.Equal(t, []int{10, 0}, []int{labelled, empty})
+	_, _, err = TakeLabels(strings.NewReader(fill(func([]string) string { return "no" })), folder, r, p, "bob")
+	require.NoError(t, err)
+	list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
+	require.NoError(t, err)
+	labels, err := ReadLabels(folder)
+	require.NoError(t, err)
+	assert.Len(t, labels, 20)
+	v := Conclude(list, labels, 1)
+	assert.Equal(t, "made items", v.CorrectedOn, "20 labels are too few")
+	require.Len(t, v.Agreement, 3)
+	assert.Equal(t, v.Agreement[0].Items, v.Agreement[0].Agreed, "judge and ann")
+	assert.Less(t, v.Agreement[2].Agreed, 10, "ann and bob")
+	require.NotEmpty(t, v.Providers[0].ByLabel)
+
+	_, _, err = TakeLabels(strings.NewReader(fill(func([]string) string { return "perhaps" })), folder, r, p, "ann")
+	assert.ErrorContains(t, err, "row 2: right: want yes, no or nothing")
+	rows[1][0] = "0000"
+	_, _, err = TakeLabels(strings.NewReader(fill(truth)), folder, r, p, "ann")
+	assert.ErrorContains(t, err, "is no answer of this run")
+}
+
+func TestAJudgeIsCorrectedByPeoplesLabels(t *testing.T) {
+	var list []Judgement
+	var labels []Labelled
+	for i := range 2000 {
+		right := i%10 < 6
+		accepted := right && i%7 > 0 || !right && i%4 == 0 // wrong about real answers, and perfect on made ones
+		text := fmt.Sprint("text", i)
+		list = append(list, Judgement{Item: text, Sort: SortAnswer, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20), Accepted: accepted, Text: text},
+			Judgement{Item: fmt.Sprint("good", i), Sort: SortVerbatim, Cluster: fmt.Sprint(i % 20), Accepted: true},
+			Judgement{Item: fmt.Sprint("bad", i), Sort: SortOnTopic, Cluster: fmt.Sprint(i % 20)})
+		if i%3 == 0 {
+			labels = append(labels, Labelled{text, "ann", right})
+		}
+	}
+	made, real := Conclude(list, nil, 1).Providers[0].Rate, Conclude(list, labels, 1)
+	assert.Greater(t, math.Abs(made.Rate-0.6), 0.01, "made items do not show these errors")
+	assert.Equal(t, "667 answers that people labelled", real.CorrectedOn)
+	assert.InDelta(t, 0.6, real.Providers[0].Rate.Rate, 0.03)
 }

@@ -29,9 +29,15 @@ func Markdown(w io.Writer, in Input) error {
 	for _, t := range v.Tables {
 		writeTable(&b, t)
 	}
+	for _, t := range v.Audit {
+		writeTable(&b, t)
+	}
 	b.WriteString("\n## Behaviour\n")
 	if len(v.Judged.Rows) > 0 {
 		writeTable(&b, v.Judged)
+		for _, t := range v.ByJudge {
+			writeTable(&b, t)
+		}
 	} else {
 		b.WriteString("\nBehaviour was not measured.\n")
 	}

@@ -115,13 +115,28 @@ func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
 				t.Answers = append(t.Answers, answer(cell, l.Probe))
 			}
 		case l.Kind == journal.KindAnswer:
-			if t := byID[l.Answer.ProbeID]; t != nil && len(t.Answers) > 0 {
-				last := &t.Answers[len(t.Answers)-1]
-				last.Said = append(last.Said, l.Answer.Text)
+			if t := byID[l.Answer.ProbeID]; t != nil {
+				t.said(cell, l.Answer)
 			}
 		}
 	}
 	return nil
+}
+
+// said puts what the agent said beside the context that it was given. A conversation that was interrupted began anew.
+func (t *Told) said(cell *rundir.Cell, said *journal.Answer) {
+	for i := len(t.Answers) - 1; i >= 0; i-- {
+		a := &t.Answers[i]
+		if a.Label != cell.Label || a.Replicate != cell.Replicate || a.Budget != said.Budget {
+			continue
+		}
+		text := said.Text
+		if said.Error != nil {
+			text = "(no answer: " + string(said.Error.Code) + ")"
+		}
+		a.Said = append(a.Said[:min(len(a.Said), max(0, said.Turn-1))], text)
+		return
+	}
 }
 
 func answer(cell *rundir.Cell, p *journal.Probe) Answered {

@@ -31,7 +31,9 @@ type view struct {
 	Tables   []table
 	Labels   []table
 	Plots    []plot
+	Audit    []table // figures before and after an audit, one for each budget
 	Judged   table
+	ByJudge  []table // one for each budget: labels down, memories across
 	Cost     table
 	Latency  table
 	Modules  table
@@ -87,12 +89,13 @@ func viewOf(in Input) *view {
 		v.Tables = append(v.Tables, overall(m, budget))
 		v.Labels = append(v.Labels, byLabel(m, budget)...)
 	}
+	v.Audit = auditTables(m)
 	v.Plots = plots(m, in.Timings)
 	v.Cost, v.Latency, v.Modules = cost(in.Timings), latency(in.Timings), modules(m)
-	v.Judged = judgedTable(in.Judge)
+	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)
 	v.Missing = notMeasured(m, in.Timings)
 	if in.Judge != nil && in.Judge.Stub {
-		v.Alarms = append(v.Alarms, "A stub answered instead of a model: nothing here says anything about behaviour.")
+		v.Alarms = append([]string{"A stub judged instead of a model: nothing here says anything about behaviour."}, v.Alarms...)
 	}
 	for _, e := range m.Catalogue {
 		v.Terms = append(v.Terms, fact{e.Name, e.What})
@@ -223,6 +226,40 @@ func overall(m *score.Metrics, budget int64) table {
 	return t
 }
 
+// auditTables are the headline figures with the probes that an audit leaves out, and without them.
+func auditTables(m *score.Metrics) []table {
+	if m.Audit == nil {
+		return nil
+	}
+	var list []table
+	entries := headline(m)
+	for _, budget := range m.Keys.Budgets {
+		t := table{Title: "Before and after the audit, " + budgetName(budget), Head: []string{"memory"},
+			Note: fmt.Sprintf("%s checked %d probes and found %d wrong keys. Above: without these probes; below: with all.", m.Audit.By, m.Audit.Checked,
+				len(m.Audit.Excluded))}
+		for _, e := range entries {
+			t.Head = append(t.Head, e.Name)
+		}
+		for _, u := range m.Audit.Before {
+			c := slices.IndexFunc(m.Columns, func(c score.Column) bool { return c.Label == u.Label })
+			if c < 0 || u.Budget != budget {
+				continue
+			}
+			b := slices.IndexFunc(m.Columns[c].Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+			if b < 0 {
+				continue
+			}
+			r := row{Name: u.Label, Reference: m.Columns[c].Kind == "reference"}
+			for _, e := range entries {
+				r.Cells = append(r.Cells, cell{figureCell(m.Columns[c].Budgets[b].Overall[e.Name], e).Text, figureCell(u.Figures[e.Name], e).Text})
+			}
+			t.Rows = append(t.Rows, r)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
 func boolean(b bool) int {
 	if b {
 		return 1
@@ -326,6 +363,13 @@ func judgedTable(v *model.Verdicts) table {
 	for _, s := range v.Errors {
 		t.Note += fmt.Sprintf(" %s: %d of %d accepted.", s.Sort, s.Accepted, s.Items)
 	}
+	for _, a := range v.Agreement {
+		t.Note += fmt.Sprintf(" %s and %s agree on %d of %d answers", a.A, a.B, a.Agreed, a.Items)
+		if a.Kappa != nil {
+			t.Note += fmt.Sprintf(" (kappa %.2f)", *a.Kappa)
+		}
+		t.Note += "."
+	}
 	for _, p := range v.Providers {
 		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)}, {Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
 			{Text: value(p.Rate.FalseAccepts, "share")}, {Text: value(p.Rate.FalseRejects, "share")}}}
@@ -337,6 +381,50 @@ func judgedTable(v *model.Verdicts) table {
 		t.Rows = append(t.Rows, r)
 	}
 	return t
+}
+
+// judgedByLabel are the judge's corrected rates by the label of a probe.
+func judgedByLabel(v *model.Verdicts) []table {
+	if v == nil {
+		return nil
+	}
+	var list []table
+	at := map[int64]int{}
+	for _, p := range v.Providers {
+		i, there := at[p.Budget]
+		if !there {
+			i = len(list)
+			at[p.Budget] = i
+			list = append(list, table{Title: "Answers that are right, by label, " + budgetName(p.Budget), Note: "Corrected rate, unclipped; judged rate below.",
+				Head: []string{"label"}})
+		}
+		t := &list[i]
+		t.Head = append(t.Head, p.Label)
+		for _, l := range p.ByLabel {
+			n := slices.IndexFunc(t.Rows, func(r row) bool { return r.Name == l.Label })
+			if n < 0 {
+				n = len(t.Rows)
+				t.Rows = append(t.Rows, row{Name: l.Label})
+			}
+			for len(t.Rows[n].Cells) < len(t.Head)-2 {
+				t.Rows[n].Cells = append(t.Rows[n].Cells, cell{Text: "–"})
+			}
+			c := cell{"not identifiable", fmt.Sprintf("judged %s of %d", value(l.Rate.Judged, "share"), l.Answers)}
+			if l.Rate.Identifiable {
+				c.Text = value(l.Rate.Rate, "share")
+			}
+			t.Rows[n].Cells = append(t.Rows[n].Cells, c)
+		}
+	}
+	for i := range list {
+		for n := range list[i].Rows {
+			r := &list[i].Rows[n]
+			for len(r.Cells) < len(list[i].Head)-1 {
+				r.Cells = append(r.Cells, cell{Text: "–"})
+			}
+		}
+	}
+	return list
 }
 
 func missing(n int) string {

@@ -299,6 +299,30 @@ func pause(ctx context.Context, e *abi.Error) error {
 	}
 }
 
+// gone tells of what no other request would get through either, until somebody does something.
+func gone(code abi.Code) bool {
+	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
+}
+
+// lost is the error that ends the cell where a backend is gone, so that a resumption goes on at the same place. It is nil
+// where the backend is well: then the error is that of the one request, and a result like any other.
+func (c *cell) lost(ctx context.Context, e *abi.Error) error {
+	if !gone(e.Code) {
+		return nil
+	}
+	if e.Code == abi.CodeUnavailable {
+		health, err := c.slot.Health(ctx)
+		if err == nil && health.Status == abi.HealthOK {
+			return nil
+		}
+	}
+	failed := *e
+	if failed.Hint == "" {
+		failed.Hint = "`memhost eval resume` goes on at the same place"
+	}
+	return &failed
+}
+
 // step counts one event or retrieval.
 func (c *cell) step(note string) {
 	c.done.Add(1)

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"math"
+
 	"github.com/memhost/memhost/eval/journal"
 )
 
@@ -26,12 +28,14 @@ type sessionDone struct {
 	checked   bool // the canary of the session before was looked for
 	before    *journal.Inventory
 	wallUp    bool
-	probes    map[asked]bool
-	answers   map[asked]bool
-	canary    *journal.Canary
-	wallDown  bool
-	after     *journal.Inventory
-	closed    bool
+	// probes are the retrievals that were made, with the context that each gave: empty where it failed.
+	probes map[asked]string
+	// answers are the turns that the agent answered; all of them once it gave up.
+	answers  map[asked]int
+	canary   *journal.Canary
+	wallDown bool
+	after    *journal.Inventory
+	closed   bool
 }
 
 // asked is one retrieval.
@@ -55,7 +59,7 @@ func (d *done) persona(id string) *personaDone {
 func (p *personaDone) session(n int) *sessionDone {
 	s := p.sessions[n]
 	if s == nil {
-		s = &sessionDone{probes: map[asked]bool{}, answers: map[asked]bool{}}
+		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]int{}}
 		p.sessions[n] = s
 	}
 	return s
@@ -101,10 +105,14 @@ func (d *done) add(l *journal.Line) {
 			s.wallDown = true
 		}
 	case journal.KindProbe:
-		s.probes[asked{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = true
+		s.probes[asked{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = l.Probe.ContextSHA256
 		d.lines++
 	case journal.KindAnswer:
-		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
+		turns := l.Answer.Turn
+		if l.Answer.Error != nil {
+			turns = math.MaxInt
+		}
+		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = turns
 	case journal.KindCanary:
 		s.canary = l.Canary
 	case journal.KindClosed:

@@ -43,6 +43,8 @@ type Progress struct {
 
 // Agent answers a probe with a context, after the retrieval behind the wall.
 type Agent interface {
+	// Turns is how many answers a whole conversation has.
+	Turns() int
 	// Answer says something to a probe. put keeps a text in the run's blobs and returns its hash.
 	Answer(ctx context.Context, probe *pack.Probe, contextText string, put func([]byte) (string, error)) ([]journal.Answer, error)
 }

@@ -99,6 +99,9 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	default:
+		if err := t.lost(ctx, e); err != nil {
+			return err
+		}
 		r.Status, r.Error = abi.ReadinessUnknown, e
 	}
 	r.WaitedMS = since(began)
@@ -121,8 +124,12 @@ func (t *testSession) inventory(ctx context.Context, when string) (*journal.Inve
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if i.Inventory = answer; err != nil {
+		i.Inventory = answer
+		if err != nil {
 			i.Error = abi.AsError(err)
+			if err := t.lost(ctx, i.Error); err != nil {
+				return nil, err
+			}
 		}
 	}
 	line := t.line(journal.KindInventory)
@@ -166,52 +173,63 @@ func (t *testSession) sampled(probe string) bool {
 	return float64(sum[0])/256 < t.Lab.Stability
 }
 
-// retrieve asks for one context and writes down what came. An error is a result: it is never asked away, and never an empty one.
+// retrieve asks for one context and writes down what came, then lets the agent answer. An error is a result, and never an
+// empty one; but where the backend is gone, the cell ends, and a resumption asks again.
 func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) error {
-	if t.done.probes[a] {
+	stored, done := t.done.probes[a]
+	if !done {
+		p, err := t.read(ctx, probe, a)
+		if err != nil {
+			return err
+		}
+		line := t.line(journal.KindProbe)
+		line.Probe = p
+		if err := t.journal.Write(line); err != nil {
+			return err
+		}
+		if a.read == 1 {
+			t.step("")
+		}
+		stored = p.ContextSHA256
+	}
+	if t.options.Agent == nil || stored == "" || a.read > 1 || t.done.answers[a] >= t.options.Agent.Turns() {
 		return nil
 	}
-	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope, SessionID: fmt.Sprintf("test-session-%d", t.number), Scenario: probe.Scenario,
-		Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters, AsOf: probe.AsOf}
+	text, err := rundir.Contexts(t.folder).Text(stored)
+	if err != nil {
+		return err
+	}
+	return t.answer(ctx, probe, a, string(text))
+}
+
+// read makes one retrieval, again where its error says that it may work later.
+//
+// Errors: those that end the cell.
+func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*journal.Probe, error) {
+	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope, SessionID: fmt.Sprintf("test-session-%d", t.number),
+		Scenario: probe.Scenario, Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters, AsOf: probe.AsOf}
 	if a.budget > 0 {
 		request.Budget.MaxTokens = &a.budget
 	}
 	p := &journal.Probe{ProbeID: a.probe, Budget: a.budget, Read: a.read}
-	var text string
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
 		result, err := t.slot.Retrieve(ctx, request)
 		p.LatencyMS, p.Error = since(began), nil
 		if err == nil {
-			text = result.FormattedContext
-			if err := t.keep(p, result); err != nil {
-				return err
-			}
-			break
+			return p, t.keep(p, result)
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		p.Error = abi.AsError(err)
 		if !p.Error.Retryable || attempt == retries {
-			break
+			return p, t.lost(ctx, p.Error)
 		}
 		if err := pause(ctx, p.Error); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	line := t.line(journal.KindProbe)
-	line.Probe = p
-	if err := t.journal.Write(line); err != nil {
-		return err
-	}
-	if a.read == 1 {
-		t.step("")
-	}
-	if t.options.Agent == nil || p.Error != nil || a.read > 1 || t.done.answers[a] {
-		return nil
-	}
-	return t.answer(ctx, probe, a, text)
 }
 
 // keep puts the texts of a result beside the journal.
@@ -226,14 +244,21 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 	return nil
 }
 
-// answer lets the agent answer a probe.
+// answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption asks
+// again, from the first turn.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
 	answers, err := t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		answers = []journal.Answer{{Turn: 1, Error: abi.AsError(err)}}
+		e := abi.AsError(err)
+		if gone(e.Code) {
+			failed := *e
+			failed.Message = "agent: " + e.Message
+			return &failed
+		}
+		answers = append(answers, journal.Answer{Turn: len(answers) + 1, Error: e})
 	}
 	for i := range answers {
 		answers[i].ProbeID, answers[i].Budget = a.probe, a.budget
@@ -331,6 +356,8 @@ func (t *testSession) verdict(probes int) *journal.Closed {
 	c := &journal.Closed{Wall: "clean", Probes: probes, Pending: t.done.readiness.TimedOut}
 	before, after := t.done.before.Inventory, t.done.after.Inventory
 	switch {
+	case t.done.canary.Error != nil:
+		c.Wall, c.Detail = "inconclusive", "the write behind the wall failed: "+string(t.done.canary.Error.Code)
 	case t.done.canary.Status != abi.StatusSkippedReadOnly:
 		c.Wall, c.Detail = "breached", "a write behind the wall was answered "+string(t.done.canary.Status)
 	case before == nil || after == nil:

@@ -32,9 +32,18 @@ type cell struct {
 	filter    map[string]int
 	warnings  map[string]int
 	writeErrs map[string]int
-	fan       FanOut
-	sources   int // of all items
-	timing    timing
+	// turns are the agent's; one that was answered again after an interruption counts once.
+	turns   map[turn]*journal.Answer
+	fan     FanOut
+	sources int // of all items
+	timing  timing
+}
+
+// turn is one turn of an agent.
+type turn struct {
+	probe  string
+	budget int64
+	number int
 }
 
 // manifest is what scoring needs of a cell's sealed manifest.json.
@@ -68,7 +77,7 @@ type reader struct {
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{},
 		filter:   map[string]int{},
-		warnings: map[string]int{}, writeErrs: map[string]int{}}
+		warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
 		c.readings[i] = make([]*reading, len(r.probes))
@@ -155,6 +164,8 @@ func (w *walk) line(l *journal.Line) error {
 		w.ready(l)
 	case journal.KindProbe:
 		return w.probed(l)
+	case journal.KindAnswer:
+		w.turns[turn{l.Answer.ProbeID, l.Answer.Budget, l.Answer.Turn}] = l.Answer
 	case journal.KindCanary:
 		w.wall.CanariesTried++
 		w.wall.CanariesSkipped += int(yes(l.Canary.Status == abi.StatusSkippedReadOnly))
@@ -212,6 +223,9 @@ func (w *walk) close(l *journal.Line) {
 
 // probed takes in one retrieval.
 func (w *walk) probed(l *journal.Line) error {
+	if w.excluded[l.Probe.ProbeID] {
+		return nil
+	}
 	p, at := w.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
 	if p == nil || at < 0 {
 		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label,

@@ -126,6 +126,15 @@ func (s *scorer) selfTest() SelfTest {
 func (s *scorer) notes(m *Metrics) []string {
 	notes := []string{}
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	stub, given := 0, 0
+	for i := range m.Columns {
+		if a := m.Columns[i].Agent; a != nil {
+			stub, given = stub+a.Stub, given+a.Given
+		}
+	}
+	if stub > 0 {
+		add("a stub answered instead of a model, %d of %d times: nothing here says anything about behaviour", stub, given)
+	}
 	if m.SelfTest.Verdict == "broken" {
 		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
 			*m.SelfTest.Recall)
@@ -151,6 +160,9 @@ func (s *scorer) notes(m *Metrics) []string {
 		if c.Partial {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)
 		}
+	}
+	if n := len(s.excluded); n > 0 {
+		add("%d probes whose keys an audit found wrong are left out; the figures with them are under audit", n)
 	}
 	if s.run.Lab.Primary == nil {
 		add("the lab sealed no primary comparison: every comparison is exploratory")

@@ -40,7 +40,11 @@ type FailureOptions struct {
 //
 // Errors: those of Score; invalid_argument for a label or a budget that the run does not have.
 func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) {
-	s, err := load(folder, p)
+	audit, err := readAudit(folder, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := load(folder, p, audit)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,28 @@ type Metrics struct {
 	SelfTest SelfTest `json:"self_test"`
 	// LeakControl is a leak that was planted in front of the detector of Column.Isolation.
 	LeakControl LeakControl `json:"leak_control"`
+	// Audit is what a person found of the gold keys, with the figures as they are without it. Nil: nobody looked.
+	Audit *Audited `json:"audit,omitempty"`
 	// Notes say what a reader must know before any figure, such as that text was answered by a stub.
 	Notes []string `json:"notes"`
+}
+
+// Audited is an audit of the pack that the figures follow.
+type Audited struct {
+	By      string `json:"by"`
+	Checked int    `json:"checked"`
+	// Excluded probes count for no column, and in no comparison.
+	Excluded []pack.Excluded `json:"excluded"`
+	// Before are the headline figures without the audit, Primary the sealed comparison without it.
+	Before  []Unaudited `json:"before"`
+	Primary *Family     `json:"primary,omitempty"`
+}
+
+// Unaudited are a column's headline figures at one budget, with every probe.
+type Unaudited struct {
+	Label   string            `json:"label"`
+	Budget  int64             `json:"budget"`
+	Figures map[string]Figure `json:"figures"`
 }
 
 // Run is what was run.
@@ -75,6 +95,8 @@ type Keys struct {
 	// the labels that both have.
 	Order    map[string]string `json:"order"`
 	Policies Policies          `json:"policies"`
+	// Audit is the hash of the audit that leaves out probes; empty where there is none.
+	Audit string `json:"audit,omitempty"`
 }
 
 // Policies are the lab's rules.
@@ -124,19 +146,28 @@ type Column struct {
 	Partial bool `json:"partial,omitempty"`
 	// ShownSpans says how items were found in the context: reported (by the provider), located (here, by their text),
 	// or none (nothing was returned).
-	ShownSpans string      `json:"shown_spans"`
-	Wall       Wall        `json:"wall"`
-	Readiness  Readiness   `json:"readiness"`
-	Isolation  Isolation   `json:"isolation"`
-	FilterMode []Count     `json:"filter_mode"` // retrievals that asked for a context, by the provider's own word
-	Budgets    []Budgeted  `json:"budgets"`     // ascending, 0 (no limit) last
-	Ages       []AgeCurve  `json:"ages"`        // by budget
-	FanOut     FanOut      `json:"fan_out"`
-	WriteErrs  []Count     `json:"write_errors"` // by class
-	Warnings   []Count     `json:"warnings"`     // of retrievals, by code
-	Smokes     []SmokeLine `json:"smokes"`
+	ShownSpans string     `json:"shown_spans"`
+	Wall       Wall       `json:"wall"`
+	Readiness  Readiness  `json:"readiness"`
+	Isolation  Isolation  `json:"isolation"`
+	FilterMode []Count    `json:"filter_mode"` // retrievals that asked for a context, by the provider's own word
+	Budgets    []Budgeted `json:"budgets"`     // ascending, 0 (no limit) last
+	Ages       []AgeCurve `json:"ages"`        // by budget
+	FanOut     FanOut     `json:"fan_out"`
+	WriteErrs  []Count    `json:"write_errors"` // by class
+	Warnings   []Count    `json:"warnings"`     // of retrievals, by code
+	// Agent counts what an agent answered; nil where none did.
+	Agent  *Answers    `json:"agent,omitempty"`
+	Smokes []SmokeLine `json:"smokes"`
 	// Notes say what is special here, such as "shown spans: located".
 	Notes []string `json:"notes"`
+}
+
+// Answers counts an agent's turns, over all replicates.
+type Answers struct {
+	Given  int     `json:"given"`
+	Stub   int     `json:"stub"`   // of these, by the project's stand-in for a model
+	Errors []Count `json:"errors"` // turns without an answer, by class
 }
 
 // Module is what served a column.

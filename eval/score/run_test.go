@@ -3,6 +3,7 @@ package score
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
@@ -463,4 +465,74 @@ func TestFormulasAreGuarded(t *testing.T) {
 		" =x": "' =x", "plain": "plain", "": "", "|x": "'|x"} {
 		assert.Equal(t, want, SafeCell(text))
 	}
+}
+
+func TestAnAuditLeavesProbesOutForEverybody(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "7", "sessions": "3", "turns": "2"})
+	l := labOf(t, "providers: [whole, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, reference: empty}")
+	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		if label == "empty" || probe.ProbeID == "synth-01-1-q1" {
+			return answered{}
+		}
+		return perfect(label, probe, budget, events)
+	})
+	before, _, err := Score(folder, p)
+	require.NoError(t, err)
+	assert.Less(t, before.Columns[0].Budgets[0].Overall["answer_shown"].Value.Mean, 1.0)
+
+	var sheet, filled bytes.Buffer
+	n, err := pack.AuditSheet(&sheet, p, 0)
+	require.NoError(t, err)
+	assert.Equal(t, p.Manifest.Counts.Probes, n)
+	rows, err := csv.NewReader(&sheet).ReadAll()
+	require.NoError(t, err)
+	for i := range rows[1:] {
+		if rows[i+1][0] == "synth-01-1-q1" {
+			rows[i+1][len(rows[i+1])-1] = "the key is wrong"
+		}
+	}
+	require.NoError(t, csv.NewWriter(&filled).WriteAll(rows))
+	audit, err := pack.TakeAudit(&filled, p, "ann")
+	require.NoError(t, err)
+	require.Equal(t, []pack.Excluded{{ProbeID: "synth-01-1-q1", Why: "the key is wrong"}}, audit.Excluded)
+	path := filepath.Join(t.TempDir(), "audit.json")
+	var text bytes.Buffer
+	require.NoError(t, audit.Write(&text))
+	require.NoError(t, os.WriteFile(path, text.Bytes(), 0o600))
+	require.NoError(t, TakeAudit(folder, p, path))
+
+	after, _, err := Score(folder, p)
+	require.NoError(t, err)
+	assert.InDelta(t, 1, after.Columns[0].Budgets[0].Overall["answer_shown"].Value.Mean, 1e-12)
+	assert.Equal(t, before.Run.Probes-1, after.Run.Probes)
+	require.NotNil(t, after.Audit)
+	assert.Equal(t, before.Columns[0].Budgets[0].Overall["answer_shown"], after.Audit.Before[0].Figures["answer_shown"])
+	assert.Equal(t, before.Primary, after.Audit.Primary)
+	_, err = Compare(before, after)
+	assert.ErrorContains(t, err, "audit", "with and without are never compared")
+
+	_, other := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	assert.ErrorContains(t, TakeAudit(folder, other, path), "is an audit of a pack with the content")
+}
+
+func TestAStubsAnswersAreSaidFirst(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	folder := fabricate(t, labOf(t, "providers: [a]\nbudgets: [500]"), p, perfect)
+	r, err := rundir.Open(folder)
+	require.NoError(t, err)
+	c := r.Cells[0]
+	w, err := journal.Append(filepath.Join(c.Folder(folder), journal.Name), func() string { return "2026-03-02T10:00:00Z" }, func(*journal.Line) {})
+	require.NoError(t, err)
+	for _, a := range []journal.Answer{{ProbeID: "x", Turn: 1, Stub: true}, {ProbeID: "x", Turn: 1, Stub: true}, // again, after an interruption
+		{ProbeID: "y", Turn: 1, Error: abi.NewError(abi.CodeBackend, "nonsense")}} {
+		require.NoError(t, w.Write(&journal.Line{Kind: journal.KindAnswer, Answer: &a}))
+	}
+	require.NoError(t, w.Close())
+	c.Head = w.Head()
+	require.NoError(t, r.Save(folder))
+	m, _, err := Score(folder, p)
+	require.NoError(t, err)
+	assert.Equal(t, &Answers{Given: 1, Stub: 1, Errors: []Count{{"backend", 1}}}, m.Columns[0].Agent)
+	require.NotEmpty(t, m.Notes)
+	assert.Contains(t, m.Notes[0], "a stub answered instead of a model, 1 of 1 times")
 }

@@ -22,7 +22,25 @@ import (
 // Errors: invalid_argument for another pack, a broken journal, and a primary metric that is not known; unavailable for
 // files that cannot be read.
 func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
-	s, err := load(folder, p)
+	audit, err := readAudit(folder, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, t, err := scoredWithout(folder, p, audit)
+	if err != nil || audit == nil {
+		return m, t, err
+	}
+	before, _, err := scoredWithout(folder, p, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.Audit, m.Keys.Audit = audited(audit, before), audit.SHA256()
+	return m, t, nil
+}
+
+// scoredWithout computes the metrics without the probes that an audit leaves out; nil leaves out none.
+func scoredWithout(folder string, p *pack.Pack, audit *pack.Audit) (*Metrics, *Timings, error) {
+	s, err := load(folder, p, audit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +74,7 @@ type scorer struct {
 }
 
 // load reads everything that the metrics need of a run, but for the references.
-func load(folder string, p *pack.Pack) (*scorer, error) {
+func load(folder string, p *pack.Pack, audit *pack.Audit) (*scorer, error) {
 	r, err := rundir.Open(folder)
 	if err != nil {
 		return nil, err
@@ -71,7 +89,7 @@ func load(folder string, p *pack.Pack) (*scorer, error) {
 			return nil, err
 		}
 	}
-	t, err := readTimeline(p, r.Lab.Seed)
+	t, err := readTimeline(p, r.Lab.Seed, audit)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +211,8 @@ func together(todo []func() error) error {
 func (c *column) sum() {
 	c.Cells, c.Smokes = []Cell{}, []SmokeLine{}
 	c.Wall.Breaches = []string{}
-	filter, warnings, writeErrs := map[string]int{}, map[string]int{}, map[string]int{}
+	filter, warnings, writeErrs, noAnswer := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	answers := &Answers{}
 	sources := 0
 	for _, cell := range c.cells {
 		c.Cells = append(c.Cells, cell.row(len(c.budgets)))
@@ -206,6 +225,14 @@ func (c *column) sum() {
 				(*into)[name] += n
 			}
 		}
+		for _, a := range cell.turns {
+			if a.Error != nil {
+				noAnswer[string(a.Error.Code)]++
+				continue
+			}
+			answers.Given++
+			answers.Stub += int(yes(a.Stub))
+		}
 		c.FanOut.Items += cell.fan.Items
 		c.FanOut.None += cell.fan.None
 		c.FanOut.Few += cell.fan.Few
@@ -216,6 +243,10 @@ func (c *column) sum() {
 			c.Provider, c.Kind, c.Smokes = m.Provider, m.ConditionKind, append(c.Smokes, m.Smokes...)
 			c.Module = &Module{m.Module.Name, m.Module.Version, m.Module.SHA256, m.ConfigHash, m.ABI}
 		}
+	}
+	if answers.Given+len(noAnswer) > 0 {
+		answers.Errors = counted(noAnswer)
+		c.Agent = answers
 	}
 	if named := c.FanOut.Few + c.FanOut.Many; named > 0 {
 		c.FanOut.Mean = float64(sources) / float64(named)

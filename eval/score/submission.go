@@ -35,7 +35,7 @@ const submissionSeed = 1
 // Errors: invalid_argument with the line, for another pack, probes and events that the pack does not have, events from
 // after the probe, and what is there twice.
 func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
-	t, err := readTimeline(p, submissionSeed)
+	t, err := readTimeline(p, submissionSeed, nil)
 	if err != nil {
 		return nil, err
 	}

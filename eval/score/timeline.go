@@ -19,6 +19,7 @@ type timeline struct {
 	probes   []*probe // in the pack's order
 	probe    map[string]*probe
 	canaries map[uint64][]canary // by the hash of their first word
+	excluded map[string]bool     // probes that an audit leaves out
 }
 
 type persona struct {
@@ -95,8 +96,14 @@ func days(from, to time.Time) float64 { return to.Sub(from).Hours() / 24 }
 // readTimeline reads a pack once.
 //
 // Errors: those of the pack.
-func readTimeline(p *pack.Pack, seed uint64) (*timeline, error) {
-	t := &timeline{pack: p, byID: map[string]*persona{}, probe: map[string]*probe{}, canaries: map[uint64][]canary{}}
+func readTimeline(p *pack.Pack, seed uint64, audit *pack.Audit) (*timeline, error) {
+	t := &timeline{pack: p, byID: map[string]*persona{}, probe: map[string]*probe{}, canaries: map[uint64][]canary{},
+		excluded: map[string]bool{}}
+	if audit != nil {
+		for _, e := range audit.Excluded {
+			t.excluded[e.ProbeID] = true
+		}
+	}
 	for i, m := range p.Manifest.Personas {
 		person := &persona{id: m.PersonaID, cluster: m.Cluster, number: i, events: map[string]*event{}}
 		t.personas = append(t.personas, person)
@@ -114,6 +121,9 @@ func (t *timeline) readPersona(person *persona) error {
 	for row, err := range t.pack.Probes(person.id) {
 		if err != nil {
 			return err
+		}
+		if t.excluded[row.ProbeID] {
+			continue
 		}
 		p := &probe{Probe: row, persona: person, number: len(t.probes)}
 		t.probes, person.probes = append(t.probes, p), append(person.probes, p)

@@ -23,6 +23,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
@@ -83,6 +84,11 @@ func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 	}
 	if f.concurrency > 0 {
 		l.Concurrency = f.concurrency
+	}
+	if l.Primary != nil {
+		if err := score.Known(l.Primary.Metric); err != nil {
+			return nil, err
+		}
 	}
 	return l, l.Validate()
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,11 +103,20 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Conclude(list, e.run.Lab.Seed), nil
+	labels, err := model.ReadLabels(e.folder)
+	if err != nil {
+		return nil, err
+	}
+	out, err := score.Excluded(e.folder, e.pack)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(j model.Judgement) bool { return out[j.ProbeID] })
+	return model.Conclude(list, labels, e.run.Lab.Seed), nil
 }
 
 func (a *app) evalScoreCommand() *cobra.Command {
-	var packPath, submission string
+	var packPath, submission, audit string
 	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody", Args: cobra.MaximumNArgs(1),
 		Long: `Writes metrics.json (only what the clock cannot change: the same bytes again), timings.json and metrics.csv.
 
@@ -125,6 +135,11 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 				return err
 			}
 			defer e.pack.Close()
+			if audit != "" {
+				if err := score.TakeAudit(e.folder, e.pack, audit); err != nil {
+					return err
+				}
+			}
 			m, t, err := score.Score(e.folder, e.pack)
 			if err != nil {
 				return err
@@ -134,6 +149,7 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 			}
 			return a.evalVerdicts(e, m)
 		}}
+	cmd.Flags().StringVar(&audit, "audit", "", "leave out the probes with wrong keys that memhost eval audit found, from now on")
 	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
 	cmd.Flags().StringVar(&submission, "submission", "", "a foreign ranking")
 	return cmd
@@ -272,11 +288,16 @@ func (a *app) evalJudge(ctx context.Context, e *evaluated) error {
 	if err != nil {
 		return err
 	}
+	return a.showJudged(v)
+}
+
+// showJudged prints what a judge found, and how far people agree with it.
+func (a *app) showJudged(v *model.Verdicts) error {
 	if a.out.json {
 		return a.out.object(v)
 	}
 	if v.Stub {
-		a.out.print("A STUB ANSWERED INSTEAD OF A MODEL\n")
+		a.out.print("A STUB JUDGED INSTEAD OF A MODEL\n")
 	}
 	for _, p := range v.Providers {
 		if !p.Rate.Identifiable {
@@ -284,6 +305,13 @@ func (a *app) evalJudge(ctx context.Context, e *evaluated) error {
 			continue
 		}
 		a.out.print("%-24s %6d  judged %.3f, corrected on %s %.3f [%.3f, %.3f]\n", p.Label, p.Budget, p.Rate.Judged, v.CorrectedOn, p.Rate.Rate, p.Rate.Low, p.Rate.High)
+	}
+	for _, g := range v.Agreement {
+		kappa := "not known"
+		if g.Kappa != nil {
+			kappa = fmt.Sprintf("%.2f", *g.Kappa)
+		}
+		a.out.print("%s and %s agree on %d of %d answers, kappa %s\n", printable(g.A), printable(g.B), g.Agreed, g.Items, kappa)
 	}
 	return nil
 }

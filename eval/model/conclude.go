@@ -1,0 +1,236 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// Judged is what a judge found of one provider at one budget.
+type Judged struct {
+	Label   string `json:"label"`
+	Budget  int64  `json:"budget"`
+	Answers int    `json:"answers"`
+	// Missing answers are those that the agent did not give, or the judge has no verdict on.
+	Missing int             `json:"missing"`
+	Rate    stats.Corrected `json:"rate"`
+	// ByLabel is the same for the probes of each label.
+	ByLabel []LabelRate `json:"by_label"`
+}
+
+// LabelRate is what a judge found of one provider's answers to the probes of one label. The correction is the whole judge's.
+type LabelRate struct {
+	Label   string          `json:"label"`
+	Answers int             `json:"answers"`
+	Rate    stats.Corrected `json:"rate"`
+}
+
+// Verdicts are a judge's results with its own errors.
+type Verdicts struct {
+	Model string `json:"model"`
+	Stub  bool   `json:"stub,omitempty"`
+	// CorrectedOn is what the correction rests on: "made items", or people's labels of real answers.
+	CorrectedOn string   `json:"corrected_on"`
+	Providers   []Judged `json:"providers"`
+	// Errors are the judge's verdicts by sort of calibration item.
+	Errors []SortRate `json:"errors"`
+	// Agreement is how far people and judge agree on real answers, where anybody labelled some.
+	Agreement []Agreement `json:"agreement,omitempty"`
+}
+
+// SortRate is how often a judge accepted items of one sort.
+type SortRate struct {
+	Sort     Sort `json:"sort"`
+	Items    int  `json:"items"`
+	Accepted int  `json:"accepted"`
+}
+
+// Agreement is how far two raters agree on the answers that both have a verdict on.
+type Agreement struct {
+	A      string `json:"a"`
+	B      string `json:"b"`
+	Items  int    `json:"items"`
+	Agreed int    `json:"agreed"`
+	// Kappa is Cohen's; nil where chance alone would agree always.
+	Kappa *float64 `json:"kappa"`
+}
+
+// enoughLabels is how many labelled answers a correction wants; with fewer it rests on made items.
+const enoughLabels = 100
+
+// rated are the judge's verdicts of one provider at one budget, of one label or of all.
+type rated struct {
+	provider string
+	budget   int64
+	label    string // of probes; empty for all
+}
+
+// Conclude turns a judge's file into rates, corrected by the judge's own errors: on people's labels where there are enough, otherwise on made items.
+// A text that was judged again after an error counts by its last line.
+func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
+	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}}
+	answers, missing := map[rated]stats.Outcomes{}, map[rated]int{}
+	probeLabels := map[rated][]string{}
+	var right, wrong stats.Outcomes
+	sorts := map[Sort]*SortRate{}
+	var order []rated
+	accepted, clusters := map[string]bool{}, map[string]string{} // by text
+	for _, j := range lastOfEach(list) {
+		if j.Header != nil {
+			v.Model = j.Header.Judge.Model.Model
+			continue
+		}
+		v.Stub = v.Stub || j.Stub
+		sample := stats.Sample{Cluster: j.Cluster}
+		if j.Accepted {
+			sample.Value = 1
+		}
+		if j.Sort == SortAnswer {
+			all := rated{j.Label, j.Budget, ""}
+			if answers[all] == nil && missing[all] == 0 {
+				order = append(order, all)
+			}
+			if j.Error != nil {
+				missing[all]++
+				continue
+			}
+			accepted[j.Text], clusters[j.Text] = j.Accepted, j.Cluster
+			answers[all] = append(answers[all], sample)
+			labelled := rated{j.Label, j.Budget, j.ProbeLabel}
+			if answers[labelled] == nil {
+				probeLabels[all] = append(probeLabels[all], j.ProbeLabel)
+			}
+			answers[labelled] = append(answers[labelled], sample)
+			continue
+		}
+		if j.Error != nil {
+			continue
+		}
+		rate := sorts[j.Sort]
+		if rate == nil {
+			rate = &SortRate{Sort: j.Sort}
+			sorts[j.Sort] = rate
+		}
+		rate.Items++
+		rate.Accepted += int(sample.Value)
+		if j.Sort.Right() {
+			right = append(right, sample)
+		} else {
+			wrong = append(wrong, sample)
+		}
+	}
+	v.Agreement = agreements(labels, accepted)
+	if r, w := byPeople(labels, accepted, clusters); len(r) > 0 && len(w) > 0 && len(r)+len(w) >= enoughLabels {
+		v.CorrectedOn = fmt.Sprintf("%d answers that people labelled", len(r)+len(w))
+		right, wrong = r, w
+	}
+	correct := func(of rated) stats.Corrected {
+		return stats.Correct(answers[of], right, wrong, stats.Random(seed, fmt.Sprint("judge ", of.provider, of.budget, of.label)))
+	}
+	for _, all := range order {
+		judged := Judged{Label: all.provider, Budget: all.budget, Answers: len(answers[all]), Missing: missing[all], Rate: correct(all),
+			ByLabel: []LabelRate{}}
+		for _, label := range probeLabels[all] {
+			of := rated{all.provider, all.budget, label}
+			judged.ByLabel = append(judged.ByLabel, LabelRate{Label: label, Answers: len(answers[of]), Rate: correct(of)})
+		}
+		v.Providers = append(v.Providers, judged)
+	}
+	for _, sort := range []Sort{SortVerbatim, SortParaphrase, SortStale, SortOther, SortOnTopic, SortRefusal} {
+		if rate := sorts[sort]; rate != nil {
+			v.Errors = append(v.Errors, *rate)
+		}
+	}
+	return v
+}
+
+// lastOfEach drops the lines of texts that were judged again later.
+func lastOfEach(list []Judgement) []Judgement {
+	last := map[string]int{}
+	for i, j := range list {
+		last[j.Item] = i
+	}
+	var kept []Judgement
+	for i, j := range list {
+		if last[j.Item] == i {
+			kept = append(kept, j)
+		}
+	}
+	return kept
+}
+
+// byPeople are the judge's verdicts on the answers that people call right, and on those that they call wrong. Where people disagree, an answer is
+// left out.
+func byPeople(labels []Labelled, accepted map[string]bool, clusters map[string]string) (right, wrong stats.Outcomes) {
+	says, split := map[string]bool{}, map[string]bool{}
+	var order []string
+	for _, l := range labels {
+		before, there := says[l.Text]
+		if !there {
+			order = append(order, l.Text)
+		}
+		split[l.Text] = split[l.Text] || there && before != l.Right
+		says[l.Text] = l.Right
+	}
+	for _, text := range order {
+		verdict, judged := accepted[text]
+		if !judged || split[text] {
+			continue
+		}
+		sample := stats.Sample{Cluster: clusters[text]}
+		if verdict {
+			sample.Value = 1
+		}
+		if says[text] {
+			right = append(right, sample)
+		} else {
+			wrong = append(wrong, sample)
+		}
+	}
+	return right, wrong
+}
+
+// agreements compares the judge with each person, and people with each other.
+func agreements(labels []Labelled, accepted map[string]bool) []Agreement {
+	raters := []string{"judge"}
+	says := map[string]map[string]bool{"judge": accepted}
+	var texts []string
+	seen := map[string]bool{}
+	for _, l := range labels {
+		if says[l.By] == nil {
+			raters, says[l.By] = append(raters, l.By), map[string]bool{}
+		}
+		says[l.By][l.Text] = l.Right
+		if !seen[l.Text] {
+			seen[l.Text], texts = true, append(texts, l.Text)
+		}
+	}
+	var list []Agreement
+	for i, a := range raters {
+		for _, b := range raters[i+1:] {
+			pair := Agreement{A: a, B: b}
+			var first, second []string
+			for _, text := range texts {
+				x, byA := says[a][text]
+				y, byB := says[b][text]
+				if !byA || !byB {
+					continue
+				}
+				pair.Items++
+				if x == y {
+					pair.Agreed++
+				}
+				first, second = append(first, fmt.Sprint(x)), append(second, fmt.Sprint(y))
+			}
+			if pair.Items == 0 {
+				continue
+			}
+			kappa, known := stats.Kappa(first, second)
+			if known {
+				pair.Kappa = &kappa
+			}
+			list = append(list, pair)
+		}
+	}
+	return list
+}
