@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -107,6 +108,11 @@ func (o *operation) memoryScope() abi.MemoryScope {
 func (o *operation) commit(ctx context.Context) error {
 	t := o.state
 	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
+	if t.Changed() {
+		if err := t.CountCommit(context.WithoutCancel(ctx)); err != nil {
+			return stateError(err)
+		}
+	}
 	if t.Batch.Len() > 0 {
 		if err := o.slot.host.commit(ctx, &t.Batch); err != nil {
 			return err
@@ -117,23 +123,51 @@ func (o *operation) commit(ctx context.Context) error {
 	return nil
 }
 
-// enter runs the guest's operation with a request body. out reads the answer.
+// readRepeats is how often an operation that only reads is repeated because the scope's state was written between two
+// of its reads. After that it takes the scope's turn, in which nothing is written.
+const readRepeats = 2
+
+// enter runs the guest's operation with a request body. out reads the answer. All that an operation that only reads
+// gets of the scope's state is of one commit: where a commit came between two of its reads it is repeated, within its
+// deadline, and what the guest made of the two is dropped.
 //
 // Errors: unsupported where the provider lacks the operation, otherwise those of Provider.enter.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
 	if !o.provider.has(o.Op) {
 		return o.provider.unsupported(o.Op)
 	}
-	o.permit()
-	return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
-		Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume,
-		Body: abi.Marshal(body)}, out)
+	encoded := abi.Marshal(body)
+	once := func(ctx context.Context) error {
+		o.permit()
+		return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
+			Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume,
+			Body: encoded}, out)
+	}
+	err := once(ctx)
+	if !errors.Is(err, errStateMoved) {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, o.Deadline)
+	defer cancel()
+	for range readRepeats {
+		if err = once(ctx); !errors.Is(err, errStateMoved) {
+			return err
+		}
+	}
+	if err := o.scope.takeTurn(ctx, o.Op); err != nil {
+		return err
+	}
+	defer o.scope.endTurn()
+	return once(ctx)
 }
+
+// errStateMoved: a commit came between two state reads of an operation that only reads.
+var errStateMoved = errors.New("the scope's state was written between two reads")
 
 // enter runs one call of the guest: the envelope in, the answer out. One deadline covers the guest and its host calls.
 //
 // Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
-// wait, or what the guest answered.
+// wait, errStateMoved when the reads of an operation without a turn saw two commits, or what the guest answered.
 func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
 	o.Began = time.Now()
 	o.Deadline = o.Began.Add(p.deadline(o.Op) + p.host.slack)
@@ -144,6 +178,11 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 	defer cancel()
 	answer, isError, err := p.pool.Enter(inside, &o.Call, envelope)
 	accountOf(ctx).add(o)
+	if inside.Err() == nil {
+		if failure := o.guarded.oneMoment(context.WithoutCancel(ctx)); failure != nil {
+			return failure
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/internal/opstate"
 )
 
 // Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit);
@@ -143,15 +144,66 @@ func (o *operation) permit() {
 	if o.slot == nil || o.slot.mode.isReadOnly(o.scope) {
 		o.readOnly = true // no slot: an instance starts
 	}
-	o.guarded = readOnlyPowers{o, o}
+	o.guarded = readOnlyPowers{Powers: o, operation: o}
+	if o.state != nil {
+		o.guarded.moment.Begin(o.state)
+	}
 	o.Powers = &o.guarded
 }
 
 // readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a
-// read.
+// read. It sees to it that all state reads of the operation are of one commit.
 type readOnlyPowers struct {
 	guest.Powers
 	operation *operation
+	moment    opstate.Moment
+}
+
+// StateGet implements guest.Powers.
+func (r *readOnlyPowers) StateGet(ctx context.Context, key string) (value []byte, version int64, err error) {
+	if err := r.willRead(ctx); err != nil {
+		return nil, 0, err
+	}
+	return r.Powers.StateGet(ctx, key)
+}
+
+// StateList implements guest.Powers.
+func (r *readOnlyPowers) StateList(ctx context.Context, q *abi.StateListRequest) (*abi.StateList, [][]byte, error) {
+	if err := r.willRead(ctx); err != nil {
+		return nil, nil, err
+	}
+	return r.Powers.StateList(ctx, q)
+}
+
+// StateRead implements guest.Powers.
+func (r *readOnlyPowers) StateRead(ctx context.Context, q *abi.StateReadRequest) (*abi.StateEntries, [][]byte,
+	error) {
+	if err := r.willRead(ctx); err != nil {
+		return nil, nil, err
+	}
+	return r.Powers.StateRead(ctx, q)
+}
+
+// willRead is called before each state read. An operation without a scope has no state: the read itself refuses.
+func (r *readOnlyPowers) willRead(ctx context.Context) error {
+	if r.operation.state == nil {
+		return nil
+	}
+	return stateError(r.moment.WillRead(ctx))
+}
+
+// oneMoment checks that all state reads so far were of one commit.
+//
+// Errors: errStateMoved, and those of the store.
+func (r *readOnlyPowers) oneMoment(ctx context.Context) error {
+	moved, err := r.moment.Moved(ctx)
+	if err != nil {
+		return stateError(err)
+	}
+	if moved {
+		return errStateMoved
+	}
+	return nil
 }
 
 // StatePut implements guest.Powers.
@@ -175,12 +227,18 @@ func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, bod
 	if err := r.refuseRoute(request.Route, abi.ProtocolHTTP); err != nil {
 		return nil, nil, err
 	}
+	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
+		return nil, nil, err
+	}
 	return r.Powers.HTTP(ctx, request, body)
 }
 
 // Bolt implements guest.Powers.
 func (r *readOnlyPowers) Bolt(ctx context.Context, request *abi.BoltRequest) (*abi.BoltResult, []byte, error) {
 	if err := r.refuseRoute(request.Route, abi.ProtocolBolt); err != nil {
+		return nil, nil, err
+	}
+	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
 		return nil, nil, err
 	}
 	return r.Powers.Bolt(ctx, request)

@@ -172,6 +172,9 @@ func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64) error {
 	h, batch := o.slot.host, &o.state.Batch
 	batch.DeletePrefix(o.state.Space(), "")
+	if err := o.state.CountCommit(ctx); err != nil {
+		return stateError(err)
+	}
 	if err := h.forgetLedger(ctx, batch, o.state.Space()); err != nil {
 		return err
 	}

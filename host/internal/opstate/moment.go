@@ -1,0 +1,79 @@
+package opstate
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	"github.com/memhost/memhost/internal/state"
+)
+
+// TableCommits counts the commits that changed the state of a space: space -> count, 8 bytes, big-endian. A space whose
+// state was never written has no record.
+const TableCommits state.Table = "commits"
+
+// CountCommit adds to the operation's batch that the state of its space changes with it. The caller holds the scope's
+// turn, so that no other commit of the space is counted in between.
+//
+// Errors: those of the store.
+func (t *State) CountCommit(ctx context.Context) error {
+	before, err := t.store.Record(ctx, TableCommits, t.space[:])
+	if err != nil {
+		return err
+	}
+	count := uint64(0)
+	if len(before) == 8 {
+		count = binary.BigEndian.Uint64(before)
+	}
+	t.Batch.PutRecord(TableCommits, t.space[:], binary.BigEndian.AppendUint64(nil, count+1))
+	return nil
+}
+
+// Changed tells whether the operation has changed the state of its space.
+func (t *State) Changed() bool { return !t.clean() }
+
+// Moment finds out whether the reads of an operation that does not hold its scope's turn saw one commit of the space.
+// A store answers each read from one moment, and no transaction of it stays open between two reads; so the count of
+// commits is compared before the first read and after the last. With count 7 before the first read and 7 after the
+// third, all three saw commit 7; with 8 after the third, they may have seen two commits.
+//
+// The zero value is of no space: Begin sets it.
+type Moment struct {
+	store state.Store
+	space state.Space
+	// first is the record of TableCommits before the first read.
+	first []byte
+	// reads counts the reads; checked is their number when the counts were compared last.
+	reads, checked int
+	moved          bool
+}
+
+// Begin forgets earlier reads. The next ones are of state t.
+func (m *Moment) Begin(t *State) { *m = Moment{store: t.store, space: t.space} }
+
+// WillRead is called before each read.
+//
+// Errors: those of the store.
+func (m *Moment) WillRead(ctx context.Context) (err error) {
+	if m.reads == 0 {
+		m.first, err = m.store.Record(ctx, TableCommits, m.space[:])
+	}
+	m.reads++
+	return err
+}
+
+// Moved tells whether a commit may have come between two of the reads so far. Once true it stays true. A single read
+// costs no comparison, nor do reads that were compared before.
+//
+// Errors: those of the store.
+func (m *Moment) Moved(ctx context.Context) (bool, error) {
+	if m.moved || m.reads < 2 || m.checked == m.reads {
+		return m.moved, nil
+	}
+	now, err := m.store.Record(ctx, TableCommits, m.space[:])
+	if err != nil {
+		return false, err
+	}
+	m.checked, m.moved = m.reads, !bytes.Equal(now, m.first)
+	return m.moved, nil
+}

@@ -1,0 +1,149 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/testenv/llm"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestARetrieveSeesOneMomentOfAMemoryThatIsWritten: one writer and four readers on each local memory. What was
+// acknowledged before a retrieve began is in it, and none fails. MEMHOST_MOMENT=60s runs each for that long.
+func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
+	lasts := time.Second
+	if text := os.Getenv("MEMHOST_MOMENT"); text != "" {
+		var err error
+		lasts, err = time.ParseDuration(text)
+		require.NoError(t, err)
+	}
+	stub := httptest.NewServer(llm.New(llm.Options{}))
+	t.Cleanup(stub.Close)
+	model := `"llm":{"base_url":"` + stub.URL + `/v1","model":"stub"}`
+	scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
+	turn := func(s *Slot, i int) error {
+		at := time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC).Format(time.RFC3339)
+		_, err := s.RecordEvent(t.Context(), said(fmt.Sprintf("e%d", i), at, fmt.Sprintf("My cat is called Zorvex%d.", i)))
+		return err
+	}
+	fact := func(i int) string { return fmt.Sprintf("Zorvex%d.", i) }
+	for _, memory := range []struct {
+		name, provider, block string
+		write                 func(s *Slot, i int) error
+		want                  func(acknowledged int) string
+	}{
+		{"full_history", "full_history", `{"max_tokens":2000}`, turn, fact},
+		{"bm25", "bm25", `{"max_items":20}`, turn, fact},
+		{"rolling_summary", "rolling_summary", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20}`, turn, fact},
+		{"layered_memory", "layered_memory", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20}`, turn, fact},
+		{"ledger_memory", "ledger_memory", `{"max_context_tokens":null}`, func(s *Slot, i int) error {
+			params := map[string]abi.Raw{"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"lives in"`),
+				"object": abi.Raw(strconv.Quote("Zorvex" + strconv.Itoa(i)))}
+			name := "memory_update"
+			if i == 0 {
+				name = "memory_add"
+			}
+			r := &abi.NativeMutation{Scope: scope, Name: name, Params: params, Reason: "test"}
+			_, err := s.NativeMutation(t.Context(), r)
+			return err
+		}, func(int) string { return "lives in" }},
+	} {
+		t.Run(memory.name, func(t *testing.T) {
+			s := builtin(t, memory.provider, memory.block)
+			require.NoError(t, memory.write(s, 0))
+			var acknowledged, retrieves, missing, failed atomic.Int64
+			until := time.Now().Add(lasts)
+			var all sync.WaitGroup
+			all.Go(func() {
+				for i := 1; time.Now().Before(until); i++ {
+					if err := memory.write(s, i); !assert.NoError(t, err) {
+						return
+					}
+					acknowledged.Store(int64(i))
+				}
+			})
+			all.Go(func() { // a consolidation moves what was said from one place of the state to another
+				for time.Now().Before(until) {
+					_, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 100})
+					assert.NoError(t, err)
+				}
+			})
+			for range 4 {
+				all.Go(func() {
+					for time.Now().Before(until) {
+						want := memory.want(int(acknowledged.Load()))
+						r, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "What is my cat " + want + " called?",
+							Scope: scope, SessionID: "s"})
+						retrieves.Add(1)
+						switch {
+						case err != nil:
+							failed.Add(1)
+							t.Log(err)
+						case !strings.Contains(r.FormattedContext, want):
+							missing.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%d writes, %d retrieves: %d lack what was acknowledged, %d failed", acknowledged.Load(),
+				retrieves.Load(), missing.Load(), failed.Load())
+			assert.Zero(t, missing.Load())
+			assert.Zero(t, failed.Load())
+		})
+	}
+}
+
+// TestAReadThatIsOvertakenTwiceTakesTheTurn: a write between two state reads has the read repeated, at most twice; then
+// the read takes the scope's turn, and the write waits.
+func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
+	server, _ := backend(t)
+	var s *Slot
+	var calls int
+	var written []error
+	s = netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		calls++
+		soon, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		text := fmt.Sprintf("put k %d; put l %[1]d", calls)
+		_, err := s.RecordEvent(soon, event(fmt.Sprintf("e%d", calls), text))
+		written = append(written, err)
+		return next(ctx)
+	}})
+	told(t, s, "e", "put k 0; put l 0")
+	said := retrieved(t, s, "get k; http get; get l")
+	assert.Equal(t, []string{"3", "3"}, []string{said[0], said[2]}, "both are of one commit")
+	require.Equal(t, 4, calls, "the read ran, was repeated twice, and ran in the scope's turn")
+	for _, err := range written[:3] {
+		assert.NoError(t, err)
+	}
+	requireCode(t, written[3], abi.CodeTimeout, "an earlier write of the same scope was still running")
+}
+
+// TestAReadIsNotRepeatedForAWriteBehindItsLastRead: what came after the last state read changes nothing of it.
+func TestAReadIsNotRepeatedForAWriteBehindItsLastRead(t *testing.T) {
+	server, _ := backend(t)
+	var s *Slot
+	var calls int
+	s = netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		calls++
+		told(t, s, fmt.Sprintf("e%d", calls), "put k 1")
+		return next(ctx)
+	}})
+	told(t, s, "e", "put k 0; put l 0")
+	said := retrieved(t, s, "get k; get l; http get")
+	assert.Equal(t, []string{"0", "0"}, said[:2])
+	assert.Equal(t, 1, calls)
+}
