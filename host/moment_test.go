@@ -44,8 +44,8 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	}{
 		{"full_history", "full_history", `{"max_tokens":2000}`, turn, fact},
 		{"bm25", "bm25", `{"max_items":20}`, turn, fact},
-		{"rolling_summary", "rolling_summary", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20}`, turn, fact},
-		{"layered_memory", "layered_memory", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20}`, turn, fact},
+		{"rolling_summary", "rolling_summary", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn, fact},
+		{"layered_memory", "layered_memory", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn, fact},
 		{"ledger_memory", "ledger_memory", `{"max_context_tokens":null}`, func(s *Slot, i int) error {
 			params := map[string]abi.Raw{"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"lives in"`),
 				"object": abi.Raw(strconv.Quote("Zorvex" + strconv.Itoa(i)))}
