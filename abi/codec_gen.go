@@ -2685,6 +2685,7 @@ func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *FindEventRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
+	writeSomeString("session_id", &x.SessionID, e)
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
 	writeStringField("sent_at", &x.SentAt, e)
@@ -2696,15 +2697,17 @@ func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = FindEventRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id markers sent_at") {
+		switch o.field("event_id session_id markers sent_at") {
 		case 0: // event_id
 			o.err = readString(&x.EventID, d, m)
-		case 1: // markers
+		case 1: // session_id
+			o.err = readString(&x.SessionID, d, m)
+		case 2: // markers
 			o.err = readSlice(&x.Markers, d, m, readString)
-		case 2: // sent_at
+		case 3: // sent_at
 			o.err = readString(&x.SentAt, d, m)
 		default:
-			o.unknown(d, m, "event_id markers sent_at")
+			o.unknown(d, m, "event_id session_id markers sent_at")
 		}
 	}
 	return o.err

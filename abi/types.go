@@ -435,8 +435,10 @@ type ReadinessEventIDs struct {
 
 // FindEventRequest asks a provider whether an event reached its backend.
 type FindEventRequest struct {
-	EventID string   `json:"event_id"`
-	Markers []string `json:"markers"`
+	EventID string `json:"event_id"`
+	// SessionID is the event's own, where the host has the event at hand; "" where it knows the id alone.
+	SessionID string   `json:"session_id,omitempty"`
+	Markers   []string `json:"markers"`
 	// SentAt is RFC 3339: when the write was sent.
 	SentAt string `json:"sent_at"`
 }

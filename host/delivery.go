@@ -147,7 +147,7 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 	if !o.provider.has(abi.OpFindEvent) {
 		return open(nil), false, nil
 	}
-	found, failure := o.findEvent(ctx, w.event.EventID, known)
+	found, failure := o.findEvent(ctx, w.event.EventID, w.event.SessionID, known)
 	if failure != nil {
 		return open(abi.AsError(failure)), false, nil
 	}
@@ -191,8 +191,8 @@ const (
 )
 
 // findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
-func (o *operation) findEvent(ctx context.Context, eventID string, known *ledgerEntry) (found *abi.FindEventAnswer,
-	err error) {
+func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
+	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
 	if known.sentAt.IsZero() { // retention dropped it, if it was ever there
 		known.sentAt = o.slot.host.now().Add(-o.provider.settle())
 	}
@@ -202,7 +202,7 @@ func (o *operation) findEvent(ctx context.Context, eventID string, known *ledger
 		return nil, err
 	}
 	found = new(abi.FindEventAnswer)
-	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, Markers: known.markers(),
+	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, SessionID: sessionID, Markers: known.markers(),
 		SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
 	o.IO = append(o.IO, child.IO...)
 	o.Backend += child.Backend

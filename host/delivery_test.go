@@ -352,6 +352,27 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	assert.Empty(t, m.NotReady)
 }
 
+func TestADegradedProviderHasWhatItDoesNotName(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{})
+	ctx := context.Background()
+	for _, id := range []string{"e1", "e2", "e3"} {
+		_, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		require.NoError(t, err)
+	}
+	b.set(func() {
+		b.ready = `{"status":"degraded","event_ids":{"empty":["e1"],"unknown":["e2"]},"method":"script"}`
+	})
+	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessDegraded, r.Status)
+	for id, want := range map[string]abi.WriteStatus{"e1": abi.StatusCommitted, "e2": abi.StatusQueued,
+		"e3": abi.StatusCommitted} {
+		receipt, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		require.NoError(t, err)
+		assert.Equal(t, want, receipt.Status, id)
+	}
+}
+
 func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{})
 	ctx := context.Background()

@@ -177,7 +177,7 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 		if asked++; asked > lookUps {
 			return
 		}
-		answer, err := o.findEvent(ctx, id, known)
+		answer, err := o.findEvent(ctx, id, "", known)
 		if err != nil {
 			return // the backend is not there to be asked; the events stay as they are
 		}
@@ -196,8 +196,8 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 	}
 }
 
-// learn takes over what the guest said: what it calls lost or failed may be sent again, what is empty or, once all is
-// ready, not named at all has arrived.
+// learn takes over what the guest said: what it calls lost or failed may be sent again; what is empty has arrived, and
+// so has, where all is ready or degraded, what is not named at all.
 func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendReadiness) {
 	named := map[string]bool{}
 	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,
@@ -224,7 +224,7 @@ func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendRead
 			next.receipt = seenReceipt(known.receipt)
 			next.receipt.StoredCount = &none
 			next.receipt.Warnings = append(next.receipt.Warnings, warnEmptied)
-		case ready.Status == abi.ReadinessReady:
+		case ready.Status == abi.ReadinessReady || ready.Status == abi.ReadinessDegraded:
 			next.receipt = seenReceipt(known.receipt)
 		default:
 			continue
