@@ -1,12 +1,20 @@
 package abi
 
 // Nearest returns the word of known that is most like word: at most two edits away, or a third of its length where that
-// is more, and never more than half of it. It returns "" when there is none; of several equally near the first.
+// is more, and never more than half of it; else the first of which one begins with the other, as user and user_id. It
+// returns "" when there is none; of several equally near the first.
 func Nearest(word string, known []string) string {
 	best, limit := "", max(2, len(word)/3)
 	for _, k := range known {
 		if d := distance(word, k, limit); d <= limit && 2*d <= max(len(word), len(k)) {
 			best, limit = k, d-1
+		}
+	}
+	const telling = 4 // bytes that two words share
+	for i := 0; best == "" && i < len(known); i++ {
+		n := min(len(word), len(known[i]))
+		if n >= telling && word[:n] == known[i][:n] {
+			best = known[i]
 		}
 	}
 	return best

@@ -21,8 +21,8 @@ const initHelp = `Writes a configuration to begin with: what must be set stands 
 terminal it asks for what no flag says.`
 
 type initFlags struct {
-	provider, output, run, persona string
-	force                          bool
+	provider, output, run, user string
+	force                       bool
 }
 
 func (a *app) initCommand() *cobra.Command {
@@ -34,7 +34,8 @@ func (a *app) initCommand() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.provider, "provider", "", "the provider ('memhost providers' lists them; default "+config.DefaultProvider+")")
 	fs.StringVar(&f.run, "run", "", "run id of the scope")
-	fs.StringVar(&f.persona, "persona", "", "persona id of the scope")
+	fs.StringVar(&f.user, "user", "", "user of the scope, which is its persona_id")
+	personaIsUser(fs)
 	fs.StringVar(&f.output, "output", config.DefaultFile, "the file to write, - for standard output")
 	fs.BoolVar(&f.force, "force", false, "write over a file that is there")
 	return cmd
@@ -67,7 +68,7 @@ func (a *app) init(f *initFlags) error {
 		return usageError("no provider called "+quote(f.provider)+" is built in", hint)
 	}
 	text := config.Starter(f.provider, m.info.Manifest)
-	for _, id := range []struct{ key, value string }{{"run_id", f.run}, {"persona_id", f.persona}} {
+	for _, id := range []struct{ key, value string }{{"run_id", f.run}, {"persona_id", f.user}} {
 		if id.value != "" && id.value != "default" {
 			text = setID(text, id.key, id.value)
 		}
@@ -123,5 +124,5 @@ func (a *app) askInit(f *initFlags) {
 	a.out.note("Providers: %s", strings.Join(names, ", "))
 	ask(&f.provider, "Provider", config.DefaultProvider)
 	ask(&f.run, "Run id", "default")
-	ask(&f.persona, "Persona id", "default")
+	ask(&f.user, "User id", "default")
 }

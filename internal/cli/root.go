@@ -41,6 +41,9 @@ func (a *app) root() *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.out.json = a.flags.json
 		a.flags.more = changedConfigFlags(cmd)
+		if f := cmd.Flags().Lookup("persona"); f != nil && f.Name == "user" && slices.ContainsFunc(a.Args, isPersona) && !a.out.json && a.mcp != mcpStdio {
+			a.out.note("  --persona is --user: commands have one name for it")
+		}
 		return nil
 	}
 	groups := []struct {
@@ -79,6 +82,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+func isPersona(arg string) bool { return arg == "--persona" || strings.HasPrefix(arg, "--persona=") }
+
 // noSuchCommand refuses what is no command, and names what is like it.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -100,6 +105,7 @@ const configFlagNote = "memhost-config"
 
 // addConfigFlags gives a command the flags that set keys of the configuration, except those that every command has.
 func addConfigFlags(f *pflag.FlagSet) {
+	personaIsUser(f)
 	common := []string{"data", "log-level", "log-format"}
 	for _, key := range config.Keys() {
 		if key.Flag == "" || slices.Contains(common, key.Flag) {

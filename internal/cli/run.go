@@ -23,7 +23,7 @@ backend that is slow to derive memory makes that pending, and the slot serves wi
 
 With --mcp the Model Context Protocol is spoken on standard input and output: a client starts memhost as its child. The child speaks for the slot that runs
 (--server, or that of the data folder), or opens one that ends with it. --mcp=http serves the slot as always, with MCP at /mcp. Either way a client
-has the one scope of the configuration (--run, --persona). A child reads no ./memhost.yaml, since the client chooses the folder: name the file with
+has the one scope of the configuration (--run, --user). A child reads no ./memhost.yaml, since the client chooses the folder: name the file with
 --config or MEMHOST_CONFIG. docs/mcp.md has the clients' config blocks.
 
 POST /v1/swap exchanges the provider while the slot serves. Its "plugin" is the name of a built-in module, or a wasm file of this computer by its

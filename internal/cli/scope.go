@@ -13,8 +13,13 @@ type scopeFlags struct{ run, user, agent string }
 
 func (s *scopeFlags) add(f *pflag.FlagSet) {
 	f.Var((*idFlag)(&s.run), "run", "run id (default: memory.scope.run_id of the configuration)")
-	f.Var((*idFlag)(&s.user), "user", "user id, which is the persona's (default: memory.scope.persona_id)")
+	f.Var((*idFlag)(&s.user), "user", "whose memory: user_id in events, persona_id in scopes; --persona means the same (default: memory.scope.persona_id)")
 	f.Var((*idFlag)(&s.agent), "agent", "agent id, where memory.agent_scoped is on")
+	personaIsUser(f)
+}
+
+// personaIsUser takes --persona for --user.
+func personaIsUser(f *pflag.FlagSet) {
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "persona" {
 			name = "user"

@@ -32,7 +32,15 @@ func envPath(name string) (path []string, ok bool) {
 	if !ok || slices.Contains(reservedEnv(), name) {
 		return nil, false
 	}
-	return strings.Split(strings.ToLower(rest), envLevel), true
+	return oneName(strings.Split(strings.ToLower(rest), envLevel)), true
+}
+
+// oneName is a key's path where it has another name in events and on the command line: memory.scope.user_id is memory.scope.persona_id.
+func oneName(path []string) []string {
+	if slices.Equal(path, []string{"memory", "scope", "user_id"}) {
+		return []string{"memory", "scope", "persona_id"}
+	}
+	return path
 }
 
 func lookupEnv(environ []string, name string) (string, bool) {
@@ -261,7 +269,7 @@ func (l *loader) readFlags() *layer {
 		if !ok {
 			dotted = name
 		}
-		path := strings.Split(dotted, ".")
+		path := oneName(strings.Split(dotted, "."))
 		where, k := l.keys.locate(path)
 		switch where {
 		case nowhere:

@@ -47,7 +47,20 @@ func (l *loader) readFile() *layer {
 	default:
 		l.problems.add(layer.from[""], nil, "cannot tell its form from %q: name it .yaml, .yml or .json", ext)
 	}
+	layer.renameUser()
 	return layer
+}
+
+// renameUser lets a file call memory.scope.persona_id user_id. One that says both has an unknown key.
+func (l *layer) renameUser() {
+	given, wanted := []string{"memory", "scope", "user_id"}, []string{"memory", "scope", "persona_id"}
+	value, there := lookup(l.tree, given)
+	if !there || has(l.tree, wanted...) {
+		return
+	}
+	remove(l.tree, given...)
+	set(l.tree, wanted, value)
+	l.from[joinPath(wanted)] = l.from[joinPath(given)]
 }
 
 // findFile returns the configuration file, "" for none, and who asked for it.

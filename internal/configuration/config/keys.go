@@ -66,7 +66,7 @@ func keys() []key {
 			doc: "How a provider asks its backend: best as its page says, source-design with exactly the native calls of the published design."},
 		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID, doc: "Separates installations that share one backend."},
 		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default", doc: "The run whose memory is meant where a request does not say."},
-		{path: "memory.scope.persona_id", kind: anID, flag: "persona", def: "default", doc: "The persona whose memory is meant where a request does not say."},
+		{path: "memory.scope.persona_id", kind: anID, flag: "user", def: "default", doc: "The persona whose memory is meant where a request does not say."},
 		{path: "memory.scope.agent_id", kind: anID, flag: "agent", doc: "The agent, with agent_scoped."},
 		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it travels as a label."},
 		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"}, doc: "Whether requests may name other scopes than the configured one."},

@@ -162,5 +162,5 @@ func (d *Door) checkScopeJSON(name string, value json.RawMessage) (known bool, _
 
 func (d *Door) refused(name string) *abi.Error {
 	return abi.NewError(abi.CodeDenied, fmt.Sprintf("%s: this memory is of run %q and user %q alone, and a call cannot name another", name, d.options.Scope.RunID, d.options.Scope.PersonaID)).
-		WithReason("scope").WithHint("leave " + name + " out; who started memhost has chosen the scope (memory.scope, --run, --persona)")
+		WithReason("scope").WithHint("leave " + name + " out; who started memhost has chosen the scope (memory.scope, --run, --user)")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/text/whose"
 )
 
 // batch is an EventBatch as it arrived: the events that can be delivered, and an answer for each that cannot.
@@ -30,6 +31,9 @@ func decodeBatch(body []byte) (*batch, error) {
 			b.place[i] = i
 		}
 		return b, nil
+	}
+	if _, hint := whose.Rename(body); hint != "" {
+		return nil, whole // which comes again with the names that the contract has
 	}
 	var items wire.RawBatch
 	if err := abi.UnmarshalStrict(body, &items); err != nil {

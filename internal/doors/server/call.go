@@ -1,14 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/text/unambiguous"
+	"github.com/memhost/memhost/internal/text/whose"
 )
 
 // decodable is a pointer to a request.
@@ -36,6 +40,35 @@ func decode[P abi.Decodable](body []byte, q P) error {
 	return unambiguous.Check(body)
 }
 
+// hintHeader says in an answer what a request should rather say.
+const hintHeader = "Memhost-Hint"
+
+// misdirected adds to the error of a body that is well-formed for another route which one that is.
+func misdirected(path string, body []byte, err error) error {
+	var is struct {
+		Events   *json.RawMessage `json:"events"`
+		Messages *json.RawMessage `json:"messages"`
+	}
+	list := bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))
+	_ = json.Unmarshal(body, &is) // what is no object is misdirected only as a list
+	e := *abi.AsError(err)
+	switch {
+	case path == wire.PathEventsBatch && list:
+		e.Hint = `write {"events": [...]} around the list`
+	case path == wire.PathEventsBatch && is.Messages != nil && is.Events == nil:
+		e.Message = "this is one event, and this route takes several: " + e.Message
+		e.Hint = `send it to ` + wire.PathEvents + `, or as {"events": [{...}]}`
+	case path == wire.PathEvents && (list || is.Events != nil):
+		e.Message = "these are several events, and this route takes one: " + e.Message
+		e.Hint = `send them to ` + wire.PathEventsBatch + ` as {"events": [...]}`
+	case e.Hint == "" && strings.HasSuffix(e.Message, ": unknown field"):
+		e.Hint = "/docs lists the fields of this request"
+	default:
+		return err
+	}
+	return &e
+}
+
 // callDecoded is call with a way of decoding of its own.
 func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error), do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +79,13 @@ func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body 
 		}
 		q, err := decode(body)
 		if err != nil {
-			s.fail(w, r, op, err)
+			if renamed, hint := whose.Rename(body); hint != "" && unambiguous.Check(body) == nil {
+				w.Header().Set(hintHeader, hint)
+				q, err = decode(renamed)
+			}
+		}
+		if err != nil {
+			s.fail(w, r, op, misdirected(r.URL.Path, body, err))
 			return
 		}
 		answer, err := do(r.Context(), q)

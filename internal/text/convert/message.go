@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/text/whose"
 )
 
 // conversation is what one line says, before it is cut into turns.
@@ -54,6 +55,10 @@ func (r *Reader) parseConversation(v any) (*conversation, error) {
 }
 
 func (c *conversation) readObject(object map[string]any, o Options) error {
+	if _, both := object[whose.User]; !both && object[whose.Persona] != nil {
+		object[whose.User] = object[whose.Persona]
+		delete(object, whose.Persona)
+	}
 	texts := map[string]*string{"run_id": &c.runID, "user_id": &c.userID, "agent_id": &c.agentID, "session_id": &c.sessionID,
 		"scenario": &c.scenario, "context": &c.context, "attribute": &c.attribute}
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
@@ -292,6 +297,8 @@ func onlyKnown(object map[string]any, path string, own, ignored []string) error 
 		e := invalid(join(path, schema.Path([]string{key}, nil)), "unknown field")
 		if near := abi.Nearest(key, own); near != "" {
 			e.Message += "; did you mean " + near + "?"
+		} else {
+			e.Hint = "known here are " + strings.Join(own, ", ")
 		}
 		return e
 	}

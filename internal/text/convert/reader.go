@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/internal/text/unambiguous"
+	"github.com/memhost/memhost/internal/text/whose"
 )
 
 // Reader reads events from JSON Lines. Empty lines are passed over.
@@ -105,8 +106,15 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 		return nil, invalid("", "want a MemoryEvent, a JSON object")
 	}
 	e := new(abi.MemoryEvent)
-	if err := abi.UnmarshalStrict(line, e); err != nil {
-		return nil, explain(err, line)
+	err := abi.UnmarshalStrict(line, e)
+	if err != nil {
+		if renamed, hint := whose.Rename(line); hint != "" {
+			*e = abi.MemoryEvent{}
+			err = abi.UnmarshalStrict(renamed, e)
+		}
+	}
+	if err != nil {
+		return nil, explain(knownFields(err), line)
 	}
 	if err := unambiguous.Check(line); err != nil {
 		return nil, err
@@ -123,6 +131,17 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 		return nil, err
 	}
 	return []Item{{Event: e, Line: r.lines.number}}, nil
+}
+
+// knownFields lists what an event has where an unknown field is like none of it.
+func knownFields(err error) error {
+	e := *abi.AsError(err)
+	field, found := strings.CutSuffix(e.Message, ": unknown field")
+	if found && !strings.Contains(field, ".") && e.Hint == "" {
+		e.Hint = "an event has event_id, run_id, user_id, agent_id, session_id, turn_id, timestamp, messages, scenario, context, attribute and metadata; " +
+			"what else there is goes into metadata"
+	}
+	return &e
 }
 
 // readConversation reads a list of messages, or an object that holds one, and cuts it into turns.
