@@ -270,12 +270,12 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
-	writeSomeMembers("params", x.Params, e, writeString)
+	writeSomeMap("params", x.Params, e, writeString)
 	if len(x.Query) > 0 {
 		e.FieldStart("query")
 		writeStructs(x.Query, e, (*QueryParam).Encode)
 	}
-	writeSomeMembers("headers", x.Headers, e, writeString)
+	writeSomeMap("headers", x.Headers, e, writeString)
 	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
 	e.ObjEnd()
 }
@@ -289,11 +289,11 @@ func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 		case 0: // route
 			o.err = readString(&x.Route, d, m)
 		case 1: // params
-			o.err = readMembers(&x.Params, d, m, readString)
+			o.err = readMap(&x.Params, d, m, readString)
 		case 2: // query
 			o.err = readSlice(&x.Query, d, m, (*QueryParam).Decode)
 		case 3: // headers
-			o.err = readMembers(&x.Headers, d, m, readString)
+			o.err = readMap(&x.Headers, d, m, readString)
 		case 4: // timeout_ms
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
@@ -333,7 +333,7 @@ func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 	e.ObjStart()
 	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
-	writeMembers(x.Headers, e, writeString)
+	writeMap(x.Headers, e, writeString)
 	writeSome("empty", x.Empty, e, writeBool)
 	e.ObjEnd()
 }
@@ -347,7 +347,7 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 		case 0: // status
 			o.err = readInt(&x.Status, d, m)
 		case 1: // headers
-			o.err = readMembers(&x.Headers, d, m, readString)
+			o.err = readMap(&x.Headers, d, m, readString)
 		case 2: // empty
 			o.err = readBool(&x.Empty, d, m)
 		default:
@@ -1425,20 +1425,20 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 	writeSomeString("representation_version", &x.RepresentationVersion, e)
 	writeSomeString("last_derived_at", &x.LastDerivedAt, e)
 	writeSomeString("filter_mode", (*string)(&x.FilterMode), e)
-	writeSomeMembers("filters_applied", x.FiltersApplied, e, writeString)
+	writeSomeMap("filters_applied", x.FiltersApplied, e, writeString)
 	writeSomePtr("labels_verified", x.LabelsVerified, e, writeBool)
 	if len(x.BudgetApplied) > 0 {
 		e.FieldStart("budget_applied")
-		writeStructMembers(x.BudgetApplied, e, (*BudgetUse).Encode)
+		writeStructMap(x.BudgetApplied, e, (*BudgetUse).Encode)
 	}
 	writeSomePtr("budget_shortfall", x.BudgetShortfall, e, writeInt)
 	writeSomePtr("truncated", x.Truncated, e, writeBool)
-	writeSomeMembers("effective", x.Effective, e, writeRaw)
+	writeSomeMap("effective", x.Effective, e, writeRaw)
 	writeSomeString("as_of_mode", &x.AsOfMode, e)
 	writeSomeSlice("read_side_effects", x.ReadSideEffects, e, writeString)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
-	writeSomeMembers("details", x.Details, e, writeRaw)
+	writeSomeMap("details", x.Details, e, writeRaw)
 	if !inGuest {
 		e.FieldStart("io")
 		writeStructs(x.IO, e, (*IO).Encode)
@@ -1506,17 +1506,17 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 		case 21: // filter_mode
 			o.err = readString((*string)(&x.FilterMode), d, m)
 		case 22: // filters_applied
-			o.err = readMembers(&x.FiltersApplied, d, m, readString)
+			o.err = readMap(&x.FiltersApplied, d, m, readString)
 		case 23: // labels_verified
 			o.err = readPtr(&x.LabelsVerified, d, m, readBool)
 		case 24: // budget_applied
-			o.err = readMembers(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
+			o.err = readMap(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
 		case 25: // budget_shortfall
 			o.err = readPtr(&x.BudgetShortfall, d, m, readInt)
 		case 26: // truncated
 			o.err = readPtr(&x.Truncated, d, m, readBool)
 		case 27: // effective
-			o.err = readMembers(&x.Effective, d, m, readRaw)
+			o.err = readMap(&x.Effective, d, m, readRaw)
 		case 28: // as_of_mode
 			o.err = readString(&x.AsOfMode, d, m)
 		case 29: // read_side_effects
@@ -1524,7 +1524,7 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 		case 30: // warnings
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		case 31: // details
-			o.err = readMembers(&x.Details, d, m, readRaw)
+			o.err = readMap(&x.Details, d, m, readRaw)
 		case 32: // io
 			o.err = readSlice(&x.IO, d, m, (*IO).Decode)
 		case 33: // backend_ms

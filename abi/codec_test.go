@@ -138,7 +138,7 @@ func TestNestingIsLimited(t *testing.T) {
 func TestWhatIsAcceptedFitsIntoWhatIsSentOn(t *testing.T) {
 	deepest := Raw(nested(MaxValueDepth))
 	var result RetrieveResult
-	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}}, Trace: &Trace{Details: Members[Raw]{{Name: "a", Value: deepest}}}}), &result))
+	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}}, Trace: &Trace{Details: map[string]Raw{"a": deepest}}}), &result))
 	var format FormatRequest
 	require.NoError(t, UnmarshalStrict(Marshal(&FormatRequest{Result: result}), &format))
 	var events EventBatch
@@ -247,7 +247,7 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() { _ = Unmarshal(data, &x) })
 	require.LessOrEqual(t, allocs, 70.0, "one for each string, value and slice")
 	buf := make([]byte, 0, 2*len(data))
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 1.0, "the encoder")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 2.0, "the encoder, the keys of metadata")
 }
 
 func TestWholeNumbers(t *testing.T) {
@@ -267,7 +267,7 @@ func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
 	var r HTTPRequest
 	require.NoError(t, UnmarshalStrict(text, &r))
 	clear(text)
-	require.Equal(t, HTTPRequest{Route: "r", Params: Members[string]{{Name: "id", Value: "a"}}, Headers: Members[string]{{Name: "x-a", Value: "b"}}}, r)
+	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}}, r)
 	var strict HTTPRequest
 	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))
 	require.Error(t, UnmarshalStrictOwned([]byte("{\"route\":\"\xff\"}"), &strict))

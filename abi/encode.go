@@ -132,39 +132,18 @@ func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Enc
 	e.ArrEnd()
 }
 
+// writeMap writes the members in the byte order of their keys.
 func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
-	var few [fewMembers]member[T]
 	e.ObjStart()
-	for _, m := range sortedMembers(few[:0], v) {
-		e.FieldStart(m.key)
-		elem(m.value, e)
+	for _, key := range SortedKeys(v) {
+		e.FieldStart(key)
+		elem(v[key], e)
 	}
 	e.ObjEnd()
 }
 
-// fewMembers are put in order one by one, without a look into the map for each: most maps of the contract have no more.
-const fewMembers = 8
-
-type member[T any] struct {
-	key   string
-	value T
-}
-
-func sortedMembers[T any](members []member[T], m map[string]T) []member[T] {
-	if len(m) > fewMembers {
-		for _, key := range SortedKeys(m) {
-			members = append(members, member[T]{key, m[key]})
-		}
-		return members
-	}
-	for key, value := range m {
-		at := len(members)
-		for members = members[:at+1]; at > 0 && members[at-1].key > key; at-- {
-			members[at] = members[at-1]
-		}
-		members[at] = member[T]{key, value}
-	}
-	return members
+func writeStructMap[T any](v map[string]T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
+	writeMap(v, e, func(value T, e *jsontext.Encoder) { elem(&value, e) })
 }
 
 // SortedKeys lists a map's keys in byte order, nil where it has none.

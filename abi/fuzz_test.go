@@ -36,10 +36,10 @@ func fuzzResult() *RetrieveResult {
 	x := benchResult()
 	yes, n, score := true, int64(3), 0.5
 	x.Evidence = []Evidence{{Pointer: "/calls/0", Rank: 1, Span: &Span{1, 2}, Superseded: &yes, Score: &score, SourceEventIDs: []string{"e"}, TimeBasis: TimeIngest}}
-	x.Trace.BudgetApplied = Members[BudgetUse]{{Name: "max_tokens", Value: BudgetUse{How: "native", Sent: &n}}}
-	x.Trace.FiltersApplied = Members[string]{{Name: "scenario", Value: "semantic"}}
+	x.Trace.BudgetApplied = map[string]BudgetUse{"max_tokens": BudgetUse{How: "native", Sent: &n}}
+	x.Trace.FiltersApplied = map[string]string{"scenario": "semantic"}
 	x.Trace.LabelsVerified, x.Trace.TopScore, x.Trace.TokenCount = &yes, &score, &n
-	x.Trace.Effective = Members[Raw]{{Name: "mode", Value: Raw(`"hybrid"`)}}
+	x.Trace.Effective = map[string]Raw{"mode": Raw(`"hybrid"`)}
 	x.Raw.Notes = map[string]Raw{"note": Raw(`"\u00e9\ud83d\ude00"`)}
 	return x
 }

@@ -49,9 +49,9 @@ type GuestConfig struct {
 type HTTPRequest struct {
 	Route string `json:"route"`
 	// Params fill the {name} parts of the route's path; the host escapes them.
-	Params  Members[string] `json:"params,omitempty"`
-	Query   []QueryParam    `json:"query,omitempty"`
-	Headers Members[string] `json:"headers,omitempty"`
+	Params  map[string]string `json:"params,omitempty"`
+	Query   []QueryParam      `json:"query,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
 	// TimeoutMS bounds this one exchange, in ms; 0 means only the call's deadline does. When it is over the answer is the error timeout, and the
 	// guest goes on.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
@@ -67,7 +67,7 @@ type QueryParam struct {
 type HTTPResponse struct {
 	Status int64 `json:"status"`
 	// Headers have lower-case names; several values are joined by ", ".
-	Headers Members[string] `json:"headers"`
+	Headers map[string]string `json:"headers"`
 	// Empty is true where the manifest declares that this answer means "nothing there".
 	Empty bool `json:"empty,omitempty"`
 }

@@ -2,7 +2,6 @@ package abi
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -112,10 +111,6 @@ func fillValue(t *rapid.T, v reflect.Value, tag string) {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				fillValue(t, v.Index(i), "")
-				if strings.HasPrefix(v.Type().Name(), "Members[") { // an object has a name once
-					name := v.Index(i).Field(0)
-					name.SetString(name.String() + strconv.Itoa(i))
-				}
 			}
 		}
 	case reflect.Map:

@@ -51,33 +51,33 @@ type Trace struct {
 	ResultState     ResultState `json:"result_state,omitempty"`
 	TokenCount      *int64      `json:"token_count,omitempty"`
 	// FrameTokens counts the tokens of the formatted context that are not items' own words: the element, headings, labels, dates.
-	FrameTokens           *int64          `json:"frame_tokens,omitempty"`
-	Tokenizer             string          `json:"tokenizer" codec:"host"`
-	RetrievedCount        *int64          `json:"retrieved_count,omitempty"`
-	TopScore              *float64        `json:"top_score,omitempty"`
-	OldestRetrievedAt     string          `json:"oldest_retrieved_at,omitempty"`
-	NewestRetrievedAt     string          `json:"newest_retrieved_at,omitempty"`
-	TimeBasis             TimeBasis       `json:"time_basis,omitempty"`
-	RepresentationVersion string          `json:"representation_version,omitempty"`
-	LastDerivedAt         string          `json:"last_derived_at,omitempty"`
-	FilterMode            FilterMode      `json:"filter_mode,omitempty"`
-	FiltersApplied        Members[string] `json:"filters_applied,omitempty"`
-	LabelsVerified        *bool           `json:"labels_verified,omitempty"`
+	FrameTokens           *int64            `json:"frame_tokens,omitempty"`
+	Tokenizer             string            `json:"tokenizer" codec:"host"`
+	RetrievedCount        *int64            `json:"retrieved_count,omitempty"`
+	TopScore              *float64          `json:"top_score,omitempty"`
+	OldestRetrievedAt     string            `json:"oldest_retrieved_at,omitempty"`
+	NewestRetrievedAt     string            `json:"newest_retrieved_at,omitempty"`
+	TimeBasis             TimeBasis         `json:"time_basis,omitempty"`
+	RepresentationVersion string            `json:"representation_version,omitempty"`
+	LastDerivedAt         string            `json:"last_derived_at,omitempty"`
+	FilterMode            FilterMode        `json:"filter_mode,omitempty"`
+	FiltersApplied        map[string]string `json:"filters_applied,omitempty"`
+	LabelsVerified        *bool             `json:"labels_verified,omitempty"`
 	// BudgetApplied tells for each budget field how it took effect.
-	BudgetApplied   Members[BudgetUse] `json:"budget_applied,omitempty"`
-	BudgetShortfall *int64             `json:"budget_shortfall,omitempty"`
-	Truncated       *bool              `json:"truncated,omitempty"`
+	BudgetApplied   map[string]BudgetUse `json:"budget_applied,omitempty"`
+	BudgetShortfall *int64               `json:"budget_shortfall,omitempty"`
+	Truncated       *bool                `json:"truncated,omitempty"`
 	// Effective names search mode and limits as used.
-	Effective Members[Raw] `json:"effective,omitempty"`
+	Effective map[string]Raw `json:"effective,omitempty"`
 	// AsOfMode is native or ignored.
-	AsOfMode        string       `json:"as_of_mode,omitempty"`
-	ReadSideEffects []string     `json:"read_side_effects,omitempty"`
-	Warnings        []string     `json:"warnings"`
-	Details         Members[Raw] `json:"details,omitempty"`
-	IO              []IO         `json:"io" codec:"host"`
-	BackendMS       float64      `json:"backend_ms" codec:"host"`
-	PluginMS        float64      `json:"plugin_ms" codec:"host"`
-	HostMS          float64      `json:"host_ms" codec:"host"`
+	AsOfMode        string         `json:"as_of_mode,omitempty"`
+	ReadSideEffects []string       `json:"read_side_effects,omitempty"`
+	Warnings        []string       `json:"warnings"`
+	Details         map[string]Raw `json:"details,omitempty"`
+	IO              []IO           `json:"io" codec:"host"`
+	BackendMS       float64        `json:"backend_ms" codec:"host"`
+	PluginMS        float64        `json:"plugin_ms" codec:"host"`
+	HostMS          float64        `json:"host_ms" codec:"host"`
 }
 
 // BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of

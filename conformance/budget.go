@@ -149,7 +149,7 @@ func (b *bench) applied(q question) outcome {
 	}
 	var told []string
 	for field, want := range asked {
-		use, ok := r.Trace.BudgetApplied.Find(field)
+		use, ok := r.Trace.BudgetApplied[field]
 		if !ok {
 			return failed("budget_applied does not say what became of %s", field)
 		}

@@ -438,11 +438,11 @@ func (r *rig) readOnly(on bool) error {
 
 // heard takes what a trace tells of the backend's language models.
 func (b *bench) heard(t *abi.Trace) {
-	if t == nil || t.Details.Get("llm_calls") == nil {
+	if t == nil || t.Details["llm_calls"] == nil {
 		return
 	}
 	var n int64
-	if json.Unmarshal(t.Details.Get("llm_calls"), &n) != nil {
+	if json.Unmarshal(t.Details["llm_calls"], &n) != nil {
 		return
 	}
 	b.mu.Lock()

@@ -42,7 +42,7 @@ func checkLabels(b *bench) {
 func labelsSaid(t *abi.Trace) outcome {
 	strongest := "none"
 	for _, label := range []string{"scenario", "context", "attribute"} {
-		how := t.FiltersApplied.Get(label)
+		how := t.FiltersApplied[label]
 		if !slices.Contains([]string{"hard", "hard_session", "semantic", "none", "unverified"}, how) {
 			return failed("filters_applied says %q of %s, want hard, hard_session, semantic, none or unverified", how, label)
 		}
@@ -65,14 +65,14 @@ func labelsSaid(t *abi.Trace) outcome {
 }
 
 // labelsSent looks for the labels in what left the host.
-func labelsSent(applied abi.Members[string], read, written []exchange, home *planted) outcome {
+func labelsSent(applied map[string]string, read, written []exchange, home *planted) outcome {
 	values := map[string]string{"scenario": "kitscenario", "context": "kithome", "attribute": "kitattribute"}
 	if len(read) == 0 {
 		return aside("no native call was made: the provider answers from its own state")
 	}
 	var used []string
-	for _, a := range applied {
-		label, how, value := a.Name, a.Value, values[a.Name]
+	for _, label := range abi.SortedKeys(applied) {
+		how, value := applied[label], values[label]
 		if value == "" || how == "none" {
 			continue
 		}
@@ -84,13 +84,12 @@ func labelsSent(applied abi.Members[string], read, written []exchange, home *pla
 			return failed("%s is said to be %s, and %q was not recorded with the turn (%s)", label, how, value, routesOf(changes(written)))
 		}
 	}
-	slices.Sort(used)
 	return passed("applied: %v", used)
 }
 
 // hardFilters asks in both contexts.
-func (b *bench) hardFilters(applied abi.Members[string], home, office *planted, request func(string) *abi.RetrieveRequest) outcome {
-	if how := applied.Get("context"); how != "hard" && how != "hard_session" {
+func (b *bench) hardFilters(applied map[string]string, home, office *planted, request func(string) *abi.RetrieveRequest) outcome {
+	if how := applied["context"]; how != "hard" && how != "hard_session" {
 		return passed("context is %s, and said to be", how)
 	}
 	for _, ask := range []struct {
@@ -121,7 +120,7 @@ func (b *bench) crossContext(office *planted, request func(string) *abi.Retrieve
 	if err != nil {
 		return refused("retrieve with cross_context", err)
 	}
-	if how := r.Trace.FiltersApplied.Get("context"); how != "" && how != "none" {
+	if how := r.Trace.FiltersApplied["context"]; how != "" && how != "none" {
 		return failed("filters_applied says that context was %s", how)
 	}
 	if office.found != nil && !holds(r, office.name) {

@@ -42,7 +42,7 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", SessionID: "s", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
 	require.NoError(t, err)
 	assert.Contains(t, result.FormattedContext, "I drink tea.")
-	assert.Equal(t, abi.Raw(strconv.Itoa(turns)), result.Trace.Details.Get("turns_of_this_session"))
+	assert.Equal(t, abi.Raw(strconv.Itoa(turns)), result.Trace.Details["turns_of_this_session"])
 }
 
 func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {

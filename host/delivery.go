@@ -111,7 +111,7 @@ func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.
 	t := &abi.Trace{Consistency: consistencyOf(r.Status)}
 	if why != nil {
 		r.Warnings[0] += fmt.Sprintf(" (%s: %s)", why.Code, why.Message)
-		t.Details = abi.Members[abi.Raw]{{Name: "error", Value: abi.Marshal(why)}}
+		t.Details = map[string]abi.Raw{"error": abi.Marshal(why)}
 	}
 	r.Trace = o.trace(t)
 	r.LatencyMS = r.Trace.LatencyMS

@@ -182,7 +182,7 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Contains(t, r.Warnings[0], "timeout")
-	assert.Contains(t, string(r.Trace.Details.Get("error")), `"code":"timeout"`)
+	assert.Contains(t, string(r.Trace.Details["error"]), `"code":"timeout"`)
 	assert.Equal(t, "pending", r.Trace.Consistency)
 	again, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)

@@ -76,7 +76,7 @@ func Native(status int64, body []byte) *abi.NativeError {
 // RetryAfter is the header Retry-After in ms: whole seconds, at most a day. Nil where there is none, or a date.
 func RetryAfter(head *abi.HTTPResponse) *int64 {
 	const day = 24 * 60 * 60
-	seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers.Get("retry-after")), 10, 64)
+	seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers["retry-after"]), 10, 64)
 	if err != nil || seconds < 0 {
 		return nil
 	}

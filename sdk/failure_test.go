@@ -12,7 +12,7 @@ import (
 
 func answered(status int64, retryAfter string) *abi.HTTPResponse {
 	head := &abi.HTTPResponse{Status: status}
-	head.Headers.Set("retry-after", retryAfter)
+	Put(&head.Headers, "retry-after", retryAfter)
 	return head
 }
 

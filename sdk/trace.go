@@ -34,10 +34,10 @@ func CrossContext(r *abi.RetrieveRequest) bool {
 }
 
 // Filters is a trace's filters_applied where all labels are applied in one way.
-func Filters(labels []string, how abi.FilterMode) abi.Members[string] {
-	filters := make(abi.Members[string], 0, len(labels))
+func Filters(labels []string, how abi.FilterMode) map[string]string {
+	filters := make(map[string]string, len(labels))
 	for _, name := range labels {
-		filters.Set(name, string(how))
+		filters[name] = string(how)
 	}
 	return filters
 }
@@ -45,19 +45,29 @@ func Filters(labels []string, how abi.FilterMode) abi.Members[string] {
 // Report puts into a trace what fitting came to: token_count, truncated, budget_shortfall, and budget_applied for what the formatter applies.
 func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 	t.TokenCount, t.Truncated = Ptr(f.Tokens), Ptr(f.Truncated)
-	t.BudgetApplied = abi.Members[abi.BudgetUse]{}
+	t.BudgetApplied = map[string]abi.BudgetUse{}
 	if budget.MaxTokens != nil {
-		t.BudgetApplied.Set("max_tokens", abi.BudgetUse{How: "formatter"})
+		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "formatter"}
 	}
 	if budget.MaxItems != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "formatter"})
+		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "formatter"}
 	}
 	if budget.MinTokens != nil {
-		t.BudgetApplied.Set("min_tokens", abi.BudgetUse{How: "advisory"})
+		t.BudgetApplied["min_tokens"] = abi.BudgetUse{How: "advisory"}
 		if short := *budget.MinTokens - f.Tokens; short > 0 {
 			t.BudgetShortfall = &short
 		}
 	}
+}
+
+// Put sets a member of a map, and makes the map if it is nil.
+//
+//	sdk.Put(&trace.Details, "items_shown", sdk.Number(3))   details: {"items_shown":3}
+func Put[T any](members *map[string]T, name string, value T) {
+	if *members == nil {
+		*members = map[string]T{}
+	}
+	(*members)[name] = value
 }
 
 // Text is a JSON string, for the free fields of a trace.

@@ -96,10 +96,10 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 		for path, text := range part {
 			files[path] += text
 		}
-		if page.Trace == nil || len(page.Trace.Details.Get("next")) == 0 {
+		if page.Trace == nil || len(page.Trace.Details["next"]) == 0 {
 			return files, nil
 		}
-		params["after"] = page.Trace.Details.Get("next")
+		params["after"] = page.Trace.Details["next"]
 	}
 }
 
@@ -271,9 +271,9 @@ func (i *importer) flush(done bool) error {
 	if r.Status == "skipped_read_only" {
 		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing was taken in")
 	}
-	if r.Trace != nil && len(r.Trace.Details.Get("skipped")) > 0 {
+	if r.Trace != nil && len(r.Trace.Details["skipped"]) > 0 {
 		var skipped []string
-		if err := json.Unmarshal(r.Trace.Details.Get("skipped"), &skipped); err != nil {
+		if err := json.Unmarshal(r.Trace.Details["skipped"], &skipped); err != nil {
 			return abi.NewError(abi.CodeBackend, "import_files: "+err.Error())
 		}
 		for _, path := range skipped {

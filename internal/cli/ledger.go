@@ -164,7 +164,7 @@ func (a *app) ledgerChange(ctx context.Context, d *door, m *abi.NativeMutation) 
 // leftOpen tells of a merge whether one of its conflicts waits to be settled.
 func leftOpen(r *abi.MutationReceipt) bool {
 	var conflicts []struct{ Severity, Settled string }
-	if r.Trace == nil || json.Unmarshal(r.Trace.Details.Get("conflicts"), &conflicts) != nil {
+	if r.Trace == nil || json.Unmarshal(r.Trace.Details["conflicts"], &conflicts) != nil {
 		return false
 	}
 	for _, c := range conflicts {
@@ -181,8 +181,8 @@ func (a *app) ledgerChanged(r *abi.MutationReceipt) {
 	if r.Trace == nil {
 		return
 	}
-	for _, detail := range r.Trace.Details {
-		name, value := detail.Name, detail.Value
+	for _, name := range abi.SortedKeys(r.Trace.Details) {
+		value := r.Trace.Details[name]
 		if text := string(value); text == "null" || text == "[]" {
 			continue
 		}

@@ -130,7 +130,7 @@ func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
 		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false, `[{"severity":"blocking","settled":"ours"}]`: false,
 		`[{"severity":"blocking","settled":"theirs"},{"severity":"blocking","settled":null}]`: true,
 	} {
-		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: abi.Members[abi.Raw]{{Name: "conflicts", Value: abi.Raw(conflicts)}}}}
+		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: map[string]abi.Raw{"conflicts": abi.Raw(conflicts)}}}
 		assert.Equal(t, want, leftOpen(r), conflicts)
 	}
 	assert.False(t, leftOpen(&abi.MutationReceipt{}))

@@ -36,7 +36,7 @@ type settings struct {
 	// coreOnly is a key that is set and that only the surface core has; empty when there is none.
 	coreOnly string
 	// headers go with every request.
-	headers abi.Members[string]
+	headers map[string]string
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
@@ -51,7 +51,7 @@ const (
 // parseSettings reads the block. The schema's defaults are repeated for hosts that do not fill them in.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: 20, labelsInQuery: true, annotate: true, source: "message",
-		headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
+		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
 	url, stallS := "", int64(120)
 	var bolt, bearer jsontext.Raw
@@ -68,10 +68,10 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s.stallMS, s.hasBolt = stallS*1000, bolt != nil
 	for _, h := range headers {
 		value, _ := stringOf(h.value)
-		s.headers.Set(lower(h.name), value)
+		s.headers[lower(h.name)] = value
 	}
 	if bearer != nil {
-		s.headers.Set("authorization", "Bearer {{secret:api_key}}")
+		s.headers["authorization"] = "Bearer {{secret:api_key}}"
 	}
 	switch s.name {
 	case surfaceREST:

@@ -367,13 +367,13 @@ func (v *visit) committed(call, event string, w *written, i int) *abi.WriteRecei
 	created, reasserted := of(w.created), of(w.reasserted)
 	t := v.writeTrace(call)
 	t.Consistency, t.NativeIDs = "committed", append(append([]string{episode}, nodes...), created...)
-	t.Details.Set("episode", sdk.Text(episode))
-	t.Details.Set("facts_created", textList(created...))
-	t.Details.Set("facts_reasserted", textList(reasserted...))
+	sdk.Put(&t.Details, "episode", sdk.Text(episode))
+	sdk.Put(&t.Details, "facts_created", textList(created...))
+	sdk.Put(&t.Details, "facts_reasserted", textList(reasserted...))
 	if single {
-		t.Details.Set("entities", textList(nodes...))
+		sdk.Put(&t.Details, "entities", textList(nodes...))
 	}
-	t.Details.Set(invalidated, textList(w.invalidated...))
+	sdk.Put(&t.Details, invalidated, textList(w.invalidated...))
 	r := &abi.WriteReceipt{EventID: event, Status: abi.StatusCommitted, NativeIDs: t.NativeIDs,
 		NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(len(created))), Trace: t}
 	if single && len(nodes)+len(created)+len(reasserted) == 0 {
@@ -452,7 +452,7 @@ func (v *visit) inQueue(turns []turn, job string, stored map[string]named, seq i
 		m := v.mark(&turns[i], seq+int64(i)+1)
 		m.job = job
 		r := v.queued(m, "add_episode, queued")
-		r.Trace.Details.Set("job_id", sdk.Text(job))
+		sdk.Put(&r.Trace.Details, "job_id", sdk.Text(job))
 		if stored != nil {
 			r.Status, r.NativeIDs, r.NativeIDsKind, r.Markers = abi.StatusCommitted, stored[m.name].uuids,
 				abi.NativeIDsFinal, nil

@@ -14,8 +14,8 @@ func (s *core) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Tra
 	}
 	f := &found{limit: s.limit(v, r.Budget), limitHow: "native"}
 	t.NativeOperation = "search_"
-	t.Effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text(s.searchName())},
-		{Name: "limit", Value: sdk.Number(f.limit)}}
+	t.Effective = map[string]abi.Raw{"search": sdk.Text(s.searchName()),
+		"limit": sdk.Number(f.limit)}
 	request := append([]field{{"query", sdk.Text(query)}}, s.how(f.limit)...)
 	body, err := s.gateway(v, v.toGroup(routeCoreSearch, "", ""), object(append(request, filters...)...))
 	if err == nil {
@@ -83,7 +83,7 @@ func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 			how, t.FilterMode = string(abi.FilterHard), abi.FilterHard
 		}
 		partial = partial || !reaches
-		t.FiltersApplied.Set(name, how)
+		sdk.Put(&t.FiltersApplied, name, how)
 	}
 	filters := given(r, "edge_types", "node_labels", "edge_uuids", "valid_at", "invalid_at", "created_at", "expired_at")
 	for _, f := range filters {
@@ -395,7 +395,7 @@ func (v *visit) mutated(r *abi.NativeMutation, ids []string, route, detail strin
 	err := answer(route, body, fields{{detail, &part}})
 	t.NativeIDs = ids
 	if part != nil {
-		t.Details.Set(detail, part)
+		sdk.Put(&t.Details, detail, part)
 	}
 	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: t}, err
 }

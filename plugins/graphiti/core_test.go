@@ -71,7 +71,7 @@ func (r *rig) mutate(name string, params map[string]abi.Raw) (*abi.MutationRecei
 func detail(t testing.TB, trace *abi.Trace, name string) []string {
 	t.Helper()
 	var list []string
-	require.NoError(t, json.Unmarshal(trace.Details.Get(name), &list), "%s: %s", name, trace.Details.Get(name))
+	require.NoError(t, json.Unmarshal(trace.Details[name], &list), "%s: %s", name, trace.Details[name])
 	return list
 }
 
@@ -91,7 +91,7 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 		"edge_types":["PREFERS"],
 		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
 		"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
-	assert.Equal(t, pageGroup, r.sent().Params.Get("group"))
+	assert.Equal(t, pageGroup, r.sent().Params["group"])
 
 	plain := onCore(t, "")
 	plain.say(1, "ev-1", "I prefer aisle seats.")
@@ -521,7 +521,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		}
 		trace := r.askFor(&abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
 			Filters: map[string]abi.Raw{"property_filters": abi.Raw(`[]`)}}).Trace
-		assert.Equal(t, "none", trace.FiltersApplied.Get("property_filters"))
+		assert.Equal(t, "none", trace.FiltersApplied["property_filters"])
 		assert.True(t, r.warned(trace.Warnings, "filter_ignored"))
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
 			Filters: map[string]abi.Raw{"valid_at": abi.Raw(`[[{"comparison_operator":"IS NULL"}]]`),
@@ -535,7 +535,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			r.say(1, "e1", "I prefer window seats. I like tea.")
 			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n",
 				Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
-			assert.Equal(t, want, result.Trace.FiltersApplied.Get("edge_types"), more)
+			assert.Equal(t, want, result.Trace.FiltersApplied["edge_types"], more)
 			assert.Equal(t, want != "hard", r.warned(result.Trace.Warnings, "filter_partial"), more)
 			if want == "hard" {
 				assert.Equal(t, []string{"user_a like tea"}, factTexts(result))
@@ -560,8 +560,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			for _, most := range []int64{0, 1, 500} {
 				trace := r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
 					Budget: abi.ContextBudget{MaxItems: &most}}).Trace
-				assert.Equal(t, "native", trace.BudgetApplied.Get("max_items").How)
-				assert.Equal(t, min(20, max(1, most)), *trace.BudgetApplied.Get("max_items").Sent)
+				assert.Equal(t, "native", trace.BudgetApplied["max_items"].How)
+				assert.Equal(t, min(20, max(1, most)), *trace.BudgetApplied["max_items"].Sent)
 			}
 			r.say(20, "e2", "I now prefer aisle seats on business trips.")
 			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED",
@@ -602,7 +602,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
 			receipt, err := r.mutate("delete_episode", map[string]abi.Raw{"uuid": sdk.Text(second.NativeIDs[0])})
 			require.NoError(t, err)
-			assert.Contains(t, string(receipt.Trace.Details.Get("removed")), `"edges":1`)
+			assert.Contains(t, string(receipt.Trace.Details["removed"]), `"edges":1`)
 			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED", "the older fact stays closed")
 		})
 	t.Run("trap core 23: sagas go with a reset, and everything is counted", func(t *testing.T) {
@@ -634,7 +634,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		r.reset()
 		for _, q := range r.Sent {
 			if q.Route != "core_info" {
-				assert.Equal(t, pageGroup, q.Params.Get("group"), q.Route)
+				assert.Equal(t, pageGroup, q.Params["group"], q.Route)
 			}
 			assert.NotContains(t, q.Body, "group_id")
 		}
@@ -727,7 +727,7 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 			assert.Equal(t, misaligned, result.Evidence[0].Score == nil)
 			assert.Equal(t, result.Evidence[0].Score, result.Trace.TopScore)
 			assert.Equal(t, !misaligned, strings.Contains(result.FormattedContext, "; score "))
-			assert.Equal(t, string(sdk.Text(recipe)), string(result.Trace.Effective.Get("search")))
+			assert.Equal(t, string(sdk.Text(recipe)), string(result.Trace.Effective["search"]))
 			h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 			require.NoError(t, err)
 			assert.Equal(t, recipe, h.NativeQueryModes[0])
@@ -790,7 +790,7 @@ func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
 	receipt, err := r.mutate("summarize_saga", map[string]abi.Raw{"uuid": sdk.Text(page.Sagas[0].UUID)})
 	require.NoError(t, err)
 	assert.Equal(t, []string{page.Sagas[0].UUID}, receipt.NativeIDs)
-	assert.Contains(t, string(receipt.Trace.Details.Get("saga")), "window seats")
+	assert.Contains(t, string(receipt.Trace.Details["saga"]), "window seats")
 	for uuid, code := range map[string]abi.Code{"00000000-0000-4000-8000-000000000000": abi.CodeNotFound,
 		"no uuid": abi.CodeInvalidArgument} {
 		_, err = r.mutate("summarize_saga", map[string]abi.Raw{"uuid": sdk.Text(uuid)})

@@ -92,16 +92,16 @@ func plugTo(t testing.TB, u setUp, o graphiti.Options, more string) *rig {
 // overHTTP sends a plugin's request through a handler as the host would.
 func overHTTP(handler http.Handler, route abi.RouteDecl, q sdktest.Request) sdktest.Reply {
 	path := route.Path
-	for _, p := range q.Params {
-		path = strings.ReplaceAll(path, "{"+p.Name+"}", p.Value)
+	for name, value := range q.Params {
+		path = strings.ReplaceAll(path, "{"+name+"}", value)
 	}
 	for i, p := range q.Query {
 		path += string("?&"[min(i, 1)]) + p.Key + "=" + p.Value
 	}
 	request := httptest.NewRequest(route.Method, path, strings.NewReader(q.Body))
 	request.Host = "127.0.0.1:8000"
-	for _, h := range q.Headers {
-		request.Header.Set(h.Name, h.Value)
+	for name, value := range q.Headers {
+		request.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, request)

@@ -120,7 +120,7 @@ func (s *mcp) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trac
 	filters := given(r, "edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before",
 		"center_node_uuid")
 	for _, f := range filters {
-		t.FiltersApplied.Set(f.name, string(abi.FilterHard))
+		sdk.Put(&t.FiltersApplied, f.name, string(abi.FilterHard))
 		t.FilterMode = abi.FilterHard
 	}
 	f, err := s.find(v, query, filters, t)

@@ -24,11 +24,14 @@ type session struct {
 
 // post sends a JSON-RPC message. Of a status that is not 2xx it returns the head and the body with the error.
 func (s *mcp) post(v *visit, route string, message []byte) (*abi.HTTPResponse, []byte, error) {
-	request := abi.HTTPRequest{Route: route, Headers: append(abi.Members[string](nil), v.headers...)}
-	request.Headers.Set("accept", "application/json, text/event-stream") // both, or the server answers 406
+	request := abi.HTTPRequest{Route: route, Headers: map[string]string{}}
+	for name, value := range v.headers {
+		request.Headers[name] = value
+	}
+	request.Headers["accept"] = "application/json, text/event-stream" // both, or the server answers 406
 	if s.session.id != "" {
-		request.Headers.Set("mcp-session-id", s.session.id)
-		request.Headers.Set("mcp-protocol-version", s.session.protocol)
+		request.Headers["mcp-session-id"] = s.session.id
+		request.Headers["mcp-protocol-version"] = s.session.protocol
 	}
 	if route == routeMCPAdd {
 		request.TimeoutMS = queueMS
@@ -65,7 +68,7 @@ func (s *mcp) open(v *visit) error {
 	if err != nil {
 		return err
 	}
-	opened := session{id: head.Headers.Get("mcp-session-id"), protocol: protocolVersion, sent: id}
+	opened := session{id: head.Headers["mcp-session-id"], protocol: protocolVersion, sent: id}
 	err = answer(route, result, fields{{"protocolVersion", &opened.protocol}})
 	switch {
 	case err != nil:
@@ -171,7 +174,7 @@ func toolError(route string, content []byte) error {
 // that ends with the response. What it returns is a part of the answer.
 func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]byte, error) {
 	messages := [][]byte{body}
-	if !strings.HasPrefix(lower(head.Headers.Get("content-type")), "application/json") {
+	if !strings.HasPrefix(lower(head.Headers["content-type"]), "application/json") {
 		messages = events(body)
 	}
 	for _, m := range messages {

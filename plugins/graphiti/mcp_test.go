@@ -87,7 +87,7 @@ func TestRPCResponses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := rpcResult("r", &abi.HTTPResponse{Status: 200,
-				Headers: abi.Members[string]{{Name: "content-type", Value: c.kind}}}, []byte(c.body), 7)
+				Headers: map[string]string{"content-type": c.kind}}, []byte(c.body), 7)
 			assert.Equal(t, c.code, abi.CodeOf(err))
 			assert.Equal(t, c.want, string(got))
 		})
@@ -115,8 +115,7 @@ var rpcTexts = []struct{ body, text string }{
 
 func TestTheTextOfATool(t *testing.T) {
 	read := func(body string) (string, error) {
-		head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type",
-			Value: "application/json"}}}
+		head := &abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": "application/json"}}
 		result, err := rpcResult("r", head, []byte(body), 7)
 		if err != nil {
 			return "", err
@@ -147,7 +146,7 @@ func FuzzRPC(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
-			head := &abi.HTTPResponse{Status: 200, Headers: abi.Members[string]{{Name: "content-type", Value: kind}}}
+			head := &abi.HTTPResponse{Status: 200, Headers: map[string]string{"content-type": kind}}
 			result, err := rpcResult("r", head, body, 7)
 			if err != nil {
 				continue

@@ -82,14 +82,14 @@ func TestLabels(t *testing.T) {
 		AsOf:      "2025-01-01T00:00:00Z"}
 	each(t, func(t *testing.T, r *rig, u setUp) {
 		trace := r.askFor(ask).Trace
-		assert.Equal(t, `"seats travel work seat"`, string(trace.Details.Get("query")))
+		assert.Equal(t, `"seats travel work seat"`, string(trace.Details["query"]))
 		native := "none"
 		if u.surface == surfaceMCP {
 			native = "hard"
 		}
-		assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "semantic"}, {Name: "context", Value: "semantic"},
-			{Name: "attribute", Value: "semantic"}, {Name: "colour", Value: "none"},
-			{Name: "edge_types", Value: native}}, trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"scenario": "semantic", "context": "semantic",
+			"attribute": "semantic", "colour": "none",
+			"edge_types": native}, trace.FiltersApplied)
 		assert.Equal(t, "ignored", trace.AsOfMode)
 		warnings := strings.Join(trace.Warnings, "\n")
 		assert.Contains(t, warnings, "as_of_ignored: ")
@@ -100,7 +100,7 @@ func TestLabels(t *testing.T) {
 	r := plug(t, setUp{surfaceREST, false}, `,"labels_in_query":false,"label_sentence":true`)
 	trace := r.askFor(ask).Trace
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, `"seats"`, string(trace.Details.Get("query")))
+	assert.Equal(t, `"seats"`, string(trace.Details["query"]))
 	e := turnOn(1, "e", "I prefer aisle seats.")
 	e.Context = "work"
 	r.tell(e)
@@ -120,7 +120,7 @@ func TestTheBudgetCutsByRank(t *testing.T) {
 		assert.Equal(t, int64(15), *three.Trace.RetrievedCount)
 		assert.True(t, *three.Trace.Truncated)
 		assert.Equal(t, abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(int64(20))},
-			three.Trace.BudgetApplied.Get("max_items"))
+			three.Trace.BudgetApplied["max_items"])
 		few := r.askFor(&abi.RetrieveRequest{Query: "sport", Scope: scope, SessionID: "n",
 			Budget: abi.ContextBudget{MaxTokens: sdk.Ptr(int64(90))}})
 		assert.LessOrEqual(t, *few.Trace.TokenCount, int64(90))
@@ -439,8 +439,8 @@ func TestConfiguration(t *testing.T) {
 	s, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"rest",` +
 		`"api_key":{"secret":"X"},"headers":{"X-Team":"a"}}`)})
 	require.NoError(t, err)
-	assert.Equal(t, "Bearer {{secret:api_key}}", s.headers.Get("authorization"))
-	assert.Equal(t, "a", s.headers.Get("x-team"))
+	assert.Equal(t, "Bearer {{secret:api_key}}", s.headers["authorization"])
+	assert.Equal(t, "a", s.headers["x-team"])
 }
 
 // TestNativeCallsPerOperation counts what each operation costs in native calls, a session that is open already taken

@@ -51,8 +51,8 @@ func (q *queue) rules(s *settings) []rule {
 
 // find searches for facts, and for the events behind them where Neo4j can be asked.
 func (q *queue) find(v *visit, query string, filters []field, t *abi.Trace) (*found, error) {
-	t.Effective = abi.Members[abi.Raw]{{Name: "search", Value: sdk.Text("edge_hybrid_rrf")},
-		{Name: "max_facts", Value: sdk.Number(v.maxFacts)}}
+	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"),
+		"max_facts": sdk.Number(v.maxFacts)}
 	f := &found{limit: v.maxFacts, limitHow: "fixed"}
 	err := q.facts(v, f, query, filters)
 	if err != nil || !v.hasBolt || !v.annotate || len(f.facts()) == 0 {

@@ -108,8 +108,8 @@ func (v *visit) queued(m marker, operation string) *abi.WriteReceipt {
 
 func (v *visit) writeTrace(operation string) *abi.Trace {
 	t := v.trace(operation)
-	t.Details = abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(v.group)},
-		{Name: "surface", Value: sdk.Text(v.name)}, {Name: "ingest_mode", Value: sdk.Text(v.source)}}
+	t.Details = map[string]abi.Raw{"group_id": sdk.Text(v.group),
+		"surface": sdk.Text(v.name), "ingest_mode": sdk.Text(v.source)}
 	return t
 }
 

@@ -126,7 +126,7 @@ func (s *rest) remove(v *visit, kind, uuid string) (operation, warning string, e
 	if kind == "episode" {
 		warning = "facts_remain: the REST service removes the episode alone; its facts stay, with a source that is gone"
 	}
-	params := abi.Members[string]{{Name: "uuid", Value: uuid}}
+	params := map[string]string{"uuid": uuid}
 	return "DELETE", warning, s.done(v, abi.HTTPRequest{Route: "rest_delete_" + kind, Params: params}, nil)
 }
 

@@ -21,8 +21,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	t := v.trace("")
-	t.Details = abi.Members[abi.Raw]{{Name: "group_id", Value: sdk.Text(v.group)},
-		{Name: "surface", Value: sdk.Text(v.name)}}
+	t.Details = map[string]abi.Raw{"group_id": sdk.Text(v.group),
+		"surface": sdk.Text(v.name)}
 	query := v.query(r, t)
 	v.labels(r, t)
 	found, err := v.surface.search(v, r, query, t)
@@ -30,7 +30,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		return nil, err
 	}
 	for _, name := range abi.SortedKeys(r.Filters) {
-		if t.FiltersApplied.Get(name) == string(abi.FilterNone) {
+		if t.FiltersApplied[name] == string(abi.FilterNone) {
 			t.Warnings = append(t.Warnings, "filter_ignored: the "+v.name+" surface of Graphiti has no filter "+name)
 		}
 	}
@@ -101,7 +101,7 @@ func (v *visit) query(r *abi.RetrieveRequest, t *abi.Trace) string {
 	if query == "" {
 		t.Warnings = append(t.Warnings, "query_blank: Graphiti answers a query without words with nothing")
 	}
-	t.Details.Set("query", sdk.Text(query))
+	sdk.Put(&t.Details, "query", sdk.Text(query))
 	return query
 }
 
@@ -127,10 +127,10 @@ func (v *visit) labels(r *abi.RetrieveRequest, t *abi.Trace) {
 	for _, name := range sdk.Labels(r) {
 		_, isFilter := r.Filters[name]
 		if isFilter {
-			t.FiltersApplied.Set(name, string(abi.FilterNone))
+			sdk.Put(&t.FiltersApplied, name, string(abi.FilterNone))
 			continue
 		}
-		t.FiltersApplied.Set(name, string(how))
+		sdk.Put(&t.FiltersApplied, name, string(how))
 		t.FilterMode = how
 	}
 	if r.AsOf != "" {
@@ -156,9 +156,9 @@ func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t
 	fitted.Report(t, budget)
 	count := f.count()
 	t.RetrievedCount = sdk.Ptr(int64(count))
-	t.Details.Set("items_shown", sdk.Number(int64(fitted.End-fitted.First)))
+	sdk.Put(&t.Details, "items_shown", sdk.Number(int64(fitted.End-fitted.First)))
 	if budget.MaxItems != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: f.limitHow, Sent: sdk.Ptr(f.limit)})
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: f.limitHow, Sent: sdk.Ptr(f.limit)})
 		if f.limitHow == "fixed" && *budget.MaxItems > f.limit {
 			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(f.limit)+
 				" facts, always; raise max_facts for more")
@@ -213,6 +213,6 @@ func (f *found) dates(t *abi.Trace) {
 	if undated == len(facts) {
 		t.TimeBasis = abi.TimeIngest
 	}
-	t.Details.Set("superseded", sdk.Number(int64(superseded)))
-	t.Details.Set("times_from_created_at", sdk.Number(int64(undated)))
+	sdk.Put(&t.Details, "superseded", sdk.Number(int64(superseded)))
+	sdk.Put(&t.Details, "times_from_created_at", sdk.Number(int64(undated)))
 }

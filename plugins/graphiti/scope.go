@@ -12,7 +12,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		return nil, err
 	}
 	receipt := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"group_id": v.group}, Trace: v.trace("")}
-	receipt.Trace.Details.Set("surface", sdk.Text(v.name))
+	sdk.Put(&receipt.Trace.Details, "surface", sdk.Text(v.name))
 	err = v.surface.setup(v, receipt)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	}
 	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, Removed: map[string]*int64{}, OldGeneration: c.Generation,
 		NewGeneration: c.Generation + 1, Trace: v.trace("")}
-	receipt.Trace.Details.Set("group_id", sdk.Text(v.group))
+	sdk.Put(&receipt.Trace.Details, "group_id", sdk.Text(v.group))
 	return receipt, v.surface.reset(v, receipt)
 }
 

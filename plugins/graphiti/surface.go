@@ -69,10 +69,10 @@ func (v *visit) trace(operation string) *abi.Trace {
 }
 
 // path are the parameters of a path: the group, and one more where it has a name.
-func (v *visit) path(name, value string) abi.Members[string] {
-	params := abi.Members[string]{{Name: "group", Value: v.group}}
+func (v *visit) path(name, value string) map[string]string {
+	params := map[string]string{"group": v.group}
 	if name != "" {
-		params.Set(name, value)
+		params[name] = value
 	}
 	return params
 }

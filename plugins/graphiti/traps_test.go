@@ -241,8 +241,8 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 			assert.Equal(t, []string{"ev-1"}, old.SourceEventIDs)
 			assert.Contains(t, result.FormattedContext, "from events ev-1; fact "+old.NativeID)
 		}
-		assert.Equal(t, "1", string(result.Trace.Details.Get("superseded")))
-		assert.Equal(t, "1", string(result.Trace.Details.Get("times_from_created_at")))
+		assert.Equal(t, "1", string(result.Trace.Details["superseded"]))
+		assert.Equal(t, "1", string(result.Trace.Details["times_from_created_at"]))
 	})
 }
 
@@ -327,7 +327,7 @@ func TestTrap16MCPSessions(t *testing.T) {
 	r.ask("seats")
 	assert.Equal(t, 1, r.fake.Sessions())
 	for _, q := range r.Sent {
-		assert.Equal(t, "application/json, text/event-stream", q.Headers.Get("accept"))
+		assert.Equal(t, "application/json, text/event-stream", q.Headers["accept"])
 	}
 	r.fake.Restart()
 	r.Sent = nil
@@ -433,7 +433,7 @@ func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	r.ask("q")
 	for _, q := range r.Sent {
-		assert.NotEqual(t, "not-to-be-adopted", q.Headers.Get("mcp-session-id"))
+		assert.NotEqual(t, "not-to-be-adopted", q.Headers["mcp-session-id"])
 	}
 }
 

@@ -34,7 +34,7 @@ type settings struct {
 	server                 serverFacts
 
 	// headers are of every request.
-	headers abi.Members[string]
+	headers map[string]string
 	// version is what the server said of itself; a cache of this instance.
 	version string
 }
@@ -53,9 +53,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, context: true, contextTokens: 8000, maxConclusions: 25, summary: true,
 		messages:   true,
 		queryChars: 2000, maxMessageChars: 25_000, server: serverFacts{batchTokens: 512},
-		headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
+		headers: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
-		s.headers.Set("authorization", "Bearer {{secret:api_key}}")
+		s.headers["authorization"] = "Bearer {{secret:api_key}}"
 	}
 	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "context", &s.context, "supplements", &s.supplements,
 		"context_tokens", &s.contextTokens, "max_conclusions", &s.maxConclusions, "search_top_k", &s.searchTopK,

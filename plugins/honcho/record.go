@@ -200,7 +200,7 @@ func (w *writer) finish(d *delivery) {
 	}
 	r.Markers = []string{m.String()}
 	r.Trace.NativeIDs, r.Trace.TokenCount = r.NativeIDs, &tokens
-	r.Trace.Details = wire.Object{"session", d.session, "rows", m.rows}.Members()
+	r.Trace.Details = wire.Object{"session", d.session, "rows", m.rows}.Map()
 	w.posted.rows += m.rows
 	w.posted.lastAt = w.Now
 	d.receipt = r

@@ -25,10 +25,10 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	}
 	fitted.Report(t, r.Budget)
 	if r.Budget.MaxTokens != nil && q.tokens != nil {
-		t.BudgetApplied.Set("max_tokens", abi.BudgetUse{How: "advisory", Sent: q.tokens})
+		sdk.Put(&t.BudgetApplied, "max_tokens", abi.BudgetUse{How: "advisory", Sent: q.tokens})
 	}
 	if r.Budget.MaxItems != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: &q.conclusions})
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.conclusions})
 	}
 	switch {
 	case fitted.Cut:
@@ -44,10 +44,10 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	}
 	q.reportFilters(t)
 	q.reportTimes(t)
-	t.Effective = wire.Object{"read", routes[0], "limit", q.conclusions}.Members()
+	t.Effective = wire.Object{"read", routes[0], "limit", q.conclusions}.Map()
 	if q.tokens != nil {
 		t.Effective = wire.Object{"read", routes[0], "tokens", *q.tokens, "max_conclusions", q.conclusions,
-			"search_top_k", q.topK()}.Members()
+			"search_top_k", q.topK()}.Map()
 	}
 	for _, e := range items {
 		if e.NativeID != "" {
@@ -55,7 +55,7 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		}
 	}
 	t.Details = wire.Object{"workspace", q.workspace, "session", q.session,
-		"fixed_workspace", wire.If(q.fixed != "", true)}.Members()
+		"fixed_workspace", wire.If(q.fixed != "", true)}.Map()
 }
 
 // reportFilters tells how labels took effect: as words of the query, or as filters of a search. Other filters have no
@@ -71,10 +71,10 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 		switch name {
 		case "scenario", "context", "attribute":
 			t.FilterMode = how
-			t.FiltersApplied.Set(name, string(how))
+			sdk.Put(&t.FiltersApplied, name, string(how))
 		default:
 			unused = true
-			t.FiltersApplied.Set(name, string(abi.FilterNone))
+			sdk.Put(&t.FiltersApplied, name, string(abi.FilterNone))
 		}
 	}
 	if unused {

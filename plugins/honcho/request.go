@@ -69,11 +69,11 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	if r.workspace == "" && !r.noWorkspace {
 		r.workspace = b.workspace
 	}
-	var params abi.Members[string]
+	params := map[string]string{}
 	for _, p := range [][2]string{{"workspace", r.workspace}, {"session", r.session}, {"peer", r.peer},
 		{"conclusion", r.conclusion}} {
 		if p[1] != "" {
-			params = append(params, abi.Member[string]{Name: p[0], Value: p[1]})
+			params[p[0]] = p[1]
 		}
 	}
 	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: b.headers}, r.body)

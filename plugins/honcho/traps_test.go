@@ -33,8 +33,8 @@ func TestTraps(t *testing.T) {
 		result := b.mustAsk(t, "Oslo", func(r *abi.RetrieveRequest) { r.SessionID, r.Scenario = "*", "*" })
 		assert.Len(t, result.Evidence, 1, `the label "*" filters, it does not match all`)
 		for _, r := range b.Sent {
-			for _, p := range r.Params {
-				assert.NotContains(t, p.Value, "*")
+			for _, value := range r.Params {
+				assert.NotContains(t, value, "*")
 			}
 			assert.NotContains(t, r.Body, `"*"`)
 		}
@@ -174,11 +174,11 @@ func TestTraps(t *testing.T) {
 		for _, limit := range []int64{0, 20, 60, 200, 1000} {
 			result := b.mustAsk(t, "colleague", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = &limit })
 			assert.LessOrEqual(t, *result.Trace.TokenCount, limit)
-			assert.Equal(t, abi.BudgetUse{How: "advisory", Sent: &limit}, result.Trace.BudgetApplied.Get("max_tokens"))
+			assert.Equal(t, abi.BudgetUse{How: "advisory", Sent: &limit}, result.Trace.BudgetApplied["max_tokens"])
 		}
 		result := b.mustAsk(t, "colleague", func(r *abi.RetrieveRequest) { r.Budget.MaxItems = new(int64(3)) })
 		assert.Len(t, result.Evidence, 3)
-		assert.Equal(t, abi.BudgetUse{How: "native", Sent: new(int64(3))}, result.Trace.BudgetApplied.Get("max_items"))
+		assert.Equal(t, abi.BudgetUse{How: "native", Sent: new(int64(3))}, result.Trace.BudgetApplied["max_items"])
 	})
 
 	t.Run("trap 7: no more is asked than the server gives", func(t *testing.T) {

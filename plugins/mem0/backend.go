@@ -56,7 +56,7 @@ func (b *backend) route(name string) string {
 // request is one native call. A body is JSON.
 type request struct {
 	route  string
-	params abi.Members[string]
+	params map[string]string
 	query  []abi.QueryParam
 	body   []byte
 }
@@ -93,12 +93,12 @@ func (b *backend) send(r request) (abi.Raw, error) {
 }
 
 func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
-	headers := abi.Members[string]{{Name: "accept", Value: "application/json"}}
+	headers := map[string]string{"accept": "application/json"}
 	if name, value := b.authorization(); name != "" {
-		headers.Set(name, value)
+		headers[name] = value
 	}
 	if len(r.body) > 0 {
-		headers.Set("content-type", "application/json")
+		headers["content-type"] = "application/json"
 	}
 	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: headers}, r.body)
 }
@@ -123,8 +123,8 @@ func (b *backend) authorization() (name, value string) {
 	}
 }
 
-func memoryParam(id string) abi.Members[string] {
-	return abi.Members[string]{{Name: "memory_id", Value: id}}
+func memoryParam(id string) map[string]string {
+	return map[string]string{"memory_id": id}
 }
 
 // unusable is the error of a 2xx answer that is not what the route answers.

@@ -93,7 +93,7 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	if told.message != "" {
 		message += ": " + told.message
 	}
-	if id := head.Headers.Get("x-request-id"); id != "" {
+	if id := head.Headers["x-request-id"]; id != "" {
 		message += " (request " + id + ")"
 	}
 	code, hint, reason := sdk.CodeOfStatus(head.Status), hints[head.Status], ""

@@ -64,7 +64,7 @@ func checkFilter(path, name string, value abi.Raw) error {
 	}
 	inner := wire.Members(value)
 	for _, item := range wire.Items(value) {
-		inner = append(inner, abi.Member[abi.Raw]{Value: item})
+		inner = append(inner, wire.Member{Value: item})
 	}
 	for _, m := range inner {
 		if err := checkFilter(path, m.Name, m.Value); err != nil {

@@ -100,12 +100,12 @@ func TestARerankScoreIsToldApartFromASimilarity(t *testing.T) {
 	assert.Equal(t, "error", sent["rerank_on_error"])
 	require.NotEmpty(t, result.Evidence)
 	require.NotNil(t, result.Evidence[0].Score)
-	assert.Equal(t, "1", string(result.Trace.Details.Get("top_rerank_score")))
+	assert.Equal(t, "1", string(result.Trace.Details["top_rerank_score"]))
 	assert.NotEqual(t, 1.0, *result.Evidence[0].Score, "evidence keeps the server's own score")
-	assert.JSONEq(t, `{"applied":true,"provider":"llm_reranker","candidates":2,"calls":2,"failed":0}`, string(result.Trace.Details.Get("rerank")))
+	assert.JSONEq(t, `{"applied":true,"provider":"llm_reranker","candidates":2,"calls":2,"failed":0}`, string(result.Trace.Details["rerank"]))
 	assert.Contains(t, result.FormattedContext, " | rerank 1.00 | ")
 	assert.Contains(t, result.FormattedContext, " | score 0.")
-	assert.Equal(t, "true", string(result.Trace.Effective.Get("rerank")))
+	assert.Equal(t, "true", string(result.Trace.Effective["rerank"]))
 	again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext, &abi.FormatRequest{Result: *result, Scope: maria})
 	require.NoError(t, err)
 	assert.Equal(t, result.FormattedContext, again.FormattedContext)
@@ -128,7 +128,7 @@ func TestARerankerThatFailsIsAnErrorOrPlainOrder(t *testing.T) {
 	assert.Equal(t, []string{"I drink oat milk."}, texts(result))
 	warns(t, result.Trace.Warnings, "rerank_failed")
 	assert.NotContains(t, result.FormattedContext, "rerank")
-	assert.Empty(t, result.Trace.Details.Get("top_rerank_score"))
+	assert.Empty(t, result.Trace.Details["top_rerank_score"])
 }
 
 func TestAProceduralMemoryHasANativeAgent(t *testing.T) {

@@ -35,8 +35,7 @@ func (s *jobState) failed() bool    { return s.status == "FAILED" }
 
 // job asks for a job. Nil means that the platform does not know it.
 func (b *backend) job(id string) (*jobState, error) {
-	head, body, err := b.exchange(request{route: "platform_event", params: abi.Members[string]{{Name: "event_id",
-		Value: id}}})
+	head, body, err := b.exchange(request{route: "platform_event", params: map[string]string{"event_id": id}})
 	switch {
 	case err != nil:
 		return nil, err

@@ -92,7 +92,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("labels are hard filters on pgvector, and checked", func(t *testing.T) {
 		trace := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"}).Trace
 		assert.Equal(t, abi.FilterHard, trace.FilterMode)
-		assert.Equal(t, abi.Members[string]{{Name: "context", Value: "hard"}}, trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"context": "hard"}, trace.FiltersApplied)
 		assert.True(t, *trace.LabelsVerified)
 		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Evidence)
 		cross := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work", Filters: map[string]abi.Raw{"cross_context": abi.Raw("true")}})
@@ -104,23 +104,23 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 		defer server.Set(mem0.Faults{})
 		trace := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Trace
 		assert.False(t, *trace.LabelsVerified)
-		assert.Equal(t, abi.Members[string]{{Name: "context", Value: "none"}}, trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"context": "none"}, trace.FiltersApplied)
 		warns(t, trace.Warnings, "labels_ignored")
 	})
 	t.Run("another store is unverified", func(t *testing.T) {
 		other, _ := ossRig(t, "mem0", "", mem0.Options{Store: "redis"})
-		assert.Equal(t, abi.Members[string]{{Name: "context", Value: "unverified"}}, other.found(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"context": "unverified"}, other.found(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
 	})
 	t.Run("a session and an event can be asked for, an event's own metadata cannot", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Filters: map[string]abi.Raw{"session_id": abi.Raw(`"s3"`), "seed": abi.Raw(`4`)}})
 		assert.Len(t, result.Evidence, 1)
-		assert.Equal(t, abi.Members[string]{{Name: "seed", Value: "none"}, {Name: "session_id", Value: "hard"}}, result.Trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"seed": "none", "session_id": "hard"}, result.Trace.FiltersApplied)
 		warns(t, result.Trace.Warnings, "filter_ignored")
 		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk", Filters: map[string]abi.Raw{"session_id": abi.Raw(`"*"`)}}).Evidence, "a literal star")
 	})
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon", Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
-		assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}}, {Name: "max_items", Value: abi.BudgetUse{How: "native", Sent: count(1)}}}, result.Trace.BudgetApplied)
+		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"}, "max_items": abi.BudgetUse{How: "native", Sent: count(1)}}, result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
 		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
 		assert.Empty(t, nothing.Raw.Calls, "nothing is asked for, so nothing is sent")
@@ -196,7 +196,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 	for _, c := range []struct {
 		status    int64
 		body      string
-		headers   abi.Members[string]
+		headers   map[string]string
 		code      abi.Code
 		reason    string
 		says      string
@@ -212,7 +212,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		{413, `quota`, nil, abi.CodeTooLarge, "", "quota", false},
 		{422, `{"detail":[{"type":"missing","loc":["body","messages",0,"content"],"msg":"Field required","input":{}}]}`, nil, abi.CodeInvalidArgument, "", "body.messages.content. Field required", false},
 		{429, `{"error":"Rate limit exceeded: 5 per 1 minute"}`, nil, abi.CodeRateLimited, "", "5 per 1 minute", true},
-		{429, `{}`, abi.Members[string]{{Name: "retry-after", Value: "12"}}, abi.CodeRateLimited, "", "429", true},
+		{429, `{}`, map[string]string{"retry-after": "12"}, abi.CodeRateLimited, "", "429", true},
 		{500, `Internal Server Error`, nil, abi.CodeBackend, "", "Internal Server Error", true},
 		{502, `{"detail":"d","code":"provider_auth_failed"}`, nil, abi.CodeUnavailable, "provider_auth_failed", "d", false},
 		{502, `{"detail":"d","code":"provider_rate_limited"}`, nil, abi.CodeRateLimited, "provider_rate_limited", "d", true},
@@ -221,10 +221,10 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		{502, `{"detail":"d","code":"provider_bad_request"}`, nil, abi.CodeBackend, "provider_bad_request", "d", false},
 		{502, `{"detail":"d","code":"datastore_unavailable"}`, nil, abi.CodeUnavailable, "datastore_unavailable", "d", true},
 		{502, `{"detail":"d","code":"vector_store_unavailable"}`, nil, abi.CodeUnavailable, "vector_store_unavailable", "d", true},
-		{502, `{"detail":"d","code":"unknown"}`, abi.Members[string]{{Name: "x-request-id", Value: "1a2b"}}, abi.CodeBackend, "unknown", "(request 1a2b)", true},
+		{502, `{"detail":"d","code":"unknown"}`, map[string]string{"x-request-id": "1a2b"}, abi.CodeBackend, "unknown", "(request 1a2b)", true},
 		{502, `<html>Bad Gateway</html>`, nil, abi.CodeBackend, "", "<html>", true},
 		{503, ``, nil, abi.CodeUnavailable, "", "503", true},
-		{302, ``, abi.Members[string]{{Name: "location", Value: "/login"}}, abi.CodeBackend, "", "302", false},
+		{302, ``, map[string]string{"location": "/login"}, abi.CodeBackend, "", "302", false},
 	} {
 		e := failure("search", &abi.HTTPResponse{Status: c.status, Headers: c.headers}, []byte(c.body))
 		assert.Equal(t, c.code, e.Code, "%d %s", c.status, c.body)
@@ -232,7 +232,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		assert.Contains(t, e.Message, c.says)
 		assert.Equal(t, c.retryable, e.Retryable, "%d %s", c.status, c.body)
 		assert.Equal(t, c.body, e.Native.Body)
-		if c.headers.Get("retry-after") != "" {
+		if c.headers["retry-after"] != "" {
 			assert.Equal(t, int64(12000), *e.RetryAfterMS)
 		}
 	}
@@ -245,7 +245,7 @@ func TestSurfaceIsFoundByLooking(t *testing.T) {
 			return "", err
 		}
 		var api string
-		require.NoError(t, json.Unmarshal(receipt.Trace.Details.Get("api"), &api))
+		require.NoError(t, json.Unmarshal(receipt.Trace.Details["api"], &api))
 		return api, nil
 	}
 	for want, r := range map[string]*rig{

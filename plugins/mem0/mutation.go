@@ -113,7 +113,7 @@ func (c *change) read(params abi.Raw, known []string) error {
 	if err := wire.Read(params, "memory_id", &c.id, "text", &c.text, "metadata", &c.metadata); err != nil {
 		return wrong(err.Error())
 	}
-	c.expiration = wire.Members(params).Get("expiration_date") // which may be null
+	c.expiration = wire.Map(params)["expiration_date"] // which may be null
 	if c.metadata = withoutNUL(c.metadata); c.text != nil {
 		*c.text = withoutZero(*c.text)
 	}

@@ -203,7 +203,7 @@ func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *ab
 	r := &abi.WriteReceipt{EventID: o.event.EventID, Status: status, NativeIDs: ids, NativeIDsKind: abi.NativeIDsNone,
 		Warnings: o.warnings,
 		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: "POST /memories", NativeIDs: ids,
-			Effective: effective.Members()}}
+			Effective: effective.Map()}}
 	if b.platform() {
 		r.Trace.NativeOperation = "POST /v3/memories/add/"
 	}

@@ -134,13 +134,13 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 		ResultState: abi.ResultEmpty,
 		NativeIDs:   idsOfRows(rows), RetrievedCount: sdk.Ptr(int64(len(rows))), Warnings: q.warnings}
 	t.Effective = wire.Object{"api", b.surface.api, "infer", b.infer, "top_k", q.topK, "threshold", b.threshold,
-		"rerank", b.rerank, "rerank_pool", wire.If(len(q.rerank) > 0, b.rerankPool)}.Members()
+		"rerank", b.rerank, "rerank_pool", wire.If(len(q.rerank) > 0, b.rerankPool)}.Map()
 	if b.platform() {
 		t.NativeOperation = "POST /v3/memories/search/"
 	}
 	fitted.Report(t, r.Budget)
 	if r.Budget.MaxItems != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: &q.topK})
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.topK})
 	}
 	b.traceFilters(t, q, rows)
 	b.traceRows(t, q, rows)
@@ -162,7 +162,7 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 	t.FilterMode = abi.FilterNone
 	for _, name := range q.ignored {
-		t.FiltersApplied.Set(name, string(abi.FilterNone))
+		sdk.Put(&t.FiltersApplied, name, string(abi.FilterNone))
 		t.Warnings = append(t.Warnings, "filter_ignored: mem0 cannot filter by "+name+": an event's own metadata is "+
 			"stored nested")
 	}
@@ -185,7 +185,7 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 			"its vector store does not filter by them")
 	}
 	for _, f := range q.filters {
-		t.FiltersApplied.Set(strings.TrimPrefix(f.key, prefix), how)
+		sdk.Put(&t.FiltersApplied, strings.TrimPrefix(f.key, prefix), how)
 	}
 	if how == string(abi.FilterHard) {
 		t.FilterMode = abi.FilterHard
@@ -212,7 +212,7 @@ func (b *backend) traceRows(t *abi.Trace, q *question, rows []*memory) {
 		}
 	}
 	t.Details = wire.Object{"top_semantic_score", told(semantic), "top_rerank_score", told(reranked),
-		"rerank", q.rerank}.Members()
+		"rerank", q.rerank}.Map()
 	if oldest != nil {
 		t.OldestRetrievedAt, t.NewestRetrievedAt, t.TimeBasis = oldest.created, newest.created, timeBasis(b.backdate)
 	}

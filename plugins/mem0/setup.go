@@ -20,7 +20,7 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		return nil, err
 	}
 	r.Existed = sdk.Ptr(len(rows) > 0)
-	r.Trace.Details = append(wire.Object{"api", b.surface.api}, b.surface.details...).Members()
+	r.Trace.Details = append(wire.Object{"api", b.surface.api}, b.surface.details...).Map()
 	if b.ReadOnly {
 		return r, nil
 	}

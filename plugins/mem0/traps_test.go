@@ -150,12 +150,12 @@ func TestTraps(t *testing.T) {
 			"token": {"authorization", "Token {{secret:api_key}}"}, "x_api_key": {"x-api-key", "{{secret:api_key}}"}} {
 			r := newRig(t, "mem0", `"auth":"`+auth+`","api":"oss"`, mem0.New(mem0.Options{}))
 			r.found(&abi.RetrieveRequest{Query: "milk"})
-			assert.Equal(t, want[1], r.Sent[0].Headers.Get(want[0]), auth)
+			assert.Equal(t, want[1], r.Sent[0].Headers[want[0]], auth)
 			assert.Len(t, r.Sent[0].Headers, 3, "one credential, accept and content-type")
 		}
 		r := newRig(t, "mem0", "", &mem0.Platform{Token: key})
 		r.found(&abi.RetrieveRequest{Query: "milk"})
-		assert.Equal(t, "Token {{secret:api_key}}", r.Sent[1].Headers.Get("authorization"))
+		assert.Equal(t, "Token {{secret:api_key}}", r.Sent[1].Headers["authorization"])
 	})
 	t.Run("trap 9: 200 with an empty list, null and ghost ids are not taken for what they say", func(t *testing.T) {
 		for name, f := range map[string]mem0.Faults{"no JSON from the LLM": {LLMAnswer: "not_json"}, "embedder failed behind the extraction": {EmbedderAfterExtraction: true}} {
@@ -196,7 +196,7 @@ func TestTraps(t *testing.T) {
 		r.recorded(turn("e1", "I drink oat milk. Oat porridge with milk and plums and a very long tail of other words."))
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk"})
 		assert.Equal(t, true, r.sent("search")["explain"])
-		assert.NotEmpty(t, result.Trace.Details.Get("top_semantic_score"))
+		assert.NotEmpty(t, result.Trace.Details["top_semantic_score"])
 		require.Len(t, result.Evidence, 2)
 		assert.Less(t, *result.Evidence[1].Score, 0.3, "the threshold gates the semantic score")
 		assert.Equal(t, *result.Evidence[0].Score, *result.Trace.TopScore)
@@ -230,8 +230,8 @@ func TestTraps(t *testing.T) {
 		said := string(abi.Marshal(receipt))
 		assert.NotContains(t, said, "hunter2")
 		assert.NotContains(t, said, "leak")
-		assert.Equal(t, abi.Raw(`"gpt-5-mini"`), receipt.Trace.Details.Get("llm.model"))
-		assert.Equal(t, abi.Raw(`"memories"`), receipt.Trace.Details.Get("vector_store.collection_name"))
+		assert.Equal(t, abi.Raw(`"gpt-5-mini"`), receipt.Trace.Details["llm.model"])
+		assert.Equal(t, abi.Raw(`"memories"`), receipt.Trace.Details["vector_store.collection_name"])
 		kept := r.Keys(maria)
 		assert.Equal(t, []string{surfaceKey}, kept)
 	})

@@ -38,7 +38,7 @@ type settings struct {
 	feedbackMode    string
 
 	// headers go with every request, jsonHeaders with those that have a body.
-	headers, jsonHeaders abi.Members[string]
+	headers, jsonHeaders map[string]string
 	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
 	verified *verdict
 }
@@ -49,10 +49,10 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community",
 		limits: limits{10, 6, 6, 3}, dedup: "mmr", rerank: true, readBack: true, isolationProbe: true,
 		stallAfterMS: 600_000,
-		feedbackMode: "sync", jsonHeaders: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}
+		feedbackMode: "sync", jsonHeaders: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
-		s.headers = abi.Members[string]{{Name: "authorization", Value: "Bearer {{secret:api_key}}"}}
-		s.jsonHeaders = append(s.jsonHeaders, s.headers...)
+		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
+		s.jsonHeaders["authorization"] = s.headers["authorization"]
 	}
 	err := wire.Read(config.Config, "add_mode", &s.addMode, "search_mode", &s.searchMode, "graph_store", &s.graphStore,
 		"top_k", &s.limits.text, "pref_top_k", &s.limits.pref, "tool_mem_top_k", &s.limits.tool,

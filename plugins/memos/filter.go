@@ -72,15 +72,15 @@ func sameScalar(a, b abi.Raw) bool {
 type asked struct {
 	filter
 	// applied says for each label and filter of the request how it takes effect.
-	applied  abi.Members[string]
+	applied  map[string]string
 	warnings []string
 }
 
 // mode is the weakest of the ways in which the labels take effect; none where there are none.
 func (a *asked) mode() abi.FilterMode {
 	mode := abi.FilterNone
-	for i := range a.applied {
-		switch a.applied[i].Value {
+	for _, how := range a.applied {
+		switch how {
 		case "none", "unverified":
 			return abi.FilterNone
 		case "semantic":
@@ -96,7 +96,7 @@ func (a *asked) mode() abi.FilterMode {
 
 // add puts a condition and says how it takes effect.
 func (a *asked) add(name, how string, c cond) {
-	a.applied.Set(name, how)
+	sdk.Put(&a.applied, name, how)
 	if how != string(abi.FilterNone) {
 		a.conds = append(a.conds, c)
 	}
@@ -131,18 +131,18 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 		case exact && l.name == "scenario":
 			a.add(l.name, hard, is("project_id", labelTriple(r.Scenario, context, r.Attribute)))
 		case exact:
-			a.applied.Set(l.name, hard)
+			sdk.Put(&a.applied, l.name, hard)
 		case l.name == "scenario":
 			a.add(l.name, hard, is("manager_user_id", labelScenario(l.value)))
 		default:
-			a.applied.Set(l.name, string(abi.FilterNone))
+			sdk.Put(&a.applied, l.name, string(abi.FilterNone))
 		}
 	}
 	if err := s.askFilters(a, r.Filters, hard); err != nil {
 		return nil, err
 	}
-	for i := range a.applied {
-		if a.applied[i].Value == string(abi.FilterNone) {
+	for _, how := range a.applied {
+		if how == string(abi.FilterNone) {
 			a.warnings = []string{"label_not_filtered: MemOS cannot filter by all that was asked with add_mode " +
 				s.addMode +
 				" on " + s.graphStore +

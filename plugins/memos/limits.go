@@ -59,8 +59,8 @@ func (l limits) fields() wire.Object {
 // effective, and all together stay within it.
 func (l limits) report(t *abi.Trace, s *settings, budget abi.ContextBudget) {
 	t.Effective = wire.Object{"search_mode", s.searchMode, "dedup", s.dedup, "session_id", "soft",
-		"top_k", l.text, "pref_top_k", l.pref, "tool_mem_top_k", l.tool, "skill_mem_top_k", l.skill}.Members()
+		"top_k", l.text, "pref_top_k", l.pref, "tool_mem_top_k", l.tool, "skill_mem_top_k", l.skill}.Map()
 	if budget.MaxItems != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)})
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)})
 	}
 }

@@ -105,20 +105,20 @@ func TestLabels(t *testing.T) {
 		scenario, context, attrib string
 		cross                     bool
 		mode                      abi.FilterMode
-		applied                   abi.Members[string]
+		applied                   map[string]string
 		want                      []string
 		warned                    bool
 	}{
-		{"sync, all three", syncFine, "travel", "booking", "seat", false, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "hard"}, {Name: "attribute", Value: "hard"}}, []string{"e-1"}, false},
-		{"sync, the scenario", syncFine, "travel", "", "", false, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}}, []string{"e-1", "e-2"}, false},
-		{"sync, across contexts", syncFine, "travel", "home", "", true, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}}, []string{"e-1", "e-2"}, false},
-		{"sync, nothing fits", syncFine, "work", "", "", false, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}}, nil, false},
-		{"async, the exact triple", async, "travel", "booking", "seat", false, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "hard"}, {Name: "attribute", Value: "hard"}}, []string{"e-1"}, false},
-		{"async, the scenario", async, "travel", "", "", false, abi.FilterHard, abi.Members[string]{{Name: "scenario", Value: "hard"}}, []string{"e-1", "e-2"}, false},
-		{"async, two of three", async, "travel", "booking", "", false, abi.FilterNone, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "none"}}, []string{"e-1", "e-2"}, true},
-		{"async, the context alone", async, "", "booking", "", false, abi.FilterNone, abi.Members[string]{{Name: "context", Value: "none"}}, []string{"e-1", "e-2", "e-3"}, true},
-		{"fine search is semantic", `{"add_mode":"sync/fine","search_mode":"fine","graph_store":"neo4j"}`, "work", "", "", false, abi.FilterSemantic, abi.Members[string]{{Name: "scenario", Value: "semantic"}}, nil, false},
-		{"postgres ignores filters", `{"add_mode":"sync/fine","graph_store":"postgres"}`, "work", "", "", false, abi.FilterNone, abi.Members[string]{{Name: "scenario", Value: "none"}}, []string{"e-1", "e-2", "e-3"}, true},
+		{"sync, all three", syncFine, "travel", "booking", "seat", false, abi.FilterHard, map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
+		{"sync, the scenario", syncFine, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
+		{"sync, across contexts", syncFine, "travel", "home", "", true, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
+		{"sync, nothing fits", syncFine, "work", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, nil, false},
+		{"async, the exact triple", async, "travel", "booking", "seat", false, abi.FilterHard, map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
+		{"async, the scenario", async, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
+		{"async, two of three", async, "travel", "booking", "", false, abi.FilterNone, map[string]string{"scenario": "hard", "context": "none"}, []string{"e-1", "e-2"}, true},
+		{"async, the context alone", async, "", "booking", "", false, abi.FilterNone, map[string]string{"context": "none"}, []string{"e-1", "e-2", "e-3"}, true},
+		{"fine search is semantic", `{"add_mode":"sync/fine","search_mode":"fine","graph_store":"neo4j"}`, "work", "", "", false, abi.FilterSemantic, map[string]string{"scenario": "semantic"}, nil, false},
+		{"postgres ignores filters", `{"add_mode":"sync/fine","graph_store":"postgres"}`, "work", "", "", false, abi.FilterNone, map[string]string{"scenario": "none"}, []string{"e-1", "e-2", "e-3"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.block, memos.Options{})
@@ -178,7 +178,7 @@ func TestFiltersOfACaller(t *testing.T) {
 			result := b.find(r)
 			assert.Equal(t, tt.want, events(result))
 			for key := range tt.filters {
-				assert.Equal(t, tt.how, result.Trace.FiltersApplied.Get(key))
+				assert.Equal(t, tt.how, result.Trace.FiltersApplied[key])
 			}
 		})
 	}

@@ -176,7 +176,7 @@ func groupOf(kind string) string {
 
 // byID is one memory of the scope.
 func (b *backend) byID(id string) (*item, error) {
-	a, err := b.send(abi.HTTPRequest{Route: "memory_by_id", Params: abi.Members[string]{{Name: "memory_id", Value: id}},
+	a, err := b.send(abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id},
 		Headers: b.headers}, nil)
 	if err != nil {
 		return nil, err

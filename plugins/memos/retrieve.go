@@ -108,7 +108,7 @@ func (q *query) finish() {
 	q.result.FormattedContext = fitted.Text
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
 	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
-	t.Details = wire.Object{"cube_id", q.cube}.Members()
+	t.Details = wire.Object{"cube_id", q.cube}.Map()
 	fitted.Report(t, q.request.Budget)
 	q.limits.report(t, q.settings, q.request.Budget)
 	q.warn(fitted)
@@ -205,13 +205,13 @@ func (q *query) verify() {
 	if wrong == 0 {
 		return
 	}
-	for i := range q.asked.applied {
-		if how := &q.asked.applied[i].Value; *how != string(abi.FilterNone) {
-			*how = "unverified"
+	for name, how := range q.asked.applied {
+		if how != string(abi.FilterNone) {
+			q.asked.applied[name] = "unverified"
 		}
 	}
 	t.FilterMode = abi.FilterNone
-	t.Details.Set("label_mismatches", sdk.Number(int64(wrong)))
+	sdk.Put(&t.Details, "label_mismatches", sdk.Number(int64(wrong)))
 	q.warnings = append(q.warnings, "labels_unverified: MemOS was asked to filter and returned items without those "+
 		"labels")
 }

@@ -67,7 +67,7 @@ func TestTraps(t *testing.T) {
 		result := b.find(r)
 		assert.Len(t, result.Evidence, 1, "no item is left out here")
 		assert.Equal(t, abi.FilterNone, result.Trace.FilterMode)
-		assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "unverified"}}, result.Trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"scenario": "unverified"}, result.Trace.FiltersApplied)
 		assert.False(t, *result.Trace.LabelsVerified)
 		assert.Contains(t, codes(result.Trace.Warnings), "labels_unverified")
 	})
@@ -332,7 +332,7 @@ func TestTraps(t *testing.T) {
 		b.Secrets = []string{"api_key"}
 		b.must(said("e-1", "My note: {{secret:api_key}}"))
 		for _, r := range b.Sent {
-			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers.Get("authorization"), "the host puts it in, there and nowhere else")
+			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"], "the host puts it in, there and nowhere else")
 		}
 	})
 }

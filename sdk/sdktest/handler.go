@@ -18,8 +18,8 @@ func Handler(t TB, manifest []byte, secrets map[string]string, backend http.Hand
 		t.Helper()
 		route := routes[r.Route]
 		path := route.Path
-		for _, p := range r.Params {
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(p.Value))
+		for name, value := range r.Params {
+			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
 		}
 		query := url.Values{}
 		for _, q := range r.Query {
@@ -30,8 +30,7 @@ func Handler(t TB, manifest []byte, secrets map[string]string, backend http.Hand
 			t.Errorf("sdktest: route %s: %v", r.Route, err)
 			return Reply{Err: abi.NewError(abi.CodeInvalidArgument, err.Error())}
 		}
-		for _, h := range r.Headers {
-			name, value := h.Name, h.Value
+		for name, value := range r.Headers {
 			for secret, text := range secrets {
 				value = strings.ReplaceAll(value, "{{secret:"+secret+"}}", text)
 			}

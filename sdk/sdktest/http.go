@@ -2,8 +2,6 @@ package sdktest
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -24,14 +22,6 @@ type Reply struct {
 	Empty bool
 	// Err, where it is set, is what went wrong on the way: there is no answer.
 	Err *abi.Error
-}
-
-func (r *Reply) pairs() abi.Members[string] {
-	pairs := abi.Members[string]{}
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		pairs = append(pairs, abi.Member[string]{Name: name, Value: r.Headers[name]})
-	}
-	return pairs
 }
 
 // Step is one request that a Script waits for, with its reply.
@@ -92,7 +82,7 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		c.pending = abi.Marshal(reply.Err)
 		return abi.Pack(0, uint32(len(c.pending)), true)
 	}
-	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.pairs(), Empty: reply.Empty}, []byte(reply.Body))
+	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.Headers, Empty: reply.Empty}, []byte(reply.Body))
 }
 
 // admit finds a route and refuses what this operation may not use now. Without a manifest every name is a route.

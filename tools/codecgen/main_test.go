@@ -35,7 +35,7 @@ func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
 
 func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
 	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n"+
-		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n\tG Members[Raw] `json:\"g,omitempty\"`\n\tH Members[U] `json:\"h\"`\n\tI string `json:\"i\" codec:\"host\"`\n\tJ []string `json:\"j,omitzero\"`\n\tK map[string][]string `json:\"k\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
+		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n\tG map[string]Raw `json:\"g,omitempty\"`\n\tH map[string]U `json:\"h\"`\n\tI string `json:\"i\" codec:\"host\"`\n\tJ []string `json:\"j,omitzero\"`\n\tK map[string][]string `json:\"k\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
 	require.NoError(t, err)
 	for _, line := range []string{
 		"\te.FieldStart(\"a\")\n\twriteRaw(x.A, e)\n",
@@ -44,13 +44,13 @@ func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
 		"\twriteSomePtr(\"d\", x.D, e, writeInt)\n",
 		"\twriteSome(\"e\", x.E, e, writeInt)\n",
 		"\te.FieldStart(\"f\")\n\twriteSlice(x.F, e, writeBool)\n",
-		"\twriteSomeMembers(\"g\", x.G, e, writeRaw)\n",
-		"\te.FieldStart(\"h\")\n\twriteStructMembers(x.H, e, (*U).Encode)\n",
+		"\twriteSomeMap(\"g\", x.G, e, writeRaw)\n",
+		"\te.FieldStart(\"h\")\n\twriteStructMap(x.H, e, (*U).Encode)\n",
 		"\tif !inGuest {\n\t\twriteStringField(\"i\", &x.I, e)\n\t}\n",
 		"\tif x.J != nil {\n\t\te.FieldStart(\"j\")\n\t\twriteSlice(x.J, e, writeString)\n\t}\n",
 		"\te.FieldStart(\"k\")\n\twriteMap(x.K, e, writeTexts)\n",
 		"\t\t\to.err = readMap(&x.K, d, m, readTexts)\n",
-		"\t\t\to.err = readMembers(&x.H, d, m, (*U).Decode)\n",
+		"\t\t\to.err = readMap(&x.H, d, m, (*U).Decode)\n",
 		"\t\tswitch o.field(\"a b c d e f g h i j k\") {\n\t\tcase 0: // a\n\t\t\to.err = readDocument(&x.A, d, m)\n",
 		"\t\tcase 1: // b\n\t\t\to.err = readMap(&x.B, d, m, readBool)\n",
 		"\t\t\to.unknown(d, m, \"a b c d e f g h i j k\")\n",
@@ -63,7 +63,7 @@ func TestWhatHasNoCodecIsRefused(t *testing.T) {
 	for _, c := range []struct{ source, want string }{
 		{"type T struct {\n\tA int `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA map[int64]string `json:\"a\"`\n}", "T.A: no codec for its type"},
-		{"type T struct {\n\tA map[string]U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA map[string]*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA Sorted[Raw] `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA [2]string `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA *[]string `json:\"a\"`\n}", "T.A: no codec for its type"},

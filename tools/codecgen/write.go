@@ -141,10 +141,8 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 		}
 	case *ast.ArrayType:
 		return pkg.containerCode(t.Elt, "Slice", "Structs", t.Len == nil)
-	case *ast.IndexExpr:
-		return pkg.containerCode(t.Index, "Members", "StructMembers", ident(t.X) == "Members")
 	case *ast.MapType:
-		return pkg.containerCode(t.Value, "Map", "", ident(t.Key) == "string")
+		return pkg.containerCode(t.Value, "Map", "StructMap", ident(t.Key) == "string")
 	}
 	return code{}, false
 }

@@ -75,13 +75,11 @@ func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.H
 		return nil, nil, c.httpError(ctx, err)
 	}
 	clean := c.Route.redactor
-	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(abi.Members[string], 0, len(answer.Header)),
+	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(map[string]string, len(answer.Header)),
 		Empty: c.Route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
-		head.Headers = append(head.Headers,
-			abi.Member[string]{Name: strings.ToLower(name), Value: clean.Text(strings.Join(values, ", "))})
+		head.Headers[strings.ToLower(name)] = clean.Text(strings.Join(values, ", "))
 	}
-	slices.SortFunc(head.Headers, func(a, b abi.Member[string]) int { return strings.Compare(a.Name, b.Name) })
 	return head, clean.Bytes(answer.Body), nil
 }
 

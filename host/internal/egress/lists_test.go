@@ -35,7 +35,7 @@ func setHeader(t *testing.T, n *Network, route, name, value string) (*Call, erro
 	t.Helper()
 	r, err := n.Route(route, abi.ProtocolHTTP)
 	require.NoError(t, err)
-	return r.HTTP(&abi.HTTPRequest{Headers: abi.Members[string]{{Name: name, Value: value}}}, nil)
+	return r.HTTP(&abi.HTTPRequest{Headers: map[string]string{name: value}}, nil)
 }
 
 // What replaces the method or the URL that the manifest declares, or asks for a part of an answer, is never a guest's,

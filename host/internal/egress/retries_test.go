@@ -60,11 +60,11 @@ func (f *forgetful) serve(conn net.Conn) {
 
 // The trace counts what was sent, and a write is sent once.
 func TestRequestOnAConnectionThatTheBackendDrops(t *testing.T) {
-	key := abi.Members[string]{{Name: "Idempotency-Key", Value: "key"}}
+	key := map[string]string{"Idempotency-Key": "key"}
 	for _, c := range []struct {
 		name, method, body string
 		class              abi.Class
-		headers            abi.Members[string]
+		headers            map[string]string
 		arrives            string
 		retries            int64
 	}{
@@ -79,7 +79,7 @@ func TestRequestOnAConnectionThatTheBackendDrops(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newForgetful(t)
 			o := testOrigin(t, f.url)
-			send := func(decl abi.RouteDecl, headers abi.Members[string], body string) (*Call, Answer, error) {
+			send := func(decl abi.RouteDecl, headers map[string]string, body string) (*Call, Answer, error) {
 				r := &Route{RouteDecl: decl, origin: o, bodyBytes: 1 << 20}
 				call, err := r.HTTP(&abi.HTTPRequest{Headers: headers}, []byte(body))
 				require.NoError(t, err)

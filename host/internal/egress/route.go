@@ -117,7 +117,7 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 			break
 		}
 		name, behind, _ := strings.Cut(behind, "}")
-		value, ok := in.Params.Find(name)
+		value, ok := in.Params[name]
 		switch {
 		case !ok:
 			return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -149,18 +149,18 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 }
 
 // header checks the guest's headers and puts in the secrets.
-func (r *Route) header(in abi.Members[string]) (http.Header, error) {
+func (r *Route) header(in map[string]string) (http.Header, error) {
 	header := http.Header{"User-Agent": {"memhost"}}
-	for _, h := range in {
-		name := strings.ToLower(h.Name)
-		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(h.Value) {
+	for _, given := range abi.SortedKeys(in) {
+		name, value := strings.ToLower(given), in[given]
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("headers.%q: not a header that can be sent", short(h.Name)))
+				fmt.Sprintf("headers.%q: not a header that can be sent", short(given)))
 		}
-		if err := r.maySetHeader(name, h.Value); err != nil {
+		if err := r.maySetHeader(name, value); err != nil {
 			return nil, err
 		}
-		value, err := r.origin.withSecrets(name, h.Value)
+		value, err := r.origin.withSecrets(name, value)
 		if err != nil {
 			return nil, err
 		}

@@ -16,9 +16,9 @@ func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}", Headers: []string{"x-other"}}, origin: o,
 		secretHeaders: []string{"x-api-key"}}
 	placeholder := "{{secret:api_key}}"
-	call, err := r.HTTP(&abi.HTTPRequest{Params: abi.Members[string]{{Name: "id", Value: placeholder}},
+	call, err := r.HTTP(&abi.HTTPRequest{Params: map[string]string{"id": placeholder},
 		Query:   []abi.QueryParam{{Key: "q", Value: placeholder}},
-		Headers: abi.Members[string]{{Name: "X-Api-Key", Value: "Key " + placeholder}, {Name: "X-Other", Value: placeholder}}}, []byte(placeholder))
+		Headers: map[string]string{"X-Api-Key": "Key " + placeholder, "X-Other": placeholder}}, []byte(placeholder))
 	require.NoError(t, err)
 	assert.Equal(t, "Key s3cr3t-value", call.http.Header.Get("X-Api-Key"))
 	assert.Equal(t, placeholder, call.http.Header.Get("X-Other"), "elsewhere it stays text")

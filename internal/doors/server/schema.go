@@ -17,9 +17,6 @@ const schemaPrefix = "#/components/schemas/"
 func newRegistry() huma.Registry {
 	r := huma.NewMapRegistry(schemaPrefix, schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[abi.Raw](), reflect.TypeFor[anyJSON]())
-	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[string]](), reflect.TypeFor[map[string]string]())
-	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[abi.Raw]](), reflect.TypeFor[map[string]abi.Raw]())
-	r.RegisterTypeAlias(reflect.TypeFor[abi.Members[abi.BudgetUse]](), reflect.TypeFor[map[string]abi.BudgetUse]())
 	r.RegisterTypeAlias(reflect.TypeFor[abi.ReceiptOrError](), reflect.TypeFor[receiptOrError]())
 	return r
 }

@@ -243,15 +243,15 @@ func call(c *sdk.Call, words []string) (string, error) {
 		switch {
 		case key == "body":
 			body = value
-			r.Headers.Set("content-type", "application/json")
+			sdk.Put(&r.Headers, "content-type", "application/json")
 		case key == "timeout_ms":
 			r.TimeoutMS, _ = strconv.ParseInt(value, 10, 64)
 		case strings.HasPrefix(key, "h:"):
-			r.Headers.Set(key[2:], value)
+			sdk.Put(&r.Headers, key[2:], value)
 		case strings.HasPrefix(key, "q:"):
 			r.Query = append(r.Query, abi.QueryParam{Key: key[2:], Value: value})
 		default:
-			r.Params.Set(key, value)
+			sdk.Put(&r.Params, key, value)
 		}
 	}
 	head, answer, err := c.HTTP(r, []byte(body))

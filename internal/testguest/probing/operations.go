@@ -72,7 +72,7 @@ func deliver(c *sdk.Call, eventID string, parts []string) error {
 	}
 	for _, part := range parts {
 		body := `{"event":` + string(quote(eventID)) + `,"part":` + string(quote(part)) + `}`
-		head, answer, err := c.HTTP(abi.HTTPRequest{Route: "post", Headers: abi.Members[string]{{Name: "content-type", Value: "application/json"}}}, []byte(body))
+		head, answer, err := c.HTTP(abi.HTTPRequest{Route: "post", Headers: map[string]string{"content-type": "application/json"}}, []byte(body))
 		if err != nil {
 			return err
 		}

@@ -39,10 +39,10 @@ func (s *settings) call(c *sdk.Call, route string, query []abi.QueryParam, body 
 	switch route {
 	case "health", "remove_prefix":
 	default:
-		r.Params = abi.Members[string]{{Name: "scope", Value: s.scopeID(c)}}
+		r.Params = map[string]string{"scope": s.scopeID(c)}
 	}
 	if body != nil {
-		r.Headers.Set("content-type", "application/json")
+		sdk.Put(&r.Headers, "content-type", "application/json")
 	}
 	head, answer, err := c.HTTP(r, body)
 	switch {
@@ -78,7 +78,7 @@ func (s *settings) failed(route string, head *abi.HTTPResponse, body []byte) err
 		code = abi.CodeInternal
 	}
 	e := s.explained(code, "the backend answered "+strconv.FormatInt(head.Status, 10), route, head, body)
-	if after, err := strconv.ParseInt(head.Headers.Get("retry-after"), 10, 64); err == nil && s.fault != noRetryAfter {
+	if after, err := strconv.ParseInt(head.Headers["retry-after"], 10, 64); err == nil && s.fault != noRetryAfter {
 		e.RetryAfterMS = sdk.Ptr(after * 1000)
 	}
 	return e

@@ -196,7 +196,7 @@ func (s *settings) tell(result *abi.RetrieveResult, r *abi.RetrieveRequest, sent
 		sdk.Fitted{}.Report(t, r.Budget)
 	}
 	if sent != nil {
-		t.BudgetApplied.Set("max_items", abi.BudgetUse{How: "native", Sent: sent})
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: sent})
 	}
 	if s.fault == silentLabels {
 		return
@@ -205,7 +205,7 @@ func (s *settings) tell(result *abi.RetrieveResult, r *abi.RetrieveRequest, sent
 	t.FilterMode, t.FiltersApplied = abi.FilterNone, sdk.Filters(asked, abi.FilterHard)
 	for name := range r.Filters {
 		if name != "cross_context" {
-			t.FiltersApplied.Set(name, string(abi.FilterNone))
+			sdk.Put(&t.FiltersApplied, name, string(abi.FilterNone))
 		}
 	}
 	if len(asked) > 0 {

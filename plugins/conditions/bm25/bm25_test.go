@@ -150,7 +150,7 @@ func compare(t test, result *abi.RetrieveResult, scores []float64) {
 		}
 	}
 	slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	require.Equal(t, fmt.Sprint(len(want)), string(result.Trace.Details.Get("messages_matching")))
+	require.Equal(t, fmt.Sprint(len(want)), string(result.Trace.Details["messages_matching"]))
 	require.Len(t, result.Evidence, min(len(want), 1000))
 	for i, e := range result.Evidence {
 		require.InDelta(t, scores[want[i]], *e.Score, 1e-9)

@@ -41,17 +41,15 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 }
 
 // effective is what a retrieval goes by, for its trace.
-func (s *settings) effective(budget abi.ContextBudget) (used abi.Members[abi.Raw]) {
+func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 	order := "relevant"
 	if s.byTime {
 		order = "time"
 	}
-	used.Set("order", sdk.Text(order))
-	used.Set("k1", abi.Raw("1.2"))
-	used.Set("b", abi.Raw("0.75"))
-	used.Set("max_items", sdk.Number(*budget.MaxItems))
+	used := map[string]abi.Raw{"order": sdk.Text(order), "k1": abi.Raw("1.2"), "b": abi.Raw("0.75"),
+		"max_items": sdk.Number(*budget.MaxItems)}
 	if budget.MaxTokens != nil {
-		used.Set("max_tokens", sdk.Number(*budget.MaxTokens))
+		used["max_tokens"] = sdk.Number(*budget.MaxTokens)
 	}
 	return used
 }

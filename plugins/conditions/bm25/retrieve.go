@@ -33,8 +33,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	found = found[:fitted.End]
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, budget)}
 	t := result.Trace
-	t.Details.Set("messages_stored", sdk.Number(held.messages))
-	t.Details.Set("messages_matching", sdk.Number(matching))
+	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.messages))
+	sdk.Put(&t.Details, "messages_matching", sdk.Number(matching))
 	var body jsontext.Encoder
 	body.ArrStart()
 	for i, m := range found {

@@ -51,14 +51,13 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 }
 
 // effective is what a retrieval goes by, for its trace.
-func (s *settings) effective(budget abi.ContextBudget) abi.Members[abi.Raw] {
-	used := abi.Members[abi.Raw]{{Name: "order", Value: sdk.Text("chronological")},
-		{Name: "current_session", Value: sdk.Text("include")}}
+func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
+	used := map[string]abi.Raw{"order": sdk.Text("chronological"), "current_session": sdk.Text("include")}
 	if s.excludeCurrent {
-		used.Set("current_session", sdk.Text("exclude"))
+		used["current_session"] = sdk.Text("exclude")
 	}
 	if budget.MaxTokens != nil {
-		used.Set("max_tokens", sdk.Number(*budget.MaxTokens))
+		used["max_tokens"] = sdk.Number(*budget.MaxTokens)
 	}
 	return used
 }

@@ -56,15 +56,14 @@ func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBu
 		ResultState:    abi.ResultEmpty,
 		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r),
 			abi.FilterNone),
-		Effective: s.effective(budget), Details: abi.Members[abi.Raw]{{Name: "turns_stored",
-			Value: sdk.Number(w.held.turns)}, {Name: "turns_kept", Value: sdk.Number(int64(len(kept)))}}}
+		Effective: s.effective(budget), Details: map[string]abi.Raw{"turns_stored": sdk.Number(w.held.turns), "turns_kept": sdk.Number(int64(len(kept)))}}
 	w.fitted.Truncated = w.fitted.Truncated || w.overCeiling
 	w.fitted.Report(t, budget)
 	if n, known := w.leftOut(r, s); known {
-		t.Details.Set("turns_left_out", sdk.Number(n))
+		sdk.Put(&t.Details, "turns_left_out", sdk.Number(n))
 	}
 	if s.excludeCurrent {
-		t.Details.Set("turns_of_this_session", sdk.Number(w.sameSession))
+		sdk.Put(&t.Details, "turns_of_this_session", sdk.Number(w.sameSession))
 	}
 	if r.AsOf != "" {
 		t.AsOfMode = "native"

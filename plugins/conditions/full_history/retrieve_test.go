@@ -38,22 +38,22 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, want, result.FormattedContext)
 	assert.Equal(t, int64((len(want)+3)/4), *trace.TokenCount)
 	assert.Equal(t, 200-*trace.TokenCount, *trace.BudgetShortfall)
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
-		{Name: "min_tokens", Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+		"min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, "full_history", trace.BackendName)
 	assert.Equal(t, abi.ResultResults, trace.ResultState)
 	assert.Equal(t, []string{"2026-01-12T09:00:00Z", "2026-01-12T09:05:00Z"},
 		[]string{trace.OldestRetrievedAt, trace.NewestRetrievedAt})
 	assert.Equal(t, abi.TimeEvent, trace.TimeBasis)
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "none"}, {Name: "topic", Value: "none"}},
+	assert.Equal(t, map[string]string{"attribute": "none", "topic": "none"},
 		trace.FiltersApplied, "the context was not asked for")
 	assert.False(t, *trace.Truncated)
 	assert.Empty(t, trace.Warnings)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "turns_stored", Value: abi.Raw("2")},
-		{Name: "turns_kept", Value: abi.Raw("2")}, {Name: "turns_left_out", Value: abi.Raw("0")}}, trace.Details)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "order", Value: abi.Raw(`"chronological"`)},
-		{Name: "current_session", Value: abi.Raw(`"include"`)}, {Name: "max_tokens", Value: abi.Raw("500")}}, trace.Effective)
+	assert.Equal(t, map[string]abi.Raw{"turns_stored": abi.Raw("2"),
+		"turns_kept": abi.Raw("2"), "turns_left_out": abi.Raw("0")}, trace.Details)
+	assert.Equal(t, map[string]abi.Raw{"order": abi.Raw(`"chronological"`),
+		"current_session": abi.Raw(`"include"`), "max_tokens": abi.Raw("500")}, trace.Effective)
 	first := result.Evidence[0]
 	assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/0", Rank: 1, NativeID: first.NativeID, NativeType: "turn",
 		CreatedAt: "2026-01-12T09:00:00Z",
@@ -73,7 +73,7 @@ func TestTheNewestTurnsWinWhenTheBudgetIsShort(t *testing.T) {
 	result := find(t, h, ask(tokens(200)))
 	assert.Equal(t, []string{"e45", "e46", "e47", "e48", "e49"}, shown(result))
 	assert.True(t, *result.Trace.Truncated)
-	assert.Equal(t, abi.Raw("45"), result.Trace.Details.Get("turns_left_out"))
+	assert.Equal(t, abi.Raw("45"), result.Trace.Details["turns_left_out"])
 
 	result = find(t, h, ask(abi.ContextBudget{MaxItems: new(int64(2))}))
 	assert.Equal(t, []string{"e48", "e49"}, shown(result))
@@ -149,8 +149,8 @@ func TestTheCurrentSessionCanBeLeftOut(t *testing.T) {
 	r.SessionID = "current"
 	result := find(t, h, r)
 	assert.Equal(t, []string{"e1", "e2"}, shown(result))
-	assert.Equal(t, abi.Raw("3"), result.Trace.Details.Get("turns_of_this_session"))
-	assert.Equal(t, abi.Raw(`"exclude"`), result.Trace.Effective.Get("current_session"))
+	assert.Equal(t, abi.Raw("3"), result.Trace.Details["turns_of_this_session"])
+	assert.Equal(t, abi.Raw(`"exclude"`), result.Trace.Effective["current_session"])
 
 	r.SessionID = "new"
 	assert.Equal(t, []string{"e4", "e5"}, shown(find(t, h, r)))
@@ -178,7 +178,7 @@ func TestTheSmallerBudgetCounts(t *testing.T) {
 		result := find(t, h, ask(budget))
 		assert.LessOrEqual(t, *result.Trace.TokenCount, int64(100))
 		assert.Greater(t, *result.Trace.TokenCount, int64(80))
-		assert.Equal(t, abi.Raw("100"), result.Trace.Effective.Get("max_tokens"))
+		assert.Equal(t, abi.Raw("100"), result.Trace.Effective["max_tokens"])
 	}
 	assert.LessOrEqual(t, *find(t, h, ask(tokens(60))).Trace.TokenCount, int64(60))
 }
@@ -194,7 +194,7 @@ func TestWithoutABudgetTheCeilingBoundsTheText(t *testing.T) {
 	assert.Equal(t, "e19", shown(result)[14])
 	assert.True(t, *result.Trace.Truncated)
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "history_ceiling: "))
-	assert.Equal(t, abi.Raw("5"), result.Trace.Details.Get("turns_left_out"))
+	assert.Equal(t, abi.Raw("5"), result.Trace.Details["turns_left_out"])
 
 	record(t, h, turnAt("huge", 100, strings.Repeat("日本", 1<<20))) // 6 MiB
 	result = find(t, h, ask(abi.ContextBudget{}))
@@ -310,7 +310,7 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		}
 		require.Equal(t, ids, shown(result))
 		require.Equal(t, len(ids) < len(eligible) || len(want) < len(ids), *result.Trace.Truncated)
-		if n, known := result.Trace.Details.Find("turns_left_out"); known {
+		if n, known := result.Trace.Details["turns_left_out"]; known {
 			require.Equal(t, fmt.Sprint(len(eligible)-len(ids)), string(n))
 		}
 	})

@@ -239,7 +239,7 @@ func TestB16DreamGoesBatchByBatch(t *testing.T) {
 		assert.Equal(t, "applied", b.dream().Status)
 		assert.Equal(t, cursor, b.dreamt(), "check B16")
 	}
-	assert.Equal(t, `"nothing_to_do"`, string(b.dream().Trace.Details.Get("reason")))
+	assert.Equal(t, `"nothing_to_do"`, string(b.dream().Trace.Details["reason"]))
 	assert.Contains(t, b.Files()[userFile], "tea number 45")
 }
 
@@ -247,7 +247,7 @@ func TestB17B18B19HowARunEnds(t *testing.T) {
 	b := bring(t, `"dream":{"max_iterations":1}`)
 	b.entries(teas(3)...)
 	r := b.dream()
-	assert.Equal(t, `"max_iterations"`, string(r.Trace.Details.Get("reason")))
+	assert.Equal(t, `"max_iterations"`, string(r.Trace.Details["reason"]))
 	assert.Equal(t, "0", b.dreamt(), "check B17: the cursor stays")
 	assert.NotEmpty(t, r.NativeIDs, "check B17: a version of what changed")
 
@@ -372,7 +372,7 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 	for _, path := range tracked {
 		assert.Equal(t, one[path], now[path], "check B23: as in the first version, the cursor too")
 	}
-	assert.Contains(t, string(r.Trace.Details.Get("undone")), third, "the answer names what it undid")
+	assert.Contains(t, string(r.Trace.Details["undone"]), third, "the answer names what it undid")
 	undo := b.versionAt(r.NativeIDs[0])
 	assert.Equal(t, "revert: undo "+second[:8], undo.Subject)
 	assert.Contains(t, undo.Diff, "-- I live in Oslo.", "check B23: the log of the new version shows the diff")

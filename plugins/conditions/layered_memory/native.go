@@ -76,7 +76,7 @@ func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) boo
 			m.Fail(failed)
 		}
 		receipt.Status, receipt.NativeIDs = "applied", []string{s.NativeID()}
-		details.Set("llm", u.JSON())
+		sdk.Put(details, "llm", u.JSON())
 		u.Add(m.State)
 		s.Save(m.State)
 	case "dream":
@@ -88,13 +88,13 @@ func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) boo
 		if run.version != "" {
 			receipt.NativeIDs = []string{run.version}
 		}
-		details.Set("reason", sdk.Text(run.reason))
-		details.Set("llm", run.usage.JSON())
-		details.Set("changed", sdk.Text(strings.Join(run.changed, " ")))
+		sdk.Put(details, "reason", sdk.Text(run.reason))
+		sdk.Put(details, "llm", run.usage.JSON())
+		sdk.Put(details, "changed", sdk.Text(strings.Join(run.changed, " ")))
 	case "dream_restore":
 		sha, undone := m.restore(nanobot.Param(r.Params, "sha"))
 		receipt.Status, receipt.NativeIDs = "applied", []string{sha}
-		details.Set("undone", sdk.Text(strings.Join(undone, " ")))
+		sdk.Put(details, "undone", sdk.Text(strings.Join(undone, " ")))
 	default:
 		return false
 	}

@@ -136,7 +136,7 @@ func TestS11TheKeyIsNowhere(t *testing.T) {
 	record(t, h, turn("e1", "s", "I like tea."))
 	r := wait(t, h)
 	require.NotEmpty(t, h.Sent)
-	assert.Equal(t, "Bearer {{secret:api_key}}", h.Sent[0].Headers.Get("authorization"),
+	assert.Equal(t, "Bearer {{secret:api_key}}", h.Sent[0].Headers["authorization"],
 		"the guest has the placeholder only")
 	assert.NotContains(t, string(abi.Marshal(r)), "sk-very-secret")
 	c := h.Call(abi.OpReadiness, scope)

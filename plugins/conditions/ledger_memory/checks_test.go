@@ -185,7 +185,7 @@ func TestC17TheSameChangeOnBothSidesIsNoConflict(t *testing.T) {
 	must(t, h, "memory_update", `{"id":"`+id+`","object":"coffee"}`)
 	must(t, h, "memory_update", `{"id":"`+id+`","object":"coffee","branch":"b"}`)
 	r := must(t, h, "merge", `{"source":"b"}`)
-	if conflicts := r.Trace.Details.Get("conflicts"); conflicts != nil {
+	if conflicts := r.Trace.Details["conflicts"]; conflicts != nil {
 		assert.Equal(t, "[]", string(conflicts))
 	}
 }
@@ -197,7 +197,7 @@ func TestC18ACherryPickTakesOneCommit(t *testing.T) {
 	add(t, h, "cocoa", "b")
 	r := must(t, h, "memory_add", `{"subject":"user","predicate":"owns","object":"a cat","branch":"b"}`)
 	var commitID string
-	require.NoError(t, json.Unmarshal(r.Trace.Details.Get("commit_id"), &commitID))
+	require.NoError(t, json.Unmarshal(r.Trace.Details["commit_id"], &commitID))
 	picked := must(t, h, "cherry_pick", `{"id":"`+commitID+`"}`)
 	assert.Equal(t, r.NativeIDs, picked.NativeIDs)
 	assert.Contains(t, shown(t, h), "a cat")
@@ -205,9 +205,9 @@ func TestC18ACherryPickTakesOneCommit(t *testing.T) {
 	assert.Equal(t, noChange, must(t, h, "cherry_pick", `{"id":"`+commitID+`"}`).Status, "again: no commit")
 
 	r = must(t, h, "memory_update", `{"id":"`+id+`","object":"milk"}`)
-	require.NoError(t, json.Unmarshal(r.Trace.Details.Get("commit_id"), &commitID))
+	require.NoError(t, json.Unmarshal(r.Trace.Details["commit_id"], &commitID))
 	picked = must(t, h, "cherry_pick", `{"id":"`+commitID+`","target":"b"}`)
-	assert.Contains(t, string(picked.Trace.Details.Get("conflicts"))+ask(t, h, "view", `{"branch":"b"}`), "milk")
+	assert.Contains(t, string(picked.Trace.Details["conflicts"])+ask(t, h, "view", `{"branch":"b"}`), "milk")
 }
 
 // S4 as well: what an operation writes is there with its answer, or not at all.

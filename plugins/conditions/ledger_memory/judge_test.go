@@ -79,10 +79,10 @@ func TestTheModelJudgesAMerge(t *testing.T) {
 			must(t, h, "memory_update", `{"id":"`+id+`","object":"cocoa","branch":"b"}`)
 			say(t, stub, answer)
 			r := must(t, h, "merge", `{"source":"b","on_conflict":"llm"}`)
-			assert.Contains(t, string(r.Trace.Details.Get("conflicts")), modifyModify)
+			assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify)
 			settled := map[string]string{"coffee": `"settled":"ours"`, "cocoa": `"settled":"theirs"`, "open": `"settled":null`}
-			assert.Contains(t, string(r.Trace.Details.Get("conflicts")), settled[want])
-			again := string(must(t, h, "merge", `{"source":"b"}`).Trace.Details.Get("conflicts"))
+			assert.Contains(t, string(r.Trace.Details["conflicts"]), settled[want])
+			again := string(must(t, h, "merge", `{"source":"b"}`).Trace.Details["conflicts"])
 			if want == "open" {
 				assert.Contains(t, again, modifyModify, "C16: it is met again")
 				want = "coffee"

@@ -151,13 +151,13 @@ func TestC12C14C15C16Merges(t *testing.T) {
 	must(t, h, "memory_update", `{"id":"`+id+`","object":"cocoa","branch":"b"}`)
 	for range 2 {
 		r := must(t, h, "merge", `{"source":"b"}`)
-		assert.Contains(t, string(r.Trace.Details.Get("conflicts")), modifyModify, "C16: reported again")
+		assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify, "C16: reported again")
 		assert.Contains(t, shown(t, h), "coffee")
 		assert.Contains(t, shown(t, h), "a cat", "C14")
 	}
 	must(t, h, "merge", `{"source":"b","on_conflict":"ours"}`)
 	r := must(t, h, "merge", `{"source":"b"}`)
-	assert.Equal(t, abi.Raw("true"), r.Trace.Details.Get("up_to_date"))
+	assert.Equal(t, abi.Raw("true"), r.Trace.Details["up_to_date"])
 	for _, key := range h.Keys(scope) {
 		assert.NotContains(t, key, "~base")
 	}
@@ -240,7 +240,7 @@ func TestC15EachKindOfConflictIsReportedAndAppliedWhereTheSourceCounts(t *testin
 			must(t, h, "memory_update", `{"id":"`+forgotten+`","object":"swing","branch":"b"}`)
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Oslo"}`)
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Bergen","branch":"b"}`)
-			conflicts := string(must(t, h, "merge", `{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details.Get("conflicts"))
+			conflicts := string(must(t, h, "merge", `{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details["conflicts"])
 			for _, want := range []string{`"type":"modify_forget","severity":"blocking"`,
 				`"type":"forget_modify","severity":"blocking"`, `"type":"add_add","severity":"advisory"`,
 				`"base":"tea","ours":"coffee","theirs":null`, `"base":"jazz","ours":null,"theirs":"swing"`, `"base":null,"ours":"Oslo","theirs":"Bergen"`} {

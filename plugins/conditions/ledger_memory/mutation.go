@@ -93,7 +93,7 @@ func (l *ledger) receiptOf(status string, ids []string, notes ...note) *abi.Muta
 	t := l.s.trace("")
 	t.NativeIDs = ids
 	for _, n := range notes {
-		t.Details.Set(n.name, n.value)
+		sdk.Put(&t.Details, n.name, n.value)
 	}
 	return &abi.MutationReceipt{Status: status, NativeIDs: ids, Trace: t}
 }
@@ -269,7 +269,7 @@ func (l *ledger) mutateMerge(p *params) *abi.MutationReceipt {
 	m := l.merge(target, source, policy)
 	r := l.mergeReceipt(m)
 	if m.upToDate {
-		r.Trace.Details.Set("up_to_date", abi.Raw("true"))
+		sdk.Put(&r.Trace.Details, "up_to_date", abi.Raw("true"))
 	}
 	return r
 }

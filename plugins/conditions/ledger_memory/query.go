@@ -53,7 +53,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		}
 		t := l.s.trace(r.Name)
 		if l.next != "" {
-			t.Details.Set("next", sdk.Text(l.next))
+			sdk.Put(&t.Details, "next", sdk.Text(l.next))
 		}
 		return &abi.NativeQueryResult{Name: r.Name, Result: answer.Bytes(), Trace: t}
 	})

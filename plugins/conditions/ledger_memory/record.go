@@ -85,7 +85,7 @@ func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) 
 		*r.StoredCount = int64(len(k.Events))
 		r.NativeIDs, r.NativeIDsKind = k.Events, abi.NativeIDsFinal
 		trace.NativeIDs = k.Events
-		trace.Details.Set("commit_id", sdk.Text(k.ID))
+		sdk.Put(&trace.Details, "commit_id", sdk.Text(k.ID))
 	}
 	return r
 }

@@ -43,13 +43,13 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		}
 		t := result.Trace
 		shown.Report(t, budget)
-		t.Effective.Set("order", sdk.Text("newest_first"))
-		t.Effective.Set("branch", sdk.Text(b.Name))
+		sdk.Put(&t.Effective, "order", sdk.Text("newest_first"))
+		sdk.Put(&t.Effective, "branch", sdk.Text(b.Name))
 		if budget.MaxTokens != nil {
-			t.Effective.Set("max_tokens", sdk.Number(*budget.MaxTokens))
+			sdk.Put(&t.Effective, "max_tokens", sdk.Number(*budget.MaxTokens))
 		}
-		t.Details.Set("entries_active", sdk.Number(v.active))
-		t.Details.Set("entries_hidden", sdk.Number(found.hidden))
+		sdk.Put(&t.Details, "entries_active", sdk.Number(v.active))
+		sdk.Put(&t.Details, "entries_hidden", sdk.Number(found.hidden))
 		switch {
 		case shown.Cut:
 			t.Warnings = append(t.Warnings,

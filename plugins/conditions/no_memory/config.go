@@ -33,6 +33,5 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 
 // trace is what every answer says of its origin.
 func (s *settings) trace() *abi.Trace {
-	return &abi.Trace{BackendName: s.provider, Details: abi.Members[abi.Raw]{{Name: "variant",
-		Value: sdk.Text(s.variant)}}}
+	return &abi.Trace{BackendName: s.provider, Details: map[string]abi.Raw{"variant": sdk.Text(s.variant)}}
 }

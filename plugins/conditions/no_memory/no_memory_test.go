@@ -47,9 +47,9 @@ func TestNothingIsRetained(t *testing.T) {
 	assert.Equal(t, int64(0), *result.Trace.TokenCount)
 	assert.Equal(t, int64(50), *result.Trace.BudgetShortfall)
 	assert.Equal(t, abi.FilterNone, result.Trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "context", Value: "none"}}, result.Trace.FiltersApplied)
+	assert.Equal(t, map[string]string{"context": "none"}, result.Trace.FiltersApplied)
 	assert.Equal(t, "ignored", result.Trace.AsOfMode)
-	assert.Equal(t, abi.Raw(`"named"`), result.Trace.Details.Get("variant"))
+	assert.Equal(t, abi.Raw(`"named"`), result.Trace.Details["variant"])
 
 	formatted, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
 		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
@@ -63,7 +63,7 @@ func TestTheVariantIsAnonymizedUnlessConfigured(t *testing.T) {
 		setup, err := sdktest.Do(newHost(t, config), abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 		require.NoError(t, err)
 		assert.True(t, setup.Ready)
-		assert.Equal(t, want, string(setup.Trace.Details.Get("variant")), config)
+		assert.Equal(t, want, string(setup.Trace.Details["variant"]), config)
 	}
 }
 

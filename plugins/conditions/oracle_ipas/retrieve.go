@@ -29,7 +29,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	shown := matching[fitted.First:fitted.End]
 
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, len(held), len(matching))}
-	result.Trace.Effective = abi.Members[abi.Raw]{{Name: "at", Value: sdk.Text(given)}}
+	result.Trace.Effective = map[string]abi.Raw{"at": sdk.Text(given)}
 	if len(held) > 0 {
 		result.Raw.Calls = []abi.RawCall{{Route: route, Body: raw(shown)}}
 	}
@@ -119,9 +119,8 @@ func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matchi
 	shown := fitted.End - fitted.First
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty,
 		RetrievedCount: sdk.Ptr(int64(shown)),
-		FilterMode:     abi.FilterHard, FiltersApplied: filtersApplied(r), Details: abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: sdk.Number(int64(held))},
-			{Name: "entries_matching", Value: sdk.Number(int64(matching))}, {Name: "entries_left_out",
-				Value: sdk.Number(int64(matching - shown))}}}
+		FilterMode:     abi.FilterHard, FiltersApplied: filtersApplied(r), Details: map[string]abi.Raw{"entries_of_scope": sdk.Number(int64(held)),
+			"entries_matching": sdk.Number(int64(matching)), "entries_left_out": sdk.Number(int64(matching - shown))}}
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {
 		t.AsOfMode = "native"
@@ -141,7 +140,7 @@ func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matchi
 }
 
 // filtersApplied is hard for the labels that are named; a filter of another name is not used.
-func filtersApplied(r *abi.RetrieveRequest) abi.Members[string] {
+func filtersApplied(r *abi.RetrieveRequest) map[string]string {
 	filters := sdk.Filters(sdk.Labels(r), abi.FilterNone)
 	for _, label := range []struct {
 		name string
@@ -149,7 +148,7 @@ func filtersApplied(r *abi.RetrieveRequest) abi.Members[string] {
 	}{{"scenario", r.Scenario != ""}, {"context", r.Context != "" && !sdk.CrossContext(r)}, {"attribute",
 		r.Attribute != ""}} {
 		if label.used {
-			filters.Set(label.name, string(abi.FilterHard))
+			filters[label.name] = string(abi.FilterHard)
 		}
 	}
 	return filters

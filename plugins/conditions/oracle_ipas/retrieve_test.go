@@ -94,7 +94,7 @@ func TestTheClockCountsWithoutAsOf(t *testing.T) {
 		result := find(t, h, r)
 		assert.Equal(t, []string{want}, shown(result))
 		assert.Empty(t, result.Trace.AsOfMode)
-		assert.Equal(t, `"`+now+`"`, string(result.Trace.Effective.Get("at")))
+		assert.Equal(t, `"`+now+`"`, string(result.Trace.Effective["at"]))
 	}
 }
 
@@ -126,17 +126,16 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, "config", trace.NativeOperation)
 	assert.Equal(t, abi.TimeEvent, trace.TimeBasis)
 	assert.Equal(t, abi.FilterHard, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "hard"}, {Name: "context", Value: "hard"},
-		{Name: "attribute", Value: "hard"}, {Name: "topic", Value: "none"}}, trace.FiltersApplied)
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
-		{Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens",
-			Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, map[string]string{"scenario": "hard", "context": "hard",
+		"attribute": "hard", "topic": "none"}, trace.FiltersApplied)
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "native", trace.AsOfMode)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "entries_of_scope", Value: abi.Raw("6")},
-		{Name: "entries_matching", Value: abi.Raw("1")}, {Name: "entries_left_out", Value: abi.Raw("0")}}, trace.Details)
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "at", Value: abi.Raw(`"2026-03-01T00:00:00Z"`)}}, trace.Effective)
+	assert.Equal(t, map[string]abi.Raw{"entries_of_scope": abi.Raw("6"),
+		"entries_matching": abi.Raw("1"), "entries_left_out": abi.Raw("0")}, trace.Details)
+	assert.Equal(t, map[string]abi.Raw{"at": abi.Raw(`"2026-03-01T00:00:00Z"`)}, trace.Effective)
 	assert.Empty(t, trace.Warnings)
 	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind,
 		trace.LatencyMS, trace.Tokenizer, trace.IO} {
@@ -153,7 +152,7 @@ func TestAnEntryWithoutTimesHasNoTimeBasis(t *testing.T) {
 		assert.Empty(t, e.TimeBasis)
 		assert.Empty(t, e.SourceEventIDs)
 	}
-	assert.Equal(t, abi.Members[string]{{Name: "attribute", Value: "hard"}}, result.Trace.FiltersApplied,
+	assert.Equal(t, map[string]string{"attribute": "hard"}, result.Trace.FiltersApplied,
 		"the context was not asked for")
 }
 
@@ -191,7 +190,7 @@ func TestTheFirstEntriesWinWhenTheBudgetIsShort(t *testing.T) {
 			result := find(t, h, ask(tt.budget))
 			assert.Equal(t, tt.want, shown(result))
 			assert.True(t, *result.Trace.Truncated)
-			assert.Equal(t, "5", string(result.Trace.Details.Get("entries_matching")))
+			assert.Equal(t, "5", string(result.Trace.Details["entries_matching"]))
 			assert.Equal(t, tt.warning != "", len(result.Trace.Warnings) == 1 &&
 				strings.HasPrefix(result.Trace.Warnings[0], tt.warning))
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/jsontext"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/sdk"
 )
 
 // Query answers, besides those of all memories,
@@ -81,7 +82,7 @@ func (m *memory) consolidate(r *abi.NativeMutation, receipt *abi.MutationReceipt
 		s.Base = s.Messages
 	}
 	receipt.Status, receipt.NativeIDs = "applied", []string{s.NativeID()}
-	receipt.Trace.Details.Set("llm", u.JSON())
+	sdk.Put(&receipt.Trace.Details, "llm", u.JSON())
 	u.Add(m.State)
 	s.Save(m.State)
 }

@@ -38,9 +38,9 @@ func (s *settings) trace(r *abi.RetrieveRequest, p *profile, fitted sdk.Fitted) 
 	}
 	if fitted.Text != "" {
 		t.ResultState, t.RetrievedCount = abi.ResultResults, sdk.Ptr(int64(1))
-		t.Details = abi.Members[abi.Raw]{{Name: "profile_of", Value: sdk.Text("persona")}}
+		t.Details = map[string]abi.Raw{"profile_of": sdk.Text("persona")}
 		if p.runID != "" {
-			t.Details.Set("profile_of", sdk.Text("run"))
+			t.Details["profile_of"] = sdk.Text("run")
 		}
 	}
 	switch {

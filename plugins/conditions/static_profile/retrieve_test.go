@@ -44,7 +44,7 @@ func TestTheProfileIsThatOfTheScope(t *testing.T) {
 				}
 				assert.Equal(t, "<memory-context backend=\"static_profile\" scope=\""+tt.run+"/"+tt.persona+"\" condition_kind=\"control\">\n"+
 					tt.want+"\n</memory-context>", result.FormattedContext)
-				assert.Equal(t, tt.of, string(result.Trace.Details.Get("profile_of")))
+				assert.Equal(t, tt.of, string(result.Trace.Details["profile_of"]))
 				assert.Empty(t, result.Trace.Warnings)
 			})
 		}
@@ -66,11 +66,10 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, "config", trace.NativeOperation)
 	assert.Equal(t, int64(1), *trace.RetrievedCount)
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
-	assert.Equal(t, abi.Members[string]{{Name: "scenario", Value: "none"}}, trace.FiltersApplied,
+	assert.Equal(t, map[string]string{"scenario": "none"}, trace.FiltersApplied,
 		"the context was not asked for")
-	assert.Equal(t, abi.Members[abi.BudgetUse]{{Name: "max_tokens", Value: abi.BudgetUse{How: "formatter"}},
-		{Name: "max_items", Value: abi.BudgetUse{How: "formatter"}}, {Name: "min_tokens",
-			Value: abi.BudgetUse{How: "advisory"}}}, trace.BudgetApplied)
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "ignored", trace.AsOfMode)

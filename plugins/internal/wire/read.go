@@ -305,15 +305,34 @@ func Items(list abi.Raw) []abi.Raw {
 	return items
 }
 
-// Members are the members of an object in its order; of another value there are none.
-func Members(object abi.Raw) (list abi.Members[abi.Raw]) {
+// Member is one name of an object and its value.
+type Member struct {
+	Name  string
+	Value abi.Raw
+}
+
+// Map holds the members of an object by name, nil for another value. Of a name that occurs twice the last one counts.
+func Map(object abi.Raw) map[string]abi.Raw {
+	list := Members(object)
+	if list == nil {
+		return nil
+	}
+	members := make(map[string]abi.Raw, len(list))
+	for _, m := range list {
+		members[m.Name] = m.Value
+	}
+	return members
+}
+
+// Members are the members of an object in its order, nil for another value and for an empty object.
+func Members(object abi.Raw) (list []Member) {
 	if Kind(object) != jsontext.Object {
 		return nil
 	}
 	// Found good.
 	_ = jsontext.DecodeBytes(object).Obj(func(d *jsontext.Decoder, name string) error {
 		raw, err := d.Raw()
-		list = append(list, abi.Member[abi.Raw]{Name: name, Value: abi.Raw(raw)})
+		list = append(list, Member{Name: name, Value: abi.Raw(raw)})
 		return err
 	})
 	return list

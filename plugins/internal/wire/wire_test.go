@@ -19,7 +19,7 @@ func TestAnObjectIsWrittenInItsOrder(t *testing.T) {
 	assert.Equal(t, `{"text":"a\"b","flag":false,"int":1,"number":-2,"real":0.5,"raw":[1],"list":["x","y"],"within":{"z":1,"a":{}},`+
 		`"several":[{"id":"1"},{}],"some":"x","if":1}`, string(o.JSON()))
 	assert.Equal(t, `{}`, string(wire.Object(nil).JSON()))
-	assert.Equal(t, abi.Members[abi.Raw]{{Name: "b", Value: abi.Raw(`1`)}, {Name: "a", Value: abi.Raw(`"x"`)}}, wire.Object{"b", 1, "c", nil, "a", "x"}.Members())
+	assert.Equal(t, map[string]abi.Raw{"b": abi.Raw(`1`), "a": abi.Raw(`"x"`)}, wire.Object{"b", 1, "c", nil, "a", "x"}.Map())
 	assert.Equal(t, wire.Object{"a", abi.Raw(`1`), "b", abi.Raw(`2`)}, wire.FromMap(map[string]abi.Raw{"b": abi.Raw(`2`), "a": abi.Raw(`1`)}))
 	assert.Panics(t, func() { wire.Object{"x", struct{}{}}.JSON() })
 }

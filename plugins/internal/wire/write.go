@@ -24,8 +24,8 @@ func (o Object) JSON() []byte {
 	return e.Bytes()
 }
 
-// Members is the object for the free fields of a trace, effective and details.
-func (o Object) Members() abi.Members[abi.Raw] { return Members(o.JSON()) }
+// Map is the object for the free fields of a trace, effective and details.
+func (o Object) Map() map[string]abi.Raw { return Map(o.JSON()) }
 
 func (o Object) write(e *jsontext.Encoder) {
 	e.ObjStart()

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -86,10 +85,6 @@ func fillSlice(t *rapid.T, v reflect.Value, label string, omit bool) {
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
 			fill(t, v.Index(i), label, false)
-			if strings.HasPrefix(v.Type().Name(), "Members[") { // an object has a name once
-				name := v.Index(i).FieldByName("Name")
-				name.SetString(name.String() + strconv.Itoa(i))
-			}
 		}
 	}
 }

@@ -144,11 +144,11 @@ func (p *Endpoint) exchange(s *state.State, r Request, u *Usage) (*Answer, error
 func (p *Endpoint) send(c *sdk.Call, route string, body []byte) (*abi.HTTPResponse, []byte, error) {
 	r := abi.HTTPRequest{Route: route, TimeoutMS: max(1, min(p.TimeoutMS, c.Remaining()-500))}
 	if body != nil {
-		r.Headers.Set("content-type", "application/json")
+		sdk.Put(&r.Headers, "content-type", "application/json")
 	}
-	r.Headers.Set("accept", "application/json")
+	sdk.Put(&r.Headers, "accept", "application/json")
 	if p.Authorized {
-		r.Headers.Set("authorization", "Bearer {{secret:api_key}}")
+		sdk.Put(&r.Headers, "authorization", "Bearer {{secret:api_key}}")
 	}
 	return c.HTTP(r, body)
 }

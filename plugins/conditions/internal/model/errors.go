@@ -42,7 +42,7 @@ func refused(head *abi.HTTPResponse, body []byte) *abi.Error {
 	}
 	e.Retryable = status == 408 || status == 425 || status == 429 || status >= 500
 	e.Route, e.Native = Route, native(status, body)
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers.Get("retry-after")), 10, 64); err == nil &&
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers["retry-after"]), 10, 64); err == nil &&
 		seconds >= 0 {
 		e.RetryAfterMS = sdk.Ptr(min(seconds, 86400) * 1000)
 	}

@@ -55,9 +55,9 @@ func importFiles(m Memory, r *abi.NativeMutation, receipt *abi.MutationReceipt) 
 			in.Keep(path, in.Take(path))
 		}
 		b.Delete(begunKey) // all that begins so: the staged files, too
-		receipt.Trace.Details.Set("files", sdk.Number(in.Taken))
+		sdk.Put(&receipt.Trace.Details, "files", sdk.Number(in.Taken))
 	}
-	receipt.Trace.Details.Set("skipped", object.Texts(skipped))
+	sdk.Put(&receipt.Trace.Details, "skipped", object.Texts(skipped))
 }
 
 // stage keeps the files of a call until the last one has come.

@@ -176,8 +176,8 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 	t := b.Trace("state_get")
 	t.Consistency, t.ResultState, t.RetrievedCount = "committed", abi.ResultEmpty, sdk.Ptr(int64(len(items)))
 	t.FilterMode, t.FiltersApplied = abi.FilterNone, sdk.Filters(sdk.Labels(r), abi.FilterNone)
-	t.Effective.Set("max_tokens", sdk.Number(*budget.MaxTokens))
-	t.Details.Set("llm", usage.JSON())
+	sdk.Put(&t.Effective, "max_tokens", sdk.Number(*budget.MaxTokens))
+	sdk.Put(&t.Details, "llm", usage.JSON())
 	t.Warnings = notes
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {

@@ -183,7 +183,7 @@ func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryR
 			m.WriteFiles(f)
 			answer.Result = f.end()
 			if f.next != "" {
-				answer.Trace.Details.Set("next", sdk.Text(f.next))
+				sdk.Put(&answer.Trace.Details, "next", sdk.Text(f.next))
 			}
 			return answer
 		case "status":

@@ -165,7 +165,7 @@ func (m Module) s8(t *testing.T) {
 	var usage struct {
 		Calls int64 `json:"llm_calls"`
 	}
-	require.NoError(t, json.Unmarshal(r.Trace.Details.Get("llm"), &usage))
+	require.NoError(t, json.Unmarshal(r.Trace.Details["llm"], &usage))
 	assert.Positive(t, usage.Calls, "check S8: calls to the model are counted")
 	for _, e := range r.Evidence {
 		assert.Nil(t, e.Score, "check S8")

@@ -40,7 +40,7 @@ func Files(t testing.TB, query func(params map[string]abi.Raw) *abi.NativeQueryR
 		for path, text := range page {
 			files[path] += text
 		}
-		next := answer.Trace.Details.Get("next")
+		next := answer.Trace.Details["next"]
 		if next == nil {
 			return files, pages + 1
 		}
