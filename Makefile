@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-hostile tools test-live test-page walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-hostile tools test-live test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ test-page: ## the evaluation's report in a real Chromium, by keyboard and screen
 	@command -v chromium >/dev/null || { echo "installing Debian's Chromium"; apt-get update -q && apt-get install -yq --no-install-recommends chromium; }
 	@test -f bin/axe/package/axe.min.js || { mkdir -p bin/axe && cd bin/axe && npm pack -s axe-core@4.11.0 >/dev/null && tar xzf axe-core-4.11.0.tgz; }
 	cd tools && AXE=$(CURDIR)/bin/axe/package/axe.min.js $(GO) test -tags page -count=1 -timeout 20m ./pagetest
+
+test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (KILLS=50): the same metrics.json
+	KILLS=$(or $(KILLS),50) $(GO) test -count=1 -v -timeout 30m -run '^TestAKilledEvaluation' ./cmd/memhost
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(BACKEND)

@@ -21,6 +21,9 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
+// manifestFile is the cell's sealed manifest.
+const manifestFile = "manifest.json"
+
 // cell is one cell while it runs.
 type cell struct {
 	*runner
@@ -30,8 +33,9 @@ type cell struct {
 	dir      string
 	journal  *journal.Writer
 	before   *done // what the journal said when the cell was opened
-	slot     *host.Slot
-	has      map[string]bool // the provider's capabilities
+	slot     slot
+	smokes   []abi.SmokeVerdict // of a rehearsal, where the slot itself ran none
+	has      map[string]bool    // the provider's capabilities
 
 	done  atomic.Int64
 	total int
@@ -58,17 +62,11 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 		return c.journal.Head(), nil
 	}
 	c.done.Store(int64(c.before.lines))
-	h, err := c.open(ctx)
+	opened, err := c.open(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		closing := context.WithoutCancel(ctx)
-		if c.slot != nil {
-			err = errors.Join(err, c.slot.Close(closing))
-		}
-		err = errors.Join(err, h.Close(closing))
-	}()
+	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
 	if err := c.seal(ctx); err != nil {
 		return "", err
 	}
@@ -83,7 +81,10 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 }
 
 // open opens the cell's host and loads the provider. Smokes run when the cell begins, and never again.
-func (c *cell) open(ctx context.Context) (*host.Host, error) {
+func (c *cell) open(ctx context.Context) (closers, error) {
+	if c.options.tapes != "" {
+		return c.openTape()
+	}
 	config, err := c.options.Provider(c.provider)
 	if err != nil {
 		return nil, err
@@ -102,17 +103,22 @@ func (c *cell) open(ctx context.Context) (*host.Host, error) {
 			return nil, abi.NewError(abi.CodeUnsupported, "a cell that is recorded on a cassette cannot be resumed: the cassette would have a gap").
 				WithHint("remove the cell's folder, and it begins anew")
 		}
-		o.Cassette = &host.CassetteOptions{Path: filepath.Join(c.dir, "cassette.jsonl"), Seed: []byte(c.RunID)}
+		if c.smokes, err = c.rehearse(ctx, config); err != nil {
+			return nil, err
+		}
+		o.Cassette = &host.CassetteOptions{Path: filepath.Join(c.dir, cassetteFile), Seed: []byte(c.RunID)}
 	}
 	c.note("loading")
 	h, err := host.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if c.slot, err = h.Open(ctx, config); err != nil {
+	s, err := h.Open(ctx, config)
+	if err != nil {
 		return nil, errors.Join(err, h.Close(context.WithoutCancel(ctx)))
 	}
-	return h, nil
+	c.slot = s
+	return closers{h.Close, s.Close}, nil
 }
 
 // seal writes the cell's manifest and the journal's first line. A cell that goes on must be served by what it began with.
@@ -128,7 +134,10 @@ func (c *cell) seal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.dir, "manifest.json")
+	if c.smokes != nil {
+		m.Smokes = c.smokes
+	}
+	path := filepath.Join(c.dir, manifestFile)
 	if begun := c.before.begin; begun != nil {
 		sealed, err := os.ReadFile(path)
 		if err != nil {

@@ -29,6 +29,8 @@ type Options struct {
 	Progress func(Progress)
 	// Agent answers probes; nil: nobody does.
 	Agent Agent
+
+	tapes string // a run whose cassettes answer, in place of hosts; see Replay
 }
 
 // Progress is how far a cell is.

@@ -20,6 +20,8 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -535,4 +537,35 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 	assert.Equal(t, &Answers{Given: 1, Stub: 1, Errors: []Count{{"backend", 1}}}, m.Columns[0].Agent)
 	require.NotEmpty(t, m.Notes)
 	assert.Contains(t, m.Notes[0], "a stub answered instead of a model, 1 of 1 times")
+}
+
+func TestTwoReplaysOfACassetteRunHaveTheSameMetrics(t *testing.T) {
+	path, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	const block = "providers: [full_history, bm25]\nbudgets: [200]\ncassettes: true"
+	folder := ran(t, block, path, p)
+	want, _, err := Score(folder, p)
+	require.NoError(t, err)
+	assert.True(t, want.Keys.Policies.Cassettes, "compared with cassette runs only")
+	require.NotEmpty(t, want.Columns[0].Smokes)
+	assert.NotEqual(t, "skipped", want.Columns[0].Smokes[0].Verdict, "smokes ran in a host of their own")
+	for range 2 {
+		again := filepath.Join(t.TempDir(), "again")
+		_, err := run.Replay(t.Context(), folder, again, p, options(t, p))
+		require.NoError(t, err)
+		m, _, err := Score(again, p)
+		require.NoError(t, err)
+		assert.Equal(t, bytesOf(t, want), bytesOf(t, m))
+	}
+
+	other := options(t, p)
+	other.Provider = func(*lab.Provider) (host.ProviderConfig, error) {
+		m, _ := plugins.Find("no_memory")
+		return host.ProviderConfig{Name: "no_memory", Module: m.Wasm, Source: "builtin", Block: abi.Raw("{}")}, nil
+	}
+	_, err = run.Replay(t.Context(), folder, filepath.Join(t.TempDir(), "other"), p, other)
+	require.Error(t, err)
+	t.Log(err)
+
+	_, err = run.Replay(t.Context(), ran(t, "providers: [no_memory]", path, p), filepath.Join(t.TempDir(), "none"), p, options(t, p))
+	assert.ErrorContains(t, err, "has no cassettes")
 }

@@ -21,6 +21,6 @@ func (a *app) evalCommand() *cobra.Command {
 	packs.AddCommand(a.evalPackBuildCommand(), a.evalPackLintCommand(), a.evalPackShowCommand())
 	cmd.AddCommand(a.evalDemoCommand(), packs, a.evalRunCommand(), a.evalResumeCommand(), a.evalStatusCommand(),
 		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(), a.evalFailuresCommand(), a.evalCompareCommand(),
-		a.evalVerifyCommand(), a.evalLabelCommand(), a.evalAuditCommand())
+		a.evalVerifyCommand(), a.evalReplayCommand(), a.evalLabelCommand(), a.evalAuditCommand())
 	return cmd
 }

@@ -388,6 +388,34 @@ func (a *app) evalResumeCommand() *cobra.Command {
 	return cmd
 }
 
+func (a *app) evalReplayCommand() *cobra.Command {
+	var packPath, out string
+	cmd := &cobra.Command{Use: "replay RUN --out ANOTHER", Short: "Run it again from its cassettes, without any backend", Args: cobra.ExactArgs(1),
+		Long: `Plays each cassette of a run that was made with cassettes: true through the module, which must answer byte for byte as then, and makes a run of the same
+answers. Its metrics.json is that of every other replay. Models are not asked again: what an agent said is not in it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return usageError("--out: required", "a new folder for the run")
+			}
+			e, err := openRun(args[0], packPath)
+			if err != nil {
+				return err
+			}
+			defer e.pack.Close()
+			ctx, stop := a.untilInterrupted(cmd.Context())
+			defer stop()
+			r, err := run.Replay(ctx, args[0], out, e.pack, a.evalOptions(e.run.Lab, e.pack, filepath.Dir(e.run.Lab.Pack)))
+			if err != nil {
+				return err
+			}
+			a.out.note("%s %d cells from their cassettes: %s", a.out.passed(), len(r.Cells), out)
+			return nil
+		}}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "the new run's folder")
+	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
+	return cmd
+}
+
 func (a *app) evalStatusCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{Use: "status RUN", Short: "How far a run is", Args: cobra.ExactArgs(1),
