@@ -326,8 +326,9 @@ func (l *Lab) Validate() error {
 		return wrong("judge: judges answers, and there is no agent")
 	}
 	if p := l.Primary; p != nil {
-		if !labels[strings.ToLower(p.Reference)] {
-			return wrong("primary.reference: %q is no provider's label", p.Reference)
+		if !labels[strings.ToLower(p.Reference)] && !slices.Contains(references, p.Reference) {
+			return wrong("primary.reference: %q is no provider's label", p.Reference).
+				WithHint("a label of providers, or a reference that every run has: " + strings.Join(references, ", "))
 		}
 		if !slices.Contains(l.Budgets, p.Budget) {
 			return wrong("primary.budget: %d is none of budgets", p.Budget)

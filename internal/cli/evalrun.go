@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -108,6 +109,10 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 	}
 	if !f.noRefs {
 		l.AddReferences(a.isBuiltin)
+	}
+	same := func(p lab.Provider) bool { return l.Primary == nil || strings.EqualFold(p.Label, l.Primary.Reference) }
+	if !slices.ContainsFunc(l.Providers, same) {
+		return usageError(fmt.Sprintf("primary.reference: the run has no %q", l.Primary.Reference), "leave out --no-references, or name it among providers")
 	}
 	folder := filepath.Dir(l.Pack)
 	if len(args) == 1 {
