@@ -113,7 +113,7 @@ func (p *Pack) index() error {
 	if found := hex.EncodeToString(content.Sum(nil)); found != p.Manifest.ContentSHA256 {
 		return wrong("the pack %s has the content %.12s, its %s says %.12s: it was changed after it was built",
 			p.Manifest.Name, found, ManifestFile, p.Manifest.ContentSHA256).
-			WithHint("build it again, or seal an edited pack with `memhost eval pack seal`")
+			WithHint("build it again")
 	}
 	for _, persona := range p.Manifest.Personas {
 		p.persona[persona.PersonaID] = place{events[persona.PersonaID], probes[persona.PersonaID]}

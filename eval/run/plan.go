@@ -62,13 +62,13 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 	return list, nil
 }
 
-// Lint refuses a pack with faults that would make the comparison wrong.
+// Lint refuses a pack with faults that would make the comparison wrong, and counts them.
 //
-// Errors: invalid_argument that lists the first of them.
-func Lint(p *pack.Pack) error {
+// Errors: invalid_argument that names the first of them; those of reading, with a count of 0.
+func Lint(p *pack.Pack) (int, error) {
 	findings, err := pack.Lint(p)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var fatal []pack.Finding
 	for _, f := range findings {
@@ -77,10 +77,10 @@ func Lint(p *pack.Pack) error {
 		}
 	}
 	if len(fatal) == 0 {
-		return nil
+		return 0, nil
 	}
 	f := fatal[0]
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has %d faults that would make the comparison wrong, the first is %s (%s): %s",
+	return len(fatal), abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has %d faults that would make the comparison wrong, the first is %s (%s): %s",
 		p.Manifest.Name, len(fatal), f.Rule, f.Where, f.What)).
 		WithHint("`memhost eval pack lint` lists them; --allow-faults runs it all the same, and the report says so")
 }

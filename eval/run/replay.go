@@ -62,7 +62,7 @@ func Replay(ctx context.Context, from string, to string, p *pack.Pack, o Options
 	if err != nil {
 		return nil, err
 	}
-	r.Program, r.Commit = recorded.Program, recorded.Commit
+	r.Program, r.Commit, r.Faults = recorded.Program, recorded.Commit, recorded.Faults
 	o.Agent, o.tapes = nil, from
 	return r, Go(ctx, to, r, p, o)
 }

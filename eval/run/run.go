@@ -27,6 +27,8 @@ type Options struct {
 	Now    func() time.Time
 	// Progress is told after each step of a cell; it must be quick and safe for concurrent use. Nil: nobody.
 	Progress func(Progress)
+	// Faults counts the pack's fatal faults, where it is run all the same.
+	Faults int
 	// Agent answers probes; nil: nobody does.
 	Agent Agent
 
@@ -58,7 +60,7 @@ func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) 
 		return nil, abi.NewError(abi.CodeConflict, folder+" is not empty").
 			WithHint("`memhost eval resume " + folder + "` goes on with a run; another --out begins a new one")
 	}
-	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(), PackPath: packPath, Pack: p.Manifest}
+	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(), PackPath: packPath, Pack: p.Manifest, Faults: o.Faults}
 	for replicate := 1; replicate <= l.Replicates; replicate++ {
 		for i := range l.Providers {
 			label := l.Providers[i].Label

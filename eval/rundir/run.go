@@ -34,13 +34,15 @@ type Run struct {
 	Program string `json:"program"`
 	Commit  string `json:"commit,omitempty"`
 	// BegunAt is RFC 3339.
-	BegunAt    string        `json:"begun_at"`
-	Lab        *lab.Lab      `json:"lab"`
-	LabSHA256  string        `json:"lab_sha256"`
-	PackPath   string        `json:"pack_path"`
-	Pack       pack.Manifest `json:"pack"`
-	Cells      []*Cell       `json:"cells"`
-	CompleteAt string        `json:"complete_at,omitempty"`
+	BegunAt   string        `json:"begun_at"`
+	Lab       *lab.Lab      `json:"lab"`
+	LabSHA256 string        `json:"lab_sha256"`
+	PackPath  string        `json:"pack_path"`
+	Pack      pack.Manifest `json:"pack"`
+	// Faults counts the fatal faults of the pack, where it was run all the same.
+	Faults     int     `json:"faults,omitempty"`
+	Cells      []*Cell `json:"cells"`
+	CompleteAt string  `json:"complete_at,omitempty"`
 }
 
 // Cell is one provider in one replicate.

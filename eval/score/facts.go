@@ -161,6 +161,9 @@ func (s *scorer) notes(m *Metrics) []string {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)
 		}
 	}
+	if n := s.run.Faults; n > 0 {
+		add("the pack has %d faults that make the comparison wrong, and was run all the same: `memhost eval pack lint` lists them", n)
+	}
 	if n := len(s.excluded); n > 0 {
 		add("%d probes whose keys an audit found wrong are left out; the figures with them are under audit", n)
 	}

@@ -155,3 +155,30 @@ func TestLocalProvidersAreScored(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, bytesOf(t, m), bytesOf(t, again))
 }
+
+func TestEvidenceThatDanglesIsNeverServed(t *testing.T) {
+	path, _ := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	where := filepath.Join(t.TempDir(), "dangling.pack")
+	w, err := pack.Create(where, pack.Manifest{Name: "dangling"})
+	require.NoError(t, err)
+	for _, persona := range p.Manifest.Personas {
+		w.Persona(persona.PersonaID, persona.Cluster)
+		for e, err := range p.Events(persona.PersonaID) {
+			require.NoError(t, err)
+			require.NoError(t, w.Event(e))
+		}
+		for probe, err := range p.Probes(persona.PersonaID) {
+			require.NoError(t, err)
+			probe.Gold.Evidence, probe.Gold.Answerable = [][]string{{"nowhere"}}, true
+			require.NoError(t, w.Probe(probe))
+		}
+	}
+	require.NoError(t, w.Close(nil))
+	dangling, err := pack.Open(where)
+	require.NoError(t, err)
+	m, _, err := Score(fabricate(t, labOf(t, "providers: [a]\nbudgets: [500]"), dangling, perfect), dangling)
+	require.NoError(t, err)
+	assert.Zero(t, m.Columns[0].Budgets[0].Overall["recall@tokens"].Value.Mean)
+}

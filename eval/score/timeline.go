@@ -228,6 +228,9 @@ func (p *probe) prepare(end time.Time) {
 			p.sessions = append(p.sessions, sessions)
 		}
 	}
+	if len(p.groups) > 0 && len(p.sessions) == 0 { // all of it is dangling: session 0 is never served
+		p.sessions = [][]int{{0}}
+	}
 	if len(p.sessions) > 0 {
 		p.chance = chanceScores(p.sessions, max(p.AfterSession, 1))
 	}

@@ -104,7 +104,8 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 		return err
 	}
 	defer p.Close()
-	if err := run.Lint(p); err != nil && !f.faults {
+	faults, err := run.Lint(p)
+	if err != nil && (faults == 0 || !f.faults) {
 		return err
 	}
 	if !f.noRefs {
@@ -119,6 +120,7 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 		folder = filepath.Dir(args[0])
 	}
 	o := a.evalOptions(l, p, folder)
+	o.Faults = faults
 	costs, err := a.evalPlan(l, p, o)
 	if err != nil {
 		return err
