@@ -122,6 +122,7 @@ func (x *Envelope) Encode(e *jsontext.Encoder) {
 		e.FieldStart("resume")
 		writeStructPtr(x.Resume, e, (*Resume).Encode)
 	}
+	writeSome("items", x.Items, e, writeInt)
 	e.FieldStart("body")
 	writeRaw(x.Body, e)
 	e.ObjEnd()
@@ -132,7 +133,7 @@ func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = Envelope{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("op scope generation mode deadline_ms now resume body") {
+		switch o.field("op scope generation mode deadline_ms now resume items body") {
 		case 0: // op
 			o.err = readString(&x.Op, d, m)
 		case 1: // scope
@@ -147,10 +148,12 @@ func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readString(&x.Now, d, m)
 		case 6: // resume
 			o.err = readPtr(&x.Resume, d, m, (*Resume).Decode)
-		case 7: // body
+		case 7: // items
+			o.err = readInt(&x.Items, d, m)
+		case 8: // body
 			o.err = readDocument(&x.Body, d, m)
 		default:
-			o.unknown(d, m, "op scope generation mode deadline_ms now resume body")
+			o.unknown(d, m, "op scope generation mode deadline_ms now resume items body")
 		}
 	}
 	return o.err
@@ -927,6 +930,9 @@ func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 	writeSome("ceiling", x.Ceiling, e, writeInt)
 	writeSome("tokens_per_item", x.TokensPerItem, e, writeInt)
 	writeStringField("because", &x.Because, e)
+	writeSomeString("configured", &x.Configured, e)
+	writeSomeString("pointer", &x.Pointer, e)
+	writeSomeRaw("equals", x.Equals, e)
 	e.ObjEnd()
 }
 
@@ -935,7 +941,7 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 	*x = NativeLimit{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route field native ceiling tokens_per_item because") {
+		switch o.field("route field native ceiling tokens_per_item because configured pointer equals") {
 		case 0: // route
 			o.err = readString(&x.Route, d, m)
 		case 1: // field
@@ -948,8 +954,14 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 			o.err = readInt(&x.TokensPerItem, d, m)
 		case 5: // because
 			o.err = readString(&x.Because, d, m)
+		case 6: // configured
+			o.err = readString(&x.Configured, d, m)
+		case 7: // pointer
+			o.err = readString(&x.Pointer, d, m)
+		case 8: // equals
+			o.err = readRaw(&x.Equals, d, m)
 		default:
-			o.unknown(d, m, "route field native ceiling tokens_per_item because")
+			o.unknown(d, m, "route field native ceiling tokens_per_item because configured pointer equals")
 		}
 	}
 	return o.err

@@ -97,7 +97,10 @@ type EmptyDecl struct {
 // NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0.
 //
 //	{"route": "facts", "field": "max_facts", "native": 10, "because": "the server has no parameter for it"}
-//	{"route": "search", "field": "top_k", "ceiling": 100, "tokens_per_item": 40, "because": "the server refuses more"}
+//	{"route": "search", "field": "top_k", "ceiling": 100, "tokens_per_item": 40, "because": "the server refuses more",
+//	 "configured": "/top_k"}
+//
+// With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.
 type NativeLimit struct {
 	Route string `json:"route"`
 	// Field is the backend's own name for the limit.
@@ -109,6 +112,13 @@ type NativeLimit struct {
 	// TokensPerItem is about how many tokens one item has: what turns a budget of tokens into a number of items.
 	TokensPerItem int64  `json:"tokens_per_item,omitempty"`
 	Because       string `json:"because"`
+	// Configured is a JSON Pointer into the effective block: where something other than null stands there, the operator
+	// has limited the items, and max_tokens does not. The schema gives that key no default.
+	Configured string `json:"configured,omitempty"`
+	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or
+	// neither.
+	Pointer string `json:"pointer,omitempty"`
+	Equals  Raw    `json:"equals,omitempty"`
 }
 
 // Class is what a native call does to the backend.

@@ -195,6 +195,8 @@ func (x *ModuleManifest) checkLimits() *Error {
 			return invalid(at+".ceiling", "negative")
 		case l.TokensPerItem < 0:
 			return invalid(at+".tokens_per_item", "negative")
+		case (l.Pointer == "") != (len(l.Equals) == 0):
+			return invalid(at+".equals", "want pointer and equals, or neither")
 		}
 		if e := checkWord(at+".because", l.Because); e != nil {
 			return e

@@ -219,13 +219,14 @@ func (b *bench) limitsHold(sent []exchange) *outcome {
 	for _, l := range b.kit.module.Manifest.Limits {
 		for _, x := range sent {
 			body, ok := decode(x.call.Body)
-			if !ok || x.call.Route != l.Route {
+			if !ok || x.call.Route != l.Route || l.Native == 0 && l.Ceiling == 0 {
 				continue
 			}
 			if v, ok := jsonpointer.Find(body, "/"+strings.TrimPrefix(l.Field, "/")); ok {
 				if n, ok := v.(json.Number); ok && n.String() != "" {
-					if f, err := n.Float64(); err == nil && f > float64(l.Native) {
-						o := failed("route %s: %s %s was sent, and the manifest declares %d", l.Route, l.Field, n, l.Native)
+					if f, err := n.Float64(); err == nil && f > float64(max(l.Native, l.Ceiling)) {
+						o := failed("route %s: %s %s was sent, and the manifest declares %d", l.Route, l.Field, n,
+							max(l.Native, l.Ceiling))
 						return &o
 					}
 				}

@@ -25,6 +25,8 @@ type operation struct {
 	state *opstate.State
 	// reservedWrites is the operation's part of host.stateWrites.
 	reservedWrites int64
+	// items is how many items a retrieval asks the backend for; 0 where the host says nothing.
+	items int64
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -141,7 +143,7 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 		o.permit()
 		return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
 			Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume,
-			Body: encoded}, out)
+			Items: o.items, Body: encoded}, out)
 	}
 	err := once(ctx)
 	if !errors.Is(err, errStateMoved) {

@@ -44,6 +44,10 @@ type Provider struct {
 
 	background backgroundWork
 
+	// itemLimit is the limit of the manifest by which max_tokens becomes a number of items; nil where none counts.
+	// itemsSet: the configuration limits the items itself.
+	itemLimit *abi.NativeLimit
+	itemsSet  bool
 	// lacks are the capabilities that this configuration does not have, with what they require.
 	lacks map[string]string
 	setUp sync.Map // scopeKey -> generation that this provider has set up
@@ -75,6 +79,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
 	if p.lacks, err = lacking(module.Manifest.Requires, block); err != nil {
+		return nil, err
+	}
+	if p.itemLimit, p.itemsSet, err = itemLimit(module.Manifest.Limits, block); err != nil {
 		return nil, err
 	}
 	if p.kind, p.note, err = kindOf(decl, block); err != nil {

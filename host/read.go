@@ -15,12 +15,13 @@ import (
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(ctx, s, abi.OpRetrieve, r, func(ctx context.Context, o *operation, result *abi.RetrieveResult) error {
 		o.forSession(r.SessionID)
-		if err := o.read(ctx, r.Scope, r, result); err != nil {
+		if err := o.retrieve(ctx, r, result); err != nil {
 			return err
 		}
 		count, err := o.checkContext(result.FormattedContext, r.Budget)
 		result.Trace = o.trace(result.Trace)
 		result.Trace.TokenCount = &count
+		o.traceBudget(&r.Budget, result, count)
 		return err
 	})
 }

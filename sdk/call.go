@@ -22,6 +22,9 @@ type Call struct {
 	Now string
 	// Resume is set when a write that was partial is to be finished.
 	Resume *abi.Resume
+	// AskItems is the host's wish for the number of items that a retrieval asks the backend for; 0: it has none.
+	// ItemsFor uses it.
+	AskItems int64
 
 	host   Host
 	body   []byte
@@ -32,7 +35,23 @@ type Call struct {
 // NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
 func NewCall(host Host, e *abi.Envelope) *Call {
 	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly, DeadlineMS: e.DeadlineMS,
-		Now: e.Now, Resume: e.Resume, host: host, body: e.Body}
+		Now: e.Now, Resume: e.Resume, AskItems: e.Items, host: host, body: e.Body}
+}
+
+// ItemsFor is how many items a retrieval asks its backend for: the budget's max_items, else the number that the host
+// derives from max_tokens (by the limit in the manifest that has tokens_per_item), else the provider's own.
+//
+//	max_items 5                          5
+//	max_tokens 800, 40 tokens an item    20
+//	neither                              own
+func (c *Call) ItemsFor(budget abi.ContextBudget, own int64) int64 {
+	switch {
+	case budget.MaxItems != nil:
+		return *budget.MaxItems
+	case c.AskItems > 0:
+		return c.AskItems
+	}
+	return own
 }
 
 // Body is the request as it came, one JSON value. It is valid until the operation returns and must not be changed.

@@ -16,8 +16,9 @@ type settings struct {
 	name    string
 	// hasBolt: the block names Neo4j, so that the graph itself can be looked at.
 	hasBolt bool
-	// maxFacts is how many facts a search asks for.
+	// maxFacts is how many facts a search asks for; factsSet: the operator says so.
 	maxFacts int64
+	factsSet bool
 	// stallMS is how long nothing may happen before the ingest worker is presumed dead.
 	stallMS int64
 	// labelsInQuery appends scenario, context and attribute to the query; labelSentence puts them before the content of
@@ -48,9 +49,15 @@ const (
 	surfaceCore = "core"
 )
 
+// ownFacts is how many facts a search asks for where nobody says how many; noneSaid is max_facts until it is read.
+const (
+	ownFacts = 20
+	noneSaid = -1
+)
+
 // parseSettings reads the block. The schema's defaults are repeated for hosts that do not fill them in.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, maxFacts: 20, labelsInQuery: true, annotate: true, source: "message",
+	s := &settings{config: config, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
 	url, stallS := "", int64(120)
@@ -64,6 +71,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}...).read(jsontext.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())
+	}
+	if s.factsSet = s.maxFacts != noneSaid; !s.factsSet {
+		s.maxFacts = ownFacts
+	}
+	if config.Profile == abi.ProfileSourceDesign {
+		s.annotate = false // one search, and nothing looked up behind it
 	}
 	s.stallMS, s.hasBolt = stallS*1000, bolt != nil
 	for _, h := range headers {

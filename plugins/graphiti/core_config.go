@@ -116,21 +116,25 @@ func (l *library) rules(s *settings) []rule {
 	}
 }
 
-// limit is how many items of each kind are asked for: the configured number, or the budget's max_items where that is
-// smaller. The gateway gives each search its own copy of the recipe, so that no search's limit stays for others.
+// limit is how many items of each kind are asked for: the budget's max_items, or what the host makes of max_tokens, and
+// never more than a configured number. The gateway gives each search its own copy of the recipe, so that no search's limit stays for others.
 func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
-	n := v.maxFacts
+	own, set := v.maxFacts, v.factsSet
 	for _, f := range l.config {
-		own, err := jsontext.DecodeBytes(f.value).Int64()
+		limit, err := jsontext.DecodeBytes(f.value).Int64()
 		if f.name == "limit" && err == nil {
-			n = own
+			own, set = limit, true
 		}
 	}
-	if budget.MaxItems != nil {
-		n = min(n, max(1, *budget.MaxItems))
+	n := max(1, v.ItemsFor(budget, own))
+	if set {
+		return min(n, own)
 	}
-	return n
+	return min(n, mostCore)
 }
+
+// mostCore is the most that one search of the gateway is asked for, of each kind of item.
+const mostCore = 1000
 
 // how is the part of a search request that says how: a recipe by name, or a whole configuration with this request's
 // limit.

@@ -101,6 +101,11 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 		"no type, no saga, no mode that was not asked for")
 	plain.ask("seats")
 	assert.JSONEq(t, `{"query":"seats","recipe":"EDGE_HYBRID_SEARCH_RRF","limit":20}`, plain.sentBy(routeCoreSearch)[0])
+	plain.AskItems = 100
+	plain.ask("seats")
+	assert.JSONEq(t, `{"query":"seats","recipe":"EDGE_HYBRID_SEARCH_RRF","limit":100}`,
+		plain.sentBy(routeCoreSearch)[1], "what the host makes of max_tokens")
+	plain.AskItems = 0
 
 	whole := onCore(t, `,"max_facts":7,"search_config":{"edge_config":{"search_methods":["bm25"],"reranker":"mmr",`+
 		`"mmr_lambda":0.7},"node_config":null,"reranker_min_score":0.1},"search_filters":{"edge_types":["PREFERS"]}`)
@@ -561,7 +566,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 				trace := r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
 					Budget: abi.ContextBudget{MaxItems: &most}}).Trace
 				assert.Equal(t, "native", trace.BudgetApplied["max_items"].How)
-				assert.Equal(t, min(20, max(1, most)), *trace.BudgetApplied["max_items"].Sent)
+				assert.Equal(t, max(1, most), *trace.BudgetApplied["max_items"].Sent)
 			}
 			r.say(20, "e2", "I now prefer aisle seats on business trips.")
 			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED",

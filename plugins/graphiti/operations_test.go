@@ -119,7 +119,8 @@ func TestTheBudgetCutsByRank(t *testing.T) {
 		assert.Equal(t, 3, strings.Count(three.FormattedContext, "\n- "))
 		assert.Equal(t, int64(15), *three.Trace.RetrievedCount)
 		assert.True(t, *three.Trace.Truncated)
-		assert.Equal(t, abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(int64(20))},
+		assert.Equal(t, abi.BudgetUse{How: "fixed", Sent: sdk.Ptr(int64(20)), Received: sdk.Ptr(int64(15)),
+			Shown: sdk.Ptr(int64(3))},
 			three.Trace.BudgetApplied["max_items"])
 		few := r.askFor(&abi.RetrieveRequest{Query: "sport", Scope: scope, SessionID: "n",
 			Budget: abi.ContextBudget{MaxTokens: sdk.Ptr(int64(90))}})

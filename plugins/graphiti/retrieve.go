@@ -157,12 +157,11 @@ func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t
 	count := f.count()
 	t.RetrievedCount = sdk.Ptr(int64(count))
 	sdk.Put(&t.Details, "items_shown", sdk.Number(int64(fitted.End-fitted.First)))
-	if budget.MaxItems != nil {
-		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: f.limitHow, Sent: sdk.Ptr(f.limit)})
-		if f.limitHow == "fixed" && *budget.MaxItems > f.limit {
-			t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(f.limit)+
-				" facts, always; raise max_facts for more")
-		}
+	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: f.limitHow, Sent: sdk.Ptr(f.limit),
+		Received: sdk.Ptr(int64(count)), Shown: sdk.Ptr(int64(fitted.End - fitted.First))})
+	if budget.MaxItems != nil && f.limitHow == "fixed" && *budget.MaxItems > f.limit {
+		t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(f.limit)+
+			" facts, always; raise max_facts for more")
 	}
 	switch {
 	case t.ResultState != "": // degraded

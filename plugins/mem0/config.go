@@ -8,6 +8,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
+// ownTopK is how many memories a search asks for where nobody says how many: mem0's own default.
+const ownTopK = 20
+
 // settings is the config block; manifest.json says what each field means.
 type settings struct {
 	config *abi.GuestConfig
@@ -56,6 +59,13 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		"deep_health", &s.deepHealth, "feedback", &s.feedback)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
+	}
+	if s.topK == 0 {
+		s.topK = ownTopK
+	}
+	if config.Profile == abi.ProfileSourceDesign {
+		// Add and search with what the design names: nothing is looked up behind an add, no score explained.
+		s.verifyWrites, s.explain = false, false
 	}
 	if s.procedural && !s.infer {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+

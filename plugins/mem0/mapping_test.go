@@ -47,13 +47,15 @@ func TestIDsAreInjectiveAndHarmless(t *testing.T) {
 	})
 }
 
+// masked is a request with the hashes in native ids made equal.
+func masked(body string) string {
+	return regexp.MustCompile(`-[0-9a-f]{32}"`).ReplaceAllString(body, `-H"`)
+}
+
 // TestRequestsAreAsMem0Documents pins the two bodies of an ordinary turn.
 func TestRequestsAreAsMem0Documents(t *testing.T) {
 	e := turn("e-91", "I moved to oat milk last week", "Noted, oat milk from now on.")
 	e.Scenario, e.Context, e.Attribute, e.Metadata = "coffee", "personal", "drink", map[string]abi.Raw{"seed": abi.Raw("4")}
-	masked := func(body string) string {
-		return regexp.MustCompile(`-[0-9a-f]{32}"`).ReplaceAllString(body, `-H"`)
-	}
 	last := func(r *rig, route string) string {
 		for i := len(r.Sent) - 1; i >= 0; i-- {
 			if r.Sent[i].Route == route {
@@ -64,7 +66,7 @@ func TestRequestsAreAsMem0Documents(t *testing.T) {
 	}
 	ask := &abi.RetrieveRequest{Query: "which milk does the user want?", Scenario: "coffee", Context: "personal", Budget: abi.ContextBudget{MaxItems: count(12)}, AsOf: "2025-03-12T00:00:00Z"}
 
-	r, _ := ossRig(t, "mem0", "", mem0.Options{})
+	r, _ := ossRig(t, "mem0", `"observation_date":"prompt"`, mem0.Options{})
 	r.recorded(e)
 	assert.Equal(t, `{"messages":[{"role":"user","content":"I moved to oat milk last week"},{"role":"assistant","content":"Noted, oat milk from now on."}],`+
 		`"user_id":"u-maria-H","run_id":"r-maria_c1-H","infer":true,"prompt":"Observation Date for these messages is 2025-03-10; resolve relative dates against it.",`+
@@ -74,7 +76,7 @@ func TestRequestsAreAsMem0Documents(t *testing.T) {
 	assert.Equal(t, `{"query":"which milk does the user want?","top_k":12,"threshold":0.1,"explain":true,`+
 		`"filters":{"mh_scenario":"coffee","mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`, last(r, "search"))
 
-	p := newRig(t, "mem0", `"rerank":true,"latest_only":true`, &mem0.Platform{Token: key})
+	p := newRig(t, "mem0", `"rerank":true,"latest_only":true,"observation_date":"prompt"`, &mem0.Platform{Token: key})
 	p.recorded(e)
 	assert.Contains(t, last(p, "platform_add"), `"infer":true,"timestamp":1741599000,"observation_date":"2025-03-10","metadata":{"mh_scenario":"coffee"`)
 	p.found(ask)
@@ -120,7 +122,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	})
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon", Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
-		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"}, "max_items": abi.BudgetUse{How: "native", Sent: count(1)}}, result.Trace.BudgetApplied)
+		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"}, "max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}}, result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
 		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
 		assert.Empty(t, nothing.Raw.Calls, "nothing is asked for, so nothing is sent")
@@ -436,4 +438,42 @@ func TestALineIsItsFacts(t *testing.T) {
 			t.Fatalf("%q, not %q", got, want)
 		}
 	})
+}
+
+// TestSourceDesignMakesTheCallsThatTheDesignNames: Memory.add(messages, user_id, run_id, metadata, infer) and
+// Memory.search(query, filters, top_k = max_items, threshold), and no other but the two looks, once for an instance, that
+// tell which server and vector store it has before it.
+func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
+	e := turn("e1", "I drink oat milk.")
+	e.Scenario, e.Context = "coffee", "personal"
+	r, _ := ossRig(t, "mem0", "", mem0.Options{})
+	r.Profile = abi.ProfileSourceDesign
+	r.recorded(e)
+	r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal", Budget: abi.ContextBudget{MaxItems: count(12)}})
+	var sent []string
+	for _, s := range r.Sent {
+		if s.Route != "openapi" && s.Route != "configuration" {
+			sent = append(sent, s.Route+" "+masked(s.Body))
+		}
+	}
+	assert.Equal(t, []string{
+		`add {"messages":[{"role":"user","content":"I drink oat milk."}],"user_id":"u-maria-H","run_id":"r-maria_c1-H",` +
+			`"infer":true,"metadata":{"mh_scenario":"coffee","mh_context":"personal","mh_session_id":"s3",` +
+			`"mh_turn_id":"t-e1","mh_event_id":"e1","mh_event_timestamp":"` + e.Timestamp + `","created_at":"` +
+			strings.Replace(e.Timestamp, "Z", "+00:00", 1) + `","mh_run":"maria_c1","mh_persona":"maria"}}`,
+		`search {"query":"oat milk","top_k":12,"threshold":0.1,` +
+			`"filters":{"mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`}, sent)
+}
+
+func TestTheNumberAskedForFollowsTheBudget(t *testing.T) {
+	r, _ := ossRig(t, "mem0", "", mem0.Options{})
+	asked := func(budget abi.ContextBudget, want string) {
+		t.Helper()
+		r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: budget})
+		assert.Contains(t, r.Sent[len(r.Sent)-1].Body, want)
+	}
+	asked(abi.ContextBudget{}, `"top_k":20`)
+	r.AskItems = 200
+	asked(abi.ContextBudget{MaxTokens: count(8000)}, `"top_k":200`)
+	asked(abi.ContextBudget{MaxTokens: count(8000), MaxItems: count(5)}, `"top_k":5`)
 }

@@ -199,7 +199,8 @@ func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) 
 // receipt of an event. ids are of rows, or of a job.
 func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *abi.WriteReceipt {
 	effective := wire.Object{"api", b.surface.api, "infer", b.infer, "procedural", b.procedural,
-		"gateway", b.surface.gateway}
+		"gateway", b.surface.gateway,
+		"observation_date", wire.If(b.infer && b.observationDate != "none", b.observationDate)}
 	r := &abi.WriteReceipt{EventID: o.event.EventID, Status: status, NativeIDs: ids, NativeIDsKind: abi.NativeIDsNone,
 		Warnings: o.warnings,
 		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: "POST /memories", NativeIDs: ids,

@@ -13,7 +13,7 @@ const platformMax = 1000
 
 // retrieve is one search. mem0 finds, ranks and limits.
 //
-// In:     labels become conditions on metadata; max_items becomes top_k; max_tokens is the formatter's.
+// In:     labels become conditions on metadata; max_items, or what the host makes of max_tokens, becomes top_k.
 // Out:    raw is the answer; evidence i points at /calls/0/body/results/i.
 // Errors: invalid_argument for a blank query or a filter on native ids; isolation_breach; those of failure.
 func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
@@ -70,10 +70,7 @@ func (q *question) readRerank(body abi.Raw) {
 }
 
 func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
-	q := &question{topK: b.topK, gateway: b.rerank && b.surface.gateway}
-	if r.Budget.MaxItems != nil {
-		q.topK = *r.Budget.MaxItems
-	}
+	q := &question{topK: b.ItemsFor(r.Budget, b.topK), gateway: b.rerank && b.surface.gateway}
 	if b.platform() {
 		q.topK = min(q.topK, platformMax)
 	}
@@ -139,9 +136,8 @@ func (b *backend) trace(r *abi.RetrieveRequest, q *question, rows []*memory, fit
 		t.NativeOperation = "POST /v3/memories/search/"
 	}
 	fitted.Report(t, r.Budget)
-	if r.Budget.MaxItems != nil {
-		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.topK})
-	}
+	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.topK,
+		Received: sdk.Ptr(int64(len(rows))), Shown: sdk.Ptr(int64(fitted.End))})
 	b.traceFilters(t, q, rows)
 	b.traceRows(t, q, rows)
 	if r.AsOf != "" {

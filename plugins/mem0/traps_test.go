@@ -76,7 +76,7 @@ func TestTraps(t *testing.T) {
 		assert.Empty(t, platform.Texts())
 	})
 	t.Run("trap 4: backdated, with the observation date, and the event's own time kept", func(t *testing.T) {
-		r, _ := ossRig(t, "mem0", `"custom_instructions":"Keep it short."`, mem0.Options{})
+		r, _ := ossRig(t, "mem0", `"custom_instructions":"Keep it short.","observation_date":"prompt"`, mem0.Options{})
 		e := turn("e1", "I moved to oat milk yesterday.")
 		e.Timestamp = "2025-03-10T09:30:00.25+01:00"
 		r.recorded(e)
@@ -91,7 +91,7 @@ func TestTraps(t *testing.T) {
 		assert.Equal(t, abi.TimeEvent, found.TimeBasis)
 
 		platform := &mem0.Platform{Token: key}
-		p := newRig(t, "mem0", "", platform)
+		p := newRig(t, "mem0", `"observation_date":"prompt"`, platform)
 		p.recorded(e)
 		assert.InDelta(t, 1741595400, p.sent("platform_add")["timestamp"], 0)
 		assert.Equal(t, "2025-03-10", p.sent("platform_add")["observation_date"])

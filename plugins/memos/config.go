@@ -21,6 +21,13 @@ const (
 	searchMixture = "mixture"
 )
 
+// When a message's name is put before its text, as name_prefix says.
+const (
+	prefixAuto   = "auto"
+	prefixAlways = "always"
+	prefixNever  = "never"
+)
+
 // settings is the operator's block. The host lays the schema's defaults under it.
 type settings struct {
 	config          *abi.GuestConfig
@@ -28,6 +35,9 @@ type settings struct {
 	searchMode      string
 	graphStore      string
 	limits          limits
+	shareGroups     bool
+	namePrefix      string
+	sourceDesign    bool
 	dedup           string
 	relativity      float64
 	rerank          bool
@@ -47,20 +57,26 @@ type settings struct {
 // under.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community",
-		limits: limits{10, 6, 6, 3}, dedup: "mmr", rerank: true, readBack: true, isolationProbe: true,
+		limits: limits{10, 6, 6, 3}, namePrefix: prefixAuto, dedup: "mmr", rerank: true, readBack: true, isolationProbe: true,
 		stallAfterMS: 600_000,
 		feedbackMode: "sync", jsonHeaders: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
 		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
 		s.jsonHeaders["authorization"] = s.headers["authorization"]
 	}
-	err := wire.Read(config.Config, "add_mode", &s.addMode, "search_mode", &s.searchMode, "graph_store", &s.graphStore,
+	share := ""
+	err := wire.Read(config.Config, "share", &share, "name_prefix", &s.namePrefix, "add_mode", &s.addMode, "search_mode", &s.searchMode, "graph_store", &s.graphStore,
 		"top_k", &s.limits.text, "pref_top_k", &s.limits.pref, "tool_mem_top_k", &s.limits.tool,
 		"skill_mem_top_k", &s.limits.skill, "dedup", &s.dedup, "relativity", &s.relativity, "rerank", &s.rerank,
 		"read_back", &s.readBack, "isolation_probe", &s.isolationProbe, "stall_after_ms", &s.stallAfterMS,
 		"feedback_enabled", &s.feedbackEnabled, "feedback_mode", &s.feedbackMode)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of memos: "+err.Error())
+	}
+	s.shareGroups = share == "groups"
+	if s.sourceDesign = config.Profile == abi.ProfileSourceDesign; s.sourceDesign {
+		// Adds and searches with what the design names, and nothing looked up behind them.
+		s.readBack, s.isolationProbe, s.shareGroups, s.namePrefix = false, false, false, prefixNever
 	}
 	return s, nil
 }

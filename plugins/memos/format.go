@@ -69,6 +69,6 @@ func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) 
 		}
 		items = append(items, listed(groups)...)
 	}
-	fitted := b.fit(b.Call, items, r.Budget)
+	fitted := b.fit(b.Call, items, b.shown(r.Budget))
 	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
 }

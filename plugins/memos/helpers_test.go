@@ -104,7 +104,13 @@ func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 	require.Equal(b.t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(b.t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))
 	if r.Budget.MaxItems != nil {
-		require.LessOrEqual(b.t, int64(len(result.Evidence)), *r.Budget.MaxItems)
+		texts := int64(0)
+		for _, e := range result.Evidence {
+			if e.Group == "text_mem" {
+				texts++
+			}
+		}
+		require.LessOrEqual(b.t, texts, *r.Budget.MaxItems)
 	}
 	return result
 }

@@ -13,6 +13,37 @@ type limits struct{ text, pref, tool, skill int64 }
 // mostItems bounds what is asked of one search, whatever max_items says.
 const mostItems = 500
 
+// limitsFor are the groups' limits for a budget. max_items, or what the host makes of max_tokens, is the text group's,
+// and the other groups have their own:
+//
+//	max_items 5                      text 5, and 6 preferences, 6 tools, 3 skills beside them
+//	66 by max_tokens                 text 45 = 66 - 6 - 2*6 - 3, so that the others have room
+//	neither                          text 10
+//	share: groups, max_items 5       text 2, and 1 of each other group, tools none
+func (b *backend) limitsFor(budget abi.ContextBudget) limits {
+	n := b.ItemsFor(budget, 0)
+	switch {
+	case budget.MaxItems == nil && n == 0:
+		return b.limits
+	case b.shareGroups:
+		return b.limits.within(&n)
+	}
+	l := b.limits
+	if budget.MaxItems == nil {
+		n = max(n-l.pref-2*l.tool-l.skill, (n+1)/2)
+	}
+	l.text = min(max(1, n), mostItems)
+	return l
+}
+
+// shown is the budget of the formatter: max_items has counted the text group when it was asked for.
+func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
+	if budget.MaxItems != nil && *budget.MaxItems > 0 && !s.shareGroups {
+		budget.MaxItems = nil
+	}
+	return budget
+}
+
 // within shares n items out, so that the groups' limits keep the proportions of the configuration and never come to
 // more than n. The text group has at least one, the least that the server takes. Without n the configuration's limits
 // hold.
@@ -49,18 +80,31 @@ func (l limits) within(n *int64) limits {
 	return shared
 }
 
-// fields are the limits as POST /product/search takes them. A group with none is switched off.
-func (l limits) fields() wire.Object {
+// fields are the limits as POST /product/search takes them. A group with none is switched off. The design of the
+// adapter names three of the fields; the server has defaults for the others.
+func (l limits) fields(sourceDesign bool) wire.Object {
+	if sourceDesign {
+		return wire.Object{"top_k", l.text, "include_preference", true, "search_tool_memory", l.tool > 0}
+	}
 	return wire.Object{"top_k", l.text, "pref_top_k", l.pref, "tool_mem_top_k", l.tool, "skill_mem_top_k", l.skill,
 		"include_preference", l.pref > 0, "search_tool_memory", l.tool > 0, "include_skill_memory", l.skill > 0}
 }
 
-// report says in a trace which limits a search had. What was sent for max_items is top_k; the others stand in
-// effective, and all together stay within it.
-func (l limits) report(t *abi.Trace, s *settings, budget abi.ContextBudget) {
-	t.Effective = wire.Object{"search_mode", s.searchMode, "dedup", s.dedup, "session_id", "soft",
-		"top_k", l.text, "pref_top_k", l.pref, "tool_mem_top_k", l.tool, "skill_mem_top_k", l.skill}.Map()
-	if budget.MaxItems != nil {
-		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text)})
+// report says in a trace which limits a search had. What was sent for max_items is top_k, and counts text memories; the
+// others stand in effective.
+func (q *query) report(t *abi.Trace) {
+	l := q.limits
+	t.Effective = wire.Object{"search_mode", q.searchMode, "session_id", "soft", "top_k", l.text}.Map()
+	if !q.sourceDesign {
+		t.Effective = wire.Object{"search_mode", q.searchMode, "dedup", q.dedup, "session_id", "soft", "top_k", l.text,
+			"pref_top_k", l.pref, "tool_mem_top_k", l.tool, "skill_mem_top_k", l.skill,
+			"share", wire.If(q.shareGroups, "groups")}.Map()
 	}
+	received := int64(0)
+	for _, m := range q.items {
+		if q.shareGroups || m.group == groupNames[0] {
+			received++
+		}
+	}
+	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: sdk.Ptr(l.text), Received: &received})
 }

@@ -85,7 +85,7 @@ func (b *backend) seesCanary(which string) (bool, error) {
 	cube := b.canary(which)
 	body := append(wire.Object{"user_id", cube, "readable_cube_ids", []string{cube}, "query", canaryText, "mode",
 		searchFast},
-		limits{text: 1}.fields()...)
+		limits{text: 1}.fields(false)...)
 	groups, _, err := b.memories("search_fast", append(body, "dedup", "no", "relativity", 0, "internet_search", false),
 		cube)
 	for _, m := range itemsOf(groups) {

@@ -24,7 +24,14 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 				"MemOS keeps nothing of system messages")
 		return receipt, nil
 	}
-	a, err := b.post(b.addRoute(), b.addBody(e))
+	named, err := b.namesSpeakers(e)
+	if err != nil {
+		return nil, err
+	}
+	if named {
+		sdk.Put(&receipt.Trace.Effective, "name_prefix", sdk.Text(b.namePrefix))
+	}
+	a, err := b.post(b.addRoute(), b.addBody(e, named))
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +77,12 @@ func (s *settings) addRoute() string {
 // addBody is the request of POST /product/add (APIADDRequest). No field that the server acts on beside the memory is
 // ever sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. Nor custom_tags: they reach
 // only the extraction's prompt, and would tell it what the turn reveals.
-func (b *backend) addBody(e *abi.MemoryEvent) wire.Object {
+func (b *backend) addBody(e *abi.MemoryEvent, named bool) wire.Object {
 	when, how, _ := strings.Cut(b.addMode, "/")
 	return wire.Object{"user_id", b.cube, "writable_cube_ids", []string{b.cube}, "session_id", sessionOf(e.SessionID),
 		"task_id", taskOf(b.cube, e.EventID), "async_mode", when, "mode", wire.Some(how),
 		"project_id", wire.Some(labelTriple(e.Scenario, e.Context, e.Attribute)),
-		"manager_user_id", wire.Some(labelScenario(e.Scenario)), "info", infoOf(e), "messages", messagesOf(e)}
+		"manager_user_id", wire.Some(labelScenario(e.Scenario)), "info", infoOf(e), "messages", messagesOf(e, named)}
 }
 
 // infoOf are the event's labels: texts and other scalars only, since nested values lose the write on Neo4j, and with
@@ -108,7 +115,9 @@ func infoOf(e *abi.MemoryEvent) wire.Object {
 
 // messagesOf are the messages with text as texts, never as parts: of a file or image part the server would open the
 // path or the address.
-func messagesOf(e *abi.MemoryEvent) (list []wire.Object) {
+//
+// named puts the speaker before the text of messages that have a name.
+func messagesOf(e *abi.MemoryEvent, named bool) (list []wire.Object) {
 	at := chatTime(e.Timestamp)
 	for i := range e.Messages {
 		m, id := &e.Messages[i], messageID(e.EventID, i)
@@ -118,6 +127,9 @@ func messagesOf(e *abi.MemoryEvent) (list []wire.Object) {
 		content := ""
 		if m.Content != nil {
 			content = *m.Content
+		}
+		if named && m.Name != "" && content != "" {
+			content = sdk.OneLine(m.Name) + ": " + content
 		}
 		o := wire.Object{"role", string(m.Role), "content", content, "chat_time", at, "message_id", id}
 		if m.Role == abi.RoleTool {

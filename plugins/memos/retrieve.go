@@ -18,7 +18,7 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &query{backend: b, request: r, asked: asked, limits: b.limits.within(r.Budget.MaxItems),
+	q := &query{backend: b, request: r, asked: asked, limits: b.limitsFor(r.Budget),
 		result: &abi.RetrieveResult{Trace: b.trace("POST /product/search")}}
 	if r.Budget.MaxItems == nil || *r.Budget.MaxItems > 0 {
 		if err := q.search(); err != nil {
@@ -48,15 +48,24 @@ func (q *query) search() error {
 	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", []string{q.cube},
 		"query", q.request.Query, "mode",
 		q.searchMode,
-		"session_id", sessionOf(q.request.SessionID)}, q.limits.fields()...)
-	groups, a, err := q.memories(route, append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity,
-		"internet_search", false, "filter", q.asked.value()), q.cube)
+		"session_id", sessionOf(q.request.SessionID)}, q.limits.fields(q.sourceDesign)...)
+	if !q.sourceDesign {
+		body = append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity, "internet_search", false)
+	}
+	groups, a, err := q.memories(route, append(body, "filter", q.asked.value()), q.cube)
 	if err != nil {
 		return err
 	}
 	q.items = listed(groups)
 	q.result.Raw.Calls = []abi.RawCall{{Route: route, Body: a.body}}
-	if q.state = abi.ResultResults; len(q.items) == 0 {
+	switch {
+	case len(q.items) > 0:
+		q.state = abi.ResultResults
+	case q.sourceDesign:
+		q.state = abi.ResultUnknown
+		q.warnings = append(q.warnings, "empty_unchecked: MemOS answers with nothing, too, where its database or "+
+			"embedder is down, and under memory.profile source-design the store is not asked")
+	default:
 		return q.lookBehind()
 	}
 	return nil
@@ -104,13 +113,13 @@ func listed(groups []*group) (list []*item) {
 func (q *query) finish() {
 	t := q.result.Trace
 	q.evidence(t)
-	fitted := q.fit(q.Call, q.items, q.request.Budget)
+	fitted := q.fit(q.Call, q.items, q.shown(q.request.Budget))
 	q.result.FormattedContext = fitted.Text
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
 	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
 	t.Details = wire.Object{"cube_id", q.cube}.Map()
 	fitted.Report(t, q.request.Budget)
-	q.limits.report(t, q.settings, q.request.Budget)
+	q.report(t)
 	q.warn(fitted)
 	if len(q.asked.conds) > 0 && len(q.items) > 0 {
 		q.verify()

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,8 +187,8 @@ func TestTraps(t *testing.T) {
 			assert.Equal(t, `"x"`, string(m.label("mh_scenario")), meta)
 		}
 	})
-	t.Run("trap 13: max_items is shared out over the groups", func(t *testing.T) {
-		b := newBench(t, syncFine, memos.Options{})
+	t.Run("trap 13: max_items counts text memories, or all groups where the configuration says so", func(t *testing.T) {
+		b := newBench(t, strings.Replace(syncFine, "{", `{"share":"groups",`, 1), memos.Options{})
 		for _, id := range strings.Fields("a b c d e f g h") {
 			b.must(said(id, "I always prefer seat "+id+"."))
 		}
@@ -194,8 +197,48 @@ func TestTraps(t *testing.T) {
 			r.Budget.MaxItems = &most
 			result := b.find(r) // checks the number
 			assert.Equal(t, most > 0, len(result.Evidence) > 0)
+			assert.LessOrEqual(t, int64(len(result.Evidence)), most)
 		}
 		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":4,"pref_top_k":2,"tool_mem_top_k":2,"skill_mem_top_k":1`)
+
+		b = newBench(t, syncFine, memos.Options{})
+		for _, id := range strings.Fields("a b c d e f g h") {
+			b.must(said(id, "I always prefer seat "+id+"."))
+		}
+		five := int64(5)
+		r.Budget = abi.ContextBudget{MaxItems: &five}
+		result := b.find(r)
+		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":5,"pref_top_k":6,"tool_mem_top_k":6,"skill_mem_top_k":3`)
+		use := result.Trace.BudgetApplied["max_items"]
+		assert.Equal(t, abi.BudgetUse{How: "native", Sent: &five, Received: &five}, use)
+		assert.Contains(t, result.FormattedContext, "## pref_mem", "other groups come beside it")
+
+		b.AskItems, r.Budget = 66, abi.ContextBudget{MaxTokens: sdk.Ptr(int64(4000))}
+		b.find(r)
+		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":45,"pref_top_k":6,`, "the other groups have room")
+	})
+	t.Run("a name stands before the text once two users have names", func(t *testing.T) {
+		name := func(id, who string) *abi.MemoryEvent {
+			e := said(id, "I like tea.")
+			e.Messages[0].Name = who
+			return e
+		}
+		b := newBench(t, syncFast, memos.Options{})
+		b.must(name("e-1", "Maria"))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"I like tea."`)
+		r := b.must(name("e-2", "Ken"))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Ken: I like tea."`)
+		assert.Contains(t, string(abi.Marshal(r.Trace)), `"name_prefix":"auto"`)
+		b.must(name("e-3", "Maria"))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Maria: I like tea."`)
+
+		b = newBench(t, strings.Replace(syncFast, "{", `{"name_prefix":"always",`, 1), memos.Options{})
+		b.must(name("e-1", "Maria"))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Maria: I like tea."`)
+		b = newBench(t, strings.Replace(syncFast, "{", `{"name_prefix":"never",`, 1), memos.Options{})
+		b.must(name("e-1", "Maria"))
+		b.must(name("e-2", "Ken"))
+		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"I like tea."`)
 	})
 	t.Run("trap 14: text is sent as text, whatever it looks like", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
@@ -525,4 +568,31 @@ func TestManyEventsAreJudgedAtOnce(t *testing.T) {
 	b.wait(10 * time.Second)
 	ready := b.ready(markers...)
 	assert.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.EventIDs)
+}
+
+// TestSourceDesignMakesTheCallsThatTheDesignNames: one add and one search with the fields that it names, and nothing
+// looked up behind them.
+func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
+	b := newBench(t, syncFine, memos.Options{})
+	b.Profile = abi.ProfileSourceDesign
+	b.must(said("e-1", "I always prefer the aisle."))
+	five := int64(5)
+	r := ask("which seat does the user prefer?")
+	r.Budget.MaxItems = &five
+	b.find(r)
+	nothing := ask("quux")
+	nothing.Scope = other
+	result := b.find(nothing)
+	assert.Equal(t, abi.ResultUnknown, result.Trace.ResultState)
+	assert.Contains(t, codes(result.Trace.Warnings), "empty_unchecked")
+	var routes []string
+	for _, s := range b.Sent {
+		routes = append(routes, s.Route)
+	}
+	assert.Equal(t, []string{"add_fine", "search_fast", "search_fast"}, routes)
+	var body map[string]any
+	require.NoError(t, json.Unmarshal([]byte(b.Sent[1].Body), &body))
+	assert.ElementsMatch(t, []string{"user_id", "readable_cube_ids", "query", "mode", "session_id", "top_k",
+		"include_preference", "search_tool_memory"}, slices.Collect(maps.Keys(body)))
+	assert.Equal(t, []any{5.0, true, true}, []any{body["top_k"], body["include_preference"], body["search_tool_memory"]})
 }

@@ -30,6 +30,8 @@ type Options struct {
 	// Kind of the provider; empty means control.
 	Kind      abi.ConditionKind
 	Namespace string
+	// Profile is abi.ProfileSourceDesign, or empty for best.
+	Profile abi.Profile
 	// Config is the provider's block, JSON; empty means {}. The schema's defaults are not laid under it.
 	Config string
 	// Secrets names the secrets that have a value.
@@ -44,6 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// Resume asks record_event to finish a write that was partial.
 	Resume *abi.Resume
+	// AskItems is how many items a retrieval is to ask for; 0: the host says nothing.
+	AskItems int64
 	// PageLimit is the most that a page of state_list or state_read holds; 0 means 1000.
 	PageLimit int64
 	// PageBytes ends a page before its values exceed it, the first one excepted; 0 means 16 MiB.
@@ -159,7 +163,8 @@ func Do[I, O any, In message[I], Out message[O]](h *Host, op string, scope abi.M
 
 func (h *Host) envelope(op string, scope abi.MemoryScope, body abi.Raw) *abi.Envelope {
 	return &abi.Envelope{Op: op, Scope: scope, Generation: h.Generation(scope), Mode: abi.EnvelopeMode{ReadOnly: h.ReadOnly},
-		DeadlineMS: h.DeadlineMS, Now: h.Now, Resume: h.Resume, Body: body}
+		DeadlineMS: h.DeadlineMS, Now: h.Now, Resume: h.Resume, Items: h.AskItems,
+		Body: body}
 }
 
 func (h *Host) open(op string, scope abi.MemoryScope) *call {
@@ -187,7 +192,7 @@ func (c *call) Pull(dst []byte) int {
 
 func (c *call) Config() uint64 {
 	return c.answer(&abi.GuestConfig{Provider: c.Provider, Kind: c.Kind, Namespace: c.Namespace, Tokenizer: c.counter.Name(),
-		Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
+		Profile: c.Profile, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
 }
 
 func (c *call) Deadline() int64 { return c.DeadlineMS }

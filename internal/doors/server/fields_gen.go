@@ -39,7 +39,6 @@ func typeComments() map[string]string {
 		"InventoryRequest":  "InventoryRequest asks what a scope holds.",
 		"KindRule":          "KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays that of its declared kind.",
 		"Liveness":          "Liveness answers GET /healthz and /readyz.",
-		"Member":            "Member is one name and its value.",
 		"MemoryEvent":       "MemoryEvent is a turn of conversation: the unit that every provider records.",
 		"MemoryFeedback":    "MemoryFeedback is a user's correction of what memory holds.",
 		"MemoryScope":       "MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.",
@@ -48,7 +47,7 @@ func typeComments() map[string]string {
 		"ModuleManifest":    "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
 		"MutationReceipt":   "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
 		"NativeError":       "NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.",
-		"NativeLimit":       "NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0.",
+		"NativeLimit":       "NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0. With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.",
 		"NativeMutation":    "NativeMutation asks for one of the provider's own changes.",
 		"NativeQuery":       "NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.",
 		"NativeQueryResult": "NativeQueryResult is the backend's answer, verbatim.",
@@ -140,6 +139,7 @@ func fieldComments() map[string]map[string]string {
 		"Envelope": {
 			"body":        "body is the request of the operation (CONTRACT section 3).",
 			"deadline_ms": "deadline_ms is what is left of the call's time when it enters the guest.",
+			"items":       "items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.",
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
 		},
 		"Error": {
@@ -159,7 +159,8 @@ func fieldComments() map[string]map[string]string {
 			"markers": "markers are those that the write's lost receipt would have had, for readiness.",
 		},
 		"FindEventRequest": {
-			"sent_at": "sent_at is RFC 3339: when the write was sent.",
+			"sent_at":    "sent_at is RFC 3339: when the write was sent.",
+			"session_id": "session_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.",
 		},
 		"ForgetReceipt": {
 			"derived_may_remain": "derived_may_remain says what the backend made of the removed items and may still hold, and why.",
@@ -226,8 +227,10 @@ func fieldComments() map[string]map[string]string {
 		},
 		"NativeLimit": {
 			"ceiling":         "ceiling is the most items that one answer of the route can have.",
+			"configured":      "configured is a JSON Pointer into the effective block: where something other than null stands there, the operator has limited the items, and max_tokens does not. The schema gives that key no default.",
 			"field":           "field is the backend's own name for the limit.",
 			"native":          "native is how many items the route fetches even where the budget asks for fewer.",
+			"pointer":         "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
 			"tokens_per_item": "tokens_per_item is about how many tokens one item has: what turns a budget of tokens into a number of items.",
 		},
 		"NotApplicable": {

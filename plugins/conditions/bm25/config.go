@@ -6,24 +6,34 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
+// ownItems is how many messages come where nobody says how many, mostItems how many at most.
+const (
+	ownItems  = 100
+	mostItems = 10_000
+)
+
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
 	// byTime shows the oldest message first, and not the best.
 	byTime bool
-	// maxItems and maxTokens bound every retrieval beside the request's own budget; maxTokens 0 means only that counts.
+	// maxItems and maxTokens bound every retrieval beside the request's own budget. maxTokens 0 means only that counts;
+	// maxItems 0 means only max_tokens counts, or mostItems without it.
 	maxItems, maxTokens int64
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, maxItems: 100}
+	s := &settings{config: config}
 	order := ""
 	err := object.Decode(config.Config, object.Optional("order", &order), object.Optional("max_items", &s.maxItems),
 		object.Optional("max_tokens", &s.maxTokens))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of bm25: "+err.Error())
+	}
+	if s.maxItems == 0 && config.Profile == abi.ProfileSourceDesign {
+		s.maxItems = ownItems
 	}
 	s.byTime = order == "time"
 	return s, nil
@@ -34,8 +44,15 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	if s.maxTokens > 0 && (b.MaxTokens == nil || *b.MaxTokens > s.maxTokens) {
 		b.MaxTokens = &s.maxTokens
 	}
-	if b.MaxItems == nil || *b.MaxItems > s.maxItems {
-		b.MaxItems = &s.maxItems
+	most := s.maxItems
+	switch {
+	case most == 0 && b.MaxTokens == nil:
+		most = ownItems
+	case most == 0:
+		most = mostItems
+	}
+	if b.MaxItems == nil || *b.MaxItems > most {
+		b.MaxItems = &most
 	}
 	return b
 }
