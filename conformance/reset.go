@@ -148,6 +148,7 @@ func (b *bench) late() outcome {
 	}
 	fresh := b.plant(s)
 	n := h.release(b.ctx)
+	defer b.sweep(s)
 	if o := b.wait(s); o != nil {
 		return *o
 	}
@@ -162,4 +163,13 @@ func (b *bench) late() outcome {
 		return *o
 	}
 	return passed("%d late requests, none seen in generation %d", n, receipt.NewGeneration)
+}
+
+// sweep resets the first generation of a scope once more: a late request may have made it again in the backend, and no
+// slot that knows a later generation looks there. One on a new data folder begins with the first.
+func (b *bench) sweep(s abi.MemoryScope) {
+	r, err := b.open(b.dir+"-late", 1, nil)
+	if err == nil {
+		_, _ = r.slot.ResetScope(b.ctx, s)
+	}
 }
