@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -15,7 +17,8 @@ type settings struct {
 	// fixed is the one workspace for all scopes; empty means a workspace for each.
 	fixed string
 
-	context             bool
+	// read is the strategy of a retrieval: readContext, readSearch or readChat.
+	read                string
 	supplements         []string
 	contextTokens       int64
 	maxConclusions      int64
@@ -26,17 +29,25 @@ type settings struct {
 	summary             bool
 	messages            bool
 	queryChars          int64
+	searchMessages      int64 // of the supplement search
+	pastSessions        int64 // of the supplement summaries
+	reasoningLevel      string
 
 	observeAssistant       bool
 	maxMessageChars        int64
 	workspaceConfiguration abi.Raw
 	probeEmbeddings        bool
 	server                 serverFacts
+	// userNames gives the peers of some users a name, by user id; assistantName that of the assistant.
+	userNames     map[string]string
+	assistantName string
 
 	// headers are of every request.
 	headers map[string]string
-	// version is what the server said of itself; a cache of this instance.
+	// version is what the server said of itself, derived the sessions, by workspace, that have a conclusion; both are
+	// caches of this instance.
 	version string
+	derived map[string]bool
 }
 
 // serverFacts is what the operator knows of the server and Honcho does not tell. Nil means not known.
@@ -46,18 +57,30 @@ type serverFacts struct {
 	batchTokens int64
 }
 
+// The read strategies, by their labels in the configuration and the trace.
+const (
+	readContext = "context" // session context: what Honcho made of the user
+	readSearch  = "search"  // messages as they were said
+	readChat    = "chat"    // Honcho's own model answers the query
+)
+
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 // parseSettings reads the block. The values before it are the schema's defaults.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, context: true, contextTokens: 8000, maxConclusions: 25, summary: true,
-		messages:   true,
-		queryChars: 2000, maxMessageChars: 25_000, server: serverFacts{batchTokens: 512},
+	s := &settings{config: config, read: readContext, contextTokens: 8000, maxConclusions: 25, summary: true,
+		messages: true, queryChars: 2000, searchMessages: 10, pastSessions: 3, reasoningLevel: "low",
+		maxMessageChars: 25_000, derived: map[string]bool{}, server: serverFacts{batchTokens: 512},
 		headers: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
 		s.headers["authorization"] = "Bearer {{secret:api_key}}"
 	}
-	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "context", &s.context, "supplements", &s.supplements,
+	var context *bool
+	var names abi.Raw
+	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "context", &context, "read", &s.read,
+		"supplements", &s.supplements, "search_messages", &s.searchMessages, "past_sessions", &s.pastSessions,
+		"reasoning_level", &s.reasoningLevel, "peer_names", wire.Fields{"users", &names,
+			"assistant", &s.assistantName},
 		"context_tokens", &s.contextTokens, "max_conclusions", &s.maxConclusions, "search_top_k", &s.searchTopK,
 		"search_max_distance", &s.searchMaxDistance, "include_most_frequent", &s.includeMostFrequent,
 		"limit_to_session", &s.limitToSession, "summary", &s.summary, "messages", &s.messages,
@@ -65,10 +88,53 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		"workspace_configuration", &s.workspaceConfiguration, "probe_embeddings", &s.probeEmbeddings,
 		"server", wire.Fields{"flush", &s.server.flush, "shared_cache", &s.server.sharedCache,
 			"batch_tokens", &s.server.batchTokens})
+	if err == nil {
+		err = s.choose(context)
+	}
+	if err == nil {
+		err = s.name(names)
+	}
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of honcho: "+err.Error())
 	}
 	return s, nil
+}
+
+// choose pins the read strategy. context is an older word for it: false is read: search.
+func (s *settings) choose(context *bool) error {
+	if context != nil && !*context {
+		if s.read == readChat {
+			return errors.New("context: false is an older word for read: search, and read says chat: remove context")
+		}
+		s.read = readSearch
+	}
+	if s.read != readContext && slices.Contains(s.supplements, "search") {
+		return errors.New("supplements: search goes with read: context only; read: " + s.read + " has its own way to " +
+			"the messages")
+	}
+	return nil
+}
+
+// name takes the names of peers. They must keep the roles apart.
+func (s *settings) name(users abi.Raw) error {
+	s.userNames = map[string]string{}
+	for user, name := range wire.Map(users) {
+		s.userNames[user] = wire.Text(name)
+	}
+	for _, user := range abi.SortedKeys(s.userNames) {
+		name := s.userNames[user]
+		for _, role := range []string{"agent-", "tool-", "system-"} {
+			if strings.HasPrefix(name+"-", role) || name == s.assistantName {
+				return errors.New("peer_names: a user is named " + name + ", as another role's peer is")
+			}
+		}
+	}
+	for _, role := range []string{"user-", "tool-", "system-"} {
+		if strings.HasPrefix(s.assistantName+"-", role) {
+			return errors.New("peer_names.assistant: " + s.assistantName + " begins as another role's peer does")
+		}
+	}
+	return nil
 }
 
 // trace begins the trace of an operation.

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -38,14 +40,22 @@ func TestConformance(t *testing.T) {
 		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, ""},
 		{"one workspace for all", quick, `,"fixed_workspace":"lab"`},
 		{"message search", quick, `,"context":false`},
-		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions"]`},
+		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions","search","summaries"]`},
+		{"the model answers", quick, `,"read":"chat"`},
+		{"peers with names", quick, `,"peer_names":{"users":{"p":"Alice"},"assistant":"Bot"}`},
 	} {
 		t.Run(mood.name, func(t *testing.T) {
-			server := httptest.NewServer(fake.New(fake.Options{Mood: mood.mood}))
+			backend := fake.New(fake.Options{Mood: mood.mood})
+			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{
 				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
 				conformance.Options{CacheDir: testcache.Dir()})
+			left := backend.Workspaces()
+			if strings.Contains(mood.block, "fixed_workspace") {
+				left = nil // it is the operator's
+			}
+			assert.Empty(t, left, "the kit leaves no workspace behind")
 		})
 	}
 }

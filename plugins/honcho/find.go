@@ -66,24 +66,36 @@ func (b *backend) sessionsOf(visit func(session string) (done bool, err error)) 
 	return true, nil
 }
 
-// findEvent tells which pieces of an event Honcho has. The markers of an earlier write say in which session; without
-// them all are looked through, since messages can be listed by session only.
+// findEvent tells which pieces of an event Honcho has. The markers of an earlier write say in which session. Without
+// them the session that the event names is looked at first, then all: messages can be listed by session only.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	markers := parseMarkers(r.Markers)
 	if i := slices.IndexFunc(markers, func(m marker) bool { return m.event == r.EventID }); i >= 0 {
 		found, err := b.messagesOf(markers[i].session, r.EventID)
 		return b.answerFound(r, found), err
 	}
-	var found []message
-	complete, err := b.sessionsOf(func(session string) (done bool, err error) {
-		found, err = b.messagesOf(session, r.EventID)
-		return len(found) > 0, err
-	})
+	found, complete, err := b.search(r.EventID, r.SessionID)
 	answer := b.answerFound(r, found)
 	if answer.Found == "absent" && !complete {
 		answer.Found = "unknown"
 	}
 	return answer, err
+}
+
+// search looks for an event's messages: first in the session that is named, then in all. complete is false where some
+// sessions were not looked through.
+func (b *backend) search(event, session string) (found []message, complete bool, err error) {
+	if session != "" {
+		found, err = b.messagesOf(b.session(session), event)
+		if err != nil || len(found) > 0 {
+			return found, true, err
+		}
+	}
+	complete, err = b.sessionsOf(func(session string) (done bool, err error) {
+		found, err = b.messagesOf(session, event)
+		return len(found) > 0, err
+	})
+	return found, complete, err
 }
 
 // answerFound sorts an event's messages by piece and names what is missing. The marker is that of a receipt that may

@@ -16,7 +16,8 @@ const maxListed = 2000
 // their count and newest id, which changes with every message, since messages can neither be edited nor deleted one by
 // one.
 func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
-	v := &abi.Inventory{Complete: true, Trace: b.trace("")}
+	v := &abi.Inventory{Complete: true,
+		Trace: b.trace("sessions_list messages_list conclusions_list peers_list card queue_status")}
 	for _, count := range []func(*abi.Inventory) error{b.countMessages, b.countConclusions, b.countPeers, b.countCard} {
 		if err := count(v); err != nil {
 			return nil, err

@@ -4,16 +4,28 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
 
-// found is what a retrieval brought, in the order of the prompt: lines[i] is evidence[i] in the prompt.
+// found is what a retrieval brought, what counts most first: lines[i] is evidence[i] in the prompt.
 type found struct {
 	evidence []abi.Evidence
 	lines    []line
+	// session are messages of the asking session, in Honcho's order, until they are added after the rest.
+	session []spoken
+	// said is when messages were said, by id.
+	said map[string]string
+}
+
+// spoken is a message, when it was said, and where it is in raw.
+type spoken struct {
+	message
+	time time.Time
+	at   string
 }
 
 // line is one item in the prompt, with its line end, under a heading that stands over the items of its kind.
@@ -24,8 +36,10 @@ const (
 	overRepresentation = "Honcho's representation of the user; a time in brackets is that of the latest message of " +
 		"the batch, UTC"
 	overCard        = "Honcho's card of the user"
-	overSummary     = "Honcho's summary of this session"
-	overMessages    = "Messages of this session, the newest first"
+	overSummary     = "Honcho's summary of this session, with the time of its last message"
+	overPast        = "Honcho's summaries of earlier sessions, with the time of their last message"
+	overMessages    = "Messages of this session"
+	overChat        = "Honcho's answer to the query, by its own model"
 	overConclusions = "Conclusions that Honcho's search found, with the time of derivation"
 	overSearch      = "Messages that Honcho's search found"
 )
@@ -40,7 +54,10 @@ func (f *found) add(e abi.Evidence, heading, text string) {
 //
 // Errors: isolation_breach; backend in a retrieval, else invalid_argument, for what cannot be read.
 func readItems(raw *abi.RawResult, of *retrieval) (*found, error) {
-	f := new(found)
+	f := &found{said: map[string]string{}}
+	for i := range raw.Calls {
+		f.noteTimes(&raw.Calls[i])
+	}
 	for i := range raw.Calls {
 		call, at := &raw.Calls[i], "/calls/"+sdk.Itoa(i)+"/body"
 		switch err := f.readCall(call, at, of); {
@@ -53,7 +70,20 @@ func readItems(raw *abi.RawResult, of *retrieval) (*found, error) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw"+at+": "+err.Error())
 		}
 	}
+	f.addSession()
 	return f, nil
+}
+
+// noteTimes notes when the messages were said that a summary may end with.
+func (f *found) noteTimes(call *abi.RawCall) {
+	if call.Route != "context" && call.Route != "message" {
+		return
+	}
+	for _, m := range append(wire.Items(wire.At(call.Body, "messages")), call.Body) {
+		var id, at string
+		wire.Pick(m, "id", &id, "created_at", &at)
+		f.said[id] = at
+	}
 }
 
 func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
@@ -74,24 +104,37 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	case "search", "peer_search":
 		list, err := readList(call.Body, readMessage)
 		for i, m := range list {
-			if of != nil && (m.workspace != of.workspace || of.fixed != "" && m.peer != of.user) {
+			if of != nil && (m.workspace != of.workspace || of.fixed != "" && m.peer != of.user && m.peer != of.agent) {
 				return breach(call.Route, "a message of another scope", m.raw)
 			}
 			f.addMessage(m, at+"/"+sdk.Itoa(i), overSearch)
+		}
+		return err
+	case "summaries":
+		return f.readSummaries(call.Body, at)
+	case "message": // a summary has its time
+		return nil
+	case "dialectic":
+		var said string
+		err := wire.Read(call.Body, "content", &said)
+		if said != "" {
+			e := abi.Evidence{Pointer: at + "/content", Group: readChat, NativeType: "dialectic answer", Text: said}
+			f.add(e, overChat, oneParagraph(said))
 		}
 		return err
 	}
 	return errors.New(call.Route + " is not a call of retrieve")
 }
 
-// readProse reads what session context, peer context and representation bring: what was derived first, then card and
-// summary, then messages, the newest first, since a budget that is short keeps what stands first.
+// readProse reads what session context, peer context and representation bring: the card, what was derived, the summary.
+// Messages come after what other calls bring: a budget that is short keeps what stands first.
 func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
-	var representation, alone, kind, content, createdAt, id string
+	var representation, alone, id string
 	var card []string
+	var summary abi.Raw
 	var raw []abi.Raw
 	err := wire.Read(call.Body, "peer_representation", &representation, "representation", &alone, "peer_card", &card,
-		"summary", wire.Fields{"content", &content, "summary_type", &kind, "created_at", &createdAt}, "messages", &raw)
+		"summary", &summary, "messages", &raw)
 	if err != nil {
 		return err
 	}
@@ -113,22 +156,57 @@ func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
 			}
 		}
 	}
-	f.addFacts(representation, at+"/peer_representation")
-	f.addFacts(alone, at+"/representation")
 	for i, text := range card {
 		e := abi.Evidence{Pointer: at + "/peer_card/" + sdk.Itoa(i), Group: "card", NativeType: "peer_card", Text: text}
 		f.add(e, overCard, "- "+oneParagraph(text))
 	}
-	if content != "" {
-		e := abi.Evidence{Pointer: at + "/summary", Group: "summary", NativeType: kind, Text: content,
-			CreatedAt: createdAt,
-			TimeBasis: abi.TimeDerived}
-		f.add(e, overSummary, "["+bracket(createdAt, kind)+"] "+oneParagraph(content))
+	f.addFacts(representation, at+"/peer_representation")
+	f.addFacts(alone, at+"/representation")
+	for i, m := range messages {
+		when, _ := abi.ParseTime(m.createdAt)
+		f.session = append(f.session, spoken{m, when, at + "/messages/" + sdk.Itoa(i)})
 	}
-	for i, m := range slices.Backward(messages) {
-		f.addMessage(m, at+"/messages/"+sdk.Itoa(i), overMessages)
+	return f.addSummary(summary, at+"/summary", overSummary)
+}
+
+// readSummaries reads the summaries of a session, of which the one that goes furthest is an item.
+func (f *found) readSummaries(body abi.Raw, at string) error {
+	latest := latestSummary(body)
+	name := "/short_summary"
+	if wire.Text(wire.At(latest, "summary_type")) == "honcho_chat_summary_long" {
+		name = "/long_summary"
 	}
+	return f.addSummary(latest, at+name, overPast)
+}
+
+// addSummary adds a summary with the time of the last message that it covers. Where that is not known it has the time
+// at which it was made.
+func (f *found) addSummary(summary abi.Raw, at, heading string) error {
+	if summary == nil {
+		return nil
+	}
+	var content, kind, made, last string
+	err := wire.Read(summary, "content", &content, "summary_type", &kind, "created_at", &made, "message_id", &last)
+	if err != nil || content == "" {
+		return err
+	}
+	e := abi.Evidence{Pointer: at, Group: "summary", NativeType: kind, Text: content, CreatedAt: made,
+		TimeBasis: abi.TimeDerived}
+	if said := f.said[last]; said != "" {
+		e.CreatedAt, e.UpdatedAt, e.TimeBasis = said, made, abi.TimeEvent
+	}
+	f.add(e, heading, "["+bracket(e.CreatedAt, kind)+"] "+oneParagraph(content))
 	return nil
+}
+
+// addSession adds the messages of the asking session, the newest first: a short budget keeps those. In the prompt they
+// are in order of time.
+func (f *found) addSession() {
+	slices.Reverse(f.session)
+	slices.SortStableFunc(f.session, func(a, b spoken) int { return b.time.Compare(a.time) })
+	for _, m := range f.session {
+		f.addMessage(m.message, m.at, overMessages)
+	}
 }
 
 func (f *found) addFacts(text, at string) {

@@ -145,3 +145,12 @@ func (b *bench) messages(t testing.TB, session string) (list []map[string]any) {
 }
 
 var quick = fake.Mood{Flush: true}
+
+// jsonOf reads a value's JSON into another.
+func jsonOf(from, to any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}

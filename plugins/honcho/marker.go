@@ -58,6 +58,10 @@ type posted struct {
 
 const postedKey = "posted"
 
+// toldPrefix begins the keys of sessions in which an observed peer has spoken, by native id. The value is the session's
+// own id, or empty where its turns were said again. Readiness asks of each whether anything was derived.
+const toldPrefix = "told/"
+
 func readPosted(c *sdk.Call) (p posted, err error) {
 	value, version, err := c.Get(postedKey)
 	if err != nil || version == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set", "session_delete", "dream"}
+var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set", "session_delete", "dream",
+	"derive_again"}
 
 // nativeMutation changes what Honcho has derived. A conclusion cannot be edited, a message neither edited nor deleted,
 // a peer not deleted.
@@ -17,6 +18,7 @@ var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set
 //	card_set          {lines}
 //	session_delete    {session_id}                             accepted, carried out by the deriver
 //	dream             {dream_type, session_id?, rebuild?}      scheduled; Honcho drops a duplicate in silence
+//	derive_again      {event_id, session_id?}                  what the user said, once more, in a session beside its own
 func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	m := &mutation{backend: b, params: params{given: r.Params},
 		receipt: &abi.MutationReceipt{Status: "applied", NativeIDs: []string{}, Trace: b.trace(r.Name)}}
@@ -32,6 +34,8 @@ func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, er
 		err = m.deleteSession()
 	case "dream":
 		err = m.dream()
+	case "derive_again":
+		err = m.deriveAgain()
 	default:
 		err = unknownName("mutation", r.Name, mutationNames)
 	}
@@ -129,6 +133,55 @@ func (m *mutation) dream() error {
 	m.receipt.NativeIDs = []string{m.user}
 	_, err := m.send(request{route: "dream", body: body.JSON()})
 	return err
+}
+
+// deriveAgain says an event's observed messages once more: Honcho has no call that derives a message again. They go
+// into a session beside their own, so that neither the prompt's messages nor a summary has them twice; message search
+// may find both.
+func (m *mutation) deriveAgain() error {
+	event, session := m.params.need("event_id"), m.params.text("session_id")
+	err := m.checked("event_id", "session_id")
+	if err != nil {
+		return err
+	}
+	found, _, err := m.search(event, session)
+	m.receipt.Status = "no_change"
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	w, err := newWriter(m.backend)
+	if err != nil {
+		return err
+	}
+	var pieces []piece
+	for _, said := range found {
+		if m.observed(said.peer) {
+			pieces = append(pieces, piece{event: event, number: said.piece, observed: true, body: wire.Object{
+				"peer_id", said.peer, "content", said.content, "created_at", said.createdAt,
+				"metadata", wire.At(said.raw, "metadata")}})
+		}
+	}
+	native := found[0].session
+	if session == "" {
+		session = native
+	}
+	for len(pieces) > 0 {
+		n := min(len(pieces), postLimit)
+		stored, failed := w.post(m.again(native), pieces[:n])
+		if failed != nil {
+			return failed
+		}
+		for _, s := range stored {
+			m.receipt.NativeIDs = append(m.receipt.NativeIDs, s.id)
+		}
+		m.receipt.Status, pieces = "applied", pieces[n:]
+		w.count(m.again(native), session, int64(n))
+	}
+	if m.receipt.Status != "applied" {
+		return nil
+	}
+	w.told[native] = "" // what is derived now counts for it
+	return w.close()
 }
 
 // optionalSession is the native id of the session that is named, nil where none is.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -26,8 +27,9 @@ const methodQueue = "queue status: rows appear after the response, failed ones c
 //
 // Ready takes that no row of the scope is pending or in progress, and that the rows of the last writes can be there:
 // either Honcho counts as many as were posted, or 3 s have passed. A drained queue says that the deriver is done, not
-// that it succeeded: a row whose LLM call failed counts as completed. So where nothing came of the events they are
-// listed as empty, and where the scope has no conclusion at all the status is degraded.
+// that it succeeded: a row whose LLM call failed counts as completed. So it is judged by session, since conclusions and
+// markers both carry it: events of a session in which nothing was derived since they were sent are listed as empty, and
+// as long as a session has no conclusion at all the status is degraded.
 //
 // Source: Honcho GET /v3/workspaces/{ws}/queue/status (src/crud/deriver.py).
 func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
@@ -190,23 +192,86 @@ func (l *look) drained() error {
 			return nil
 		}
 	}
-	derived, err := l.derivedSince(oldest)
-	if err != nil || derived > 0 {
+	err := l.judgeEvents()
+	if err != nil {
 		return err
 	}
-	l.events(&a.EventIDs.Empty)
-	if oldest != "" {
-		if derived, err = l.derivedSince(""); err != nil {
-			return err
+	return l.judgeSessions()
+}
+
+// judgeEvents lists the events of which nothing came: in their session there is no conclusion since the first of them
+// was sent.
+func (l *look) judgeEvents() error {
+	sessions := map[string]*span{}
+	for _, m := range l.markers {
+		if m.rows > 0 {
+			if sessions[m.session] == nil {
+				sessions[m.session] = new(span)
+			}
+			sessions[m.session].add(m.sentAt)
 		}
 	}
-	if derived == 0 {
-		a.Status = abi.ReadinessDegraded
-		l.warn("derivation_empty", "the queue is drained and there is not one conclusion: possibly the server's LLM "+
-			"or embedding provider fails, which Honcho counts as completed")
-	} else {
-		l.warn("derivation_empty", "the queue is drained and nothing new was derived since these events were sent: "+
-			"they may have held nothing new, or the server's LLM failed, which Honcho counts as completed")
+	for _, session := range abi.SortedKeys(sessions) {
+		derived, err := l.derivedIn(session, sessions[session].oldest)
+		if err != nil {
+			return err
+		}
+		for _, m := range l.markers {
+			if derived == 0 && m.session == session && m.rows > 0 {
+				l.answer.EventIDs.Empty = append(l.answer.EventIDs.Empty, m.event)
+			}
+		}
+	}
+	if n := len(l.answer.EventIDs.Empty); n > 0 {
+		l.warn("derivation_empty", "the queue is drained and in the session of "+sdk.Itoa(n)+" events nothing was "+
+			"derived since they were sent: they may have held nothing new, or the server's LLM failed, which Honcho "+
+			"counts as completed")
+	}
+	return nil
+}
+
+// judgeSessions looks for sessions without any conclusion. It asks once for each, until there is one.
+func (l *look) judgeSessions() error {
+	told := map[string]string{}
+	for _, m := range l.markers {
+		if m.rows > 0 {
+			told[m.session] = m.session
+		}
+	}
+	err := l.Each(abi.StateListRequest{Prefix: toldPrefix, Values: true}, func(item sdk.Item) error {
+		told[strings.TrimPrefix(item.Key, toldPrefix)] = string(item.Value)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var empty []string
+	unseen := 0
+	for _, session := range abi.SortedKeys(told) {
+		switch key := l.workspace + "/" + session; {
+		case told[session] == "" || l.derived[key]:
+		case l.Remaining() < lookUpMS:
+			unseen++
+		default:
+			derived, err := l.derivedIn(session, "")
+			if err != nil {
+				return err
+			}
+			if l.derived[key] = derived > 0; derived == 0 {
+				empty = append(empty, clip(told[session], 80))
+			}
+		}
+	}
+	if len(empty) > 0 {
+		l.answer.Status = abi.ReadinessDegraded
+		const named = 5
+		l.warn("derivation_empty", sdk.Itoa(len(empty))+" sessions have not one conclusion ("+
+			strings.Join(empty[:min(len(empty), named)], ", ")+"): possibly the server's LLM or embedding provider "+
+			"failed, which Honcho counts as completed. The mutation derive_again has a turn derived again")
+	}
+	if unseen > 0 {
+		l.warn("sessions_unjudged", "there was no time to ask of "+sdk.Itoa(unseen)+" sessions whether anything was "+
+			"derived; ask again")
 	}
 	return nil
 }
@@ -260,8 +325,8 @@ func (b *backend) queueStatus(workspace, sender string) (queue, error) {
 	return q, nil
 }
 
-// derivedSince counts the user's conclusions that were made since a time, or all of them.
-func (b *backend) derivedSince(at string) (int64, error) {
+// derivedIn counts the user's conclusions of a session that were made since a time, or all of them.
+func (b *backend) derivedIn(session, since string) (int64, error) {
 	return b.count(request{route: "conclusions_list",
-		body: filters(b.about("created_at", wire.If(at != "", wire.Object{"gte", at})))})
+		body: filters(b.about("session_id", session, "created_at", wire.If(since != "", wire.Object{"gte", since})))})
 }

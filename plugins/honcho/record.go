@@ -86,16 +86,35 @@ type delivery struct {
 type writer struct {
 	*backend
 	posted posted
+	// told are the sessions that were written to, by native id.
+	told map[string]string
 	// broken is set once the outcome of a write is not known.
 	broken *abi.Error
 }
 
 func newWriter(b *backend) (*writer, error) {
 	p, err := readPosted(b.Call)
-	return &writer{backend: b, posted: p}, err
+	return &writer{backend: b, posted: p, told: map[string]string{}}, err
 }
 
-func (w *writer) close() error { return w.posted.write(w.Call) }
+func (w *writer) close() error {
+	for _, native := range abi.SortedKeys(w.told) {
+		err := w.Put(toldPrefix+native, []byte(w.told[native]), sdk.AnyVersion)
+		if err != nil {
+			return err
+		}
+	}
+	return w.posted.write(w.Call)
+}
+
+// count adds rows that a write put into the deriver's queue, in a session by its native and its own id.
+func (w *writer) count(native, session string, rows int64) {
+	w.posted.rows += rows
+	w.posted.lastAt = w.Now
+	if rows > 0 {
+		w.told[native] = session
+	}
+}
 
 // prepare makes an event's pieces; of a write that was partial, those that are missing.
 func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
@@ -201,7 +220,6 @@ func (w *writer) finish(d *delivery) {
 	r.Markers = []string{m.String()}
 	r.Trace.NativeIDs, r.Trace.TokenCount = r.NativeIDs, &tokens
 	r.Trace.Details = wire.Object{"session", d.session, "rows", m.rows}.Map()
-	w.posted.rows += m.rows
-	w.posted.lastAt = w.Now
+	w.count(d.session, d.event.SessionID, m.rows)
 	d.receipt = r
 }

@@ -17,6 +17,9 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		routes = append(routes, call.Route)
 	}
 	t.NativeOperation = strings.Join(routes, " ")
+	if len(routes) == 0 {
+		t.NativeOperation = "peers_list" // read: chat of a scope that does not exist
+	}
 	t.ResultState, t.RetrievedCount = abi.ResultEmpty, sdk.Ptr(int64(len(items)))
 	if len(items) > 0 {
 		t.ResultState = abi.ResultResults
@@ -27,7 +30,7 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	if r.Budget.MaxTokens != nil && q.tokens != nil {
 		sdk.Put(&t.BudgetApplied, "max_tokens", abi.BudgetUse{How: "advisory", Sent: q.tokens})
 	}
-	if r.Budget.MaxItems != nil {
+	if r.Budget.MaxItems != nil && q.read != readChat {
 		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.conclusions})
 	}
 	switch {
@@ -44,11 +47,7 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	}
 	q.reportFilters(t)
 	q.reportTimes(t)
-	t.Effective = wire.Object{"read", routes[0], "limit", q.conclusions}.Map()
-	if q.tokens != nil {
-		t.Effective = wire.Object{"read", routes[0], "tokens", *q.tokens, "max_conclusions", q.conclusions,
-			"search_top_k", q.topK()}.Map()
-	}
+	t.Effective = q.effective().Map()
 	for _, e := range items {
 		if e.NativeID != "" {
 			t.NativeIDs = append(t.NativeIDs, e.NativeID)
@@ -58,11 +57,25 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		"fixed_workspace", wire.If(q.fixed != "", true)}.Map()
 }
 
+// effective is the read strategy with its limits as they were sent.
+func (q *retrieval) effective() wire.Object {
+	o := wire.Object{"read", q.read}
+	switch q.read {
+	case readContext:
+		o = append(o, "tokens", *q.tokens, "max_conclusions", q.conclusions, "search_top_k", q.topK())
+	case readSearch:
+		o = append(o, "limit", q.conclusions)
+	case readChat:
+		o = append(o, "reasoning_level", q.reasoningLevel)
+	}
+	return o
+}
+
 // reportFilters tells how labels took effect: as words of the query, or as filters of a search. Other filters have no
 // counterpart in Honcho.
 func (q *retrieval) reportFilters(t *abi.Trace) {
 	how := abi.FilterSemantic
-	if !q.backend.context {
+	if q.read == readSearch {
 		how = abi.FilterHard
 	}
 	t.FilterMode = abi.FilterNone

@@ -33,10 +33,10 @@ type request struct {
 	route string
 	// Path parameters; an empty one is not in the route's path. An empty workspace is the scope's, unless the path has
 	// none.
-	workspace, session, peer, conclusion string
-	noWorkspace                          bool
-	query                                []abi.QueryParam
-	body                                 []byte
+	workspace, session, peer, message, conclusion string
+	noWorkspace                                   bool
+	query                                         []abi.QueryParam
+	body                                          []byte
 }
 
 // reply is what Honcho answered with a 2xx status, or with one that the manifest declares as empty.
@@ -71,7 +71,7 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	}
 	params := map[string]string{}
 	for _, p := range [][2]string{{"workspace", r.workspace}, {"session", r.session}, {"peer", r.peer},
-		{"conclusion", r.conclusion}} {
+		{"message", r.message}, {"conclusion", r.conclusion}} {
 		if p[1] != "" {
 			params[p[0]] = p[1]
 		}

@@ -51,12 +51,12 @@ const resetMS = 2000
 // Source: Honcho DELETE /v3/workspaces/{ws} (src/crud/workspace.py), recorded as reset_*.
 func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	at := readReset(b.Call)
-	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: b.Generation, NewGeneration: b.Generation +
-		1,
-		Trace: b.trace("")}
+	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: b.Generation,
+		NewGeneration: b.Generation + 1, Trace: b.trace("session_delete workspace_delete")}
 	reset := b.resetWorkspace
 	if b.fixed != "" {
 		reset = b.resetFixed
+		receipt.Trace.NativeOperation = "session_delete conclusion_delete card_put"
 	}
 	if err := reset(&at, receipt); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 			continue // a card's PUT would make the peer
 		}
 		left = append(left, peer)
-		if peer == b.user || peer == b.agent() {
+		if peer == b.user || peer == b.agent {
 			if _, err := b.send(request{route: "card_put", peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
 				return err
 			}

@@ -14,13 +14,14 @@ import (
 // only by their number.
 const tokensPerConclusion = 40
 
-// retrieve asks session context for what Honcho made of the user, in one call by default; with context switched off it
-// searches messages.
+// retrieve asks session context for what Honcho made of the user, in one call by default; with another read strategy it
+// searches messages, or lets Honcho's model answer. Never two of them: which one is in the configuration and the trace.
 //
 // In:     max_tokens is sent as tokens, which bounds summary and messages; max_items as max_conclusions, which bounds
 // the representation.
 // Out:    raw is Honcho's answers. An unknown peer, session or workspace is no memory. Honcho gives no scores.
-// Errors: Honcho's own, typed; isolation_breach where a message is of another workspace or session.
+// Errors: Honcho's own, typed; isolation_breach where a message is of another workspace or session; unavailable, reason
+// embeddings_down, where the representation is empty because the embedding provider fails.
 // Source: Honcho GET /v3/workspaces/{ws}/sessions/{s}/context (src/routers/sessions.py).
 func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	q := &retrieval{backend: b, request: r, session: b.session(r.SessionID),
@@ -52,11 +53,9 @@ func (q *retrieval) run() error {
 	if q.query, cut = cutQuery(words, int(q.queryChars)); cut {
 		t.Warnings = append(t.Warnings, "query_cut: the query is longer than query_chars and was cut for the URL")
 	}
-	first := q.readMessages
-	if q.backend.context {
-		first = q.readContext
-	}
-	if err := first(); err != nil {
+	read := map[string]func() error{readContext: q.readContext, readSearch: q.readMessages, readChat: q.readChat}
+	err := read[q.read]()
+	if err != nil {
 		return err
 	}
 	for _, name := range q.supplements {
@@ -67,6 +66,12 @@ func (q *retrieval) run() error {
 	items, err := readItems(&q.result.Raw, q)
 	if err != nil {
 		return err
+	}
+	if q.read == readContext {
+		err = q.checkSearched(q.result.Raw.Calls[0].Body)
+		if err != nil {
+			return err
+		}
 	}
 	q.result.Evidence = items.evidence
 	fitted := q.format(items, q.request.Budget)
@@ -91,7 +96,7 @@ func (q *retrieval) most() int64 {
 func (q *retrieval) words() string {
 	r := q.request
 	words := []string{r.Query}
-	if q.backend.context {
+	if q.read != readSearch {
 		words = append(words, r.Scenario)
 		if !sdk.CrossContext(r) {
 			words = append(words, r.Context)
@@ -126,7 +131,72 @@ func (q *retrieval) readContext() error {
 	if q.limitToSession {
 		params = append(params, abi.QueryParam{Key: "limit_to_session", Value: "true"})
 	}
-	return q.ask(request{route: "context", session: q.session, query: params})
+	err := q.ask(request{route: "context", session: q.session, query: params})
+	if err != nil {
+		return err
+	}
+	body := q.result.Raw.Calls[0].Body
+	return q.lastMessage(q.session, wire.At(body, "summary"), wire.At(body, "messages"))
+}
+
+// checkSearched tells an empty representation from one whose search failed: where the embedding provider is down,
+// session context answers 200 and leaves the query's share out, and with it everything when the query chooses all.
+func (q *retrieval) checkSearched(context abi.Raw) error {
+	if q.empty || q.query == "" || q.topK() < q.conclusions || q.limitToSession ||
+		wire.Text(wire.At(context, "peer_representation")) != "" {
+		return nil
+	}
+	held, err := q.count(request{route: "conclusions_list", body: filters(q.about())})
+	if err != nil || held == 0 {
+		return err
+	}
+	// This route fails where context hides it. Where it answers, what is held lies beyond search_max_distance, or was
+	// derived between the two calls.
+	_, err = q.send(request{route: "conclusions_query",
+		body: wire.Object{"query", q.query, "top_k", 1, "filters", q.about()}.JSON()})
+	if err == nil || abi.CodeOf(err) != abi.CodeBackend {
+		return err
+	}
+	e := abi.AsError(err)
+	e.Code, e.Reason, e.Retryable = abi.CodeUnavailable, "embeddings_down", true
+	e.Message = "Honcho holds " + sdk.Itoa(held) + " conclusions and its search fails, which session context answers " +
+		"as an empty representation: " + e.Message
+	e.Hint = "look at Honcho's embedding provider; health with probe_embeddings asks it"
+	return e
+}
+
+// lastMessage fetches the last message that a summary covers, whose time is the summary's, unless it is among those at
+// hand.
+func (q *retrieval) lastMessage(session string, summary, messages abi.Raw) error {
+	id := wire.Text(wire.At(summary, "message_id"))
+	if !isNativeID(id) {
+		return nil
+	}
+	for _, m := range wire.Items(messages) {
+		if wire.Text(wire.At(m, "id")) == id {
+			return nil
+		}
+	}
+	return q.ask(request{route: "message", session: session, message: id})
+}
+
+// readChat lets Honcho's model answer the query. It is asked for a scope that exists only: chat makes the peer and the
+// workspace where they are missing, and so would write.
+//
+// Source: Honcho POST /v3/workspaces/{ws}/peers/{p}/chat; of a workspace and peer that exist it changes nothing.
+func (q *retrieval) readChat() error {
+	const mostChars = 10_000 // Honcho's own limit
+	query, _ := cutQuery(q.words(), mostChars)
+	if query == "" {
+		return abi.NewError(abi.CodeInvalidArgument, "query: empty, and read: chat asks Honcho's model a question")
+	}
+	exists, err := q.exists()
+	if err != nil || !exists {
+		q.empty = true
+		return err
+	}
+	return q.ask(request{route: "dialectic", peer: q.user,
+		body: wire.Object{"query", query, "reasoning_level", q.reasoningLevel}.JSON()})
 }
 
 // selection adds to a URL's query what chooses conclusions. As many by the query as there are at all makes the
@@ -179,6 +249,12 @@ func (q *retrieval) supplement(name, words string) error {
 	words, _ = sanitize(words)
 	r := request{route: name, peer: q.user}
 	switch name {
+	case "search":
+		return q.searchMore(words)
+	case "summaries":
+		return q.pastSummaries()
+	}
+	switch name {
 	case "peer_context":
 		r.query = q.selection(nil)
 	case "representation":
@@ -194,4 +270,72 @@ func (q *retrieval) supplement(name, words string) error {
 			"filters", q.about()}.JSON()
 	}
 	return q.ask(r)
+}
+
+// searchMore adds messages as they were said, by anybody: what the assistant said is in no representation of the user.
+// A fixed workspace holds other scopes, so there user and assistant are asked for one by one.
+func (q *retrieval) searchMore(words string) error {
+	limit := q.searchMessages
+	if b := q.request.Budget.MaxItems; b != nil {
+		limit = min(limit, max(*b, 1))
+	}
+	body := wire.Object{"query", words, "limit", limit}.JSON()
+	if q.fixed == "" {
+		return q.ask(request{route: "search", body: body})
+	}
+	for _, peer := range []string{q.user, q.agent} {
+		err := q.ask(request{route: "peer_search", peer: peer, body: body})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pastSummaries adds the summaries of the newest sessions before the asking one, each with the time of its last
+// message.
+func (q *retrieval) pastSummaries() error {
+	list := request{route: "sessions_list", query: []abi.QueryParam{newestFirst}}
+	if q.fixed != "" {
+		list.route, list.peer, list.body = "peer_sessions", q.user, filters(wire.Object{"is_active", true})
+	}
+	ids, _, err := idsOf(q.backend, list, 1, pageSize)
+	if err != nil {
+		return err
+	}
+	left := q.pastSessions
+	for _, id := range ids {
+		if id == q.session || strings.HasPrefix(id, againPrefix) || left == 0 {
+			continue
+		}
+		left--
+		r := request{route: "summaries", session: id}
+		err = q.ask(r)
+		if err != nil {
+			return err
+		}
+		body := q.result.Raw.Calls[len(q.result.Raw.Calls)-1].Body
+		if wire.Text(wire.At(body, "id")) != id {
+			return breach(r.route, "another session", body)
+		}
+		err = q.lastMessage(id, latestSummary(body), nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latestSummary is the summary of a session that was made last, and so goes furthest: Honcho makes short ones three
+// times as often as long ones.
+func latestSummary(body abi.Raw) abi.Raw {
+	short, long := wire.At(body, "short_summary"), wire.At(body, "long_summary")
+	made := wire.Text(wire.At(long, "created_at"))
+	var newest span
+	newest.add(wire.Text(wire.At(short, "created_at")))
+	newest.add(made)
+	if long != nil && (short == nil || newest.newest == made) {
+		return long
+	}
+	return short
 }

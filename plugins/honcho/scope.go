@@ -59,12 +59,12 @@ func unlabel(text string) string {
 type native struct {
 	workspace string
 	user      string // the user's peer
+	agent     string // the assistant's peer
 	// others is what the ids of the other peers end in.
 	others string
 	parts  []string // of a fixed workspace: the whole scope, with which the ids of sessions begin
 }
 
-func (n *native) agent() string  { return "agent-" + n.others }
 func (n *native) tool() string   { return "tool-" + n.others }
 func (n *native) system() string { return "system-" + n.others }
 
@@ -72,18 +72,31 @@ func (n *native) system() string { return "system-" + n.others }
 func (s *settings) native(c *sdk.Call) *native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID,
 		sdk.Itoa(c.Generation)}
+	user, n := s.userNames[c.Scope.PersonaID], &native{workspace: s.fixed}
 	if s.fixed != "" {
-		owner := sdk.NativeID(joined, parts...)
-		return &native{workspace: s.fixed, user: "user-" + owner, others: owner, parts: parts}
+		n.others, n.parts = sdk.NativeID(joined, parts...), parts
+		n.user, n.agent = named(user, "user")+"-"+n.others, named(s.assistantName, "agent")+"-"+n.others
+		return n
 	}
-	others := "default"
+	n.workspace, n.others = "mh-"+sdk.NativeID(joined, parts...), "default"
 	if c.Scope.AgentID != "" {
-		others = sdk.NativeID(single, c.Scope.AgentID)
+		n.others = sdk.NativeID(single, c.Scope.AgentID)
 	}
-	return &native{workspace: "mh-" + sdk.NativeID(joined, parts...), user: "user-" + sdk.NativeID(single,
-		c.Scope.PersonaID),
-		others: others}
+	n.user = named(user, "user-"+sdk.NativeID(single, c.Scope.PersonaID))
+	n.agent = named(s.assistantName, "agent-"+n.others)
+	return n
 }
+
+// named is a peer's configured name, or what it is called without one.
+func named(name, otherwise string) string {
+	if name != "" {
+		return name
+	}
+	return otherwise
+}
+
+// unnamed is the user's peer where the scope has a workspace of its own and no name is configured.
+func (b *backend) unnamed() string { return "user-" + sdk.NativeID(single, b.Scope.PersonaID) }
 
 // session is the native id of a session.
 func (n *native) session(id string) string {
@@ -93,11 +106,17 @@ func (n *native) session(id string) string {
 	return "s-" + sdk.NativeID(single, id)
 }
 
+// againPrefix begins the ids of sessions in which turns are said again.
+const againPrefix = "again-"
+
+// again is the session in which turns of a session are said again, to be derived again.
+func (n *native) again(session string) string { return againPrefix + strings.TrimPrefix(session, "s-") }
+
 // author is the peer that speaks in a role.
 func (n *native) author(role abi.Role) string {
 	switch role {
 	case abi.RoleAssistant:
-		return n.agent()
+		return n.agent
 	case abi.RoleTool:
 		return n.tool()
 	case abi.RoleSystem:
@@ -106,14 +125,14 @@ func (n *native) author(role abi.Role) string {
 	return n.user
 }
 
-func (n *native) peers() []string { return []string{n.user, n.agent(), n.tool(), n.system()} }
+func (n *native) peers() []string { return []string{n.user, n.agent, n.tool(), n.system()} }
 
 // observed says whether the deriver works on what a peer says.
 func (b *backend) observed(peer string) bool {
-	return peer == b.user || b.observeAssistant && peer == b.agent()
+	return peer == b.user || b.observeAssistant && peer == b.agent
 }
 
 func (n *native) named() map[string]string {
-	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent(),
+	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent,
 		"tool_peer": n.tool(), "system_peer": n.system()}
 }

@@ -42,7 +42,7 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 				for _, id := range append(append(n1.peers(), n1.workspace), n1.session(session1)) {
 					require.Regexp(t, `^[a-zA-Z0-9_-]{1,100}$`, id)
 				}
-				require.Len(t, map[string]bool{n1.user: true, n1.agent(): true, n1.tool(): true, n1.system(): true}, 4, "trap 2: four peers")
+				require.Len(t, map[string]bool{n1.user: true, n1.agent: true, n1.tool(): true, n1.system(): true}, 4, "trap 2: four peers")
 				same := s1 == s2
 				require.Equal(t, same && session1 == session2, n1.workspace == n2.workspace && n1.session(session1) == n2.session(session2))
 				require.Equal(t, same, n1.workspace == n2.workspace && n1.user == n2.user)

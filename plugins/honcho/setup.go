@@ -17,17 +17,24 @@ const sharedWorkspace = "fixed_workspace: scopes share a workspace and are kept 
 //
 // Source: Honcho POST /v3/workspaces and POST .../peers, both get-or-create: 201 made, 200 existed.
 func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
-	receipt := &abi.SetupReceipt{Ready: true, NativeScope: b.named(), Trace: b.trace("")}
+	receipt := &abi.SetupReceipt{Ready: true, NativeScope: b.named(), Trace: b.trace("workspace peer")}
 	if b.fixed != "" {
 		receipt.Warnings = append(receipt.Warnings, sharedWorkspace)
 	}
 	if b.ReadOnly {
-		r := request{route: "peers_list"}
-		if b.fixed != "" { // which holds others
-			r.body = filters(wire.Object{"id", b.user})
+		receipt.Trace.NativeOperation = "peers_list"
+		exists, err := b.exists()
+		if err != nil {
+			return nil, err
 		}
-		peers, err := b.count(r)
-		receipt.Existed = sdk.Ptr(peers > 0)
+		receipt.Existed = &exists
+		if exists || b.fixed != "" {
+			return receipt, nil
+		}
+		others, err := b.count(request{route: "peers_list"})
+		if err == nil && others > 0 {
+			err = b.renamed("another name")
+		}
 		return receipt, err
 	}
 	existed, err := b.makeWorkspace(receipt)
@@ -47,10 +54,25 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return receipt, nil
 }
 
+// exists says whether the scope's user has a peer, and so the scope its memory.
+func (b *backend) exists() (bool, error) {
+	peers, err := b.count(request{route: "peers_list", body: filters(wire.Object{"id", b.user})})
+	return peers > 0, err
+}
+
+// renamed is the error of a scope whose user has another peer than peer_names gives: what was derived of that peer
+// would not be found.
+func (b *backend) renamed(was string) error {
+	return abi.NewError(abi.CodeConflict, "workspace "+b.workspace+" has its user under "+was+", not "+b.user+
+		": what Honcho derived would not be found").WithReason("peer_renamed").
+		WithHint("restore peer_names as it was, or reset the scope; names hold for scopes that are new")
+}
+
 func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err error) {
 	body := wire.Object{"id", b.workspace}
 	if b.fixed == "" {
-		body = append(body, "metadata", b.labels(), "configuration", b.workspaceConfiguration)
+		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user),
+			"configuration", b.workspaceConfiguration)
 	}
 	answer, err := b.send(request{route: "workspace", noWorkspace: true, body: body.JSON()})
 	if err != nil || answer.status != 200 || b.fixed != "" {
@@ -64,6 +86,11 @@ func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err er
 		return true, breach("workspace", "workspace "+b.workspace+", which belongs to another scope by its own "+
 			"metadata", answer.body).
 			WithHint("choose another memory.namespace: two installations share this Honcho")
+	default:
+		was := named(wire.Text(wire.At(answer.body, "metadata", "mh_user_peer")), b.unnamed())
+		if was != b.user {
+			return true, b.renamed(was)
+		}
 	}
 	return true, nil
 }

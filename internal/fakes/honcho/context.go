@@ -72,6 +72,10 @@ func (q *request) represent(sel selection) string {
 		}
 	}
 	var chosen []*conclusion
+	newest := sel.most
+	if sel.query != "" {
+		newest = max(0, sel.most-sel.topK) // whether or not the search works
+	}
 	if sel.query != "" && !q.options.Mood.EmbedDown && !strings.Contains(sel.query, "<|endof") {
 		v := embed.Text(sel.query)
 		for _, c := range nearest(sel.query, all, func(c *conclusion) []float32 { return c.vector }) {
@@ -79,13 +83,14 @@ func (q *request) represent(sel selection) string {
 				chosen = append(chosen, c)
 			}
 		}
-		if sel.distance <= 1 {
-			all = nil
-		}
+	}
+	if sel.distance <= 1 {
+		newest = 0
 	}
 	for _, c := range all {
-		if len(chosen) < sel.most && !slices.Contains(chosen, c) {
+		if len(chosen) < sel.most && newest > 0 && !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
+			newest--
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b *conclusion) int {
