@@ -3,7 +3,7 @@ package abi
 import (
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Mode says what Decode does with a field that the type does not have.
@@ -15,8 +15,6 @@ const (
 	Lenient Mode = iota
 	// Strict refuses them: requests, manifests and configuration.
 	Strict
-	// viewing is Lenient, with the body of an Envelope left in the input, unread.
-	viewing
 )
 
 // How deep arrays and objects may nest in what Unmarshal reads: a document as a whole, and any Raw in it. The difference
@@ -52,7 +50,7 @@ func (r *Raw) UnmarshalJSON(data []byte) error {
 // Encodable is what Marshal writes: every struct of this package, through a pointer.
 type Encodable interface {
 	// Encode writes one JSON value.
-	Encode(e *jsontext.Encoder)
+	Encode(e *wirejson.Encoder)
 }
 
 // Decodable is what Unmarshal reads: every struct of this package.
@@ -60,7 +58,7 @@ type Decodable interface {
 	// Decode reads one JSON value over whatever the receiver held; a field that is absent or null becomes zero. Of a
 	// key that occurs twice the last one counts. Where the input is not JSON, the error is the decoder's. Only Unmarshal
 	// limits how deep a document nests.
-	Decode(d *jsontext.Decoder, m Mode) error
+	Decode(d *wirejson.Decoder, m Mode) error
 }
 
 // The functions that read and write are generic so that TinyGo calls Encode or Decode of the type at hand. A pointer that
@@ -72,7 +70,7 @@ func Marshal[V Encodable](v V) []byte { return AppendJSON(make([]byte, 0, 512), 
 
 // AppendJSON is Marshal into a buffer that the caller keeps.
 func AppendJSON[V Encodable](dst []byte, v V) []byte {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.SetBytes(dst)
 	v.Encode(&e)
 	return e.Bytes()
@@ -102,34 +100,24 @@ func UnmarshalStrictOwned[V Decodable](data []byte, v V) error {
 	return unmarshalStrict(bounded(data), data, v)
 }
 
-func unmarshalStrict[V Decodable](d *jsontext.Decoder, data []byte, v V) error {
-	if !jsontext.ValidUTF8(data) {
+func unmarshalStrict[V Decodable](d *wirejson.Decoder, data []byte, v V) error {
+	if !utf8.Valid(data) {
 		return NewError(CodeInvalidArgument, "invalid UTF-8 at byte "+itoa(invalidUTF8At(data)))
 	}
 	return unmarshal(d, data, v, Strict)
 }
 
-// OpenEnvelope is Unmarshal for an envelope whose Body is neither copied nor looked at: it is what is left of data where the
-// body begins, good until data is written again. Everything else is a copy. What is wrong in the body, Unmarshal finds there.
-func OpenEnvelope(data []byte) (*Envelope, error) {
-	x := new(Envelope)
-	if err := unmarshal(bounded(data).Copying(), data, x, viewing); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
 // ValidJSON tells whether data is one JSON value no deeper than MaxDepth.
 func ValidJSON(data []byte) bool { return bounded(data).Validate() == nil }
 
-func bounded(data []byte) *jsontext.Decoder { return jsontext.DecodeBytes(data).Limit(MaxDepth) }
+func bounded(data []byte) *wirejson.Decoder { return wirejson.DecodeBytes(data).Limit(MaxDepth) }
 
-func unmarshal[V Decodable](d *jsontext.Decoder, data []byte, v V, m Mode) error {
+func unmarshal[V Decodable](d *wirejson.Decoder, data []byte, v V, m Mode) error {
 	return finish(d, data, v.Decode(d, m))
 }
 
 // finish turns what Decode returned into what Unmarshal does.
-func finish(d *jsontext.Decoder, data []byte, err error) error {
+func finish(d *wirejson.Decoder, data []byte, err error) error {
 	if err == nil && d.AtEnd() {
 		return nil
 	}
@@ -163,7 +151,7 @@ type batchError struct {
 }
 
 // Encode writes the receipt, or the event id with its error. A value with neither is written as an internal error.
-func (x *ReceiptOrError) Encode(e *jsontext.Encoder) {
+func (x *ReceiptOrError) Encode(e *wirejson.Encoder) {
 	if x.Receipt != nil {
 		x.Receipt.Encode(e)
 		return
@@ -176,9 +164,9 @@ func (x *ReceiptOrError) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads an object with a field error as an error, any other as a receipt.
-func (x *ReceiptOrError) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ReceiptOrError) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ReceiptOrError{}
-	raw, err := readValue(d, jsontext.Object, "an object")
+	raw, err := readValue(d, wirejson.Object, "an object")
 	if raw == nil {
 		return err
 	}
@@ -186,7 +174,7 @@ func (x *ReceiptOrError) Decode(d *jsontext.Decoder, m Mode) error {
 	if err != nil {
 		return err
 	}
-	d = jsontext.DecodeBytes(raw)
+	d = wirejson.DecodeBytes(raw)
 	if !isError {
 		x.Receipt = new(WriteReceipt)
 		return x.Receipt.Decode(d, m)

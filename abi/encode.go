@@ -1,48 +1,48 @@
 package abi
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // What the generated code calls to write a field.
 
-func writeString(v string, e *jsontext.Encoder) { e.Str(v) }
+func writeString(v string, e *wirejson.Encoder) { e.Str(v) }
 
 // The functions of fields write name and value; those with Some in their names write nothing where there is nothing.
 
 //go:noinline
-func writeStringField(name string, v *string, e *jsontext.Encoder) {
+func writeStringField(name string, v *string, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Str(*v)
 }
 
 //go:noinline
-func writeSomeString(name string, v *string, e *jsontext.Encoder) {
+func writeSomeString(name string, v *string, e *wirejson.Encoder) {
 	if *v != "" {
 		writeStringField(name, v, e)
 	}
 }
 
 //go:noinline
-func writeBoolField(name string, v bool, e *jsontext.Encoder) {
+func writeBoolField(name string, v bool, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Bool(v)
 }
 
 //go:noinline
-func writeIntField(name string, v int64, e *jsontext.Encoder) {
+func writeIntField(name string, v int64, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Int64(v)
 }
 
 //go:noinline
-func writeFloatField(name string, v float64, e *jsontext.Encoder) {
+func writeFloatField(name string, v float64, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Float64(v)
 }
 
 //go:noinline
-func writeSome[T comparable](name string, v T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeSome[T comparable](name string, v T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	var none T
 	if v != none {
 		e.FieldStart(name)
@@ -51,7 +51,7 @@ func writeSome[T comparable](name string, v T, e *jsontext.Encoder, elem func(T,
 }
 
 //go:noinline
-func writeSomeRaw(name string, v Raw, e *jsontext.Encoder) {
+func writeSomeRaw(name string, v Raw, e *wirejson.Encoder) {
 	if len(v) > 0 {
 		e.FieldStart(name)
 		e.Raw(v)
@@ -59,7 +59,7 @@ func writeSomeRaw(name string, v Raw, e *jsontext.Encoder) {
 }
 
 //go:noinline
-func writeSomePtr[T any](name string, v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeSomePtr[T any](name string, v *T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if v != nil {
 		e.FieldStart(name)
 		elem(*v, e)
@@ -67,7 +67,7 @@ func writeSomePtr[T any](name string, v *T, e *jsontext.Encoder, elem func(T, *j
 }
 
 //go:noinline
-func writeSomeSlice[T any](name string, v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeSomeSlice[T any](name string, v []T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if len(v) > 0 {
 		e.FieldStart(name)
 		writeSlice(v, e, elem)
@@ -75,20 +75,20 @@ func writeSomeSlice[T any](name string, v []T, e *jsontext.Encoder, elem func(T,
 }
 
 //go:noinline
-func writeSomeMap[T any](name string, v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeSomeMap[T any](name string, v map[string]T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if len(v) > 0 {
 		e.FieldStart(name)
 		writeMap(v, e, elem)
 	}
 }
 
-func writeBool(v bool, e *jsontext.Encoder) { e.Bool(v) }
+func writeBool(v bool, e *wirejson.Encoder) { e.Bool(v) }
 
-func writeInt(v int64, e *jsontext.Encoder) { e.Int64(v) }
+func writeInt(v int64, e *wirejson.Encoder) { e.Int64(v) }
 
-func writeFloat(v float64, e *jsontext.Encoder) { e.Float64(v) }
+func writeFloat(v float64, e *wirejson.Encoder) { e.Float64(v) }
 
-func writeRaw(v Raw, e *jsontext.Encoder) {
+func writeRaw(v Raw, e *wirejson.Encoder) {
 	if len(v) == 0 {
 		e.Null()
 		return
@@ -96,9 +96,9 @@ func writeRaw(v Raw, e *jsontext.Encoder) {
 	e.Raw(v)
 }
 
-func writeIntPtr(v *int64, e *jsontext.Encoder) { writePtr(v, e, writeInt) }
+func writeIntPtr(v *int64, e *wirejson.Encoder) { writePtr(v, e, writeInt) }
 
-func writePtr[T any](v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writePtr[T any](v *T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if v == nil {
 		e.Null()
 		return
@@ -106,7 +106,7 @@ func writePtr[T any](v *T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder))
 	elem(*v, e)
 }
 
-func writeStructPtr[T any](v *T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
+func writeStructPtr[T any](v *T, e *wirejson.Encoder, elem func(*T, *wirejson.Encoder)) {
 	if v == nil {
 		e.Null()
 		return
@@ -114,7 +114,7 @@ func writeStructPtr[T any](v *T, e *jsontext.Encoder, elem func(*T, *jsontext.En
 	elem(v, e)
 }
 
-func writeSlice[T any](v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeSlice[T any](v []T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	e.ArrStart()
 	for i := range v {
 		elem(v[i], e)
@@ -122,9 +122,9 @@ func writeSlice[T any](v []T, e *jsontext.Encoder, elem func(T, *jsontext.Encode
 	e.ArrEnd()
 }
 
-func writeTexts(v []string, e *jsontext.Encoder) { writeSlice(v, e, writeString) }
+func writeTexts(v []string, e *wirejson.Encoder) { writeSlice(v, e, writeString) }
 
-func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
+func writeStructs[T any](v []T, e *wirejson.Encoder, elem func(*T, *wirejson.Encoder)) {
 	e.ArrStart()
 	for i := range v {
 		elem(&v[i], e)
@@ -133,7 +133,7 @@ func writeStructs[T any](v []T, e *jsontext.Encoder, elem func(*T, *jsontext.Enc
 }
 
 // writeMap writes the members in the byte order of their keys.
-func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext.Encoder)) {
+func writeMap[T any](v map[string]T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	e.ObjStart()
 	for _, key := range SortedKeys(v) {
 		e.FieldStart(key)
@@ -142,8 +142,8 @@ func writeMap[T any](v map[string]T, e *jsontext.Encoder, elem func(T, *jsontext
 	e.ObjEnd()
 }
 
-func writeStructMap[T any](v map[string]T, e *jsontext.Encoder, elem func(*T, *jsontext.Encoder)) {
-	writeMap(v, e, func(value T, e *jsontext.Encoder) { elem(&value, e) })
+func writeStructMap[T any](v map[string]T, e *wirejson.Encoder, elem func(*T, *wirejson.Encoder)) {
+	writeMap(v, e, func(value T, e *wirejson.Encoder) { elem(&value, e) })
 }
 
 // SortedKeys lists a map's keys in byte order, nil where it has none.

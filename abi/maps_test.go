@@ -27,16 +27,3 @@ func TestMapsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, read)
 }
-
-func TestFieldsAreFoundInAnyOrder(t *testing.T) {
-	const known = "route params query"
-	o := new(object)
-	for _, c := range []struct {
-		key  string
-		want int
-	}{{"route", 0}, {"query", 2}, {"query", 2}, {"params", 1}, {"route", 0}, {"", -1}, {"rout", -1}, {"oute", -1}, {"route ", -1}, {"route params", -1}, {"params query", -1}, {"quer", -1},
-		{"queryx", -1}, {" ", -1}, {"params", 1}, {"query", 2}} {
-		o.key = c.key
-		assert.Equal(t, c.want, o.field(known), "%q", c.key)
-	}
-}

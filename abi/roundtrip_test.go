@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -65,7 +65,7 @@ func TestAnEncoderAndADecoderCanBeShared(t *testing.T) {
 		var a, b MemoryScope
 		fill(t, &a)
 		fill(t, &b)
-		var e jsontext.Encoder
+		var e wirejson.Encoder
 		e.ArrStart()
 		a.Encode(&e)
 		b.Encode(&e)
@@ -80,8 +80,8 @@ func TestAnEncoderAndADecoderCanBeShared(t *testing.T) {
 
 		var got [2]MemoryScope
 		i := 0
-		d := jsontext.DecodeBytes(e.Bytes())
-		require.NoError(t, d.Arr(func(d *jsontext.Decoder) error {
+		d := wirejson.DecodeBytes(e.Bytes())
+		require.NoError(t, d.Arr(func(d *wirejson.Decoder) error {
 			if i == 2 {
 				return d.Skip()
 			}
@@ -95,9 +95,9 @@ func TestAnEncoderAndADecoderCanBeShared(t *testing.T) {
 // ping is a type of somebody else's.
 type ping struct{ n int }
 
-func (p *ping) Encode(e *jsontext.Encoder) { e.Int(p.n) }
+func (p *ping) Encode(e *wirejson.Encoder) { e.Int(p.n) }
 
-func (p *ping) Decode(d *jsontext.Decoder, _ Mode) (err error) {
+func (p *ping) Decode(d *wirejson.Decoder, _ Mode) (err error) {
 	p.n, err = d.Int()
 	return err
 }

@@ -3,7 +3,7 @@ package abi
 import (
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // ParseTime reads an RFC 3339 date-time, and nothing else: the zone is required, T and Z may be lower case, the fraction
@@ -15,7 +15,7 @@ func ParseTime(s string) (time.Time, error) {
 	t, ok := parseTime(s)
 	if !ok {
 		return time.Time{}, NewError(CodeInvalidArgument,
-			jsontext.Quote(shortenString(s))+" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z")
+			wirejson.Quote(shortenString(s))+" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z")
 	}
 	return t, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // The protocols of an origin.
@@ -129,7 +129,7 @@ func (x *ModuleManifest) checkSecrets() *Error {
 		}
 		for j, h := range s.Headers {
 			if !isToken(h) {
-				return invalid(at+".headers"+indexPath(j), jsontext.Quote(shortenString(h))+" is no header name")
+				return invalid(at+".headers"+indexPath(j), wirejson.Quote(shortenString(h))+" is no header name")
 			}
 		}
 		protocol, e := x.origin(at+".origin", s.Origin)
@@ -146,7 +146,7 @@ func (x *ModuleManifest) checkSecrets() *Error {
 			return invalid(at+".headers", "not of a bolt origin, which has none")
 		}
 		if slices.ContainsFunc(x.Secrets[:i], func(o SecretDecl) bool { return o.Origin == s.Origin }) {
-			return invalid(at+".origin", "bolt origin "+jsontext.Quote(s.Origin)+" has a secret already")
+			return invalid(at+".origin", "bolt origin "+wirejson.Quote(s.Origin)+" has a secret already")
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (r *RouteDecl) checkHTTP() *Error {
 		return invalid("statement", "not of an http origin, want method and path")
 	}
 	if !isToken(r.Method) || strings.ToUpper(r.Method) != r.Method {
-		return invalid("method", jsontext.Quote(shortenString(r.Method))+" is no HTTP method in capitals")
+		return invalid("method", wirejson.Quote(shortenString(r.Method))+" is no HTTP method in capitals")
 	}
 	if e := checkPath("path", r.Path); e != nil {
 		return e
@@ -274,7 +274,7 @@ func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
 		at := "headers" + indexPath(i)
 		switch {
 		case !isToken(h):
-			return invalid(at, jsontext.Quote(shortenString(h))+" is no header name")
+			return invalid(at, wirejson.Quote(shortenString(h))+" is no header name")
 		case HostHeader(h, hasSecret):
 			return invalid(at, h+" is never a module's to set")
 		}
@@ -357,7 +357,7 @@ func (x *ModuleManifest) checkRequires() *Error {
 	for i, r := range x.Requires {
 		at := "requires" + indexPath(i)
 		if !slices.Contains(optional, r.Export) {
-			return invalid(at+".export", jsontext.Quote(shortenString(r.Export))+" is no capability"+didYouMean(r.Export, optional))
+			return invalid(at+".export", wirejson.Quote(shortenString(r.Export))+" is no capability"+didYouMean(r.Export, optional))
 		}
 		if e := checkPointer(at+".pointer", r.Pointer); e != nil {
 			return e
@@ -437,16 +437,16 @@ func notDeclared(path, name, what string, known []string) *Error {
 	if name == "" {
 		return invalid(path, "missing or empty")
 	}
-	return invalid(path, "no "+what+" "+jsontext.Quote(shortenString(name))+didYouMean(name, known))
+	return invalid(path, "no "+what+" "+wirejson.Quote(shortenString(name))+didYouMean(name, known))
 }
 
 func declaredTwice(path, name string) *Error {
-	return invalid(path, jsontext.Quote(name)+" is declared twice")
+	return invalid(path, wirejson.Quote(name)+" is declared twice")
 }
 
 func didYouMean(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
-		return ", did you mean " + jsontext.Quote(near) + "?"
+		return ", did you mean " + wirejson.Quote(near) + "?"
 	}
 	return ""
 }
@@ -455,14 +455,14 @@ func checkOperation(path, name string, known []string) *Error {
 	if slices.Contains(known, name) {
 		return nil
 	}
-	return invalid(path, jsontext.Quote(shortenString(name))+" is no operation"+didYouMean(name, known))
+	return invalid(path, wirejson.Quote(shortenString(name))+" is no operation"+didYouMean(name, known))
 }
 
 func checkOneOf(path, value string, allowed ...string) *Error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return invalid(path, jsontext.Quote(shortenString(value))+" is none of "+strings.Join(allowed, ", "))
+	return invalid(path, wirejson.Quote(shortenString(value))+" is none of "+strings.Join(allowed, ", "))
 }
 
 // checkName checks names that stand in configuration, native ids and logs: ^[a-z][a-z0-9_]{0,63}$.
@@ -473,7 +473,7 @@ func checkName(path, name string) *Error {
 	if name == "" {
 		return invalid(path, "missing or empty")
 	}
-	return invalid(path, jsontext.Quote(shortenString(name))+" is no name: want a small letter, then up to 63 small letters, digits and underscores")
+	return invalid(path, wirejson.Quote(shortenString(name))+" is no name: want a small letter, then up to 63 small letters, digits and underscores")
 }
 
 func isName(name string) bool {
@@ -495,7 +495,7 @@ func checkPointer(path, s string) *Error {
 		}
 	}
 	if !ok {
-		return invalid(path, jsontext.Quote(shortenString(s))+" is no JSON Pointer, such as /url")
+		return invalid(path, wirejson.Quote(shortenString(s))+" is no JSON Pointer, such as /url")
 	}
 	return checkText(path, s)
 }
@@ -503,14 +503,14 @@ func checkPointer(path, s string) *Error {
 // checkPath checks a route's path: from /, in the characters of a URL's path, with parameters as in /peers/{peer}.
 func checkPath(path, s string) *Error {
 	if !strings.HasPrefix(s, "/") {
-		return invalid(path, jsontext.Quote(shortenString(s))+" does not start with /")
+		return invalid(path, wirejson.Quote(shortenString(s))+" does not start with /")
 	}
 	var params []string
 	for rest := s; rest != ""; {
 		c := rest[0]
 		if c != '{' {
 			if c <= ' ' || c >= 0x7f || strings.IndexByte(`"#<>?\^`+"`|}", c) >= 0 {
-				return invalid(path, jsontext.Quote(rest[:1])+" cannot stand in a path")
+				return invalid(path, wirejson.Quote(rest[:1])+" cannot stand in a path")
 			}
 			rest = rest[1:]
 			continue
@@ -520,7 +520,7 @@ func checkPath(path, s string) *Error {
 		case !closed:
 			return invalid(path, "{ without }")
 		case !isName(name):
-			return invalid(path, jsontext.Quote("{"+shortenString(name)+"}")+" is no parameter: want small letters, digits and underscores")
+			return invalid(path, wirejson.Quote("{"+shortenString(name)+"}")+" is no parameter: want small letters, digits and underscores")
 		case slices.Contains(params, name):
 			return invalid(path, "parameter {"+name+"} occurs twice")
 		}
@@ -543,5 +543,5 @@ func isToken(s string) bool {
 
 // isObject tells whether v is a JSON object.
 func isObject(v Raw) bool {
-	return ValidJSON(v) && jsontext.Raw(v).Type() == jsontext.Object
+	return ValidJSON(v) && wirejson.Raw(v).Type() == wirejson.Object
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/internal/tape"
 )
@@ -303,7 +303,7 @@ func sameMemory(a, b abi.MemoryScope) bool {
 type anyAnswer struct{}
 
 // Decode implements abi.Decodable.
-func (*anyAnswer) Decode(d *jsontext.Decoder, _ abi.Mode) error { return d.Skip() }
+func (*anyAnswer) Decode(d *wirejson.Decoder, _ abi.Mode) error { return d.Skip() }
 
 // replayed are the operations of the contract that a cassette may hold.
 func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error) {

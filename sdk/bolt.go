@@ -3,7 +3,7 @@ package sdk
 import (
 	"bytes"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -39,9 +39,9 @@ var newline = []byte{'\n'}
 
 // EachColumn calls each with every column of a row, by its index, and a decoder that stands before its value. It must read the value, or
 // skip it.
-func EachColumn(row []byte, each func(i int, d *jsontext.Decoder) error) error {
+func EachColumn(row []byte, each func(i int, d *wirejson.Decoder) error) error {
 	i := -1
-	return jsontext.DecodeBytes(row).Arr(func(d *jsontext.Decoder) error {
+	return wirejson.DecodeBytes(row).Arr(func(d *wirejson.Decoder) error {
 		i++
 		return each(i, d)
 	})

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +39,7 @@ func TestEachRowGivesTheRowsInOrder(t *testing.T) {
 func TestEachColumnStandsBeforeEveryValue(t *testing.T) {
 	var name string
 	var at []int
-	require.NoError(t, sdk.EachColumn([]byte(`["Oslo",{"skipped":[1,2]},null]`), func(i int, d *jsontext.Decoder) (err error) {
+	require.NoError(t, sdk.EachColumn([]byte(`["Oslo",{"skipped":[1,2]},null]`), func(i int, d *wirejson.Decoder) (err error) {
 		at = append(at, i)
 		if i == 0 {
 			name, err = d.Str()
@@ -49,5 +49,5 @@ func TestEachColumnStandsBeforeEveryValue(t *testing.T) {
 	}))
 	assert.Equal(t, "Oslo", name)
 	assert.Equal(t, []int{0, 1, 2}, at)
-	require.Error(t, sdk.EachColumn([]byte(`{"no":"row"}`), func(int, *jsontext.Decoder) error { return nil }))
+	require.Error(t, sdk.EachColumn([]byte(`{"no":"row"}`), func(int, *wirejson.Decoder) error { return nil }))
 }

@@ -1,8 +1,6 @@
 package sdk
 
 import (
-	"github.com/memhost/memhost/abi/words"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -93,7 +91,7 @@ func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, err
 func (c *Call) Remaining() int64 { return c.host.Deadline() }
 
 // Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by the host.
-func (c *Call) Log(level int32, text string) { c.host.Log(level, words.Bytes(text)) }
+func (c *Call) Log(level int32, text string) { c.host.Log(level, []byte(text)) }
 
 // take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {

@@ -3,8 +3,6 @@ package sdk
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/words"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -29,49 +27,32 @@ func ContextOf(config *abi.GuestConfig, scope abi.MemoryScope) Context {
 }
 
 // Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string, not an empty element.
-func (x Context) Wrap(body string) string { return x.wrap([]string{body}) }
-
-// wrap is Wrap of a body in parts.
-func (x Context) wrap(parts []string) string {
-	size := 0
-	for _, p := range parts {
-		size += len(p)
-	}
-	if size == 0 {
+func (x Context) Wrap(body string) string {
+	if body == "" {
 		return ""
 	}
-	backend, scope, control := EscapeAttr(x.Backend), EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID), ""
+	control := ""
 	if x.Kind == abi.KindControl {
 		control = ` condition_kind="control"`
 	}
-	const around = 64 + 2*len(abi.ContextTag) // more than what stands around the attributes and the body
-	b := make([]byte, 0, size+len(backend)+len(scope)+len(control)+around)
-	for _, p := range [...]string{"<" + abi.ContextTag + ` backend="`, backend, `" scope="`, scope, `"`, control, ">\n"} {
-		b = Append(b, p)
+	if !strings.HasSuffix(body, "\n") {
+		body += "\n"
 	}
-	for _, p := range parts {
-		b = Append(b, p)
-	}
-	if b[len(b)-1] != '\n' {
-		b = append(b, '\n')
-	}
-	return words.View(Append(b, "</"+abi.ContextTag+">"))
+	return "<" + abi.ContextTag + ` backend="` + EscapeAttr(x.Backend) + `" scope="` + EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) +
+		`"` + control + ">\n" + body + "</" + abi.ContextTag + ">"
 }
 
 // EscapeText makes text unable to open or close the element: a "<", or what looks like one, that begins such a tag gets a backslash behind it.
 // abi.NamesContextTag says what counts as a tag. So does one at the end that could become a tag with what follows: escaped texts may be joined.
 // Other text is returned as it is.
 func EscapeText(text string) string {
-	const (
-		plain  = '<'
-		angles = 0xe2 // begins the look-alikes among the quotation marks and brackets
-		wide   = 0xef // begins the full-width and small forms
-	)
 	var b strings.Builder
 	done := 0
-	for i := 0; ; i++ {
-		if i = words.First(text, i, plain, angles, wide); i == len(text) {
-			break
+	for i := range len(text) {
+		switch text[i] {
+		case '<', 0xe2, 0xef: // the last two begin the look-alikes: quotation marks and brackets, and full-width and small forms
+		default:
+			continue
 		}
 		end := i + abi.BracketLen(text[i:])
 		if end > i && abi.MayNameContextTag(text[end:]) {
@@ -89,13 +70,9 @@ func EscapeText(text string) string {
 
 // OneLine keeps a label, a name or an id from looking like a line of its own: what ends a line, and other control characters, become blanks.
 func OneLine(s string) string {
-	if words.Plain(s) { // most text is
-		return s
-	}
 	plain := true
-	for i := 0; i < len(s) && plain; i++ { // Map would go through it rune by rune
-		b := s[i]
-		plain = b >= ' ' && b != 0x7f && b != 0xc2 && b != 0xe2
+	for i := 0; i < len(s) && plain; i++ { // in a guest Map is a call for every character
+		plain = s[i] >= ' ' && s[i] < 0x7f
 	}
 	if plain {
 		return s
@@ -110,7 +87,7 @@ func OneLine(s string) string {
 
 // EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.
 func EscapeAttr(text string) string {
-	if words.Plain(text) && words.First(text, 0, '&', '>', '"') == len(text) {
+	if !strings.ContainsAny(text, "&<>\"\n\r\t") {
 		return text
 	}
 	var b strings.Builder
@@ -191,7 +168,7 @@ func (f fitting) try(n int) Fitted {
 
 func (f fitting) text(n int) string {
 	first, end := f.kept(n)
-	return f.wrap(f.blocks[first:end])
+	return f.Wrap(strings.Join(f.blocks[first:end], ""))
 }
 
 func (f fitting) fitted(n int, text string, tokens int64) Fitted {

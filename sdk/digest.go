@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
-
-	"github.com/memhost/memhost/abi/words"
 )
 
 // Digest is a running SHA-256, for ids and inventories. The zero value is ready.
@@ -32,7 +30,7 @@ func DigestBytes(data []byte) string {
 }
 
 // Add continues with text.
-func (d *Digest) Add(text string) { d.AddBytes(words.Bytes(text)) }
+func (d *Digest) Add(text string) { d.AddBytes([]byte(text)) }
 
 // AddBytes continues with text.
 func (d *Digest) AddBytes(text []byte) {

@@ -4,8 +4,8 @@ import "github.com/memhost/memhost/abi"
 
 // open reads the host's request. The call's body stays where it is, in the request buffer, which nothing overwrites before the guest is entered again.
 func open(data []byte, host Host) (*Call, error) {
-	e, err := abi.OpenEnvelope(data)
-	if err != nil {
+	e := new(abi.Envelope)
+	if err := abi.Unmarshal(data, e); err != nil {
 		return nil, abi.WrapError(abi.CodeInternal, "the host's request: "+err.Error(), err)
 	}
 	c := NewCall(host, e)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // ReasonUnusable is the reason of an answer that says success and cannot be used.
@@ -84,8 +84,8 @@ func RetryAfter(head *abi.HTTPResponse) *int64 {
 }
 
 // ReadText reads a string into into. A value of another type is skipped, and into stays as it is.
-func ReadText(d *jsontext.Decoder, into *string) (err error) {
-	if d.Next() != jsontext.String {
+func ReadText(d *wirejson.Decoder, into *string) (err error) {
+	if d.Next() != wirejson.String {
 		return d.Skip()
 	}
 	*into, err = d.Str()
@@ -94,16 +94,16 @@ func ReadText(d *jsontext.Decoder, into *string) (err error) {
 
 // ReadTexts reads an array of strings, or one string as an array of one. Elements and values of another type are skipped, and so is
 // an empty string outside an array.
-func ReadTexts(d *jsontext.Decoder) (list []string, err error) {
-	if d.Next() != jsontext.Array {
+func ReadTexts(d *wirejson.Decoder) (list []string, err error) {
+	if d.Next() != wirejson.Array {
 		var one string
 		if err := ReadText(d, &one); err != nil || one == "" {
 			return nil, err
 		}
 		return []string{one}, nil
 	}
-	err = d.Arr(func(d *jsontext.Decoder) error {
-		if d.Next() != jsontext.String {
+	err = d.Arr(func(d *wirejson.Decoder) error {
+		if d.Next() != wirejson.String {
 			return d.Skip()
 		}
 		one, err := d.Str()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 func answered(status int64, retryAfter string) *abi.HTTPResponse {
@@ -67,19 +67,19 @@ func TestTextsAreReadAndOtherValuesSkipped(t *testing.T) {
 		{`["a","b"]`, []string{"a", "b"}}, {`[]`, nil}, {`["a",1,null,{"b":[2]},""]`, []string{"a", ""}},
 		{`"a"`, []string{"a"}}, {`""`, nil}, {`null`, nil}, {`{"a":1}`, nil},
 	} {
-		d := jsontext.DecodeBytes([]byte(c.in))
+		d := wirejson.DecodeBytes([]byte(c.in))
 		got, err := ReadTexts(d)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, c.in)
 		require.True(t, d.AtEnd(), c.in)
 	}
 	for _, in := range []string{`["a"`, `"a`, `[1`, `{`} {
-		_, err := ReadTexts(jsontext.DecodeBytes([]byte(in)))
+		_, err := ReadTexts(wirejson.DecodeBytes([]byte(in)))
 		require.Error(t, err, in)
 	}
 	text := "as it was"
-	require.NoError(t, ReadText(jsontext.DecodeBytes([]byte(`7`)), &text))
+	require.NoError(t, ReadText(wirejson.DecodeBytes([]byte(`7`)), &text))
 	require.Equal(t, "as it was", text)
-	require.NoError(t, ReadText(jsontext.DecodeBytes([]byte(`"new"`)), &text))
+	require.NoError(t, ReadText(wirejson.DecodeBytes([]byte(`"new"`)), &text))
 	require.Equal(t, "new", text)
 }

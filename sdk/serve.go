@@ -14,7 +14,7 @@ func Answer[T any, In decodable[T], Out abi.Encodable](dst, envelope []byte, hos
 	if err == nil {
 		in := In(new(T))
 		if len(call.body) > 0 {
-			err = abi.Unmarshal(call.body, in)
+			err = abi.UnmarshalOwned(call.body, in)
 		}
 		if err == nil {
 			var out Out

@@ -1,8 +1,6 @@
 package sdk
 
 import (
-	"github.com/memhost/memhost/abi/words"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -28,21 +26,21 @@ type Entry struct {
 // Get returns a key's value and version; version 0 means that the key is absent.
 func (c *Call) Get(key string) ([]byte, int64, error) {
 	var head abi.StateVersion
-	value, err := c.take(c.host.StateGet(words.Bytes(key)), &head)
+	value, err := c.take(c.host.StateGet([]byte(key)), &head)
 	return value, head.Version, err
 }
 
 // Put writes a key. The write is committed with the operation's answer, or not at all. An expected version that is not met is conflict.
 func (c *Call) Put(key string, value []byte, expected int64) error {
 	var head abi.StateVersion
-	_, err := c.take(c.host.StatePut(words.Bytes(key), value, expected), &head)
+	_, err := c.take(c.host.StatePut([]byte(key), value, expected), &head)
 	return err
 }
 
 // Delete removes every key and log whose name begins with prefix and returns how many values and entries that were. The empty prefix is everything.
 func (c *Call) Delete(prefix string) (int64, error) {
 	var head abi.StateDeleted
-	_, err := c.take(c.host.StateDelete(words.Bytes(prefix)), &head)
+	_, err := c.take(c.host.StateDelete([]byte(prefix)), &head)
 	return head.Deleted, err
 }
 
@@ -96,7 +94,7 @@ func (c *Call) Each(r abi.StateListRequest, f func(Item) error) error {
 // Append adds an entry to a log and returns its sequence number, from 1.
 func (c *Call) Append(log string, entry []byte) (int64, error) {
 	var head abi.StateSeq
-	_, err := c.take(c.host.StateAppend(words.Bytes(log), entry), &head)
+	_, err := c.take(c.host.StateAppend([]byte(log), entry), &head)
 	return head.Seq, err
 }
 

@@ -1,19 +1,17 @@
 package sdk
 
 import (
-	"github.com/memhost/memhost/abi/words"
-
 	"github.com/memhost/memhost/abi"
 )
 
 // CountTokens counts text by the tokenizer of the configuration.
-func (c *Call) CountTokens(text string) int64 { return c.host.TokensCount(words.Bytes(text)) }
+func (c *Call) CountTokens(text string) int64 { return c.host.TokensCount([]byte(text)) }
 
 // FitTokens returns the longest prefix of text, ending between characters, that has at most max tokens, and its count.
 func (c *Call) FitTokens(text string, max int64) (prefix string, tokens int64) {
 	if max <= 0 {
 		return "", 0
 	}
-	packed := c.host.TokensFit(words.Bytes(text), int32(min(max, abi.MaxLength)))
+	packed := c.host.TokensFit([]byte(text), int32(min(max, abi.MaxLength)))
 	return text[:uint32(packed)], int64(packed >> 32)
 }

@@ -1,8 +1,9 @@
 package sdk
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
-	"github.com/memhost/memhost/abi/words"
+	"strconv"
+
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -72,13 +73,13 @@ func Put[T any](members *map[string]T, name string, value T) {
 
 // Text is a JSON string, for the free fields of a trace.
 func Text(s string) abi.Raw {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.Str(s)
 	return e.Bytes()
 }
 
 // Number is a JSON number, for the free fields of a trace.
-func Number(n int64) abi.Raw { return jsontext.AppendInt(make([]byte, 0, 24), n) }
+func Number(n int64) abi.Raw { return strconv.AppendInt(nil, n, 10) }
 
-// Itoa is strconv.FormatInt in base 10, in a quarter of the code.
-func Itoa[T int | int64](n T) string { return words.View(Number(int64(n))) }
+// Itoa is n in decimal: Itoa(-7) is "-7".
+func Itoa[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
 // bolt runs a statement of the menu, with the group as $gid and further parameters, and gives every column of every row
 // to each. A cut answer is an error: what is missing must not look absent.
-func (v *visit) bolt(route string, params []field, each func(i int, d *jsontext.Decoder) error) error {
+func (v *visit) bolt(route string, params []field, each func(i int, d *wirejson.Decoder) error) error {
 	head, rows, err := v.Bolt(route, v.params(params...))
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func (v *visit) params(more ...field) abi.Raw {
 }
 
 // columns reads the columns of a row by their index, as readInto does.
-func columns(to ...any) func(i int, d *jsontext.Decoder) error {
-	return func(i int, d *jsontext.Decoder) error {
+func columns(to ...any) func(i int, d *wirejson.Decoder) error {
+	return func(i int, d *wirejson.Decoder) error {
 		if i >= len(to) || to[i] == nil {
 			return d.Skip()
 		}
@@ -76,7 +76,7 @@ func (v *visit) boltNamed(names []string) (map[string]named, error) {
 	for len(names) > 0 {
 		n := min(namesAtOnce, len(names))
 		name, at := "", named{}
-		row := columns(&name, &at.copies, func(d *jsontext.Decoder) (err error) {
+		row := columns(&name, &at.copies, func(d *wirejson.Decoder) (err error) {
 			at.uuids, err = texts(d)
 			found[name] = at
 			return err
@@ -101,7 +101,7 @@ func (v *visit) boltIngest() (newest int64, err error) {
 // any group, and a UUID is not unique in the store.
 func (v *visit) boltOwned(route, uuid string) (bool, error) {
 	rows, mine := 0, true
-	err := v.bolt(route, []field{{"uuid", sdk.Text(uuid)}}, func(i int, d *jsontext.Decoder) error {
+	err := v.bolt(route, []field{{"uuid", sdk.Text(uuid)}}, func(i int, d *wirejson.Decoder) error {
 		if i != 0 {
 			return d.Skip()
 		}
@@ -207,7 +207,7 @@ func (v *visit) readRemoved() (map[string]int64, error) {
 	if err != nil || version == 0 {
 		return removed, err
 	}
-	err = jsontext.DecodeBytes(value).Obj(func(d *jsontext.Decoder, key string) (err error) {
+	err = wirejson.DecodeBytes(value).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		removed[strings.Clone(key)], err = d.Int64()
 		return err
 	})

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -61,14 +61,14 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
 	url, stallS := "", int64(120)
-	var bolt, bearer jsontext.Raw
+	var bolt, bearer wirejson.Raw
 	var headers []field
 	err := append(l.fields(), fields{
 		{"url", &url}, {"surface", &s.name}, {"bolt", &bolt}, {"headers", &headers}, {"api_key", &bearer},
 		{"max_facts", &s.maxFacts}, {"stall_s", &stallS}, {"annotate", &s.annotate}, {"search_nodes", &s.nodes},
 		{"labels_in_query", &s.labelsInQuery}, {"label_sentence", &s.labelSentence},
 		{"source", &s.source}, {"roles", &s.roles}, {"extraction_instructions", &s.instructions},
-	}...).read(jsontext.DecodeBytes(config.Config))
+	}...).read(wirejson.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -116,7 +116,7 @@ func (s *core) info(v *visit) (*info, error) {
 	err = answer(route, body, fields{{"gateway", &i.version}, {"graphiti_core", &i.library}, {"recipes", &i.recipes},
 		{"entity_types", keysInto(&i.entityTypes)}, {"edge_types", keysInto(&i.edgeTypes)}, {"queue", &i.queue},
 		{"reranker", &i.reranker},
-		{"communities", &i.communities}, {"limits", fields{{"write_seconds", func(d *jsontext.Decoder) error {
+		{"communities", &i.communities}, {"limits", fields{{"write_seconds", func(d *wirejson.Decoder) error {
 			seconds, err := d.Float64()
 			i.writeMS = int64(seconds * 1000)
 			return err
@@ -128,9 +128,9 @@ func (s *core) info(v *visit) (*info, error) {
 }
 
 // keysInto reads the names of an object's fields.
-func keysInto(names *[]string) func(d *jsontext.Decoder) error {
-	return func(d *jsontext.Decoder) error {
-		return d.Obj(func(d *jsontext.Decoder, key string) error {
+func keysInto(names *[]string) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) error {
+		return d.Obj(func(d *wirejson.Decoder, key string) error {
 			*names = append(*names, strings.Clone(key))
 			return d.Skip()
 		})
@@ -150,7 +150,7 @@ func (s *core) lacks(i *info) (missing []string) {
 		names abi.Raw
 		there []string
 	}{{"entity type ", s.entityTypes, i.entityTypes}, {"edge type ", s.edgeTypes, i.edgeTypes}} {
-		names, _ := texts(jsontext.DecodeBytes(types.names))
+		names, _ := texts(wirejson.DecodeBytes(types.names))
 		for _, name := range names {
 			need(contains(types.there, name), types.kind+name)
 		}
@@ -529,8 +529,8 @@ func (s *core) jobs(v *visit) (jobs map[string]*job, more bool, err error) {
 			return nil, false, err
 		}
 		listed := int64(0)
-		err = answer(route, body, fields{{"counts", names}, {"jobs", func(d *jsontext.Decoder) error {
-			return d.Arr(func(d *jsontext.Decoder) error {
+		err = answer(route, body, fields{{"counts", names}, {"jobs", func(d *wirejson.Decoder) error {
+			return d.Arr(func(d *wirejson.Decoder) error {
 				j := new(job)
 				err := j.fields().read(d)
 				jobs[j.id] = j
@@ -725,8 +725,8 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 			return k, err
 		}
 		next, breach := "", error(nil)
-		err = answer(route, body, fields{{"next_cursor", &next}, {key, func(d *jsontext.Decoder) error {
-			return d.Arr(func(d *jsontext.Decoder) error {
+		err = answer(route, body, fields{{"next_cursor", &next}, {key, func(d *wirejson.Decoder) error {
+			return d.Arr(func(d *wirejson.Decoder) error {
 				var x item
 				err := d.Obj(x.readField)
 				if breach == nil && x.group != v.group {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -121,7 +121,7 @@ func (l *library) rules(s *settings) []rule {
 func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
 	own, set := v.maxFacts, v.factsSet
 	for _, f := range l.config {
-		limit, err := jsontext.DecodeBytes(f.value).Int64()
+		limit, err := wirejson.DecodeBytes(f.value).Int64()
 		if f.name == "limit" && err == nil {
 			own, set = limit, true
 		}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -320,8 +320,8 @@ func (s *core) query(v *visit, q *menuItem, params []field) ([]byte, error) {
 	var f fields
 	var found []item
 	for _, kind := range checked {
-		f = append(f, fields{{kind, func(d *jsontext.Decoder) error {
-			if d.Next() != jsontext.Array {
+		f = append(f, fields{{kind, func(d *wirejson.Decoder) error {
+			if d.Next() != wirejson.Array {
 				return d.Skip()
 			}
 			list, err := items(d)

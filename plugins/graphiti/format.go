@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -18,10 +18,10 @@ import (
 // An entity or a community has Graphiti's summary, an episode what was said. The text cannot open or close the
 // context's element.
 func (x *item) line(kind string, events []string) string {
-	buf := sdk.Append(make([]byte, 0, 256), "- ")
+	buf := append(make([]byte, 0, 256), "- "...)
 	add := func(before, text string) {
 		if text != "" {
-			buf = sdk.Append(sdk.Append(buf, before), sdk.OneLine(text))
+			buf = append(append(buf, before...), sdk.OneLine(text)...)
 		}
 	}
 	switch kind {
@@ -38,19 +38,19 @@ func (x *item) line(kind string, events []string) string {
 		add("; fact ", x.uuid)
 	case "episode":
 		add("", x.said())
-		buf = sdk.Append(buf, " [said")
+		buf = append(buf, " [said"...)
 		add(" ", x.validAt.text)
 		add("; event ", x.name)
 		add("; score ", x.scored())
 		add("; episode ", x.uuid)
 	default:
-		buf = sdk.Append(sdk.Append(buf, sdk.OneLine(x.name)), ": ")
+		buf = append(append(buf, sdk.OneLine(x.name)...), ": "...)
 		add("", x.text)
-		buf = sdk.Append(sdk.Append(buf, " ["), kind)
+		buf = append(append(buf, " ["...), kind...)
 		add(" ", x.uuid)
 		add("; score ", x.scored())
 	}
-	return sdk.EscapeText(string(sdk.Append(buf, "]\n")))
+	return sdk.EscapeText(string(append(buf, "]\n"...)))
 }
 
 // validity is when a fact held.
@@ -93,10 +93,10 @@ type formatRequest struct {
 }
 
 // Decode implements abi.Decodable.
-func (r *formatRequest) Decode(d *jsontext.Decoder, m abi.Mode) error {
+func (r *formatRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	return fields{
-		{"budget", func(d *jsontext.Decoder) error { return r.budget.Decode(d, m) }},
-		{"result", fields{{"raw", func(d *jsontext.Decoder) error { return r.raw.Decode(d, m) }}}},
+		{"budget", func(d *wirejson.Decoder) error { return r.budget.Decode(d, m) }},
+		{"result", fields{{"raw", func(d *wirejson.Decoder) error { return r.raw.Decode(d, m) }}}},
 	}.read(d)
 }
 

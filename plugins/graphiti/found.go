@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -118,7 +118,7 @@ func (f *found) addCore(body []byte) error {
 		l.at = f.pointerTo(l.key)
 		required = append(required, l.key)
 		aligned = append(aligned, fields{{l.key, &alignment[i]}}...)
-		all = append(all, fields{{l.key, &l.items}, {scoreKeys[i], func(d *jsontext.Decoder) (err error) {
+		all = append(all, fields{{l.key, &l.items}, {scoreKeys[i], func(d *wirejson.Decoder) (err error) {
 			*into, err = numbers(d)
 			return err
 		}}}...)
@@ -138,9 +138,9 @@ func (f *found) addCore(body []byte) error {
 }
 
 // numbers reads an array of numbers, in which null is a score that was infinite.
-func numbers(d *jsontext.Decoder) (list []*float64, err error) {
-	err = d.Arr(func(d *jsontext.Decoder) error {
-		if d.Next() == jsontext.Null {
+func numbers(d *wirejson.Decoder) (list []*float64, err error) {
+	err = d.Arr(func(d *wirejson.Decoder) error {
+		if d.Next() == wirejson.Null {
 			list = append(list, nil)
 			return d.Null()
 		}
@@ -168,10 +168,10 @@ func (f *found) addEpisodes(body []byte) error {
 
 // addRows reads the events behind the facts as Neo4j answers them: [[fact, name], ...].
 func (f *found) addRows(body []byte) error {
-	return list(routeSources, body, func(d *jsontext.Decoder) error {
+	return list(routeSources, body, func(d *wirejson.Decoder) error {
 		fact, name, i := "", "", -1
 		row := columns(&fact, &name)
-		err := d.Arr(func(d *jsontext.Decoder) error {
+		err := d.Arr(func(d *wirejson.Decoder) error {
 			i++
 			return row(i, d)
 		})

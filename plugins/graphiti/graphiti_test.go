@@ -193,8 +193,8 @@ func (r *rig) formatted(result *abi.RetrieveResult, budget abi.ContextBudget) (*
 		Body: abi.Marshal(&abi.FormatRequest{Result: *result, Budget: budget, Scope: scope})})
 	call := r.Call(abi.OpFormatContext, scope)
 	request := new(formatRequest)
-	e, err := abi.OpenEnvelope(envelope)
-	require.NoError(r.t, err)
+	var e abi.Envelope
+	require.NoError(r.t, abi.Unmarshal(envelope, &e))
 	require.NoError(r.t, abi.Unmarshal(e.Body, request))
 	return formatContext(call, request)
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -15,7 +15,7 @@ type item struct {
 	text string
 	// content is what an episode says, as JSON: a part of the answer, since an inventory goes through any number of
 	// them.
-	content                                  jsontext.Raw
+	content                                  wirejson.Raw
 	validAt, invalidAt, createdAt, expiredAt moment
 	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or
 	// closed.
@@ -24,7 +24,7 @@ type item struct {
 	score *float64
 }
 
-func (x *item) readField(d *jsontext.Decoder, key string) (err error) {
+func (x *item) readField(d *wirejson.Decoder, key string) (err error) {
 	switch key {
 	case "uuid":
 		err = readInto(d, &x.uuid)
@@ -54,7 +54,7 @@ func (x *item) readField(d *jsontext.Decoder, key string) (err error) {
 	return err
 }
 
-func (m *moment) read(d *jsontext.Decoder) error {
+func (m *moment) read(d *wirejson.Decoder) error {
 	text := ""
 	err := readInto(d, &text)
 	*m = momentOf(text)
@@ -63,7 +63,7 @@ func (m *moment) read(d *jsontext.Decoder) error {
 
 // readItem reads an answer, or a part of one, that is an item.
 func readItem(route string, body []byte) (x item, err error) {
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
+	d := wirejson.DecodeBytes(body).Limit(abi.MaxDepth)
 	err = d.Obj(x.readField)
 	if err != nil {
 		err = unreadable(route, err.Error(), body)
@@ -72,8 +72,8 @@ func readItem(route string, body []byte) (x item, err error) {
 }
 
 // items reads an array of items.
-func items(d *jsontext.Decoder) (list []item, err error) {
-	err = d.Arr(func(d *jsontext.Decoder) error {
+func items(d *wirejson.Decoder) (list []item, err error) {
+	err = d.Arr(func(d *wirejson.Decoder) error {
 		list = append(list, item{})
 		return d.Obj(list[len(list)-1].readField)
 	})

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -14,7 +14,7 @@ type field struct {
 
 // object writes an object. A field without a value is left out.
 func object(list ...field) abi.Raw {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.ObjStart()
 	for _, f := range list {
 		if len(f.value) > 0 {
@@ -28,7 +28,7 @@ func object(list ...field) abi.Raw {
 
 // array writes an array.
 func array(values ...abi.Raw) abi.Raw {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.ArrStart()
 	for _, value := range values {
 		e.Raw(value)
@@ -55,7 +55,7 @@ func optional(text string) abi.Raw {
 }
 
 // fields are those of an object to read, each with the place for its value: a *string, *bool, *int64, *[]string,
-// *abi.Raw (a copy), *jsontext.Raw (a part of the text), *[]field, *item, *[]item, the fields of an object within, or a
+// *abi.Raw (a copy), *wirejson.Raw (a part of the text), *[]field, *item, *[]item, the fields of an object within, or a
 // function. Other fields are skipped. null leaves a place as it is.
 type fields []struct {
 	name string
@@ -63,9 +63,9 @@ type fields []struct {
 }
 
 // read reads an object.
-func (f fields) read(d *jsontext.Decoder) error { return d.Obj(f.readField) }
+func (f fields) read(d *wirejson.Decoder) error { return d.Obj(f.readField) }
 
-func (f fields) readField(d *jsontext.Decoder, key string) error {
+func (f fields) readField(d *wirejson.Decoder, key string) error {
 	for i := range f {
 		if f[i].name == key {
 			return readInto(d, f[i].to)
@@ -74,8 +74,8 @@ func (f fields) readField(d *jsontext.Decoder, key string) error {
 	return d.Skip()
 }
 
-func readInto(d *jsontext.Decoder, to any) (err error) {
-	if d.Next() == jsontext.Null {
+func readInto(d *wirejson.Decoder, to any) (err error) {
+	if d.Next() == wirejson.Null {
 		return d.Null()
 	}
 	switch to := to.(type) {
@@ -89,7 +89,7 @@ func readInto(d *jsontext.Decoder, to any) (err error) {
 		*to, err = texts(d)
 	case *abi.Raw:
 		*to, err = verbatim(d)
-	case *jsontext.Raw:
+	case *wirejson.Raw:
 		*to, err = d.Raw()
 	case *[]field:
 		*to, err = fieldsOf(d)
@@ -99,19 +99,19 @@ func readInto(d *jsontext.Decoder, to any) (err error) {
 		*to, err = items(d)
 	case fields:
 		err = to.read(d)
-	case func(*jsontext.Decoder) error:
+	case func(*wirejson.Decoder) error:
 		err = to(d)
 	}
 	return err
 }
 
 // texts reads an array of strings; null, as the array or in it, is empty.
-func texts(d *jsontext.Decoder) ([]string, error) {
+func texts(d *wirejson.Decoder) ([]string, error) {
 	list := []string{}
-	if d.Next() == jsontext.Null {
+	if d.Next() == wirejson.Null {
 		return list, d.Null()
 	}
-	err := d.Arr(func(d *jsontext.Decoder) error {
+	err := d.Arr(func(d *wirejson.Decoder) error {
 		text := ""
 		err := readInto(d, &text)
 		list = append(list, text)
@@ -121,9 +121,9 @@ func texts(d *jsontext.Decoder) ([]string, error) {
 }
 
 // fieldsOf reads an object apart, in memory of its own; fields that are null are left out.
-func fieldsOf(d *jsontext.Decoder) (list []field, err error) {
-	err = d.Obj(func(d *jsontext.Decoder, key string) error {
-		if d.Next() == jsontext.Null {
+func fieldsOf(d *wirejson.Decoder) (list []field, err error) {
+	err = d.Obj(func(d *wirejson.Decoder, key string) error {
+		if d.Next() == wirejson.Null {
 			return d.Null()
 		}
 		name := string([]byte(key))
@@ -135,7 +135,7 @@ func fieldsOf(d *jsontext.Decoder) (list []field, err error) {
 }
 
 // verbatim reads a value of any type as it is written, in memory of its own.
-func verbatim(d *jsontext.Decoder) (abi.Raw, error) {
+func verbatim(d *wirejson.Decoder) (abi.Raw, error) {
 	value, err := d.RawAppend(nil)
 	return abi.Raw(value), err
 }
@@ -146,14 +146,14 @@ func verbatim(d *jsontext.Decoder) (abi.Raw, error) {
 // Errors: backend for anything else, too: no JSON, a value of another type, or nested deeper than this guest's stack
 // holds.
 func answer(route string, body []byte, f fields, required ...string) error {
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
-	if d.Next() != jsontext.Object {
+	d := wirejson.DecodeBytes(body).Limit(abi.MaxDepth)
+	if d.Next() != wirejson.Object {
 		return unreadable(route, "no JSON object", body)
 	}
 	missing := append([]string(nil), required...)
-	err := d.Obj(func(d *jsontext.Decoder, key string) error {
+	err := d.Obj(func(d *wirejson.Decoder, key string) error {
 		for i, name := range missing {
-			if name == key && d.Next() != jsontext.Null {
+			if name == key && d.Next() != wirejson.Null {
 				missing[i] = ""
 			}
 		}
@@ -174,9 +174,9 @@ func answer(route string, body []byte, f fields, required ...string) error {
 }
 
 // list reads an answer that is one JSON array.
-func list(route string, body []byte, each func(d *jsontext.Decoder) error) error {
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
-	if d.Next() != jsontext.Array {
+func list(route string, body []byte, each func(d *wirejson.Decoder) error) error {
+	d := wirejson.DecodeBytes(body).Limit(abi.MaxDepth)
+	if d.Next() != wirejson.Array {
 		return unreadable(route, "no JSON array", body)
 	}
 	err := d.Arr(each)
@@ -199,7 +199,7 @@ func unreadable(route, what string, body []byte) error {
 
 // stringOf reads a JSON string; false for anything else.
 func stringOf(value abi.Raw) (text string, ok bool) {
-	text, err := jsontext.DecodeBytes(value).Str()
+	text, err := wirejson.DecodeBytes(value).Str()
 	return text, err == nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -134,8 +134,8 @@ func (s *mcp) tool(v *visit, route, name string, arguments ...field) ([]byte, er
 // toolText takes the text out of a tools/call result.
 func toolText(route string, result []byte) ([]byte, error) {
 	refused, texts := false, []string(nil)
-	err := answer(route, result, fields{{"isError", &refused}, {"content", func(d *jsontext.Decoder) error {
-		return d.Arr(func(d *jsontext.Decoder) error {
+	err := answer(route, result, fields{{"isError", &refused}, {"content", func(d *wirejson.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
 			text := ""
 			err := fields{{"text", &text}}.read(d)
 			if text != "" {
@@ -162,7 +162,7 @@ func toolText(route string, result []byte) ([]byte, error) {
 
 // toolError is the error that a tool's JSON reports; a text that is no JSON object is one too.
 func toolError(route string, content []byte) error {
-	var message jsontext.Raw
+	var message wirejson.Raw
 	err := answer(route, content, fields{{"error", &message}})
 	if text, ok := stringOf(abi.Raw(message)); err == nil && ok {
 		return said(route, text)
@@ -178,7 +178,7 @@ func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]b
 		messages = events(body)
 	}
 	for _, m := range messages {
-		var ours, result, failure jsontext.Raw
+		var ours, result, failure wirejson.Raw
 		err := answer(route, m, fields{{"id", &ours}, {"result", &result}, {"error", &failure}})
 		switch {
 		case len(m) == 0:

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -22,7 +22,7 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 }
 
 func noMutation(name, hint string) error {
-	return abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+jsontext.Quote(cutText(name, 80))).
+	return abi.NewError(abi.CodeInvalidArgument, "name: no native mutation "+wirejson.Quote(cutText(name, 80))).
 		WithHint(hint)
 }
 

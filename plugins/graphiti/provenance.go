@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -104,8 +104,8 @@ func (p *origins) addOne(route string, native []byte, evidence func(x *item) abi
 
 // addEach adds every object of a list in an answer that is the scope's.
 func (p *origins) addEach(route, kind string, body []byte, evidence func(x *item) abi.Evidence) error {
-	return answer(route, body, fields{{kind, func(d *jsontext.Decoder) error {
-		return d.Arr(func(d *jsontext.Decoder) error {
+	return answer(route, body, fields{{kind, func(d *wirejson.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
 			native, err := verbatim(d)
 			if err != nil {
 				return err
@@ -188,7 +188,7 @@ func (p *origins) rows(route, kind, group string, params ...field) error {
 	}
 	return sdk.EachRow(rows, func(row []byte) error {
 		var native []field
-		err := sdk.EachColumn(row, func(i int, d *jsontext.Decoder) error {
+		err := sdk.EachColumn(row, func(i int, d *wirejson.Decoder) error {
 			value, err := verbatim(d)
 			if i < len(head.Columns) {
 				native = append(native, field{head.Columns[i], value})
@@ -211,8 +211,8 @@ func (p *origins) rows(route, kind, group string, params ...field) error {
 func rowEvidence(kind, group string, row abi.Raw) (abi.Evidence, error) {
 	e := abi.Evidence{NativeType: kind, Group: group, TimeBasis: abi.TimeEvent}
 	name, asserted := "", abi.Raw(nil)
-	at := func(into *string) func(d *jsontext.Decoder) error {
-		return func(d *jsontext.Decoder) error {
+	at := func(into *string) func(d *wirejson.Decoder) error {
+		return func(d *wirejson.Decoder) error {
 			ms, err := d.Int64()
 			*into = stampMS(ms)
 			return err
@@ -221,7 +221,7 @@ func rowEvidence(kind, group string, row abi.Raw) (abi.Evidence, error) {
 	err := fields{{kind, &e.NativeID}, {"text", &e.Text}, {"name", &name}, {"events", &e.SourceEventIDs},
 		{"asserted", &asserted}, {"event_ms", at(&e.ValidAt)}, {"valid_ms", at(&e.ValidAt)},
 		{"invalid_ms", at(&e.InvalidAt)},
-		{"expired_ms", at(&e.ExpiredAt)}, {"created_ms", at(&e.CreatedAt)}}.read(jsontext.DecodeBytes(row))
+		{"expired_ms", at(&e.ExpiredAt)}, {"created_ms", at(&e.CreatedAt)}}.read(wirejson.DecodeBytes(row))
 	if name != "" {
 		e.SourceEventIDs = []string{name}
 	}

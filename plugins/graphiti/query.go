@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -66,7 +66,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		run, q = boltQuery, lookUp(boltMenu[:], r.Name)
 		if q == nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
-				"name: no native query "+jsontext.Quote(cutText(r.Name, 80))+" with the "+v.name+" surface").
+				"name: no native query "+wirejson.Quote(cutText(r.Name, 80))+" with the "+v.name+" surface").
 				WithHint("native_query_modes of health and /v1/capabilities lists them")
 		}
 		err = v.needBolt("native query " + r.Name)
@@ -139,7 +139,7 @@ func (p *menuParam) check(value abi.Raw) error {
 		return abi.NewError(abi.CodeInvalidArgument, "params."+p.name+": required")
 	}
 	want := ""
-	switch d := jsontext.DecodeBytes(value); p.kind {
+	switch d := wirejson.DecodeBytes(value); p.kind {
 	case kindText:
 		text, err := d.Str()
 		if err != nil {
@@ -148,7 +148,7 @@ func (p *menuParam) check(value abi.Raw) error {
 			want = `"event" or "system"`
 		}
 	case kindTexts:
-		if d.Next() != jsontext.Array || d.Arr(func(d *jsontext.Decoder) error {
+		if d.Next() != wirejson.Array || d.Arr(func(d *wirejson.Decoder) error {
 			_,
 				err := d.Str()
 			return err

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -106,7 +106,7 @@ func (s *rest) episodes(v *visit, most int64) (found []item, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = list(route, body, func(d *jsontext.Decoder) error {
+	err = list(route, body, func(d *wirejson.Decoder) error {
 		found = append(found, item{})
 		return d.Obj(found[len(found)-1].readField)
 	})

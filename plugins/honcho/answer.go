@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -83,7 +83,7 @@ func readAll[T any](items []abi.Raw, read func(abi.Raw) (T, error)) ([]T, error)
 
 // readList reads a bare list; null is an empty one.
 func readList[T any](body abi.Raw, read func(abi.Raw) (T, error)) ([]T, error) {
-	if kind := wire.Kind(body); kind != jsontext.Array && kind != jsontext.Null {
+	if kind := wire.Kind(body); kind != wirejson.Array && kind != wirejson.Null {
 		return nil, errors.New("want a list, got " + kind.String())
 	}
 	return readAll(wire.Items(body), read)

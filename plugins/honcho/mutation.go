@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -126,7 +126,7 @@ func (m *mutation) deleteSession() error {
 func (m *mutation) dream() error {
 	body := wire.Object{"observer", m.user, "dream_type", m.params.need("dream_type"),
 		"session_id", optionalSession(m.native, &m.params),
-		"rebuild", m.params.value("rebuild", jsontext.Bool, "true or false")}
+		"rebuild", m.params.value("rebuild", wirejson.Bool, "true or false")}
 	if err := m.checked("dream_type", "session_id", "rebuild"); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -58,12 +58,12 @@ func (p *params) whole(name string) (n int64) {
 }
 
 // value is a parameter of a type as it is, nil where it is not given. Honcho checks its range.
-func (p *params) value(name string, t jsontext.Type, what string) any {
+func (p *params) value(name string, t wirejson.Type, what string) any {
 	raw := p.given[name]
 	switch wire.Kind(raw) {
 	case t:
 		return raw
-	case jsontext.Invalid, jsontext.Null:
+	case wirejson.Invalid, wirejson.Null:
 	default:
 		p.wrong(name, "want "+what)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -140,9 +140,9 @@ func plainWithin(value abi.Raw, levels int) bool {
 		inner = append(inner, m.Value)
 	}
 	switch wire.Kind(value) {
-	case jsontext.Number:
+	case wirejson.Number:
 		return !bytes.ContainsAny(value, ".eE")
-	case jsontext.Object, jsontext.Array:
+	case wirejson.Object, wirejson.Array:
 		if levels == 0 {
 			return false
 		}

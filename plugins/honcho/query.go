@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -25,16 +25,16 @@ var queries = []struct {
 	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"},
 		"chat", true, func(q *query) wire.Object {
 			return wire.Object{"query", q.needQuery(), "session_id", q.optionalSession(),
-				"reasoning_level", q.params.value("reasoning_level", jsontext.String, "a string"),
-				"response_format", q.params.value("response_format", jsontext.Object, "a JSON Schema")}
+				"reasoning_level", q.params.value("reasoning_level", wirejson.String, "a string"),
+				"response_format", q.params.value("response_format", wirejson.Object, "a JSON Schema")}
 		}},
 	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"},
 		"representation", true, func(q *query) wire.Object {
 			text, _ := sanitize(q.params.text("query"))
 			return wire.Object{"search_query", wire.Some(text), "session_id", q.optionalSession(),
-				"search_top_k", q.params.value("search_top_k", jsontext.Number, "an integer"),
-				"max_conclusions", q.params.value("max_conclusions", jsontext.Number, "an integer"),
-				"include_most_frequent", q.params.value("include_most_frequent", jsontext.Bool, "true or false")}
+				"search_top_k", q.params.value("search_top_k", wirejson.Number, "an integer"),
+				"max_conclusions", q.params.value("max_conclusions", wirejson.Number, "an integer"),
+				"include_most_frequent", q.params.value("include_most_frequent", wirejson.Bool, "true or false")}
 		}},
 	{"peer_context", []string{"query", "max_conclusions"}, "peer_context", true, func(q *query) wire.Object {
 		if text, _ := cutQuery(q.params.text("query"), int(q.queryChars)); text != "" {
@@ -46,12 +46,12 @@ var queries = []struct {
 	{"card", nil, "card", true, func(*query) wire.Object { return nil }},
 	{"search", []string{"query", "limit"}, "search", false, func(q *query) wire.Object {
 		q.ofPeer("peer_search")
-		return wire.Object{"query", q.needQuery(), "limit", q.params.value("limit", jsontext.Number, "an integer")}
+		return wire.Object{"query", q.needQuery(), "limit", q.params.value("limit", wirejson.Number, "an integer")}
 	}},
 	{"conclusions_query", []string{"query", "top_k", "distance"},
 		"conclusions_query", false, func(q *query) wire.Object {
-			return wire.Object{"query", q.needQuery(), "top_k", q.params.value("top_k", jsontext.Number, "a number"),
-				"distance", q.params.value("distance", jsontext.Number, "a number"), "filters", q.about()}
+			return wire.Object{"query", q.needQuery(), "top_k", q.params.value("top_k", wirejson.Number, "a number"),
+				"distance", q.params.value("distance", wirejson.Number, "a number"), "filters", q.about()}
 		}},
 	{"conclusions_list", []string{"level", "times_derived", "page", "size"},
 		"conclusions_list", false, func(q *query) wire.Object {

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -120,7 +120,7 @@ func detail(body abi.Raw) string {
 		wire.Pick(item, "loc", &loc, "msg", &what)
 		where := make([]string, len(loc))
 		for j, step := range loc {
-			if where[j] = wire.Text(step); wire.Kind(step) != jsontext.String {
+			if where[j] = wire.Text(step); wire.Kind(step) != wirejson.String {
 				where[j] = string(step)
 			}
 		}

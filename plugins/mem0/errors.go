@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -15,7 +15,7 @@ import (
 type said struct{ message, code string }
 
 func readFailure(body abi.Raw) (s said) {
-	if wire.Check(body) != nil || wire.Kind(body) != jsontext.Object {
+	if wire.Check(body) != nil || wire.Kind(body) != wirejson.Object {
 		return said{message: strings.ToValidUTF8(string(body[:min(len(body), 200)]), "?")}
 	}
 	var detail abi.Raw

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -34,7 +34,7 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 		key := map[string]string{"session_id": keySession, "turn_id": keyTurn, "event_id": keyEvent}[name]
 		switch {
 		case name == "cross_context":
-		case key != "" && wire.Kind(value) == jsontext.String:
+		case key != "" && wire.Kind(value) == wirejson.String:
 			filters = append(filters, filter{key, withoutNUL(value)})
 		case key != "":
 			return nil, nil, abi.NewError(abi.CodeInvalidArgument, "filters."+name+": want a string")

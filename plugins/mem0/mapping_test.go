@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -362,7 +362,7 @@ func FuzzWithoutNUL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) || !jsontext.Valid([]byte(text)) {
+		if !utf8.ValidString(text) || !wirejson.Valid([]byte(text)) {
 			return
 		}
 		var want, got any

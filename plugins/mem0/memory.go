@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -83,9 +83,9 @@ func readRows(route string, body abi.Raw) (found []*memory, count int64, err err
 	found = make([]*memory, 0, len(results))
 	for _, item := range results {
 		switch wire.Kind(item) {
-		case jsontext.Object:
+		case wirejson.Object:
 			found = append(found, readMemory(item))
-		case jsontext.Null:
+		case wirejson.Null:
 		default:
 			return nil, 0, unusable(route, body, "a result is not an object")
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -143,7 +143,7 @@ func (c *change) check(name string) error {
 		return wrong("text: blank; mem0 cannot embed it. Delete the memory instead")
 	case strings.HasPrefix(name, "update") && c.text == nil && len(c.metadata) == 0 && len(c.expiration) == 0:
 		return wrong("text: nothing to change: want text, metadata or expiration_date")
-	case len(c.metadata) > 0 && wire.Kind(c.metadata) != jsontext.Object:
+	case len(c.metadata) > 0 && wire.Kind(c.metadata) != wirejson.Object:
 		return wrong("metadata: want an object")
 	}
 	for _, m := range wire.Members(c.metadata) {

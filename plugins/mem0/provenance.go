@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -74,7 +74,7 @@ func (b *backend) historyOf(id string, out *abi.Provenance) error {
 	if err != nil {
 		return err
 	}
-	if wire.Check(body) != nil || wire.Kind(body) != jsontext.Array {
+	if wire.Check(body) != nil || wire.Kind(body) != wirejson.Array {
 		return unusable(route, body, "it is not a list")
 	}
 	for _, native := range wire.Items(body) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -62,7 +62,7 @@ func (f filter) met(m *item) bool {
 }
 
 func sameScalar(a, b abi.Raw) bool {
-	if wire.Kind(a) == jsontext.String && wire.Kind(b) == jsontext.String {
+	if wire.Kind(a) == wirejson.String && wire.Kind(b) == wirejson.String {
 		return wire.Text(a) == wire.Text(b)
 	}
 	return strings.TrimSpace(string(a)) == strings.TrimSpace(string(b))
@@ -159,7 +159,7 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 		if name == "cross_context" {
 			continue
 		}
-		if kind := wire.Kind(value); kind != jsontext.String && kind != jsontext.Number && kind != jsontext.Bool {
+		if kind := wire.Kind(value); kind != wirejson.String && kind != wirejson.Number && kind != wirejson.Bool {
 			return abi.NewError(abi.CodeInvalidArgument,
 				"filters."+name+": want a text, a number or a truth value: MemOS ignores a filter of another shape "+
 					"in silence")
@@ -170,7 +170,7 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 		}
 		switch {
 		case name == "session_id":
-			if wire.Kind(value) != jsontext.String {
+			if wire.Kind(value) != wirejson.String {
 				return abi.NewError(abi.CodeInvalidArgument, "filters.session_id: want a text")
 			}
 			how := hard
@@ -214,9 +214,9 @@ var operators = []string{"gt", "lt", "gte", "lte", "contains", "in", "like"}
 func checkFilter(filter abi.Raw) error {
 	top := wire.Members(filter)
 	switch {
-	case wire.Kind(filter) != jsontext.Object:
+	case wire.Kind(filter) != wirejson.Object:
 		return wrongFilter("want an object")
-	case len(top) != 1 || top[0].Name != "and" && top[0].Name != "or" || wire.Kind(top[0].Value) != jsontext.Array:
+	case len(top) != 1 || top[0].Name != "and" && top[0].Name != "or" || wire.Kind(top[0].Value) != wirejson.Array:
 		return wrongFilter("want exactly one of and, or at the top, with a list")
 	}
 	for _, cond := range wire.Items(top[0].Value) {
@@ -234,7 +234,7 @@ func wrongFilter(what string) error {
 }
 
 func checkCond(cond abi.Raw) error {
-	if wire.Kind(cond) != jsontext.Object {
+	if wire.Kind(cond) != wirejson.Object {
 		return wrongFilter("a condition is an object")
 	}
 	for _, f := range wire.Members(cond) {
@@ -242,7 +242,7 @@ func checkCond(cond abi.Raw) error {
 		case !plainKey(f.Name) || f.Name == "and" || f.Name == "or":
 			return wrongFilter("a field's name is letters, digits and underscores, without info. before it; " +
 				"conditions do not nest")
-		case kind == jsontext.Null || kind == jsontext.Array:
+		case kind == wirejson.Null || kind == wirejson.Array:
 			return wrongFilter("a field's value is a text, a number, a truth value, or an object of one operator")
 		}
 		for _, op := range wire.Members(f.Value) {

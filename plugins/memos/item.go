@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -52,7 +52,7 @@ type groupReader struct {
 func (r *groupReader) fields() (places wire.Fields) {
 	for i, name := range groupNames {
 		places = append(places, name, wire.Each(func(e wire.Element) wire.Fields {
-			if e.Kind() != jsontext.Object {
+			if e.Kind() != wirejson.Object {
 				r.broken = true
 				return nil
 			}
@@ -70,7 +70,7 @@ func (r *groupReader) fields() (places wire.Fields) {
 // cube is right where none is.
 func (r *groupReader) groups(route string, a *answer, cube string) ([]*group, error) {
 	groups := slices.Concat(r.lists[:]...)
-	if r.broken || len(groups) == 0 && wire.Kind(wire.At(a.body, "data")) != jsontext.Object {
+	if r.broken || len(groups) == 0 && wire.Kind(wire.At(a.body, "data")) != wirejson.Object {
 		return nil, unusable(route, a, "data is no object of groups")
 	}
 	for _, m := range itemsOf(groups) {
@@ -96,7 +96,7 @@ func (r *groupReader) groups(route string, a *answer, cube string) ([]*group, er
 func (g *group) fields(pointer string) wire.Fields {
 	return wire.Fields{"cube_id", &g.cube, "total_nodes", &g.total,
 		"memories", wire.Each(func(e wire.Element) wire.Fields {
-			if e.Kind() != jsontext.Object {
+			if e.Kind() != wirejson.Object {
 				return nil
 			}
 			m := &item{group: g.name, pointer: pointer + sdk.Itoa(e.Index), native: e}

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -134,7 +134,7 @@ func (b *backend) exists(cube string) (bool, error) {
 		return false, err
 	}
 	there := wire.At(a.data, cube)
-	if wire.Kind(there) != jsontext.Bool {
+	if wire.Kind(there) != wirejson.Bool {
 		return false, unusable("exist", a, "data does not say whether the cube exists")
 	}
 	return string(there) == "true", nil

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -57,7 +57,7 @@ func withoutVector(memory abi.Raw) abi.Raw {
 	metadata := wire.Object{}
 	for _, f := range wire.Members(memory) {
 		all = append(all, f.Name, f.Value)
-		if f.Name != "metadata" || wire.Kind(f.Value) != jsontext.Object {
+		if f.Name != "metadata" || wire.Kind(f.Value) != wirejson.Object {
 			continue
 		}
 		for _, f := range wire.Members(f.Value) {
@@ -181,7 +181,7 @@ func (b *backend) byID(id string) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wire.Kind(a.data) != jsontext.Object {
+	if wire.Kind(a.data) != wirejson.Object {
 		return nil, failure(abi.CodeNotFound, "memory_by_id", 200, "MemOS has no memory "+strconv.Quote(id), a.body)
 	}
 	m := readItem(a.data)
@@ -215,7 +215,7 @@ func (b *backend) owners(ids []string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wire.Kind(a.data) != jsontext.Object {
+	if wire.Kind(a.data) != wirejson.Object {
 		return nil, unusable("owners", a, "data is no object of owners")
 	}
 	owners := map[string]string{}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -16,7 +16,7 @@ import (
 type marker struct{ event, session, at string }
 
 func (m marker) String() string {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.ArrStart()
 	for _, text := range []string{m.event, m.session, m.at} {
 		e.Str(text)
@@ -178,7 +178,7 @@ func (b *backend) task(event string) (string, error) {
 
 // statuses reads data, [{task_id, status}].
 func statuses(a *answer) (list []string, err error) {
-	if wire.Kind(a.data) != jsontext.Array {
+	if wire.Kind(a.data) != wirejson.Array {
 		return nil, unusable("status", a, "data is no list of tasks")
 	}
 	for _, task := range wire.Items(a.data) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -97,8 +97,8 @@ func infoOf(e *abi.MemoryEvent) wire.Object {
 	for _, key := range abi.SortedKeys(e.Metadata) {
 		value := e.Metadata[key]
 		switch kind := wire.Kind(value); {
-		case kind == jsontext.Invalid || kind == jsontext.Null: // the same as absent
-		case plainKey(key) && kind != jsontext.Object && kind != jsontext.Array:
+		case kind == wirejson.Invalid || kind == wirejson.Null: // the same as absent
+		case plainKey(key) && kind != wirejson.Object && kind != wirejson.Array:
 			info = append(info, "mh_m_"+key, value)
 		default:
 			rest = append(rest, key, value)
@@ -171,7 +171,7 @@ func utc(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999
 
 // readReceipt reads data, [{memory, memory_id, memory_type, cube_id}].
 func (b *backend) readReceipt(a *answer, receipt *abi.WriteReceipt) error {
-	if wire.Kind(a.data) != jsontext.Array {
+	if wire.Kind(a.data) != wirejson.Array {
 		return unusable(b.addRoute(), a, "data is no list of memories")
 	}
 	kept := false

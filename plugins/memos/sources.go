@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
@@ -32,9 +32,9 @@ func sourcesInto(list *[]*source) wire.Each {
 	return func(e wire.Element) wire.Fields {
 		s := &source{kind: textOnly}
 		switch e.Kind() {
-		case jsontext.String:
+		case wirejson.String:
 			*list = append(*list, textSources(wire.Text(e.Raw()))...)
-		case jsontext.Object:
+		case wirejson.Object:
 			*list = append(*list, s)
 			return s.fields()
 		}
@@ -83,12 +83,12 @@ func (s *source) inside() *source {
 		return nil
 	}
 	inner := &source{kind: textOnly}
-	d := jsontext.DecodeStr(s.content).Limit(abi.MaxDepth)
+	d := wirejson.DecodeStr(s.content).Limit(abi.MaxDepth)
 	var err error
 	switch d.Next() {
-	case jsontext.String:
+	case wirejson.String:
 		inner.content, err = d.Str()
-	case jsontext.Object:
+	case wirejson.Object:
 		err = wire.Decode(d, inner.fields()...)
 	default:
 		return nil

@@ -15,7 +15,7 @@ func (pkg *goPackage) writeStruct(b *bytes.Buffer, s goStruct) error {
 }
 
 func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
-	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *jsontext.Encoder) {\ne.ObjStart()\n", s.name)
+	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *wirejson.Encoder) {\ne.ObjStart()\n", s.name)
 	for _, f := range s.fields {
 		code, err := pkg.codeOf(s, f)
 		if err != nil {
@@ -44,7 +44,7 @@ func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
 func (pkg *goPackage) writeDecode(b *bytes.Buffer, s goStruct) error {
 	fmt.Fprintf(b, `
 // Decode reads x from one JSON value.
-func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
+func (x *%s) Decode(d *wirejson.Decoder, m Mode) error {
 	*x = %s{}
 	o := openObject(d)
 	for o.next() {
@@ -58,13 +58,13 @@ func (x *%s) Decode(d *jsontext.Decoder, m Mode) error {
 		known = append(known, f.key)
 	}
 	names := strings.Join(known, " ")
-	fmt.Fprintf(b, "switch o.field(%q) {\n", names)
-	for i, f := range s.fields {
+	fmt.Fprint(b, "switch o.key {\n")
+	for _, f := range s.fields {
 		code, err := pkg.codeOf(s, f)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "case %d: // %s\no.err = %s\n", i, f.key, strings.ReplaceAll(code.read, "$", "x."+f.name))
+		fmt.Fprintf(b, "case %q:\no.err = %s\n", f.key, strings.ReplaceAll(code.read, "$", "x."+f.name))
 	}
 	fmt.Fprintf(b, "default:\no.unknown(d, m, %q)\n}\n}\nreturn o.err\n}\n", names)
 	return nil

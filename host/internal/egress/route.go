@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 	"github.com/memhost/memhost/internal/text/unambiguous"
 	"golang.org/x/net/http/httpguts"
@@ -291,7 +291,7 @@ func read(text []byte) (value any, err error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8") // readers differ in what they make of the bad bytes, in a key too
 	}
-	if err := jsontext.DecodeBytes(text).Limit(abi.MaxDepth).Validate(); err != nil {
+	if err := wirejson.DecodeBytes(text).Limit(abi.MaxDepth).Validate(); err != nil {
 		return nil, fmt.Errorf("is not JSON, or nests deeper than %d: %w", abi.MaxDepth, err)
 	}
 	if err := unambiguous.Check(text); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/dbtype"
 )
 
@@ -20,7 +20,7 @@ func (e *rowError) Error() string { return e.what }
 
 // appendRow writes a row as a JSON array and a newline. ABI.md lists how each type of Cypher is spelled.
 func appendRow(dst []byte, values []any) ([]byte, error) {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.SetBytes(dst)
 	w := boltWriter{e: &e}
 	w.list(values)
@@ -29,7 +29,7 @@ func appendRow(dst []byte, values []any) ([]byte, error) {
 
 // boltWriter writes values of the driver. Err is the first that could not be written.
 type boltWriter struct {
-	e   *jsontext.Encoder
+	e   *wirejson.Encoder
 	err error
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
@@ -139,8 +139,8 @@ func decodeMode(body []byte) (*abi.AdapterMode, error) {
 		return nil, err
 	}
 	said := false
-	_ = jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, name string) error { // null, which is no object, says nothing
-		said = said || name == "read_only" && d.Next() == jsontext.Bool
+	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error { // null, which is no object, says nothing
+		said = said || name == "read_only" && d.Next() == wirejson.Bool
 		return d.Skip()
 	})
 	if !said {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -281,7 +281,7 @@ func countRows(c *sdk.Call, words []string) (string, error) {
 	n, values := 0, 0
 	err = sdk.EachRow(rows, func(row []byte) error {
 		n++
-		return sdk.EachColumn(row, func(_ int, d *jsontext.Decoder) error {
+		return sdk.EachColumn(row, func(_ int, d *wirejson.Decoder) error {
 			values++
 			return d.Skip()
 		})

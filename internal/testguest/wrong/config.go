@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -67,7 +67,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{provider: config.Provider, kind: config.Kind}
-	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) error {
+	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) error {
 		if key != "fault" {
 			return d.Skip()
 		}

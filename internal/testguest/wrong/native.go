@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -53,7 +53,7 @@ func (s *settings) call(c *sdk.Call, route string, query []abi.QueryParam, body 
 	case head.Status >= 300:
 		return nil, s.failed(route, head, answer)
 	}
-	if !jsontext.Valid(answer) {
+	if !wirejson.Valid(answer) {
 		return nil, s.unusable(route, head, answer)
 	}
 	return answer, nil
@@ -110,12 +110,12 @@ type item struct {
 // parseItems reads {"items": [...]}; it wants the list to be there.
 func parseItems(body []byte) ([]item, error) {
 	items, there := []item{}, false
-	err := jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) error {
+	err := wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
 		if key != "items" {
 			return d.Skip()
 		}
 		there = true
-		return d.Arr(func(d *jsontext.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
 			it, err := parseItem(d)
 			items = append(items, it)
 			return err
@@ -127,8 +127,8 @@ func parseItems(body []byte) ([]item, error) {
 	return items, err
 }
 
-func parseItem(d *jsontext.Decoder) (it item, err error) {
-	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+func parseItem(d *wirejson.Decoder) (it item, err error) {
+	err = d.Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch key {
 		case "id":
 			it.id, err = d.Str()
@@ -155,8 +155,8 @@ func parseItem(d *jsontext.Decoder) (it item, err error) {
 // field reads one text of an object; "" where it is not there.
 func field(body []byte, name string) string {
 	text := ""
-	_ = jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) (err error) {
-		if key != name || d.Next() != jsontext.String {
+	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) (err error) {
+		if key != name || d.Next() != wirejson.String {
 			return d.Skip()
 		}
 		text, err = d.Str()

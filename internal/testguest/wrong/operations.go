@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -55,7 +55,7 @@ func eventBody(e *abi.MemoryEvent) []byte {
 			lines = append(lines, *m.Content)
 		}
 	}
-	var j jsontext.Encoder
+	var j wirejson.Encoder
 	j.ObjStart()
 	for _, f := range [][2]string{{"event_id", e.EventID}, {"text", strings.Join(lines, "\n")}, {"created_at", e.Timestamp}, {"session", e.SessionID}} {
 		j.FieldStart(f[0])
@@ -67,7 +67,7 @@ func eventBody(e *abi.MemoryEvent) []byte {
 	return j.Bytes()
 }
 
-func labels(j *jsontext.Encoder, scenario, context, attribute string) {
+func labels(j *wirejson.Encoder, scenario, context, attribute string) {
 	j.ObjStart()
 	for _, f := range [][2]string{{"scenario", scenario}, {"context", context}, {"attribute", attribute}} {
 		if f[1] != "" {
@@ -154,7 +154,7 @@ func (s *settings) search(c *sdk.Call, r *abi.RetrieveRequest) (answer []byte, s
 	if s.fault == sharedCache && cached[key] != nil {
 		return cached[key], nil, nil
 	}
-	var j jsontext.Encoder
+	var j wirejson.Encoder
 	j.ObjStart()
 	j.FieldStart("query")
 	j.Str(r.Query)
@@ -215,7 +215,7 @@ func (s *settings) tell(result *abi.RetrieveResult, r *abi.RetrieveRequest, sent
 
 // tidied is the items with what seemed to matter.
 func tidied(items []item) []byte {
-	var j jsontext.Encoder
+	var j wirejson.Encoder
 	j.ArrStart()
 	for _, it := range items {
 		j.ObjStart()

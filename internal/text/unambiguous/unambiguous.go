@@ -14,7 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Check looks through a text that is JSON, as abi.Unmarshal has found.
@@ -26,7 +26,7 @@ func Check(text []byte) error {
 			WithHint("a text was cut inside a character; leave the half out, or write the whole of it")
 	}
 	var w walker
-	if err := w.value(jsontext.DecodeBytes(text)); err != nil {
+	if err := w.value(wirejson.DecodeBytes(text)); err != nil {
 		return abi.AsError(err)
 	}
 	return nil
@@ -74,13 +74,13 @@ func escaped(text []byte) (rune, bool) {
 // walker goes through a text; path leads to where it is.
 type walker struct{ path []string }
 
-func (w *walker) value(d *jsontext.Decoder) error {
+func (w *walker) value(d *wirejson.Decoder) error {
 	switch d.Next() {
-	case jsontext.Object:
+	case wirejson.Object:
 		return w.object(d)
-	case jsontext.Array:
+	case wirejson.Array:
 		i := 0
-		return d.Arr(func(d *jsontext.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
 			err := w.under("["+strconv.Itoa(i)+"]", d)
 			i++
 			return err
@@ -89,9 +89,9 @@ func (w *walker) value(d *jsontext.Decoder) error {
 	return d.Skip()
 }
 
-func (w *walker) object(d *jsontext.Decoder) error {
+func (w *walker) object(d *wirejson.Decoder) error {
 	seen := map[string]string{} // by what they are without regard to case
-	return d.Obj(func(d *jsontext.Decoder, name string) error {
+	return d.Obj(func(d *wirejson.Decoder, name string) error {
 		if first, twice := seen[fold(name)]; twice {
 			at := strings.TrimPrefix(strings.Join(append(w.path, step(name)), ""), ".")
 			if first == name {
@@ -105,7 +105,7 @@ func (w *walker) object(d *jsontext.Decoder) error {
 	})
 }
 
-func (w *walker) under(step string, d *jsontext.Decoder) error {
+func (w *walker) under(step string, d *wirejson.Decoder) error {
 	w.path = append(w.path, step)
 	err := w.value(d)
 	w.path = w.path[:len(w.path)-1]

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -59,7 +59,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		if call.Route != route {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
 		}
-		err := jsontext.DecodeBytes(call.Body).Arr(func(d *jsontext.Decoder) error {
+		err := wirejson.DecodeBytes(call.Body).Arr(func(d *wirejson.Decoder) error {
 			m := new(scored)
 			err := object.Read(d, nil, m.members()...)
 			m.at = timeOf(m.timestamp)

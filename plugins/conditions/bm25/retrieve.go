@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
@@ -35,7 +35,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	t := result.Trace
 	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.messages))
 	sdk.Put(&t.Details, "messages_matching", sdk.Number(matching))
-	var body jsontext.Encoder
+	var body wirejson.Encoder
 	body.ArrStart()
 	for i, m := range found {
 		object.Write(&body, m.members()...)

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -20,8 +20,8 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config}
-	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) error {
-		if d.Next() == jsontext.Null {
+	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) error {
+		if d.Next() == wirejson.Null {
 			return d.Null()
 		}
 		switch key {

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"iter"
 	"math"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -206,14 +205,12 @@ func (r *reader) add(item sdk.Item) error {
 	return nil
 }
 
-var sessionKey = []byte("session_id")
-
 // sessionOf is the session of a stored turn. It refers to stored.
 func sessionOf(stored []byte) (session string, err error) {
-	d := jsontext.DecodeBytes(stored)
+	d := wirejson.DecodeBytes(stored)
 	fields, err := d.ObjIter()
 	for err == nil && fields.Next() {
-		if bytes.Equal(fields.Key(), sessionKey) {
+		if fields.Name() == "session_id" {
 			session, err = d.Str()
 		} else {
 			err = d.Skip()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -326,7 +326,7 @@ func FuzzToolCall(f *testing.F) {
 	f.Add("read_file", `{"path":"USER.md","offset":-5,"limit":99999999999}`)
 	f.Add("write_file", `"{}"`)
 	f.Fuzz(func(t *testing.T, name, arguments string) {
-		if jsontext.Valid([]byte(arguments)) {
+		if wirejson.Valid([]byte(arguments)) {
 			files := folder{{path: soulFile}, {path: userFile, text: "a"}, {path: memoryFile}}
 			require.NotPanics(t, func() { files.call(call(name, arguments)) })
 			require.Len(t, files, 3)

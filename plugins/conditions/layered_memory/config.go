@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
@@ -39,7 +39,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
 	var after, idle abi.Raw
 	var onFailure, visibility, versioning string
-	dream := func(d *jsontext.Decoder, name string) (err error) {
+	dream := func(d *wirejson.Decoder, name string) (err error) {
 		if name != "dream" {
 			return d.Skip()
 		}
@@ -64,7 +64,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 // read reads the block. after is its member after_session, nil where that is absent or null.
 //
 // Errors: invalid_argument for a cron expression that is none.
-func (b *dreaming) read(d *jsontext.Decoder) (after abi.Raw, err error) {
+func (b *dreaming) read(d *wirejson.Decoder) (after abi.Raw, err error) {
 	mode, cron, hours := "", "", 2.0
 	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills),
 		object.Optional("mode", &mode),

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
@@ -15,7 +15,7 @@ import (
 //
 //	dream_log {sha?}    the newest version of Dream, or the given one, with its diff
 //	dream_restore {}    the last 10 versions of Dream, newest first, that the mutation of this name can undo
-func (m *memory) Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool {
+func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	switch r.Name {
 	case "dream_log":
 		m.writeVersion(nanobot.Param(r.Params, "sha"), answer)
@@ -37,7 +37,7 @@ func (m *memory) Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool {
 }
 
 // writeVersion writes one version; its message holds the diff against its parent. Of the first there is none.
-func (m *memory) writeVersion(sha string, answer *jsontext.Encoder) {
+func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 	if sha != "" {
 		m.find(sha).write(answer)
 		return
@@ -51,7 +51,7 @@ func (m *memory) writeVersion(sha string, answer *jsontext.Encoder) {
 	m.Fail(abi.NewError(abi.CodeNotFound, "there is no version of Dream yet"))
 }
 
-func (v *version) write(e *jsontext.Encoder) {
+func (v *version) write(e *wirejson.Encoder) {
 	subject, diff, _ := strings.Cut(v.message, "\n\n")
 	object.Write(e, object.Always("sha", &v.sha), object.Always("parent", &v.parent), object.Always("time", &v.at),
 		object.Always("subject", &subject),

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
@@ -33,8 +33,8 @@ type toolArguments struct {
 
 func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 	a.offset, a.limit = 1, 2000
-	if jsontext.Raw(raw).Type() == jsontext.String {
-		text, err := jsontext.DecodeBytes(raw).Str()
+	if wirejson.Raw(raw).Type() == wirejson.String {
+		text, err := wirejson.DecodeBytes(raw).Str()
 		if err != nil {
 			return a, false
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
@@ -94,7 +94,7 @@ func (v *version) encode(withID bool) []byte {
 	if withID {
 		sha = v.sha
 	}
-	var list jsontext.Encoder
+	var list wirejson.Encoder
 	list.ArrStart()
 	for i := range v.stats {
 		object.Write(&list, v.stats[i].members()...)
@@ -123,12 +123,12 @@ func (v *version) treeMembers() (list []object.Member) {
 // decodeVersion reads a version; its sha where the text has one.
 func decodeVersion(data []byte) (*version, error) {
 	v := &version{tree: make([]string, len(tracked))}
-	err := object.Read(jsontext.DecodeBytes(data), func(d *jsontext.Decoder, key string) error {
+	err := object.Read(wirejson.DecodeBytes(data), func(d *wirejson.Decoder, key string) error {
 		switch {
-		case key == "tree" && d.Next() == jsontext.Object:
+		case key == "tree" && d.Next() == wirejson.Object:
 			return object.Read(d, nil, v.treeMembers()...)
-		case key == "stats" && d.Next() == jsontext.Array:
-			return d.Arr(func(d *jsontext.Decoder) error {
+		case key == "stats" && d.Next() == wirejson.Array:
+			return d.Arr(func(d *wirejson.Decoder) error {
 				var x stat
 				err := object.Read(d, nil, x.members()...)
 				v.stats = append(v.stats, x)

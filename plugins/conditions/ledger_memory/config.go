@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
@@ -37,12 +37,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, temporarySeconds: 86400, conflicts: keepBoth}
 	most, profile, policy := int64(8000), "", ""
 	s.maxTokens = &most
-	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
-		case key == "max_context_tokens" && d.Next() == jsontext.Null:
+		case key == "max_context_tokens" && d.Next() == wirejson.Null:
 			s.maxTokens = nil
 			err = d.Null()
-		case key == "llm" && d.Next() == jsontext.Object:
+		case key == "llm" && d.Next() == wirejson.Object:
 			s.llm = new(model.Endpoint)
 			*s.llm, err = model.ParseEndpoint(d, config.Secrets)
 		default:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -152,7 +152,7 @@ type share int64
 const sure share = 800
 
 // EncodeJSON writes at most three decimals: 800 is 0.8.
-func (n *share) EncodeJSON(e *jsontext.Encoder) {
+func (n *share) EncodeJSON(e *wirejson.Encoder) {
 	text := sdk.Itoa(int64(*n / 1000))
 	if part := *n % 1000; part != 0 {
 		text += "." + strings.TrimRight(decimal(int(part), 3), "0")
@@ -161,10 +161,10 @@ func (n *share) EncodeJSON(e *jsontext.Encoder) {
 }
 
 // DecodeJSON reads a number; one that is smaller than 0 or larger than 1 counts as that.
-func (n *share) DecodeJSON(d *jsontext.Decoder) error {
+func (n *share) DecodeJSON(d *wirejson.Decoder) error {
 	raw, err := d.Raw()
 	text := string(raw)
-	if err != nil || raw.Type() != jsontext.Number || strings.ContainsAny(text, "eE") {
+	if err != nil || raw.Type() != wirejson.Number || strings.ContainsAny(text, "eE") {
 		return wrong("confidence", "want a number from 0 to 1, without an exponent")
 	}
 	whole, part, _ := strings.Cut(text, ".")

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -25,7 +25,7 @@ var exports = []struct{ prefix, dir string }{{commitPrefix, "commits/"}, {eventP
 	{"source", "sources/"}}
 
 // exportFiles gives a page of the ledger as files: {path: text}.
-func (l *ledger) exportFiles(p *params, answer *jsontext.Encoder) {
+func (l *ledger) exportFiles(p *params, answer *wirejson.Encoder) {
 	after := p.text("after")
 	p.done()
 	answer.ObjStart()
@@ -58,7 +58,7 @@ func (l *ledger) exportFiles(p *params, answer *jsontext.Encoder) {
 	answer.ObjEnd()
 }
 
-func writeFile(answer *jsontext.Encoder, path, text string) {
+func writeFile(answer *wirejson.Encoder, path, text string) {
 	answer.FieldStart(path)
 	answer.Str(text)
 }

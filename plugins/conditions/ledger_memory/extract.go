@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
@@ -45,7 +45,7 @@ func (l *ledger) extract(e *abi.MemoryEvent, u *model.Usage) (k *commit, warning
 }
 
 // remember commits what the model has found in an event. While the model was asked the branch may have gone on.
-func (l *ledger) remember(of *abi.MemoryEvent, p placing, items []jsontext.Raw, u *model.Usage) (k *commit,
+func (l *ledger) remember(of *abi.MemoryEvent, p placing, items []wirejson.Raw, u *model.Usage) (k *commit,
 	warnings []string, failed error) {
 	b, v := l.onView(p.existing())
 	defer func() { l.overtaken(b) }()
@@ -152,17 +152,17 @@ func conversation(e *abi.MemoryEvent) string {
 
 // itemsIn finds the list in an answer: bare, in an object's events, memories or items, in a fenced block, or the
 // first that is balanced in prose.
-func itemsIn(text string) (items []jsontext.Raw, ok bool) {
+func itemsIn(text string) (items []wirejson.Raw, ok bool) {
 	for at := 0; at < len(text); at++ {
 		if text[at] != '[' && text[at] != '{' {
 			continue
 		}
-		raw, err := jsontext.DecodeBytes([]byte(text[at:])).Raw()
+		raw, err := wirejson.DecodeBytes([]byte(text[at:])).Raw()
 		if err != nil {
 			continue
 		}
 		if list := listIn(raw); list != nil {
-			err := jsontext.DecodeBytes(list).Arr(func(d *jsontext.Decoder) error {
+			err := wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
 				item, err := d.RawAppend(nil)
 				items = append(items, item)
 				return err
@@ -175,13 +175,13 @@ func itemsIn(text string) (items []jsontext.Raw, ok bool) {
 }
 
 // listIn is an array itself, or the first of an object's three; nil where there is none.
-func listIn(raw jsontext.Raw) (list jsontext.Raw) {
-	if raw.Type() == jsontext.Array {
+func listIn(raw wirejson.Raw) (list wirejson.Raw) {
+	if raw.Type() == wirejson.Array {
 		return raw
 	}
 	// An object that cannot be read has no list.
-	_ = object.Read(jsontext.DecodeBytes(raw), func(d *jsontext.Decoder, key string) error {
-		if list != nil || d.Next() != jsontext.Array || !slices.Contains([]string{"events", "memories", "items"}, key) {
+	_ = object.Read(wirejson.DecodeBytes(raw), func(d *wirejson.Decoder, key string) error {
+		if list != nil || d.Next() != wirejson.Array || !slices.Contains([]string{"events", "memories", "items"}, key) {
 			return d.Skip()
 		}
 		var err error
@@ -192,25 +192,25 @@ func listIn(raw jsontext.Raw) (list jsontext.Raw) {
 }
 
 // eventIn makes an event of what the model gave for a turn, or says why not.
-func eventIn(of *abi.MemoryEvent, item jsontext.Raw) (e *event, dropped string) {
-	if item.Type() != jsontext.Object {
+func eventIn(of *abi.MemoryEvent, item wirejson.Raw) (e *event, dropped string) {
+	if item.Type() != wirejson.Object {
 		return nil, "item_dropped: it is no object"
 	}
 	e = &event{Confidence: sure, Source: sourceOf(of), Timestamp: inSeconds(of.Timestamp)}
-	err := object.Read(jsontext.DecodeBytes(item), func(d *jsontext.Decoder, key string) error {
+	err := object.Read(wirejson.DecodeBytes(item), func(d *wirejson.Decoder, key string) error {
 		value, err := d.Raw()
 		if err != nil {
 			return err
 		}
 		text := string(value)
-		if value.Type() == jsontext.String {
-			text, err = jsontext.DecodeBytes(value).Str()
+		if value.Type() == wirejson.String {
+			text, err = wirejson.DecodeBytes(value).Str()
 		}
 		if to := e.textOf(key); to != nil {
 			*to = text
 		} else if key == "confidence" {
 			confidence := sure // a number, or one in quotes; any other value leaves the default
-			if confidence.DecodeJSON(jsontext.DecodeBytes([]byte(strings.TrimSpace(text)))) == nil {
+			if confidence.DecodeJSON(wirejson.DecodeBytes([]byte(strings.TrimSpace(text)))) == nil {
 				e.Confidence = confidence
 			}
 		}

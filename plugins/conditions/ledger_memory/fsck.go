@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
@@ -24,7 +24,7 @@ type check struct {
 // queryFsck reads every object and checks it against its id and checksum, and every chain: {ok, checked, corrupt,
 // missing, unreachable, stale_views}. Unreachable objects do no harm: they are what an import or another program left
 // behind.
-func (l *ledger) queryFsck(p *params, answer *jsontext.Encoder) {
+func (l *ledger) queryFsck(p *params, answer *wirejson.Encoder) {
 	p.done()
 	c := &check{events: map[string]bool{}, commits: map[string]*commit{}, reached: map[string]bool{}}
 	for item := range l.Values(eventPrefix) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -19,12 +19,12 @@ const staged = "import/"
 // Errors: invalid_argument for an object whose id is not that of its content, or a head that is not there; conflict
 // where the scope has commits of its own.
 func (l *ledger) importFiles(p *params) *abi.MutationReceipt {
-	list, done := p.raw("files", jsontext.Object), p.flag("done")
+	list, done := p.raw("files", wirejson.Object), p.flag("done")
 	p.done()
 	var skipped []string
 	count := int64(0)
 	if list != nil {
-		err := object.Read(jsontext.DecodeBytes(list), func(d *jsontext.Decoder, path string) error {
+		err := object.Read(wirejson.DecodeBytes(list), func(d *wirejson.Decoder, path string) error {
 			text, err := d.Str()
 			if err != nil {
 				return wrong("params.files", err.Error())
@@ -94,7 +94,7 @@ func (l *ledger) importEnd() {
 	var list abi.Raw
 	err := object.DecodeStrictly(text, object.Always("branches", &list))
 	if err == nil && len(list) > 0 {
-		err = jsontext.DecodeBytes(list).Arr(func(d *jsontext.Decoder) error {
+		err = wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
 			raw, err := d.Raw()
 			if err != nil {
 				return err

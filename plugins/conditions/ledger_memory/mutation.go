@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -286,7 +286,7 @@ func (l *ledger) mergeReceipt(m *merged) *abi.MutationReceipt {
 	if m.commit != nil {
 		status, id = applied, sdk.Text(m.commit.ID)
 	}
-	var conflicts jsontext.Encoder
+	var conflicts wirejson.Encoder
 	conflicts.ArrStart()
 	for _, c := range m.conflicts {
 		about := &c.theirs.identity

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -19,10 +19,10 @@ type params struct {
 }
 
 // raw is a value of a type, nil where it is absent or null.
-func (p *params) raw(name string, want jsontext.Type) jsontext.Raw {
+func (p *params) raw(name string, want wirejson.Type) wirejson.Raw {
 	p.known = append(p.known, name)
-	value := jsontext.Raw(p.given[name])
-	if len(value) == 0 || value.Type() == jsontext.Null {
+	value := wirejson.Raw(p.given[name])
+	if len(value) == 0 || value.Type() == wirejson.Null {
 		return nil
 	}
 	if value.Type() != want {
@@ -35,11 +35,11 @@ func (p *params) raw(name string, want jsontext.Type) jsontext.Raw {
 func (p *params) fail(name, what string) { p.l.Fail(wrong("params."+name, what)) }
 
 func (p *params) text(name string) string {
-	value := p.raw(name, jsontext.String)
+	value := p.raw(name, wirejson.String)
 	if value == nil {
 		return ""
 	}
-	s, err := jsontext.DecodeBytes(value).Str()
+	s, err := wirejson.DecodeBytes(value).Str()
 	if err != nil {
 		p.fail(name, err.Error())
 	}
@@ -55,14 +55,14 @@ func (p *params) must(name string) string {
 	return s
 }
 
-func (p *params) flag(name string) bool { return string(p.raw(name, jsontext.Bool)) == "true" }
+func (p *params) flag(name string) bool { return string(p.raw(name, wirejson.Bool)) == "true" }
 
 func (p *params) number(name string, least, most, otherwise int64) int64 {
-	value := p.raw(name, jsontext.Number)
+	value := p.raw(name, wirejson.Number)
 	if value == nil {
 		return otherwise
 	}
-	n, err := jsontext.DecodeBytes(value).Int64()
+	n, err := wirejson.DecodeBytes(value).Int64()
 	if err != nil || n < least || n > most {
 		p.fail(name, "want "+sdk.Itoa(least)+" to "+sdk.Itoa(most)+", found "+string(value))
 	}
@@ -72,7 +72,7 @@ func (p *params) number(name string, least, most, otherwise int64) int64 {
 // share is a number from 0 to 1; 0.8 where it is absent.
 func (p *params) share(name string) share {
 	n := sure
-	if value := p.raw(name, jsontext.Number); value != nil && n.DecodeJSON(jsontext.DecodeBytes(value)) != nil {
+	if value := p.raw(name, wirejson.Number); value != nil && n.DecodeJSON(wirejson.DecodeBytes(value)) != nil {
 		p.fail(name, "want a number from 0 to 1")
 	}
 	return n

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
@@ -72,7 +72,7 @@ func personaIn(text string) (name string, confidence share) {
 	if at < 0 {
 		return "", 0
 	}
-	raw, err := jsontext.DecodeBytes([]byte(text[at:])).Raw()
+	raw, err := wirejson.DecodeBytes([]byte(text[at:])).Raw()
 	if err == nil {
 		err = object.Decode(raw, object.Optional("branch", &name), object.Optional("confidence", &confidence))
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -29,7 +29,7 @@ var queryNames = []string{"memory_search", "memory_history", "memory_branch", "m
 // Errors: unsupported for another name, invalid_argument, not_found and conflict for an id.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return with(c, func(l *ledger) *abi.NativeQueryResult {
-		p, answer := &params{l: l, given: r.Params}, new(jsontext.Encoder)
+		p, answer := &params{l: l, given: r.Params}, new(wirejson.Encoder)
 		switch r.Name {
 		case "memory_search":
 			l.querySearch(p, answer)
@@ -64,7 +64,7 @@ func unknownName(what, name string, known []string) error {
 		"name: ledger_memory has no "+what+" "+strconv.Quote(name)+", only "+strings.Join(known, ", "))
 }
 
-func (l *ledger) querySearch(p *params, answer *jsontext.Encoder) {
+func (l *ledger) querySearch(p *params, answer *wirejson.Encoder) {
 	s := &search{query: strings.TrimSpace(p.text("query")), subject: p.text("subject"), topic: p.text("topic"),
 		sessionID:        p.text("session_id"),
 		includeForgotten: p.flag("include_forgotten"), limit: p.number("limit", 1, 100, 10), scope: p.scope()}
@@ -83,7 +83,7 @@ func (l *ledger) querySearch(p *params, answer *jsontext.Encoder) {
 	answer.ArrEnd()
 }
 
-func (l *ledger) queryLog(p *params, answer *jsontext.Encoder) {
+func (l *ledger) queryLog(p *params, answer *wirejson.Encoder) {
 	limit, subject, after := p.number("limit", 1, 1000, 10), p.text("subject"), p.text("after")
 	name := p.text("branch")
 	p.done()
@@ -113,7 +113,7 @@ var signs = map[string]string{typeAdd: "+", typeModify: "~", typeForget: "-", ty
 // changes is what a commit does, a line for each event; about reports whether one has the subject. What is
 // confidential is not spelt out.
 func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) {
-	var list jsontext.Encoder
+	var list wirejson.Encoder
 	list.ArrStart()
 	for _, id := range k.Events {
 		e := l.theEvent(id)
@@ -128,7 +128,7 @@ func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) 
 	return list.Bytes(), about
 }
 
-func (l *ledger) queryBranches(p *params, answer *jsontext.Encoder) {
+func (l *ledger) queryBranches(p *params, answer *wirejson.Encoder) {
 	p.done()
 	current, _ := l.head()
 	list := l.branchList()
@@ -137,7 +137,7 @@ func (l *ledger) queryBranches(p *params, answer *jsontext.Encoder) {
 
 // branchList is all branches as a list.
 func (l *ledger) branchList() abi.Raw {
-	var list jsontext.Encoder
+	var list wirejson.Encoder
 	list.ArrStart()
 	for _, b := range l.branches() {
 		object.Write(&list, b.members()...)
@@ -150,10 +150,10 @@ func (l *ledger) branchList() abi.Raw {
 const pageBytes = 1 << 20
 
 // queryView lists a branch's entries, the last touched first: {branch, entries, next}. next is absent on the last page.
-func (l *ledger) queryView(p *params, answer *jsontext.Encoder) {
+func (l *ledger) queryView(p *params, answer *wirejson.Encoder) {
 	all, after, only := p.flag("all"), p.text("after"), p.scope()
 	b, v := p.branch()
-	list, next := new(jsontext.Encoder), ""
+	list, next := new(wirejson.Encoder), ""
 	list.ArrStart()
 	parts := []string{itemPart}
 	if all {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -66,7 +66,7 @@ func idsOf(entries []*entry) abi.Raw {
 }
 
 func (r *report) notes() []note {
-	var rivals jsontext.Encoder
+	var rivals wirejson.Encoder
 	rivals.ArrStart()
 	for _, facts := range r.rivals {
 		rivals.Raw(idsOf(facts))
@@ -77,7 +77,7 @@ func (r *report) notes() []note {
 		{"repeated_observations", idsOf(r.repeated)}, {"dead_letters", sdk.Number(r.dead)}}
 }
 
-func (l *ledger) queryReport(p *params, answer *jsontext.Encoder) {
+func (l *ledger) queryReport(p *params, answer *wirejson.Encoder) {
 	if p.flag("apply") {
 		p.fail("apply", "a query changes nothing; apply is a mutation")
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -63,7 +63,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 
 // rawOf is entries as the answer's one call holds them.
 func rawOf(entries []*entry) abi.RawResult {
-	var list jsontext.Encoder
+	var list wirejson.Encoder
 	list.ArrStart()
 	for _, e := range entries {
 		object.Write(&list, e.members()...)
@@ -249,7 +249,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		if call.Route != route {
 			return nil, wrong("result.raw.calls", call.Route+" is no call of retrieve")
 		}
-		if err := jsontext.DecodeBytes(call.Body).Arr(func(d *jsontext.Decoder) error {
+		if err := wirejson.DecodeBytes(call.Body).Arr(func(d *wirejson.Decoder) error {
 			item, err := d.Raw()
 			if err != nil {
 				return err

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -18,7 +18,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{provider: config.Provider, variant: "anonymized"}
-	err := jsontext.DecodeBytes(config.Config).Obj(func(d *jsontext.Decoder, key string) (err error) {
+	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		if key != "variant" {
 			return d.Skip()
 		}

@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -37,7 +37,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 //
 // Errors: invalid_argument; a time that cannot be read, or an end before the beginning, is named by its entry.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(jsontext.DecodeBytes(config.Config))
+	list, err := readBlock(wirejson.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: "+err.Error())
 	}
@@ -54,12 +54,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 
 // readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file
 // that holds one.
-func readBlock(d *jsontext.Decoder) (list []*entry, err error) {
-	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+func readBlock(d *wirejson.Decoder) (list []*entry, err error) {
+	err = d.Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
-		case key != "entries" || d.Next() == jsontext.Null:
+		case key != "entries" || d.Next() == wirejson.Null:
 			return d.Skip()
-		case d.Next() == jsontext.Object:
+		case d.Next() == wirejson.Object:
 			list, err = readBlock(d)
 		default:
 			list, err = readEntries(d)
@@ -69,8 +69,8 @@ func readBlock(d *jsontext.Decoder) (list []*entry, err error) {
 	return list, err
 }
 
-func readEntries(d *jsontext.Decoder) (list []*entry, err error) {
-	err = d.Arr(func(d *jsontext.Decoder) error {
+func readEntries(d *wirejson.Decoder) (list []*entry, err error) {
+	err = d.Arr(func(d *wirejson.Decoder) error {
 		e, err := readEntry(d)
 		list = append(list, e)
 		return err
@@ -78,16 +78,16 @@ func readEntries(d *jsontext.Decoder) (list []*entry, err error) {
 	return list, err
 }
 
-func readEntry(d *jsontext.Decoder) (*entry, error) {
+func readEntry(d *wirejson.Decoder) (*entry, error) {
 	d.Next() // to where the value begins
 	raw, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
 	e := &entry{raw: abi.Raw(raw)}
-	return e, jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
+	return e, wirejson.DecodeBytes(raw).Obj(func(d *wirejson.Decoder, key string) error {
 		field := e.field(key)
-		if field == nil || d.Next() == jsontext.Null {
+		if field == nil || d.Next() == wirejson.Null {
 			return d.Skip()
 		}
 		*field, err = d.Str()

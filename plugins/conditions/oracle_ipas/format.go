@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -62,7 +62,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	var entries []*entry
 	switch calls := r.Result.Raw.Calls; {
 	case len(calls) == 1 && calls[0].Route == route:
-		if entries, err = readEntries(jsontext.DecodeBytes(calls[0].Body)); err != nil {
+		if entries, err = readEntries(wirejson.DecodeBytes(calls[0].Body)); err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 	case len(calls) > 0:

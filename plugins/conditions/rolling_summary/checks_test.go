@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -109,7 +109,7 @@ func FuzzParsePayload(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
-		if !jsontext.Valid([]byte(arguments)) {
+		if !wirejson.Valid([]byte(arguments)) {
 			return
 		}
 		p, err := parsePayload(abi.Raw(arguments))

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
@@ -14,7 +14,7 @@ import (
 //
 //	history {query}                          the entries of HISTORY.md that share words with the query
 //	get_history {session_id, max_messages}   the messages that an agent can be shown again
-func (m *memory) Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool {
+func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	switch r.Name {
 	case "history":
 		items, _ := m.searchHistory(nanobot.Param(r.Params, "query"))

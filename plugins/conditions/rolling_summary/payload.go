@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
@@ -17,24 +17,24 @@ type payload struct {
 
 // parsePayload reads the arguments: an object, a string that holds one, or a list whose first element is one.
 func parsePayload(raw abi.Raw) (payload, error) {
-	switch jsontext.Raw(raw).Type() {
-	case jsontext.Object:
+	switch wirejson.Raw(raw).Type() {
+	case wirejson.Object:
 		return parseMembers(raw)
-	case jsontext.String:
-		text, err := jsontext.DecodeBytes(raw).Str()
-		if err == nil && jsontext.Valid([]byte(text)) {
+	case wirejson.String:
+		text, err := wirejson.DecodeBytes(raw).Str()
+		if err == nil && wirejson.Valid([]byte(text)) {
 			return parsePayload(abi.Raw(strings.TrimSpace(text)))
 		}
-	case jsontext.Array:
-		var first jsontext.Raw
-		err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) (err error) {
+	case wirejson.Array:
+		var first wirejson.Raw
+		err := wirejson.DecodeBytes(raw).Arr(func(d *wirejson.Decoder) (err error) {
 			if first != nil {
 				return d.Skip()
 			}
 			first, err = d.RawAppend(nil)
 			return err
 		})
-		if err == nil && first.Type() == jsontext.Object {
+		if err == nil && first.Type() == wirejson.Object {
 			return parseMembers(abi.Raw(first))
 		}
 	}
@@ -63,8 +63,8 @@ func parseMembers(raw abi.Raw) (payload, error) {
 
 // textOf is a string without thinking blocks, or the compact JSON of another value.
 func textOf(raw abi.Raw) (text string, err error) {
-	if jsontext.Raw(raw).Type() == jsontext.String {
-		text, err = jsontext.DecodeBytes(raw).Str()
+	if wirejson.Raw(raw).Type() == wirejson.String {
+		text, err = wirejson.DecodeBytes(raw).Str()
 	} else {
 		text, err = object.Compact(raw)
 	}

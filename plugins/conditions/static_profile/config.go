@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -33,7 +33,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 //
 // Errors: invalid_argument, also when two entries are for the same persona and run: one of them would never be shown.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(jsontext.DecodeBytes(config.Config))
+	list, err := readBlock(wirejson.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of static_profile: "+err.Error())
 	}
@@ -51,12 +51,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 
 // readBlock reads {"profiles": [...]}. Instead of the list there may be such an object again: the content of a file
 // that holds one.
-func readBlock(d *jsontext.Decoder) (list []*profile, err error) {
-	err = d.Obj(func(d *jsontext.Decoder, key string) (err error) {
+func readBlock(d *wirejson.Decoder) (list []*profile, err error) {
+	err = d.Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
-		case key != "profiles" || d.Next() == jsontext.Null:
+		case key != "profiles" || d.Next() == wirejson.Null:
 			return d.Skip()
-		case d.Next() == jsontext.Object:
+		case d.Next() == wirejson.Object:
 			list, err = readBlock(d)
 		default:
 			list, err = readProfiles(d)
@@ -66,8 +66,8 @@ func readBlock(d *jsontext.Decoder) (list []*profile, err error) {
 	return list, err
 }
 
-func readProfiles(d *jsontext.Decoder) (list []*profile, err error) {
-	err = d.Arr(func(d *jsontext.Decoder) error {
+func readProfiles(d *wirejson.Decoder) (list []*profile, err error) {
+	err = d.Arr(func(d *wirejson.Decoder) error {
 		p, err := readProfile(d)
 		list = append(list, p)
 		return err
@@ -75,14 +75,14 @@ func readProfiles(d *jsontext.Decoder) (list []*profile, err error) {
 	return list, err
 }
 
-func readProfile(d *jsontext.Decoder) (*profile, error) {
+func readProfile(d *wirejson.Decoder) (*profile, error) {
 	d.Next() // to where the value begins
 	raw, err := d.Raw()
 	if err != nil {
 		return nil, err
 	}
 	p := &profile{raw: abi.Raw(raw)}
-	return p, jsontext.DecodeBytes(raw).Obj(func(d *jsontext.Decoder, key string) error {
+	return p, wirejson.DecodeBytes(raw).Obj(func(d *wirejson.Decoder, key string) error {
 		var field *string
 		switch key {
 		case "persona_id":
@@ -92,7 +92,7 @@ func readProfile(d *jsontext.Decoder) (*profile, error) {
 		case "text":
 			field = &p.text
 		}
-		if field == nil || d.Next() == jsontext.Null {
+		if field == nil || d.Next() == wirejson.Null {
 			return d.Skip()
 		}
 		*field, err = d.Str()

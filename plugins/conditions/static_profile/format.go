@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -30,7 +30,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	var p *profile
 	switch calls := r.Result.Raw.Calls; {
 	case len(calls) == 1 && calls[0].Route == route:
-		if p, err = readProfile(jsontext.DecodeBytes(calls[0].Body)); err != nil {
+		if p, err = readProfile(wirejson.DecodeBytes(calls[0].Body)); err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 		if !p.isOf(c.Scope) {

@@ -3,8 +3,9 @@ package wire
 import (
 	"errors"
 	"strconv"
+	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -12,19 +13,19 @@ import (
 // Check says what is wrong with a body that should be one JSON value: it is not UTF-8, not JSON, or nests deeper than
 // abi.MaxDepth. The functions below are for values that Check, or the host, found good.
 func Check(body []byte) error {
-	if !jsontext.ValidUTF8(body) {
+	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
 	}
-	return jsontext.DecodeBytes(body).Limit(abi.MaxDepth).Validate()
+	return wirejson.DecodeBytes(body).Limit(abi.MaxDepth).Validate()
 }
 
 // Open is Check and Pick in one for a body that should be an object, such as the answer to a call.
 func Open(body []byte, places ...any) error {
-	if !jsontext.ValidUTF8(body) {
+	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
 	}
-	d := jsontext.DecodeBytes(body).Limit(abi.MaxDepth)
-	if d.Next() != jsontext.Object {
+	d := wirejson.DecodeBytes(body).Limit(abi.MaxDepth)
+	if d.Next() != wirejson.Object {
 		return errors.New("it is not an object")
 	}
 	if err := members(d, places, false); err != nil {
@@ -36,8 +37,8 @@ func Open(body []byte, places ...any) error {
 	return nil
 }
 
-// Kind is the type of a value; an absent one is jsontext.Invalid.
-func Kind(value abi.Raw) jsontext.Type { return jsontext.Raw(value).Type() }
+// Kind is the type of a value; an absent one is wirejson.Invalid.
+func Kind(value abi.Raw) wirejson.Type { return wirejson.Raw(value).Type() }
 
 // Fields are places for the members of an object within an object, as Pick and Read take them.
 type Fields []any
@@ -50,14 +51,14 @@ type Each func(e Element) Fields
 type Element struct {
 	// Index counts from 0.
 	Index int
-	d     jsontext.Decoder
+	d     wirejson.Decoder
 }
 
 // ElementOf is a value as an element.
-func ElementOf(value abi.Raw) Element { return Element{d: *jsontext.DecodeBytes(value)} }
+func ElementOf(value abi.Raw) Element { return Element{d: *wirejson.DecodeBytes(value)} }
 
 // Kind is the element's type.
-func (e Element) Kind() jsontext.Type { return e.d.Next() }
+func (e Element) Kind() wirejson.Type { return e.d.Next() }
 
 // Raw is the whole element. It takes a further walk over it, so it is for few elements.
 func (e Element) Raw() abi.Raw {
@@ -77,20 +78,20 @@ func (e Element) Raw() abi.Raw {
 // value). Pick takes a single string for a list of one.
 func Pick(object abi.Raw, places ...any) {
 	// Of a value that was found good nothing fails.
-	_ = members(jsontext.DecodeBytes(object), places, false)
+	_ = members(wirejson.DecodeBytes(object), places, false)
 }
 
 // Decode is Pick for an object that a decoder is at, which need not have been checked.
-func Decode(d *jsontext.Decoder, places ...any) error { return members(d, places, false) }
+func Decode(d *wirejson.Decoder, places ...any) error { return members(d, places, false) }
 
 // Read is Pick for an object of a fixed shape: a member of another type than its place is an error, and so is what is
 // no object.
 func Read(object abi.Raw, places ...any) error {
-	return members(jsontext.DecodeBytes(object), places, true)
+	return members(wirejson.DecodeBytes(object), places, true)
 }
 
-func members(d *jsontext.Decoder, places []any, strict bool) error {
-	if d.Next() != jsontext.Object {
+func members(d *wirejson.Decoder, places []any, strict bool) error {
+	if d.Next() != wirejson.Object {
 		return skip(d, strict, "an object")
 	}
 	fields, err := d.ObjIter()
@@ -117,7 +118,7 @@ func find(places []any, name string) int {
 	return -1
 }
 
-func member(d *jsontext.Decoder, place any, strict bool) error {
+func member(d *wirejson.Decoder, place any, strict bool) error {
 	want, err := put(d, place, strict)
 	if want != "" {
 		return skip(d, strict, want)
@@ -133,8 +134,8 @@ func member(d *jsontext.Decoder, place any, strict bool) error {
 type misfit struct{ error }
 
 // skip passes over a value that is not what is wanted. Null is the same as absent.
-func skip(d *jsontext.Decoder, strict bool, want string) error {
-	if kind := d.Next(); strict && kind != jsontext.Null {
+func skip(d *wirejson.Decoder, strict bool, want string) error {
+	if kind := d.Next(); strict && kind != wirejson.Null {
 		return errors.New("want " + want + ", got " + kind.String())
 	}
 	return d.Skip()
@@ -142,26 +143,26 @@ func skip(d *jsontext.Decoder, strict bool, want string) error {
 
 // put reads a value into its place. Of a value of another type nothing is read, and want says what the place takes.
 // It has no closures: TinyGo would allocate what they capture with every call.
-func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
+func put(d *wirejson.Decoder, place any, strict bool) (want string, err error) {
 	kind := d.Next()
 	switch p := place.(type) {
 	case *string:
-		if kind != jsontext.String {
+		if kind != wirejson.String {
 			return "a string", nil
 		}
 		*p, err = d.Str()
 	case *bool:
-		if kind != jsontext.Bool {
+		if kind != wirejson.Bool {
 			return "true or false", nil
 		}
 		*p, err = d.Bool()
 	case *int64:
-		if kind != jsontext.Number {
+		if kind != wirejson.Number {
 			return "an integer", nil
 		}
 		err = number(d, p, func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) })
 	case *float64:
-		if kind != jsontext.Number {
+		if kind != wirejson.Number {
 			return "a number", nil
 		}
 		err = number(d, p, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
@@ -174,24 +175,24 @@ func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
 	case **float64:
 		return putNew(d, p, strict)
 	case *[]string:
-		if kind != jsontext.Array && (strict || kind != jsontext.String) {
+		if kind != wirejson.Array && (strict || kind != wirejson.String) {
 			return "a list of strings", nil
 		}
 		*p, err = texts(d, strict)
 	case *[]abi.Raw:
-		if kind != jsontext.Array && (strict || kind != jsontext.String) {
+		if kind != wirejson.Array && (strict || kind != wirejson.String) {
 			return "a list", nil
 		}
 		*p, err = elements(d)
 	case *abi.Raw:
-		if kind == jsontext.Null {
+		if kind == wirejson.Null {
 			return "any value", nil
 		}
-		var raw jsontext.Raw
+		var raw wirejson.Raw
 		raw, err = d.Raw()
 		*p = abi.Raw(raw)
 	case Each:
-		if kind != jsontext.Array && (strict || kind != jsontext.String) {
+		if kind != wirejson.Array && (strict || kind != wirejson.String) {
 			return "a list", nil
 		}
 		err = p.read(d, strict)
@@ -204,7 +205,7 @@ func put(d *jsontext.Decoder, place any, strict bool) (want string, err error) {
 }
 
 // putNew is put for a place that stays nil where there is no such value.
-func putNew[T any](d *jsontext.Decoder, place **T, strict bool) (want string, err error) {
+func putNew[T any](d *wirejson.Decoder, place **T, strict bool) (want string, err error) {
 	value := new(T)
 	if want, err = put(d, value, strict); want == "" && err == nil {
 		*place = value
@@ -212,7 +213,7 @@ func putNew[T any](d *jsontext.Decoder, place **T, strict bool) (want string, er
 	return want, err
 }
 
-func number[T any](d *jsontext.Decoder, place *T, parse func(string) (T, error)) error {
+func number[T any](d *wirejson.Decoder, place *T, parse func(string) (T, error)) error {
 	raw, err := d.Num()
 	if err != nil {
 		return err
@@ -227,14 +228,14 @@ func number[T any](d *jsontext.Decoder, place *T, parse func(string) (T, error))
 
 // list goes through the elements of a list, or to a single value.
 type list struct {
-	items jsontext.ArrIter
+	items wirejson.ArrIter
 	array bool
 	begun bool
 	err   error
 }
 
-func openList(d *jsontext.Decoder) (l list) {
-	if l.array = d.Next() == jsontext.Array; l.array {
+func openList(d *wirejson.Decoder) (l list) {
+	if l.array = d.Next() == wirejson.Array; l.array {
 		l.items, l.err = d.ArrIter()
 	}
 	return l
@@ -257,7 +258,7 @@ func (l *list) next() bool {
 }
 
 // read reads a list, or a single element.
-func (p Each) read(d *jsontext.Decoder, strict bool) error {
+func (p Each) read(d *wirejson.Decoder, strict bool) error {
 	l := openList(d)
 	for i := 0; l.next(); i++ {
 		if fields := p(Element{i, *d}); fields == nil {
@@ -270,10 +271,10 @@ func (p Each) read(d *jsontext.Decoder, strict bool) error {
 }
 
 // texts are the strings of a list, or a single one.
-func texts(d *jsontext.Decoder, strict bool) (found []string, err error) {
+func texts(d *wirejson.Decoder, strict bool) (found []string, err error) {
 	l := openList(d)
 	for l.next() {
-		if d.Next() != jsontext.String {
+		if d.Next() != wirejson.String {
 			l.err = skip(d, strict, "a string")
 			continue
 		}
@@ -285,11 +286,11 @@ func texts(d *jsontext.Decoder, strict bool) (found []string, err error) {
 }
 
 // elements are the values of a list, or a single one.
-func elements(d *jsontext.Decoder) ([]abi.Raw, error) {
+func elements(d *wirejson.Decoder) ([]abi.Raw, error) {
 	found := []abi.Raw{}
 	l := openList(d)
 	for l.next() {
-		var raw jsontext.Raw
+		var raw wirejson.Raw
 		raw, l.err = d.Raw()
 		found = append(found, abi.Raw(raw))
 	}
@@ -298,10 +299,10 @@ func elements(d *jsontext.Decoder) ([]abi.Raw, error) {
 
 // Items are the elements of a list; of another value there are none.
 func Items(list abi.Raw) []abi.Raw {
-	if Kind(list) != jsontext.Array {
+	if Kind(list) != wirejson.Array {
 		return nil
 	}
-	items, _ := elements(jsontext.DecodeBytes(list)) // found good
+	items, _ := elements(wirejson.DecodeBytes(list)) // found good
 	return items
 }
 
@@ -326,11 +327,11 @@ func Map(object abi.Raw) map[string]abi.Raw {
 
 // Members are the members of an object in its order, nil for another value and for an empty object.
 func Members(object abi.Raw) (list []Member) {
-	if Kind(object) != jsontext.Object {
+	if Kind(object) != wirejson.Object {
 		return nil
 	}
 	// Found good.
-	_ = jsontext.DecodeBytes(object).Obj(func(d *jsontext.Decoder, name string) error {
+	_ = wirejson.DecodeBytes(object).Obj(func(d *wirejson.Decoder, name string) error {
 		raw, err := d.Raw()
 		list = append(list, Member{Name: name, Value: abi.Raw(raw)})
 		return err
@@ -350,8 +351,8 @@ func At(object abi.Raw, path ...string) abi.Raw {
 
 // Text is the text of a string, "" of another value and of what is not one value.
 func Text(value abi.Raw) string {
-	d := jsontext.DecodeBytes(value)
-	if d.Next() != jsontext.String {
+	d := wirejson.DecodeBytes(value)
+	if d.Next() != wirejson.String {
 		return ""
 	}
 	text, err := d.Str()

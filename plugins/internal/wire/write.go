@@ -3,7 +3,7 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -19,7 +19,7 @@ type Object []any
 
 // JSON is the object as text.
 func (o Object) JSON() []byte {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	o.write(&e)
 	return e.Bytes()
 }
@@ -27,7 +27,7 @@ func (o Object) JSON() []byte {
 // Map is the object for the free fields of a trace, effective and details.
 func (o Object) Map() map[string]abi.Raw { return Map(o.JSON()) }
 
-func (o Object) write(e *jsontext.Encoder) {
+func (o Object) write(e *wirejson.Encoder) {
 	e.ObjStart()
 	for i := 0; i+1 < len(o); i += 2 {
 		raw, isRaw := o[i+1].(abi.Raw)
@@ -40,7 +40,7 @@ func (o Object) write(e *jsontext.Encoder) {
 	e.ObjEnd()
 }
 
-func write(e *jsontext.Encoder, value any) {
+func write(e *wirejson.Encoder, value any) {
 	switch v := value.(type) {
 	case string:
 		e.Str(v)
@@ -65,7 +65,7 @@ func write(e *jsontext.Encoder, value any) {
 	}
 }
 
-func writeList[T any](e *jsontext.Encoder, list []T, element func(T)) {
+func writeList[T any](e *wirejson.Encoder, list []T, element func(T)) {
 	e.ArrStart()
 	for _, v := range list {
 		element(v)

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -70,7 +70,7 @@ func words(text string) []string {
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
 	lines := make([]string, len(notes))
 	for i, note := range notes {
-		text, err := jsontext.DecodeBytes(note.Body).Str()
+		text, err := wirejson.DecodeBytes(note.Body).Str()
 		if err != nil {
 			return sdk.Fitted{}, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+err.Error())
 		}

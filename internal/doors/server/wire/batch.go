@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -12,7 +12,7 @@ type RawBatch struct {
 }
 
 // Encode implements abi.Encodable.
-func (x *RawBatch) Encode(e *jsontext.Encoder) {
+func (x *RawBatch) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("events")
 	e.ArrStart()
@@ -24,17 +24,17 @@ func (x *RawBatch) Encode(e *jsontext.Encoder) {
 }
 
 // Decode implements abi.Decodable.
-func (x *RawBatch) Decode(d *jsontext.Decoder, m abi.Mode) error {
+func (x *RawBatch) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = RawBatch{}
-	return readObject(d, m, []member{{"events", func(d *jsontext.Decoder) error {
+	return readObject(d, m, []member{{"events", func(d *wirejson.Decoder) error {
 		x.Events = nil
-		if d.Next() == jsontext.Null {
+		if d.Next() == wirejson.Null {
 			return d.Null()
 		}
-		if err := want(d, jsontext.Array, "an array"); err != nil {
+		if err := want(d, wirejson.Array, "an array"); err != nil {
 			return err
 		}
-		return d.Arr(func(d *jsontext.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
 			event, err := d.Raw() // a view of the body, which outlives the batch
 			x.Events = append(x.Events, abi.Raw(event))
 			return err
@@ -45,12 +45,12 @@ func (x *RawBatch) Decode(d *jsontext.Decoder, m abi.Mode) error {
 // EventIDOf finds the id of an event that does not decode. It is empty when there is none, or none that is a string.
 func EventIDOf(event abi.Raw) string {
 	id := ""
-	d := jsontext.DecodeBytes(event)
-	if d.Next() != jsontext.Object {
+	d := wirejson.DecodeBytes(event)
+	if d.Next() != wirejson.Object {
 		return ""
 	}
-	_ = d.Obj(func(d *jsontext.Decoder, key string) error {
-		if key != "event_id" || d.Next() != jsontext.String {
+	_ = d.Obj(func(d *wirejson.Decoder, key string) error {
+		if key != "event_id" || d.Next() != wirejson.String {
 			return d.Skip()
 		}
 		var err error

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -13,20 +13,20 @@ import (
 // member reads one field of an object into where it belongs.
 type member struct {
 	name string
-	read func(d *jsontext.Decoder) error
+	read func(d *wirejson.Decoder) error
 }
 
 // readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that occurs
 // twice the last one counts, and in strict mode an unknown field is an error that names the nearest. abi.Unmarshal has
 // checked before that the bytes are JSON.
-func readObject(d *jsontext.Decoder, m abi.Mode, members []member) error {
-	if d.Next() == jsontext.Null {
+func readObject(d *wirejson.Decoder, m abi.Mode, members []member) error {
+	if d.Next() == wirejson.Null {
 		return d.Null()
 	}
-	if err := want(d, jsontext.Object, "an object"); err != nil {
+	if err := want(d, wirejson.Object, "an object"); err != nil {
 		return err
 	}
-	err := d.Obj(func(d *jsontext.Decoder, key string) error {
+	err := d.Obj(func(d *wirejson.Decoder, key string) error {
 		i := slices.IndexFunc(members, func(m member) bool { return m.name == key })
 		switch {
 		case i >= 0:
@@ -83,24 +83,24 @@ func under(name string, err error) error {
 	return &e
 }
 
-func want(d *jsontext.Decoder, t jsontext.Type, what string) error {
+func want(d *wirejson.Decoder, t wirejson.Type, what string) error {
 	if got := d.Next(); got != t {
 		return abi.NewError(abi.CodeInvalidArgument, "want "+what+", got "+described(got))
 	}
 	return nil
 }
 
-func described(t jsontext.Type) string {
+func described(t wirejson.Type) string {
 	switch t {
-	case jsontext.String:
+	case wirejson.String:
 		return "a string"
-	case jsontext.Number:
+	case wirejson.Number:
 		return "a number"
-	case jsontext.Bool:
+	case wirejson.Bool:
 		return "a boolean"
-	case jsontext.Array:
+	case wirejson.Array:
 		return "an array"
-	case jsontext.Object:
+	case wirejson.Object:
 		return "an object"
 	default:
 		return "null"
@@ -108,13 +108,13 @@ func described(t jsontext.Type) string {
 }
 
 // text reads a string; null is the empty one.
-func text(to *string) func(d *jsontext.Decoder) error {
-	return func(d *jsontext.Decoder) (err error) {
-		if d.Next() == jsontext.Null {
+func text(to *string) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) (err error) {
+		if d.Next() == wirejson.Null {
 			*to = ""
 			return d.Null()
 		}
-		if err := want(d, jsontext.String, "a string"); err != nil {
+		if err := want(d, wirejson.String, "a string"); err != nil {
 			return err
 		}
 		*to, err = d.Str()
@@ -123,9 +123,9 @@ func text(to *string) func(d *jsontext.Decoder) error {
 }
 
 // raw reads any value; null is nil.
-func raw(to *abi.Raw) func(d *jsontext.Decoder) error {
-	return func(d *jsontext.Decoder) error {
-		if d.Next() == jsontext.Null {
+func raw(to *abi.Raw) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) error {
+		if d.Next() == wirejson.Null {
 			*to = nil
 			return d.Null()
 		}

@@ -3,7 +3,7 @@ package wire
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -67,7 +67,7 @@ func Status(e *abi.Error) int {
 
 // EncodeProblem writes the problem document of e.
 func EncodeProblem(e *abi.Error, status int) []byte {
-	var w jsontext.Encoder
+	var w wirejson.Encoder
 	w.ObjStart()
 	w.FieldStart("type")
 	w.Str(ProblemType(e.Code))

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -18,7 +18,7 @@ type Liveness struct {
 }
 
 // Encode implements abi.Encodable.
-func (x *Liveness) Encode(e *jsontext.Encoder) {
+func (x *Liveness) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("service")
 	e.Str(x.Service)
@@ -32,7 +32,7 @@ func (x *Liveness) Encode(e *jsontext.Encoder) {
 }
 
 // Decode implements abi.Decodable.
-func (x *Liveness) Decode(d *jsontext.Decoder, m abi.Mode) error {
+func (x *Liveness) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = Liveness{}
 	return readObject(d, m, []member{{"service", text(&x.Service)}, {"status", text(&x.Status)}, {"version", text(&x.Version)}})
 }

@@ -3,7 +3,7 @@ package wire
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -33,7 +33,7 @@ func (x *SwapRequest) Validate() error {
 }
 
 // Encode implements abi.Encodable.
-func (x *SwapRequest) Encode(e *jsontext.Encoder) {
+func (x *SwapRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	optional := func(name, v string) {
 		if v != "" {
@@ -52,7 +52,7 @@ func (x *SwapRequest) Encode(e *jsontext.Encoder) {
 }
 
 // Decode implements abi.Decodable.
-func (x *SwapRequest) Decode(d *jsontext.Decoder, m abi.Mode) error {
+func (x *SwapRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = SwapRequest{}
 	return readObject(d, m, []member{{"backend", text(&x.Backend)}, {"condition", text(&x.Condition)}, {"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}})
 }

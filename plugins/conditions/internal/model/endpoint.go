@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
@@ -31,7 +31,7 @@ type Endpoint struct {
 }
 
 // ParseEndpoint reads the block llm. secrets are those that have a value.
-func ParseEndpoint(d *jsontext.Decoder, secrets []string) (Endpoint, error) {
+func ParseEndpoint(d *wirejson.Decoder, secrets []string) (Endpoint, error) {
 	p := Endpoint{Temperature: abi.Raw("0.1"), MaxOutputTokens: 8192, Retries: 2,
 		Authorized: slices.Contains(secrets, "api_key")}
 	seconds := int64(60)
@@ -161,7 +161,7 @@ func (p *Endpoint) body(r Request) []byte {
 	if r.Force != "" {
 		choice = abi.Raw(`{"type":"function","function":{"name":"` + r.Force + `"}}`)
 	}
-	var messages jsontext.Encoder
+	var messages wirejson.Encoder
 	messages.ArrStart()
 	for i := range r.Turns {
 		r.Turns[i].write(&messages)
@@ -178,12 +178,12 @@ func (p *Endpoint) body(r Request) []byte {
 	return object.Encode(members...)
 }
 
-func (t *Turn) write(e *jsontext.Encoder) {
+func (t *Turn) write(e *wirejson.Encoder) {
 	content := object.Always("content", &t.Content)
 	var calls abi.Raw
 	if len(t.Calls) > 0 {
 		content = object.OrNull("content", &t.Content)
-		var list jsontext.Encoder
+		var list wirejson.Encoder
 		list.ArrStart()
 		for i := range t.Calls {
 			t.Calls[i].write(&list)
@@ -195,9 +195,9 @@ func (t *Turn) write(e *jsontext.Encoder) {
 		object.Optional("tool_calls", &calls))
 }
 
-func (x *Call) write(e *jsontext.Encoder) {
+func (x *Call) write(e *wirejson.Encoder) {
 	arguments := x.Arguments
-	if jsontext.Raw(arguments).Type() != jsontext.String {
+	if wirejson.Raw(arguments).Type() != wirejson.String {
 		arguments = sdk.Text(string(arguments))
 	}
 	function := abi.Raw(object.Encode(object.Always("name", &x.Name), object.Always("arguments", &arguments)))
@@ -212,11 +212,11 @@ func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
 	finish := ""
 	err := object.Decode(body, object.Optional("usage", &usage), object.Optional("error", &failure),
 		object.Optional("choices", &list))
-	if err == nil && jsontext.Raw(usage).Type() == jsontext.Object {
+	if err == nil && wirejson.Raw(usage).Type() == wirejson.Object {
 		err = u.read(usage)
 	}
-	if err == nil && jsontext.Raw(list).Type() == jsontext.Array {
-		err = jsontext.DecodeBytes(list).Arr(func(d *jsontext.Decoder) error {
+	if err == nil && wirejson.Raw(list).Type() == wirejson.Array {
+		err = wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
 			choices = append(choices, Answer{})
 			if len(choices) > 1 {
 				return d.Skip()
@@ -237,16 +237,16 @@ func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
 	return answer, nil
 }
 
-func (a *Answer) read(d *jsontext.Decoder, finish *string) error {
-	return object.Read(d, func(d *jsontext.Decoder, key string) error {
-		if key != "message" || d.Next() != jsontext.Object {
+func (a *Answer) read(d *wirejson.Decoder, finish *string) error {
+	return object.Read(d, func(d *wirejson.Decoder, key string) error {
+		if key != "message" || d.Next() != wirejson.Object {
 			return d.Skip()
 		}
-		return object.Read(d, func(d *jsontext.Decoder, key string) (err error) {
+		return object.Read(d, func(d *wirejson.Decoder, key string) (err error) {
 			switch {
 			case key == "content":
 				a.Text, err = object.Text(d)
-			case key == "tool_calls" && d.Next() == jsontext.Array:
+			case key == "tool_calls" && d.Next() == wirejson.Array:
 				err = d.Arr(a.readCall)
 			default:
 				err = d.Skip()
@@ -256,10 +256,10 @@ func (a *Answer) read(d *jsontext.Decoder, finish *string) error {
 	}, object.Optional("finish_reason", finish))
 }
 
-func (a *Answer) readCall(d *jsontext.Decoder) error {
+func (a *Answer) readCall(d *wirejson.Decoder) error {
 	var x Call
-	err := object.Read(d, func(d *jsontext.Decoder, key string) error {
-		if key != "function" || d.Next() != jsontext.Object {
+	err := object.Read(d, func(d *wirejson.Decoder, key string) error {
+		if key != "function" || d.Next() != wirejson.Object {
 			return d.Skip()
 		}
 		return object.Read(d, nil, object.Optional("name", &x.Name), object.Optional("arguments", &x.Arguments))
@@ -294,9 +294,9 @@ func (p *Endpoint) Health(c *sdk.Call, config *abi.GuestConfig, types []string) 
 
 func isModels(body []byte) bool {
 	found := false
-	err := jsontext.DecodeBytes(body).Obj(func(d *jsontext.Decoder, key string) error {
+	err := wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
 		// Ollama without a model answers null
-		found = found || key == "data" && (d.Next() == jsontext.Array || d.Next() == jsontext.Null)
+		found = found || key == "data" && (d.Next() == wirejson.Array || d.Next() == wirejson.Null)
 		return d.Skip()
 	})
 	return err == nil && found

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
@@ -23,7 +23,7 @@ const pageBytes = 4 << 20
 // every page.
 type Files struct {
 	*Base
-	e    jsontext.Encoder
+	e    wirejson.Encoder
 	left int
 	// path and seq are where the page begins; path is "" once it has been reached.
 	path string

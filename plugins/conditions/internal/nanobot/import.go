@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -66,7 +66,7 @@ func stage(b *Base, params map[string]abi.Raw) (skipped []string) {
 	if len(params["files"]) == 0 {
 		return nil
 	}
-	err := jsontext.DecodeBytes(params["files"]).Obj(func(d *jsontext.Decoder, path string) error {
+	err := wirejson.DecodeBytes(params["files"]).Obj(func(d *wirejson.Decoder, path string) error {
 		text, err := d.Str()
 		if err != nil {
 			return abi.NewError(abi.CodeInvalidArgument, "params.files: want texts: "+err.Error())

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
@@ -28,7 +28,7 @@ type Item struct {
 }
 
 // WriteItems writes a list of items.
-func WriteItems(e *jsontext.Encoder, items []Item) {
+func WriteItems(e *wirejson.Encoder, items []Item) {
 	e.ArrStart()
 	for i := range items {
 		object.Write(e, items[i].members()...)
@@ -52,7 +52,7 @@ func itemsOf(raw *abi.RawResult) ([]Item, error) {
 		if raw.Calls[i].Route != stateRoute {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+raw.Calls[i].Route+" is no call of retrieve")
 		}
-		err := jsontext.DecodeBytes(raw.Calls[i].Body).Arr(func(d *jsontext.Decoder) error {
+		err := wirejson.DecodeBytes(raw.Calls[i].Body).Arr(func(d *wirejson.Decoder) error {
 			var x Item
 			err := object.Read(d, nil, x.members()...)
 			items = append(items, x)
@@ -191,7 +191,7 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 	if fitted.Text == "" && len(items) > 0 {
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first item fits the budget")
 	}
-	var body jsontext.Encoder
+	var body wirejson.Encoder
 	WriteItems(&body, items)
 	return &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: stateRoute, Body: body.Bytes()}}},
 		FormattedContext: fitted.Text,

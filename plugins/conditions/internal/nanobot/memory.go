@@ -2,7 +2,7 @@ package nanobot
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
@@ -32,7 +32,7 @@ type Settings struct {
 
 // ParseSettings reads the options that all memories have, and own ones. other reads members that are objects. The
 // policy of the profile local is everyday.
-func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *jsontext.Decoder, name string) error,
+func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *wirejson.Decoder, name string) error,
 	own ...object.Member) (Settings, error) {
 	s := Settings{Config: config, Window: 100, Tokens: DefaultBudget(), MaxHistory: 500, MaxTokens: 8000}
 	var profile, search string
@@ -42,7 +42,7 @@ func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *jsont
 		object.Optional("memory_window", &s.Window), object.Optional("max_history_messages",
 			&s.MaxHistory), object.Optional("include_tail", &tail),
 		object.Optional("max_context_tokens", &s.MaxTokens), object.Optional("history_search", &search))
-	err := object.Read(jsontext.DecodeBytes(config.Config), func(d *jsontext.Decoder, name string) (err error) {
+	err := object.Read(wirejson.DecodeBytes(config.Config), func(d *wirejson.Decoder, name string) (err error) {
 		switch {
 		case name == "llm":
 			s.Model, err = model.ParseEndpoint(d, config.Secrets)
@@ -129,6 +129,6 @@ type Memory interface {
 	Empty() bool
 	TakeFiles(in *Incoming)
 	// Query and Mutate answer the native operations besides files, status and import_files; false for an unknown name.
-	Query(r *abi.NativeQuery, answer *jsontext.Encoder) bool
+	Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool
 	Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool
 }

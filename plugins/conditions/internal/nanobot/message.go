@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
@@ -39,7 +39,7 @@ func (m *Message) members(calls *abi.Raw) []object.Member {
 func (m *Message) Encode() []byte {
 	var calls abi.Raw
 	if len(m.ToolCalls) > 0 {
-		var list jsontext.Encoder
+		var list wirejson.Encoder
 		list.ArrStart()
 		for i := range m.ToolCalls {
 			call := &m.ToolCalls[i]
@@ -62,14 +62,14 @@ func DecodeMessage(line []byte) (Message, error) {
 	// The content is read as any value, before the member of that name.
 	members := append([]object.Member{object.Optional("content", (*anyText)(&m.Content)),
 		object.Optional("_hidden_history", &m.Hidden)}, m.members(&calls)...)
-	err := object.Read(jsontext.DecodeBytes(line), func(d *jsontext.Decoder, key string) error {
-		if key != "_runtime_context" || d.Next() != jsontext.Object {
+	err := object.Read(wirejson.DecodeBytes(line), func(d *wirejson.Decoder, key string) error {
+		if key != "_runtime_context" || d.Next() != wirejson.Object {
 			return d.Skip()
 		}
 		return object.Read(d, nil, object.Optional("suffix", &injected))
 	}, members...)
-	if err == nil && jsontext.Raw(calls).Type() == jsontext.Array {
-		err = jsontext.DecodeBytes(calls).Arr(m.decodeCall)
+	if err == nil && wirejson.Raw(calls).Type() == wirejson.Array {
+		err = wirejson.DecodeBytes(calls).Arr(m.decodeCall)
 	}
 	if injected != "" { // what Nanobot put behind the user's words for one turn (nanobot/runtime_context.py)
 		m.Content = strings.TrimSuffix(strings.TrimSuffix(m.Content, injected), "\n\n")
@@ -84,10 +84,10 @@ func DecodeMessage(line []byte) (Message, error) {
 type anyText string
 
 // EncodeJSON writes a string.
-func (x *anyText) EncodeJSON(e *jsontext.Encoder) { e.Str(string(*x)) }
+func (x *anyText) EncodeJSON(e *wirejson.Encoder) { e.Str(string(*x)) }
 
 // DecodeJSON reads any value as a text.
-func (x *anyText) DecodeJSON(d *jsontext.Decoder) error {
+func (x *anyText) DecodeJSON(d *wirejson.Decoder) error {
 	text, err := object.Text(d)
 	*x = anyText(text)
 	return err
@@ -96,11 +96,11 @@ func (x *anyText) DecodeJSON(d *jsontext.Decoder) error {
 // IsZero reports whether the text is empty.
 func (x *anyText) IsZero() bool { return *x == "" }
 
-func (m *Message) decodeCall(d *jsontext.Decoder) error {
+func (m *Message) decodeCall(d *wirejson.Decoder) error {
 	var call abi.ToolCall
 	var function abi.Raw
 	err := object.Read(d, nil, object.Optional("id", &call.ID), object.Optional("function", &function))
-	if err == nil && jsontext.Raw(function).Type() == jsontext.Object {
+	if err == nil && wirejson.Raw(function).Type() == wirejson.Object {
 		err = object.Decode(function, object.Optional("name", &call.Name), object.Optional("arguments", &call.Arguments))
 	}
 	m.ToolCalls = append(m.ToolCalls, call)

@@ -2,7 +2,7 @@ package nanobot
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
@@ -176,7 +176,7 @@ func (p *Plugin) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.NativeQueryResult {
 		answer := &abi.NativeQueryResult{Name: r.Name, Trace: b.Trace(r.Name)}
-		var e jsontext.Encoder
+		var e wirejson.Encoder
 		switch r.Name {
 		case "files":
 			f := newFiles(b, Param(r.Params, "after"))
@@ -217,7 +217,7 @@ func (p *Plugin) NativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.Mutati
 
 // Param is a text among the parameters of a native call, "" where it is absent or of another type.
 func Param(params map[string]abi.Raw, name string) string {
-	text, err := jsontext.DecodeBytes(params[name]).Str()
+	text, err := wirejson.DecodeBytes(params[name]).Str()
 	if err != nil {
 		return ""
 	}
@@ -225,7 +225,7 @@ func Param(params map[string]abi.Raw, name string) string {
 }
 
 // writeStatus writes how far the work on the scope has come.
-func writeStatus(s *state.State, e *jsontext.Encoder) {
+func writeStatus(s *state.State, e *wirejson.Encoder) {
 	usage, _ := model.ReadUsage(s)
 	e.ObjStart()
 	e.FieldStart("usage")

@@ -2,7 +2,7 @@ package nanobot
 
 import (
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
@@ -144,7 +144,7 @@ func (s *Session) Done(end int64, tokens int64) {
 	s.Failure = model.Failure{}
 }
 
-func (s *Session) writeStatus(e *jsontext.Encoder) {
+func (s *Session) writeStatus(e *wirejson.Encoder) {
 	messages, pointer, said := s.Messages-s.Base, s.Pointer-s.Base, ""
 	if s.Code != "" {
 		said = s.Code + " " + s.Reason + ": " + s.Said

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
@@ -76,7 +76,7 @@ func (s *Session) header(was []byte, pointer int64) []byte {
 			return sdk.Number(pointer)
 		case name == "updated_at" && s.Updated != "":
 			return sdk.Text(s.Updated)
-		case name == "metadata" && jsontext.Raw(value).Type() == jsontext.Object:
+		case name == "metadata" && wirejson.Raw(value).Type() == wirejson.Object:
 			summarised = true
 			return s.metadata(value)
 		}

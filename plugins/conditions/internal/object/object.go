@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Member is one member of an object.
@@ -24,8 +24,8 @@ type Member struct {
 
 // Value is a member that reads and writes itself.
 type Value interface {
-	EncodeJSON(e *jsontext.Encoder)
-	DecodeJSON(d *jsontext.Decoder) error
+	EncodeJSON(e *wirejson.Encoder)
+	DecodeJSON(d *wirejson.Decoder) error
 	IsZero() bool
 }
 
@@ -52,19 +52,19 @@ func Constant(name, value string) Member { return Always(name, abi.Raw(value)) }
 
 // Encode writes an object.
 func Encode(members ...Member) []byte {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	Write(&e, members...)
 	return e.Bytes()
 }
 
 // Write writes an object behind what an encoder has written.
-func Write(e *jsontext.Encoder, members ...Member) {
+func Write(e *wirejson.Encoder, members ...Member) {
 	e.ObjStart()
 	writeMembers(e, members)
 	e.ObjEnd()
 }
 
-func writeMembers(e *jsontext.Encoder, members []Member) {
+func writeMembers(e *wirejson.Encoder, members []Member) {
 	for i := range members {
 		m := &members[i]
 		zero := m.isZero()
@@ -100,7 +100,7 @@ func (m *Member) isZero() bool {
 	return true
 }
 
-func (m *Member) write(e *jsontext.Encoder) {
+func (m *Member) write(e *wirejson.Encoder) {
 	switch to := m.to.(type) {
 	case *string:
 		e.Str(*to)
@@ -124,10 +124,10 @@ func (m *Member) write(e *jsontext.Encoder) {
 // Patch is an object with other values: that of each member is what change makes of it. more are those that come behind
 // them.
 func Patch(was []byte, change func(name string, value abi.Raw) abi.Raw, more func() []Member) []byte {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	e.ObjStart()
 	// An object that cannot be read goes as far as it can be.
-	_ = jsontext.DecodeBytes(was).Obj(func(d *jsontext.Decoder, name string) error {
+	_ = wirejson.DecodeBytes(was).Obj(func(d *wirejson.Decoder, name string) error {
 		raw, err := d.Raw()
 		if err != nil {
 			return err
@@ -143,28 +143,28 @@ func Patch(was []byte, change func(name string, value abi.Raw) abi.Raw, more fun
 
 // Decode reads what it can: a member that is null, of another type, or a number that is not whole, is taken as absent.
 func Decode(data []byte, members ...Member) error {
-	return Read(jsontext.DecodeBytes(data), nil, members...)
+	return Read(wirejson.DecodeBytes(data), nil, members...)
 }
 
 // Read is Decode for the object that a decoder stands before. other reads the members that are not in the list and
 // not null; nil skips them.
-func Read(d *jsontext.Decoder, other func(d *jsontext.Decoder, name string) error, members ...Member) error {
+func Read(d *wirejson.Decoder, other func(d *wirejson.Decoder, name string) error, members ...Member) error {
 	return read(d, false, other, members)
 }
 
 // DecodeStrictly is Decode, but a member of another type is an error.
 func DecodeStrictly(data []byte, members ...Member) error {
-	d := jsontext.DecodeBytes(data)
-	if d.Next() != jsontext.Object {
+	d := wirejson.DecodeBytes(data)
+	if d.Next() != wirejson.Object {
 		return abi.NewError(abi.CodeInvalidArgument, "want a JSON object")
 	}
 	return read(d, true, nil, members)
 }
 
-func read(d *jsontext.Decoder, strict bool, other func(d *jsontext.Decoder, name string) error,
+func read(d *wirejson.Decoder, strict bool, other func(d *wirejson.Decoder, name string) error,
 	members []Member) error {
-	return d.Obj(func(d *jsontext.Decoder, name string) error {
-		if d.Next() == jsontext.Null {
+	return d.Obj(func(d *wirejson.Decoder, name string) error {
+		if d.Next() == wirejson.Null {
 			return d.Null()
 		}
 		for i := range members {
@@ -179,30 +179,30 @@ func read(d *jsontext.Decoder, strict bool, other func(d *jsontext.Decoder, name
 	})
 }
 
-func (m *Member) read(d *jsontext.Decoder, strict bool) (err error) {
+func (m *Member) read(d *wirejson.Decoder, strict bool) (err error) {
 	kind := d.Next()
 	switch to := m.to.(type) {
 	case *string:
-		if kind == jsontext.String {
+		if kind == wirejson.String {
 			*to, err = d.Str()
 			return err
 		}
 	case *int64:
-		if kind == jsontext.Number {
+		if kind == wirejson.Number {
 			return readInt(d, to, strict)
 		}
 	case *float64:
-		if kind == jsontext.Number {
+		if kind == wirejson.Number {
 			*to, err = d.Float64()
 			return err
 		}
 	case *bool:
-		if kind == jsontext.Bool {
+		if kind == wirejson.Bool {
 			*to, err = d.Bool()
 			return err
 		}
 	case *[]string:
-		if kind == jsontext.Array {
+		if kind == wirejson.Array {
 			return readTexts(d, to, strict)
 		}
 	case *abi.Raw:
@@ -220,11 +220,11 @@ func (m *Member) read(d *jsontext.Decoder, strict bool) (err error) {
 	return d.Skip()
 }
 
-func (m *Member) wrong(found jsontext.Type) error {
+func (m *Member) wrong(found wirejson.Type) error {
 	return abi.NewError(abi.CodeInvalidArgument, m.name+": its value is of another type: "+found.String())
 }
 
-func readInt(d *jsontext.Decoder, to *int64, strict bool) error {
+func readInt(d *wirejson.Decoder, to *int64, strict bool) error {
 	raw, err := d.Raw()
 	if err != nil {
 		return err
@@ -239,8 +239,8 @@ func readInt(d *jsontext.Decoder, to *int64, strict bool) error {
 }
 
 // readTexts reads a list of texts. What is no text becomes one, unless strict.
-func readTexts(d *jsontext.Decoder, to *[]string, strict bool) error {
-	return d.Arr(func(d *jsontext.Decoder) (err error) {
+func readTexts(d *wirejson.Decoder, to *[]string, strict bool) error {
+	return d.Arr(func(d *wirejson.Decoder) (err error) {
 		var text string
 		if strict {
 			text, err = d.Str()
@@ -253,7 +253,7 @@ func readTexts(d *jsontext.Decoder, to *[]string, strict bool) error {
 }
 
 // WriteTexts writes a list of texts.
-func WriteTexts(e *jsontext.Encoder, texts []string) {
+func WriteTexts(e *wirejson.Encoder, texts []string) {
 	e.ArrStart()
 	for _, text := range texts {
 		e.Str(text)
@@ -263,7 +263,7 @@ func WriteTexts(e *jsontext.Encoder, texts []string) {
 
 // Texts is a list of texts as JSON.
 func Texts(texts []string) abi.Raw {
-	var e jsontext.Encoder
+	var e wirejson.Encoder
 	WriteTexts(&e, texts)
 	return e.Bytes()
 }

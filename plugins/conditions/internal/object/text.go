@@ -3,16 +3,16 @@ package object
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/jsontext"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Text reads any value as a text: a string as it is, null as "", a list of parts as their texts joined by line ends,
 // and any other value as compact JSON.
-func Text(d *jsontext.Decoder) (string, error) {
+func Text(d *wirejson.Decoder) (string, error) {
 	switch d.Next() {
-	case jsontext.String:
+	case wirejson.String:
 		return d.Str()
-	case jsontext.Null:
+	case wirejson.Null:
 		return "", d.Null()
 	}
 	raw, err := d.Raw()
@@ -26,21 +26,21 @@ func Text(d *jsontext.Decoder) (string, error) {
 }
 
 // partsText joins the texts of a list of parts; false where it is no such list.
-func partsText(raw jsontext.Raw) (string, bool) {
-	if raw.Type() != jsontext.Array {
+func partsText(raw wirejson.Raw) (string, bool) {
+	if raw.Type() != wirejson.Array {
 		return "", false
 	}
 	var texts []string
 	ok := true
-	err := jsontext.DecodeBytes(raw).Arr(func(d *jsontext.Decoder) error {
+	err := wirejson.DecodeBytes(raw).Arr(func(d *wirejson.Decoder) error {
 		switch d.Next() {
-		case jsontext.String:
+		case wirejson.String:
 			text, err := d.Str()
 			texts = append(texts, text)
 			return err
-		case jsontext.Object:
-			return d.Obj(func(d *jsontext.Decoder, key string) error {
-				if key != "text" || d.Next() != jsontext.String {
+		case wirejson.Object:
+			return d.Obj(func(d *wirejson.Decoder, key string) error {
+				if key != "text" || d.Next() != wirejson.String {
 					return d.Skip()
 				}
 				text, err := d.Str()
@@ -56,30 +56,30 @@ func partsText(raw jsontext.Raw) (string, bool) {
 
 // Compact is a JSON value without blanks, and with characters that are not ASCII as they are.
 func Compact(raw []byte) (string, error) {
-	var e jsontext.Encoder
-	err := compact(jsontext.DecodeBytes(raw), &e)
+	var e wirejson.Encoder
+	err := compact(wirejson.DecodeBytes(raw), &e)
 	return e.String(), err
 }
 
-func compact(d *jsontext.Decoder, e *jsontext.Encoder) (err error) {
+func compact(d *wirejson.Decoder, e *wirejson.Encoder) (err error) {
 	switch d.Next() {
-	case jsontext.Object:
+	case wirejson.Object:
 		e.ObjStart()
-		err = d.Obj(func(d *jsontext.Decoder, key string) error {
+		err = d.Obj(func(d *wirejson.Decoder, key string) error {
 			e.FieldStart(key)
 			return compact(d, e)
 		})
 		e.ObjEnd()
-	case jsontext.Array:
+	case wirejson.Array:
 		e.ArrStart()
-		err = d.Arr(func(d *jsontext.Decoder) error { return compact(d, e) })
+		err = d.Arr(func(d *wirejson.Decoder) error { return compact(d, e) })
 		e.ArrEnd()
-	case jsontext.String:
+	case wirejson.String:
 		var text string
 		text, err = d.Str()
 		e.Str(text)
 	default:
-		var raw jsontext.Raw
+		var raw wirejson.Raw
 		raw, err = d.Raw()
 		if err == nil {
 			e.Raw(raw)

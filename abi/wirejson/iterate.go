@@ -1,11 +1,11 @@
-package jsontext
+package wirejson
 
-import "github.com/memhost/memhost/abi/words"
+import "strings"
 
 // ObjIter goes through the fields of an object.
 type ObjIter struct {
 	d    *Decoder
-	key  []byte
+	name string
 	some bool
 	err  error
 }
@@ -16,38 +16,43 @@ func (d *Decoder) ObjIter() (ObjIter, error) {
 	return ObjIter{d: d, err: err}, err
 }
 
-// Next goes to the next field; it returns false behind the last one, or at an error.
+// Next goes to the next field; it returns false after the last one, or at an error.
 func (o *ObjIter) Next() bool {
 	if o.err != nil {
 		return false
 	}
-	// A name without escapes, behind a comma or at the beginning, its colon right behind it, here and not through six calls: most of what a module reads is names.
 	d := o.d
-	at := d.at
-	if o.some && at < len(d.text) && d.text[at] == ',' {
-		at++
-	}
-	if begin := at + 1; begin < len(d.text) && d.text[at] == '"' && o.some == (at > d.at) {
-		if end := special(d.text, begin); end+1 < len(d.text) && d.text[end] == '"' && d.text[end+1] == ':' {
-			o.key, d.at, o.some = d.text[begin:end], end+2, true
-			return true
-		}
-	}
-	var more bool
-	if more, o.err = d.more('}', !o.some); !more {
+	more, err := d.more('}', !o.some)
+	if !more {
+		o.err = err
 		return false
 	}
 	o.some = true
-	d.at = unblank(d.text, d.at)
-	o.key, o.err = d.key()
-	return o.err == nil
+	inner, escaped, err := d.span()
+	if err == nil {
+		err = d.consume(':')
+	}
+	if err != nil {
+		o.err = err
+		return false
+	}
+	if escaped {
+		inner = unescape(nil, inner)
+	}
+	o.name = view(inner)
+	return true
 }
 
-// Key is the field's name, good until the text changes.
-func (o *ObjIter) Key() []byte { return o.key }
+// Name is the field's name. Without escapes it refers to the text, also where the Decoder is Copying: it is for comparing.
+func (o *ObjIter) Name() string { return o.name }
 
-// Name is Key as a string, without a copy: good until the text changes, too.
-func (o *ObjIter) Name() string { return words.View(o.key) }
+// Key is Name as it may be kept.
+func (o *ObjIter) Key() string {
+	if o.d.copies {
+		return strings.Clone(o.name)
+	}
+	return o.name
+}
 
 // Err is what ended the iteration early.
 func (o *ObjIter) Err() error { return o.err }
@@ -65,7 +70,7 @@ func (d *Decoder) ArrIter() (ArrIter, error) {
 	return ArrIter{d: d, err: err}, err
 }
 
-// Next goes to the next element; it returns false behind the last one, or at an error.
+// Next goes to the next element; it returns false after the last one, or at an error.
 func (a *ArrIter) Next() bool {
 	if a.err != nil {
 		return false
@@ -86,11 +91,7 @@ func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
 		return err
 	}
 	for o.Next() {
-		key := o.Name()
-		if d.copies {
-			key = string(o.key)
-		}
-		if err := f(d, key); err != nil {
+		if err := f(d, o.Key()); err != nil {
 			return err
 		}
 	}
@@ -109,4 +110,33 @@ func (d *Decoder) Arr(f func(d *Decoder) error) error {
 		}
 	}
 	return a.err
+}
+
+// enter goes into an array or object.
+func (d *Decoder) enter(open byte) error {
+	if d.peek() != open {
+		return d.unexpected()
+	}
+	if d.depth++; d.depth > d.limit {
+		return &SyntaxError{At: d.at, What: nestedDeep}
+	}
+	d.at++
+	return nil
+}
+
+// more is between two elements, or before the first: it tells whether there is a further one, and leaves the array or object where
+// there is none.
+func (d *Decoder) more(closing byte, first bool) (bool, error) {
+	switch c := d.peek(); {
+	case c == closing:
+		d.at++
+		d.depth--
+		return false, nil
+	case first:
+		return true, nil
+	case c == ',':
+		d.at++
+		return true, nil
+	}
+	return false, d.unexpected()
 }
