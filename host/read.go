@@ -130,7 +130,8 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 			return nil, err
 		}
 		defer v.provider.release()
-		return s.health(ctx, v.provider)
+		health, _, err := s.health(ctx, v.provider)
+		return health, err
 	})
 	if more := s.host.options.HealthWarnings; err == nil && more != nil {
 		h.Warnings = append(h.Warnings, more()...)
@@ -139,22 +140,27 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 }
 
 // health asks a provider, serving or not.
-func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHealth, err error) {
+//
+// answered is the HTTP status of the last native call, 0 where nothing answered.
+func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHealth, answered int64, err error) {
 	o := s.beginOn(p, abi.OpHealth)
 	defer o.end(&err)
 	health = new(abi.BackendHealth)
 	if err = o.enter(ctx, new(abi.Empty), health); err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	if n := len(o.IO); n > 0 {
+		answered = o.IO[n-1].Status
 	}
 	if !slices.Contains([]abi.HealthStatus{abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable}, health.Status) {
-		return nil, o.breach(fmt.Sprintf("status %q is none of ok, degraded, unavailable", health.Status))
+		return nil, 0, o.breach(fmt.Sprintf("status %q is none of ok, degraded, unavailable", health.Status))
 	}
 	if health.BackendName == "" {
 		health.BackendName = p.name
 	}
 	health.Warnings = append(health.Warnings, p.module.Warnings...)
 	health.LatencyMS = ms(s.host.clock.Measured(time.Since(o.began)))
-	return health, nil
+	return health, answered, nil
 }
 
 // Capabilities implements Contract.

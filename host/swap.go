@@ -140,11 +140,9 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version,
 		module.Bytes, module.Engine, p.configHash()[:12]))
 	steps.begin("health")
-	health, err = s.health(ctx, p)
+	health, answered, err := s.health(ctx, p)
 	if err == nil && health.Status == abi.HealthUnavailable {
-		err = abi.NewError(abi.CodeUnavailable,
-			fmt.Sprintf("provider %s says that it is unavailable: %s", p.name, strings.Join(health.Warnings, "; "))).
-			WithHint("does what it needs run, and are address and credentials in its block right?")
+		err = cannotServe(p.name, health, answered)
 	}
 	if err != nil {
 		return p, nil, err
@@ -160,6 +158,27 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		"the required operations alone"))
 	err = s.tryOut(ctx, p, health, steps)
 	return p, health, err
+}
+
+// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help: not with credentials that were refused, nor
+// where something else answers, nor at a name that nobody knows. answered is the HTTP status of the last native call, 0 for none.
+func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
+	why := strings.Join(health.Warnings, "; ")
+	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
+		WithHint("does what it needs run, and are address and credentials in its block right?")
+	if answered > 0 {
+		e.Native = &abi.NativeError{Status: &answered}
+	}
+	switch {
+	case answered == 401 || answered == 403:
+		e.Code, e.Retryable, e.Hint = abi.CodeUnauthenticated, false, "the backend refused the credentials: are they right in the block, and in its secrets?"
+	case answered >= 300 && answered < 500 && answered != 408 && answered != 425 && answered != 429:
+		e.Code, e.Retryable = abi.CodeBackend, false
+		e.Hint = fmt.Sprintf("something answers there, but not as %s does: is its URL right, the path included?", name)
+	case strings.Contains(why, "no such host"):
+		e.Retryable, e.Hint = false, "no machine has that name: is its URL right?"
+	}
+	return e
 }
 
 // identity is what stays as it is while the provider serves.

@@ -42,7 +42,10 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 	if block != "" && (!abi.ValidJSON([]byte(block)) || !strings.HasPrefix(strings.TrimSpace(block), "{")) {
 		return nil, usageError("--block: want a JSON object", "")
 	}
-	file := strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm")
+	if plugin == "" && isFile(provider) {
+		return nil, a.swapOfFile(provider)
+	}
+	file := isFile(plugin)
 	if file {
 		var err error
 		if r.Plugin, err = filepath.Abs(plugin); err != nil {
@@ -65,6 +68,19 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 		r.Backend, r.Condition = "", provider
 	}
 	return r, nil
+}
+
+// swapOfFile answers `memhost swap FILE`: PROVIDER is a name, and the file is --plugin's.
+func (a *app) swapOfFile(path string) error {
+	names := "PROVIDER"
+	if m, err := a.openModule(path, true); err == nil {
+		var all []string
+		for _, p := range m.info.Manifest.Providers {
+			all = append(all, p.Name)
+		}
+		names = strings.Join(all, " or ")
+	}
+	return usageError("swap: "+path+" is a file, want the name of a provider", "memhost swap "+names+" --plugin "+path)
 }
 
 func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {

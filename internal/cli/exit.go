@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -78,13 +76,4 @@ func asAdapterError(err error) *abi.Error {
 		return e
 	}
 	return abi.AsError(err)
-}
-
-// wrapUsage makes the errors of cobra's own checks usage errors.
-func wrapUsage(cmd *cobra.Command, err error) error {
-	var ready *abi.Error
-	if errors.As(err, &ready) {
-		return ready
-	}
-	return usageError(err.Error(), "`"+cmd.CommandPath()+" --help` shows what it takes")
 }

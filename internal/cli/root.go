@@ -28,6 +28,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = a.version().Version
+	root.SetVersionTemplate(a.versionText())
 	root.SetFlagErrorFunc(wrapUsage)
 	f := root.PersistentFlags()
 	f.SortFlags = false
@@ -59,7 +61,7 @@ func (a *app) root() *cobra.Command {
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(), a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
 			a.packCommand()}},
 		{"measure", "Compare:", []*cobra.Command{a.evalCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.exitCodesTopic()}},
+		{"", "", []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}},
 	}
 	for _, g := range groups {
 		if g.id != "" {
@@ -90,6 +92,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "`" + cmd.CommandPath() + " --help` lists the commands"
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

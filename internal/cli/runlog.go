@@ -52,9 +52,12 @@ func (f *manifestFile) onManifest() {
 
 // start writes the manifest for the first time, and keeps it from then on until close.
 //
-// Errors: invalid_argument where the file cannot be written; later on that is logged.
-func (f *manifestFile) start(slot host.Contract) error {
-	if err := f.write(slot); err != nil {
+// Errors: invalid_argument where the file cannot be written; later on, and where there is no room for it, that is logged.
+func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
+	err := f.write(slot)
+	if err != nil && noRoom {
+		f.log.Warn("the run manifest cannot be written", "file", f.path, "error", err)
+	} else if err != nil {
 		close(f.done)
 		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(), err).WithHint("make room there, or name another file: --manifest FILE")
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -97,6 +98,10 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	s.pass("data", c.Data.Dir)
+	full := noRoom(c.Data.Dir)
+	if full != nil {
+		s.notef("there is no room in %s (%s): reads are served, and what is to be written is refused until there is", c.Data.Dir, full)
+	}
 	if a.cassette != "" {
 		s.pass("cassette", a.cassette+": one instance, one operation at a time, virtual time")
 	}
@@ -118,12 +123,16 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	s.pass("listen", v.url)
 	// 4. the provider
 	step = "load"
-	if v.slot, err = v.host.Open(ctx, servedConfig(c, m)); err != nil {
+	serve := servedConfig(c, m)
+	if full != nil { // nothing can be tried out, or made ready beforehand
+		serve.Smoke, serve.Scope = host.SmokeNever, nil
+	}
+	if v.slot, err = v.host.Open(ctx, serve); err != nil {
 		return nil, err
 	}
 	starting = false
 	step = "manifest"
-	if err = manifest.start(v.slot); err != nil {
+	if err = manifest.start(v.slot, full != nil); err != nil {
 		return nil, err
 	}
 	v.manifest = manifest
@@ -154,8 +163,12 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	info.Address, info.PID, info.TokenRequired = dialable(listener.Addr()), os.Getpid(), token != ""
-	if err = state.WriteSlot(c.Data.Dir, info); err != nil {
+	if err = state.WriteSlot(c.Data.Dir, info); err != nil && full == nil {
 		return nil, err
+	}
+	if err != nil {
+		s.notef("slot.json cannot be written either: commands find this slot by --server %s only", info.Address)
+		err = nil
 	}
 	var serving context.Context
 	serving, v.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -163,6 +176,26 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	s.pass("serve", v.provider(ctx))
 	s.started(v.log, c)
 	return v, nil
+}
+
+// roomWanted is how many bytes a data folder must have free for a slot to start as usual.
+const roomWanted = 128 << 10
+
+// noRoom tries to write into a data folder that is there. It returns what the system says where the disk, or the user's share of it, is full.
+func noRoom(dir string) error {
+	probe, err := os.CreateTemp(dir, "room.*.tmp")
+	if err == nil {
+		_, err = probe.Write(make([]byte, roomWanted))
+		if closed := probe.Close(); err == nil {
+			err = closed
+		}
+		_ = os.Remove(probe.Name())
+	}
+	var bare syscall.Errno
+	if errors.As(err, &bare) && slices.Contains(fullDisk(), bare) {
+		return bare
+	}
+	return nil // anything else is found by whoever writes
 }
 
 // walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows when the door is open.
@@ -208,8 +241,7 @@ func (a *app) listen(ctx context.Context, address string) (net.Listener, error) 
 			e.Hint += "; or talk to that slot: --server " + address
 		}
 	}
-	e.Retryable = false
-	return nil, e
+	return nil, e // retryable: whoever has the address may leave it
 }
 
 // dialable is a listener's address as a client on this computer can use it.

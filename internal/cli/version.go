@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -55,15 +56,21 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.out.json {
 				return a.out.object(v)
 			}
-			commit := v.Commit
-			switch {
-			case commit == "":
-				commit = "unknown"
-			case v.Modified:
-				commit += " (modified)"
-			}
-			a.out.print("memhost %s\ncommit  %s\ngo      %s %s\nabi     %s\nwazero  %s\n", v.Version, commit, v.Go, v.Platform, v.ABI[0], v.Wazero)
+			a.out.print("%s", a.versionText())
 			return nil
 		},
 	}
+}
+
+// versionText is what `memhost version` and --version print.
+func (a *app) versionText() string {
+	v := a.version()
+	commit := v.Commit
+	switch {
+	case commit == "":
+		commit = "unknown"
+	case v.Modified:
+		commit += " (modified)"
+	}
+	return fmt.Sprintf("memhost %s\ncommit  %s\ngo      %s %s\nabi     %s\nwazero  %s\n", v.Version, commit, v.Go, v.Platform, v.ABI[0], v.Wazero)
 }

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: a flag that there is not names the nearest that there is, and a
+// value that does not fit says what does.
+func wrapUsage(cmd *cobra.Command, err error) error {
+	var ready *abi.Error
+	if errors.As(err, &ready) {
+		return ready
+	}
+	hint := "`" + cmd.CommandPath() + " --help` shows what it takes"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(cmd, unknown, hint)
+	}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		if wants := wantsOf(value.GetFlag()); wants != "" {
+			return usageError(fmt.Sprintf("--%s: found %s, want %s", value.GetFlag().Name, quote(value.GetValue()), wants), hint)
+		}
+	}
+	text := err.Error()
+	if strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires at least ") {
+		_, takes, _ := strings.Cut(cmd.Use, " ")
+		return usageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes), hint)
+	}
+	return usageError(text, hint)
+}
+
+func argumentsFound(n int) string {
+	if n == 0 {
+		return "an argument is missing"
+	}
+	return "found " + count(n, "argument")
+}
+
+// unknownFlag names what is like a flag that there is not. One with a single dash was mostly meant with two.
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error {
+	name, written := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
+	if letters := e.GetSpecifiedShortnames(); letters != "" {
+		name, written = letters, "-"+letters
+	}
+	name, _, _ = strings.Cut(name, "=")
+	written, _, _ = strings.Cut(written, "=")
+	var known []string
+	add := func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	}
+	cmd.Flags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	if near := abi.Nearest(name, known); near != "" && len(name) > 1 {
+		hint = "did you mean --" + near + "? " + hint
+	}
+	return usageError("no flag is called "+written, hint)
+}
+
+// wantsOf says what values a flag takes, "" where its own error does.
+func wantsOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int64", "int32", "uint", "uint64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a time with its unit, as 500ms, 30s or 5m"
+	}
+	return ""
+}
