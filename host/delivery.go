@@ -22,6 +22,8 @@ type pendingWrite struct {
 	at    int
 	// resume is set when a part of it has arrived already.
 	resume *abi.Resume
+	// warning is what its receipt warns of.
+	warning string
 }
 
 // noteSending writes down that events are about to be sent.
@@ -193,9 +195,6 @@ const (
 // findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
 func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
-	if known.sentAt.IsZero() { // retention dropped it, if it was ever there
-		known.sentAt = o.slot.host.now().Add(-o.provider.settle())
-	}
 	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
 	defer child.end(&err)
 	if err = child.at(ctx, o.scope); err != nil {

@@ -201,19 +201,10 @@ func (h *Host) sweepLedger(ctx context.Context, b *state.Batch) error {
 		}
 		space := state.Space(r.Key)
 		b.DeleteRecord(tableLedger, r.Key)
-		b.PutRecord(tableTrimmed, space[:], []byte{1})
+		b.PutRecord(tableTrimmed, space[:], []byte{trimmedByRetention})
 	}
 	if h.sweptTo = nil; len(records) == sweepStep {
 		h.sweptTo = records[len(records)-1].Key
 	}
 	return nil
-}
-
-// trimmed tells whether retention has dropped receipts of a space.
-func (h *Host) trimmed(ctx context.Context, space state.Space) (bool, error) {
-	stored, err := h.store.Record(ctx, tableTrimmed, space[:])
-	if err != nil {
-		return false, stateError(err)
-	}
-	return stored != nil, nil
 }

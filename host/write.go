@@ -155,8 +155,15 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 	if alone || err != nil || len(fresh) == 0 {
 		return alone, err
 	}
+	first := sc.record.Since == ""
 	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
 		return false, err
+	}
+	if first { // now it is known whether the backend had the scope before
+		fresh, alone, err = o.sortKnown(ctx, events, answers)
+		if alone || err != nil || len(fresh) == 0 {
+			return alone, err
+		}
 	}
 	return false, o.write(ctx, fresh, answers)
 }
@@ -179,17 +186,15 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 		}
 		w := pendingWrite{event: e, hash: hash, at: i}
 		if known == nil {
-			trimmed, err := o.slot.host.trimmed(ctx, o.state.Space())
-			if err != nil {
+			if known, err = o.lookUp(ctx, &w); err != nil {
 				return nil, false, err
 			}
-			if !trimmed || !o.provider.has(abi.OpFindEvent) {
-				fresh = append(fresh, w)
-				continue
-			}
-			known = &ledgerEntry{hash: hash, state: deliverySent} // perhaps, and long ago
 		}
 		switch {
+		case known == nil && w.resume != nil && len(events) > 1:
+			return nil, true, nil
+		case known == nil:
+			fresh = append(fresh, w)
 		case known.hash != hash:
 			conflict := abi.NewError(abi.CodeConflict,
 				fmt.Sprintf("event_id: %.80q was recorded before with other content",
@@ -269,6 +274,9 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 			r.Trace.Consistency = consistencyOf(r.Status)
 			r.Trace = o.trace(r.Trace)
 			r.LatencyMS = r.Trace.LatencyMS
+			if w.warning != "" && r.Status != abi.StatusNotRetained {
+				r.Warnings = append(r.Warnings, w.warning)
+			}
 			answers[w.at] = abi.ReceiptOrError{Receipt: r}
 		}
 	}
@@ -369,6 +377,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 				receipt.Warnings)).WithReason("scope_not_ready")
 	}
 	if admitted {
+		o.noteExisted(&o.state.Batch, receipt)
 		if err = sc.keepSetup(&o.state.Batch, receipt, o.generation, s.host.stamp()); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,95 @@
+package host
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/plugins"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestALostDataFolderDoublesNothing: events are recorded, the data folder goes, and the same events are recorded with a
+// new one.
+func TestALostDataFolderDoublesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name, provider, block string
+		backend               func() http.Handler
+	}{
+		{"memos sync/fast", "memos", `,"graph_store":"neo4j","add_mode":"sync/fast"`,
+			func() http.Handler { return memos.New(memos.Options{}) }},
+		{"memos sync/fine", "memos", `,"graph_store":"neo4j","add_mode":"sync/fine"`,
+			func() http.Handler { return memos.New(memos.Options{}) }},
+		{"memos async", "memos", `,"graph_store":"neo4j","add_mode":"async"`,
+			func() http.Handler { return memos.New(memos.Options{}) }},
+		{"memos async without tasks", "memos", `,"graph_store":"neo4j","add_mode":"async"`,
+			func() http.Handler { return memos.New(memos.Options{NoRedis: true}) }},
+		{"mem0", "mem0", ``, func() http.Handler { return mem0.New(mem0.Options{}) }},
+		{"simple_rag", "simple_rag", ``, func() http.Handler { return mem0.New(mem0.Options{}) }},
+		{"honcho", "honcho", ``, func() http.Handler { return honcho.New(honcho.Options{}) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(tt.backend())
+			t.Cleanup(server.Close)
+			m, ok := plugins.Find(strings.Replace(tt.provider, "simple_rag", "mem0", 1))
+			require.True(t, ok)
+			scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
+			record := func(s *Slot, events int) (receipts []*abi.WriteReceipt) {
+				batch := &abi.EventBatch{}
+				for i := range events {
+					text := []string{"My cat is called Zorvex.", "I live in Lyon.", "I drink oolong tea.", "I row."}[i]
+					batch.Events = append(batch.Events, *said(string(rune('a'+i)), "2026-01-02T00:00:00Z", text))
+				}
+				answers, err := s.RecordEvents(t.Context(), batch)
+				require.NoError(t, err)
+				for _, a := range answers.Receipts {
+					require.Nil(t, a.Error)
+					receipts = append(receipts, a.Receipt)
+				}
+				_, err = s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000})
+				require.NoError(t, err)
+				return receipts
+			}
+			folder := func() *Slot {
+				return openSlot(t, open(t, Options{}), ProviderConfig{Name: tt.provider, Module: m.Wasm,
+					Source: "builtin", Block: abi.Raw(`{"url":"` + server.URL + `"` + tt.block + `}`)})
+			}
+			stored := func(s *Slot) map[string]int64 {
+				inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
+				require.NoError(t, err)
+				counts := map[string]int64{}
+				for _, kind := range inventory.Kinds {
+					counts[kind.Kind] = kind.Count
+				}
+				return counts
+			}
+			before := folder()
+			for _, r := range record(before, 3) {
+				assert.False(t, r.Duplicate)
+			}
+			want := stored(before)
+			require.NotEmpty(t, want)
+
+			after := folder()
+			receipts := record(after, 4)
+			for _, r := range receipts[:3] {
+				assert.True(t, r.Duplicate, "%s %v", r.EventID, r.Warnings)
+			}
+			assert.False(t, receipts[3].Duplicate, "an event that is really new is delivered")
+			got := stored(after)
+			t.Log(want, got)
+			for kind, n := range want {
+				assert.LessOrEqual(t, got[kind], n+n/3, "one event more, and nothing twice: %s", kind)
+			}
+			receipt, err := folder().SetupScope(t.Context(), scope)
+			require.NoError(t, err)
+			assert.Contains(t, receipt.Warnings, warnScopeExisted)
+		})
+	}
+}
