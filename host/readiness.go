@@ -17,8 +17,9 @@ const (
 )
 
 // Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time
-// over is reported as pending. A provider with outstanding work of its own (wait_until_ready) may do it in the
-// meantime, unless the scope is read-only.
+// over is reported as pending. A look that fails for now is repeated, too; when the time is over it is reported as
+// pending, with the reason. A request without time gets the error. A provider with outstanding work of its own
+// (wait_until_ready) may do it in the meantime, unless the scope is read-only.
 func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
 	return through(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
 		if err := r.Validate(); err != nil {
@@ -28,6 +29,9 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 		for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
 			ready, err := s.lookReady(ctx, r)
 			left := wait.left()
+			if err != nil && r.TimeoutMS > 0 && failsForNow(err) {
+				ready, err = s.notSeen(ctx, r, err)
+			}
 			if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
 				return ready, err
 			}
@@ -44,6 +48,59 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 			}
 		}
 	})
+}
+
+// failsForNow tells whether a look that ended with err may succeed in a moment.
+func failsForNow(err error) bool {
+	e := abi.AsError(err)
+	switch e.Code {
+	case abi.CodeUnavailable, abi.CodeTimeout, abi.CodeRateLimited:
+		return e.Reason != "closed"
+	case abi.CodeBackend:
+		return e.Native != nil && e.Native.Status != nil && *e.Native.Status >= 500
+	}
+	return false
+}
+
+// notSeen is the answer after a look that failed for now: what the ledger knows, and why the backend could not be
+// asked.
+func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) (ready *abi.BackendReadiness,
+	err error) {
+	o, err := s.begin(abi.OpReadiness)
+	if err != nil {
+		return nil, err
+	}
+	defer o.end(&err)
+	sc, err := o.provider.scopeOf(r.Scope)
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx) // the store answers at once, and the caller gets what is known
+	if err = o.at(ctx, sc); err != nil {
+		return nil, err
+	}
+	u, err := o.readUnseen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := abi.AsError(why)
+	ready = &abi.BackendReadiness{Status: abi.ReadinessPending, Method: "the last look failed: the ledger alone",
+		EventIDs: abi.ReadinessEventIDs{Pending: u.received(), Lost: []string{}, Failed: []string{}, Empty: []string{},
+			Unknown: []string{}},
+		Warnings: []string{fmt.Sprintf("readiness_failing: %s: %s", e.Code, e.Message)}}
+	u.report(ready, o.provider.has(abi.OpFindEvent))
+	return ready, nil
+}
+
+// received are the events of which only the provider can say whether they have arrived.
+func (u *unseen) received() []string {
+	list := []string{}
+	for _, id := range u.ids {
+		if e := u.entries[id]; e.state == deliveryReceived && !e.uncertain() {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // workReady lets a provider with outstanding work do it. It tells whether the work was finished before the time was

@@ -26,8 +26,10 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	calls("add memory memory")
 	id := r.recorded(turn("e2", "I play chess.")).NativeIDs[0]
 	calls("add memory")
-	r.found(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
+	r.found(&abi.RetrieveRequest{Query: "milk"})
 	calls("search")
+	r.found(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
+	calls("search list") // nothing was found: is the store still there?
 	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{})
 	require.NoError(t, err)
 	calls("")

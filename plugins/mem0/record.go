@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/recorded"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
@@ -17,6 +18,14 @@ import (
 // Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was
 // stored; those of failure.
 func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	r, err := b.record(e)
+	if err == nil && (r.Status == abi.StatusCommitted || r.Status == abi.StatusQueued) {
+		err = recorded.Note(b.Call)
+	}
+	return r, err
+}
+
+func (b *backend) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	o := b.translate(e)
 	switch {
 	case b.Resume != nil:

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/recorded"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
@@ -30,6 +31,11 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 		}
 		q.readRerank(body)
 		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: b.route("search"), Body: body})
+		if len(rows) == 0 {
+			if err = b.lookBehind(q); err != nil {
+				return nil, err
+			}
+		}
 	}
 	fitted := b.format(b.Call, rows, r.Budget)
 	result.FormattedContext = fitted.Text
@@ -39,7 +45,47 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 		result.Evidence = append(result.Evidence, e)
 	}
 	result.Trace = b.trace(r, q, rows, fitted)
+	if q.state != "" {
+		result.Trace.ResultState = q.state
+	}
 	return result, nil
+}
+
+// lookBehind asks the store what an empty answer means: a store that was restarted without its data answers as an
+// empty one does.
+func (b *backend) lookBehind(q *question) error {
+	if b.config.Profile == abi.ProfileSourceDesign {
+		q.state = abi.ResultUnknown
+		q.warnings = append(q.warnings, "empty_unchecked: a store that lost its data answers with nothing, too, and "+
+			"under memory.profile source-design it is not asked")
+		return nil
+	}
+	var rows []*memory
+	var err error
+	if b.platform() {
+		rows, _, err = b.listPlatform(1, 1)
+	} else {
+		rows, err = b.list(1)
+	}
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Message = "the search came back empty, and the list of the scope's memories failed: " + e.Message
+		return &e
+	}
+	if len(rows) > 0 {
+		if len(q.filters) == 0 {
+			q.warnings = append(q.warnings, "nothing_near: the scope has memories, and the search found none: none is "+
+				"as near as threshold, or the vector store's index missed them")
+		}
+		return nil
+	}
+	stored, err := recorded.Any(b.Call)
+	if stored {
+		q.state = abi.ResultDegraded
+		q.warnings = append(q.warnings, "store_empty: turns of the scope were stored, and mem0 has none of its "+
+			"memories now: its store was lost or exchanged, or they were deleted; restore it, or reset the scope")
+	}
+	return err
 }
 
 // question is a request as mem0 gets it.
@@ -49,6 +95,8 @@ type question struct {
 	ignored  []string
 	warnings []string
 	body     []byte
+	// state is what an empty answer means, where it is not an empty memory.
+	state abi.ResultState
 	// gateway: the gateway is asked to rerank. rerank is what it says of that.
 	gateway bool
 	rerank  abi.Raw

@@ -279,3 +279,20 @@ func answerWith(answers map[string]string) http.Handler {
 	}})
 	return server
 }
+
+func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
+	r, server := ossRig(t, "mem0", "", mem0.Options{})
+	r.setUp()
+	never := r.found(&abi.RetrieveRequest{Query: "milk"})
+	assert.Equal(t, abi.ResultEmpty, never.Trace.ResultState, "nothing was ever stored")
+	assert.Empty(t, never.Trace.Warnings)
+	r.recorded(turn("e1", "I drink oat milk."))
+	server.Set(mem0.Faults{Approximate: true})
+	missed := r.found(&abi.RetrieveRequest{Query: "milk"})
+	assert.Contains(t, strings.Join(missed.Trace.Warnings, "\n"), "nothing_near: ")
+	server.Set(mem0.Faults{})
+	server.LoseData()
+	lost := r.found(&abi.RetrieveRequest{Query: "milk"})
+	assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
+	assert.Contains(t, strings.Join(lost.Trace.Warnings, "\n"), "store_empty: ")
+}

@@ -101,6 +101,13 @@ func openAnswer(body abi.Raw, data any) (a *answer, ok bool) {
 	return a, err == nil
 }
 
+// raced is the text of a KeyError in neo4j.py, _parse_node: Neo4j lists a node that another transaction is deleting
+// without its properties, and each node that MemOS writes has an id.
+const raced = "'id'"
+
+// reasonRace is the reason of an error with the text raced.
+const reasonRace = "list_raced"
+
 // refusal is the error of a status that is not 200 (api/exceptions.py).
 func refusal(route string, head *abi.HTTPResponse, a *answer) error {
 	message := a.message
@@ -120,6 +127,10 @@ func refusal(route string, head *abi.HTTPResponse, a *answer) error {
 	e := failure(code, route, head.Status, message, a.body).WithHint(hint)
 	if code == abi.CodeUnavailable && head.Status == 500 {
 		e.Reason = "store"
+	}
+	if head.Status == 500 && a.message == raced {
+		e.Reason, e.Retryable = reasonRace, true
+		e.Hint = "MemOS's list met a memory that its scheduler was deleting; ask again"
 	}
 	if code == abi.CodeRateLimited {
 		e.RetryAfterMS = sdk.RetryAfter(head)

@@ -200,12 +200,21 @@ type listing struct {
 	textOnly bool
 }
 
+// listTries is how often a page is asked for when the list meets memories that are being deleted.
+const listTries = 3
+
 // list is one page of a cube's memories.
-func (b *backend) list(l listing) ([]*group, *answer, error) {
-	return b.memories("get_memory", wire.Object{"mem_cube_id", l.cube, "filter", l.filter.value(), "page", l.page,
-		"page_size", l.size,
-		"include_preference", !l.textOnly, "include_tool_memory", !l.textOnly,
-		"include_skill_memory", !l.textOnly}, l.cube)
+func (b *backend) list(l listing) (groups []*group, a *answer, err error) {
+	for range listTries {
+		groups, a, err = b.memories("get_memory", wire.Object{"mem_cube_id", l.cube, "filter", l.filter.value(),
+			"page", l.page, "page_size", l.size,
+			"include_preference", !l.textOnly, "include_tool_memory", !l.textOnly,
+			"include_skill_memory", !l.textOnly}, l.cube)
+		if err == nil || abi.AsError(err).Reason != reasonRace {
+			break
+		}
+	}
+	return groups, a, err
 }
 
 // count is how many memories of the scope fit.

@@ -8,6 +8,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/recorded"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
@@ -52,6 +53,9 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	}
 	if b.readBack {
 		err = b.lookAgain(e.EventID, a, receipt)
+	}
+	if err == nil {
+		err = recorded.Note(b.Call)
 	}
 	return receipt, err
 }

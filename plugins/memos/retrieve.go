@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/recorded"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
@@ -81,10 +82,11 @@ func (q *query) lookBehind() error {
 		e.Message = "the search came back empty, and the store behind it does not answer: " + e.Message
 		return &e
 	}
-	if q.state = abi.ResultDegraded; n == 0 {
+	if n == 0 {
 		q.state = abi.ResultEmpty
-		return nil
+		return q.lookForLoss()
 	}
+	q.state = abi.ResultDegraded
 	what := "search_blind: the search came back empty although the store holds such memories: MemOS's embedder is " +
 		"down, or was when they were written"
 	if len(q.asked.conds) > 0 && q.graphStore == "neo4j-community" {
@@ -94,6 +96,25 @@ func (q *query) lookBehind() error {
 		what += "; or all of them are below relativity"
 	}
 	q.warnings = append(q.warnings, what)
+	return nil
+}
+
+// lookForLoss says when the store holds nothing of a scope in which turns were stored: one that was restarted without
+// its data answers as an empty one does.
+func (q *query) lookForLoss() error {
+	stored, err := recorded.Any(q.Call)
+	if err != nil || !stored {
+		return err
+	}
+	if len(q.asked.conds) > 0 { // the look at the store was for these labels alone
+		if n, err := q.count(filter{}); err != nil || n > 0 {
+			return err
+		}
+	}
+	q.state = abi.ResultDegraded
+	q.warnings = append(q.warnings, "store_empty: turns of the scope were stored, and MemOS's database has none of its "+
+		"memories now: it was lost or exchanged, they were deleted, or the extraction kept nothing; restore it, or "+
+		"reset the scope")
 	return nil
 }
 

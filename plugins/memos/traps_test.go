@@ -596,3 +596,40 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 		"include_preference", "search_tool_memory"}, slices.Collect(maps.Keys(body)))
 	assert.Equal(t, []any{5.0, true, true}, []any{body["top_k"], body["include_preference"], body["search_tool_memory"]})
 }
+
+func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
+	for _, fields := range []string{`"add_mode":"sync/fast"`, `"add_mode":"async"`} {
+		b := newBench(t, `{`+fields+`,"graph_store":"neo4j"}`, memos.Options{})
+		never := b.find(ask("jazz"))
+		assert.Equal(t, abi.ResultEmpty, never.Trace.ResultState, "nothing was ever stored")
+		assert.Empty(t, never.Trace.Warnings)
+		b.must(said("e-1", "I like jazz."))
+		b.server.LoseData()
+		for _, labels := range []string{"", "personal"} {
+			question := ask("jazz")
+			question.Context = labels
+			lost := b.find(question)
+			assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
+			assert.Contains(t, codes(lost.Trace.Warnings), "store_empty")
+		}
+	}
+}
+
+func TestAListThatMeetsADeletionIsAskedAgain(t *testing.T) {
+	b := newBench(t, `{"add_mode":"async","graph_store":"neo4j"}`, memos.Options{})
+	receipt := b.must(said("e-1", "I like jazz."))
+	look := func() (*abi.BackendReadiness, error) {
+		return sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
+	}
+	b.wait(time.Minute)
+	b.server.Break(memos.Faults{ListRaces: listTries - 1})
+	ready, err := look()
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessReady, ready.Status)
+	b.server.Break(memos.Faults{ListRaces: listTries})
+	_, err = look()
+	e := abi.AsError(err)
+	assert.Equal(t, abi.CodeBackend, e.Code)
+	assert.Equal(t, reasonRace, e.Reason)
+	assert.True(t, e.Retryable, "the next look may succeed")
+}

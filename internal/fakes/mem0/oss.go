@@ -87,6 +87,13 @@ func (s *OSS) Forget() {
 	s.calls = nil
 }
 
+// LoseData empties the server, as a restart without its volumes does.
+func (s *OSS) LoseData() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows, s.history, s.buffer = nil, map[string][]map[string]any{}, map[string][]map[string]any{}
+}
+
 // Texts are the texts of a run's rows, all runs where it is "", in the order of their arrival.
 func (s *OSS) Texts(run string) []string {
 	s.mu.Lock()

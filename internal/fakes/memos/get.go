@@ -18,6 +18,10 @@ func (s *Server) getMemory(in object) (string, any, *problem) {
 	if s.faults.DatabaseDown {
 		return "", nil, &problem{status: 500, message: driverError}
 	}
+	if s.faults.ListRaces > 0 {
+		s.faults.ListRaces--
+		return "", nil, &problem{status: 500, message: "'id'"}
+	}
 	if s.faults.FiltersDropped {
 		f = filter{}
 	}

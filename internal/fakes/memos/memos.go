@@ -50,6 +50,9 @@ type Faults struct {
 	EmbedderDown bool
 	// RerankerDown makes every relativity 0.
 	RerankerDown bool
+	// ListRaces is how many lists from now on meet a node that the scheduler is deleting: Neo4j returns it without
+	// properties, and MemOS answers 500 with the KeyError of neo4j.py, _parse_node.
+	ListRaces int
 	// FiltersDropped ignores every filter in silence, as graph store postgres does in search.
 	FiltersDropped bool
 }
@@ -92,6 +95,13 @@ func (s *Server) Break(f Faults) {
 	defer s.mu.Unlock()
 	s.work()
 	s.faults = f
+}
+
+// LoseData empties the server, as a restart without its volumes does.
+func (s *Server) LoseData() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes, s.tasks = nil, nil
 }
 
 // Intercept lets answer look at every request first; when it returns true it has answered. Nil ends it.
