@@ -658,6 +658,721 @@ func (x *StateEntry) Decode(d *wirejson.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *BackendHealth) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	writeStringField("backend_name", &x.BackendName, e)
+	writeSomeString("backend_version", &x.BackendVersion, e)
+	writeFloatField("latency_ms", x.LatencyMS, e)
+	writeStringField("consistency_model", &x.ConsistencyModel, e)
+	writeSomeSlice("native_memory_types", x.NativeMemoryTypes, e, writeString)
+	writeSomeSlice("native_ingest_modes", x.NativeIngestModes, e, writeString)
+	writeSomeSlice("native_query_modes", x.NativeQueryModes, e, writeString)
+	writeStringField("isolation", &x.Isolation, e)
+	writeStringField("pet_observability", &x.PetObservability, e)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackendHealth) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackendHealth{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "backend_name":
+			o.err = readString(&x.BackendName, d, m)
+		case "backend_version":
+			o.err = readString(&x.BackendVersion, d, m)
+		case "latency_ms":
+			o.err = readFloat(&x.LatencyMS, d, m)
+		case "consistency_model":
+			o.err = readString(&x.ConsistencyModel, d, m)
+		case "native_memory_types":
+			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
+		case "native_ingest_modes":
+			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
+		case "native_query_modes":
+			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
+		case "isolation":
+			o.err = readString(&x.Isolation, d, m)
+		case "pet_observability":
+			o.err = readString(&x.PetObservability, d, m)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		default:
+			o.unknown(d, m, "status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ReadinessRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ReadinessRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ReadinessRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "timeout_ms":
+			o.err = readInt(&x.TimeoutMS, d, m)
+		default:
+			o.unknown(d, m, "scope timeout_ms")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ReadinessMarkers) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("markers")
+	writeSlice(x.Markers, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ReadinessMarkers) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ReadinessMarkers{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
+		default:
+			o.unknown(d, m, "markers")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *WaitRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("deadline_ms", x.DeadlineMS, e)
+	writeSome("background", x.Background, e, writeBool)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *WaitRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = WaitRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "deadline_ms":
+			o.err = readInt(&x.DeadlineMS, d, m)
+		case "background":
+			o.err = readBool(&x.Background, d, m)
+		default:
+			o.unknown(d, m, "deadline_ms background")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BackendReadiness) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("event_ids")
+	x.EventIDs.Encode(e)
+	writeStringField("method", &x.Method, e)
+	writeSomeString("oldest_pending_at", &x.OldestPendingAt, e)
+	writeSomeString("stalled_since", &x.StalledSince, e)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackendReadiness) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackendReadiness{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "event_ids":
+			o.err = x.EventIDs.Decode(d, m)
+		case "method":
+			o.err = readString(&x.Method, d, m)
+		case "oldest_pending_at":
+			o.err = readString(&x.OldestPendingAt, d, m)
+		case "stalled_since":
+			o.err = readString(&x.StalledSince, d, m)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		default:
+			o.unknown(d, m, "status event_ids method oldest_pending_at stalled_since warnings")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ReadinessEventIDs) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("pending")
+	writeSlice(x.Pending, e, writeString)
+	e.FieldStart("lost")
+	writeSlice(x.Lost, e, writeString)
+	e.FieldStart("failed")
+	writeSlice(x.Failed, e, writeString)
+	e.FieldStart("empty")
+	writeSlice(x.Empty, e, writeString)
+	e.FieldStart("unknown")
+	writeSlice(x.Unknown, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ReadinessEventIDs) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ReadinessEventIDs{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "pending":
+			o.err = readSlice(&x.Pending, d, m, readString)
+		case "lost":
+			o.err = readSlice(&x.Lost, d, m, readString)
+		case "failed":
+			o.err = readSlice(&x.Failed, d, m, readString)
+		case "empty":
+			o.err = readSlice(&x.Empty, d, m, readString)
+		case "unknown":
+			o.err = readSlice(&x.Unknown, d, m, readString)
+		default:
+			o.unknown(d, m, "pending lost failed empty unknown")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *FindEventRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("event_id", &x.EventID, e)
+	writeSomeString("session_id", &x.SessionID, e)
+	e.FieldStart("markers")
+	writeSlice(x.Markers, e, writeString)
+	writeStringField("sent_at", &x.SentAt, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *FindEventRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = FindEventRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
+		case "session_id":
+			o.err = readString(&x.SessionID, d, m)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
+		case "sent_at":
+			o.err = readString(&x.SentAt, d, m)
+		default:
+			o.unknown(d, m, "event_id session_id markers sent_at")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *FindEventAnswer) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("found", &x.Found, e)
+	e.FieldStart("native_ids")
+	writeSlice(x.NativeIDs, e, writeString)
+	e.FieldStart("missing")
+	writeSlice(x.Missing, e, writeString)
+	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
+	writeSomeSlice("markers", x.Markers, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *FindEventAnswer) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = FindEventAnswer{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "found":
+			o.err = readString(&x.Found, d, m)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "missing":
+			o.err = readSlice(&x.Missing, d, m, readString)
+		case "retry_after_ms":
+			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
+		default:
+			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *MemoryFeedback) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("feedback_id", &x.FeedbackID, e)
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeStringField("session_id", &x.SessionID, e)
+	writeStringField("timestamp", &x.Timestamp, e)
+	writeStringField("text", &x.Text, e)
+	if len(x.History) > 0 {
+		e.FieldStart("history")
+		writeStructs(x.History, e, (*Message).Encode)
+	}
+	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
+	writeSomeString("event_id", &x.EventID, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *MemoryFeedback) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = MemoryFeedback{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "feedback_id":
+			o.err = readString(&x.FeedbackID, d, m)
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "session_id":
+			o.err = readString(&x.SessionID, d, m)
+		case "timestamp":
+			o.err = readString(&x.Timestamp, d, m)
+		case "text":
+			o.err = readString(&x.Text, d, m)
+		case "history":
+			o.err = readSlice(&x.History, d, m, (*Message).Decode)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
+		default:
+			o.unknown(d, m, "feedback_id scope session_id timestamp text history native_ids event_id")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *FeedbackReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("feedback_id", &x.FeedbackID, e)
+	writeStringField("status", &x.Status, e)
+	e.FieldStart("native_ids")
+	writeSlice(x.NativeIDs, e, writeString)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *FeedbackReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = FeedbackReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "feedback_id":
+			o.err = readString(&x.FeedbackID, d, m)
+		case "status":
+			o.err = readString(&x.Status, d, m)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "feedback_id status native_ids warnings trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ProvenanceRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeSomeString("native_id", &x.NativeID, e)
+	writeSomeString("event_id", &x.EventID, e)
+	writeSomeString("from", &x.From, e)
+	writeSomeString("to", &x.To, e)
+	writeSome("limit", x.Limit, e, writeInt)
+	writeSomeString("cursor", &x.Cursor, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ProvenanceRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ProvenanceRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "native_id":
+			o.err = readString(&x.NativeID, d, m)
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
+		case "from":
+			o.err = readString(&x.From, d, m)
+		case "to":
+			o.err = readString(&x.To, d, m)
+		case "limit":
+			o.err = readInt(&x.Limit, d, m)
+		case "cursor":
+			o.err = readString(&x.Cursor, d, m)
+		default:
+			o.unknown(d, m, "scope native_id event_id from to limit cursor")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Provenance) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("items")
+	writeStructs(x.Items, e, (*ProvenanceItem).Encode)
+	writeSomeString("next_cursor", &x.NextCursor, e)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Provenance) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Provenance{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "items":
+			o.err = readSlice(&x.Items, d, m, (*ProvenanceItem).Decode)
+		case "next_cursor":
+			o.err = readString(&x.NextCursor, d, m)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "items next_cursor trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ProvenanceItem) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("evidence")
+	x.Evidence.Encode(e)
+	e.FieldStart("native")
+	writeRaw(x.Native, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ProvenanceItem) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ProvenanceItem{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "evidence":
+			o.err = x.Evidence.Decode(d, m)
+		case "native":
+			o.err = readRaw(&x.Native, d, m)
+		default:
+			o.unknown(d, m, "evidence native")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *NativeQuery) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeStringField("name", &x.Name, e)
+	writeSomeMap("params", x.Params, e, writeRaw)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *NativeQuery) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = NativeQuery{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "params":
+			o.err = readMap(&x.Params, d, m, readRaw)
+		default:
+			o.unknown(d, m, "scope name params")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *NativeQueryResult) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("name", &x.Name, e)
+	e.FieldStart("result")
+	writeRaw(x.Result, e)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *NativeQueryResult) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = NativeQueryResult{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "result":
+			o.err = readRaw(&x.Result, d, m)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "name result trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *NativeMutation) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeStringField("name", &x.Name, e)
+	writeSomeMap("params", x.Params, e, writeRaw)
+	writeStringField("reason", &x.Reason, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *NativeMutation) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = NativeMutation{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "params":
+			o.err = readMap(&x.Params, d, m, readRaw)
+		case "reason":
+			o.err = readString(&x.Reason, d, m)
+		default:
+			o.unknown(d, m, "scope name params reason")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *MutationReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", &x.Status, e)
+	e.FieldStart("native_ids")
+	writeSlice(x.NativeIDs, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *MutationReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = MutationReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString(&x.Status, d, m)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "status native_ids trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *InventoryRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *InventoryRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = InventoryRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		default:
+			o.unknown(d, m, "scope")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Inventory) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("kinds")
+	writeStructs(x.Kinds, e, (*InventoryKind).Encode)
+	writeBoolField("complete", x.Complete, e)
+	writeBoolField("quiescent", x.Quiescent, e)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Inventory) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Inventory{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "kinds":
+			o.err = readSlice(&x.Kinds, d, m, (*InventoryKind).Decode)
+		case "complete":
+			o.err = readBool(&x.Complete, d, m)
+		case "quiescent":
+			o.err = readBool(&x.Quiescent, d, m)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "kinds complete quiescent trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *InventoryKind) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("kind", &x.Kind, e)
+	writeIntField("count", x.Count, e)
+	writeSomeString("digest", &x.Digest, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *InventoryKind) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = InventoryKind{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "kind":
+			o.err = readString(&x.Kind, d, m)
+		case "count":
+			o.err = readInt(&x.Count, d, m)
+		case "digest":
+			o.err = readString(&x.Digest, d, m)
+		default:
+			o.unknown(d, m, "kind count digest")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Capabilities) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	e.FieldStart("operations")
+	writeSlice(x.Operations, e, writeString)
+	e.FieldStart("capabilities")
+	writeSlice(x.Capabilities, e, writeString)
+	e.FieldStart("native_memory_types")
+	writeSlice(x.NativeMemoryTypes, e, writeString)
+	e.FieldStart("native_ingest_modes")
+	writeSlice(x.NativeIngestModes, e, writeString)
+	e.FieldStart("native_query_modes")
+	writeSlice(x.NativeQueryModes, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Capabilities) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Capabilities{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "condition_kind":
+			o.err = readString((*string)(&x.ConditionKind), d, m)
+		case "operations":
+			o.err = readSlice(&x.Operations, d, m, readString)
+		case "capabilities":
+			o.err = readSlice(&x.Capabilities, d, m, readString)
+		case "native_memory_types":
+			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
+		case "native_ingest_modes":
+			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
+		case "native_query_modes":
+			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
+		default:
+			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *ModuleManifest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeIntField("manifest", x.Manifest, e)
@@ -1392,6 +2107,346 @@ func (x *RunStep) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Detail, d, m)
 		default:
 			o.unknown(d, m, "name verdict ms detail")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *AdapterMode) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeBoolField("read_only", x.ReadOnly, e)
+	writeStringField("reason", &x.Reason, e)
+	if x.Scope != nil {
+		e.FieldStart("scope")
+		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *AdapterMode) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = AdapterMode{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "read_only":
+			o.err = readBool(&x.ReadOnly, d, m)
+		case "reason":
+			o.err = readString(&x.Reason, d, m)
+		case "scope":
+			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
+		default:
+			o.unknown(d, m, "read_only reason scope")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ModeReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeBoolField("read_only", x.ReadOnly, e)
+	if x.Scope != nil {
+		e.FieldStart("scope")
+		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
+	}
+	writeStringField("since", &x.Since, e)
+	writeStringField("enforced_by", &x.EnforcedBy, e)
+	writeIntField("in_flight", x.InFlight, e)
+	e.FieldStart("not_ready")
+	writeStructs(x.NotReady, e, (*MemoryScope).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ModeReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ModeReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "read_only":
+			o.err = readBool(&x.ReadOnly, d, m)
+		case "scope":
+			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		case "enforced_by":
+			o.err = readString(&x.EnforcedBy, d, m)
+		case "in_flight":
+			o.err = readInt(&x.InFlight, d, m)
+		case "not_ready":
+			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
+		default:
+			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *WriteReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("event_id", &x.EventID, e)
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("native_ids")
+	writeSlice(x.NativeIDs, e, writeString)
+	writeStringField("native_ids_kind", (*string)(&x.NativeIDsKind), e)
+	writeSomePtr("stored_count", x.StoredCount, e, writeInt)
+	e.FieldStart("markers")
+	writeSlice(x.Markers, e, writeString)
+	writeBoolField("duplicate", x.Duplicate, e)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	writeFloatField("latency_ms", x.LatencyMS, e)
+	if !inGuest {
+		writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
+	}
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *WriteReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = WriteReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "native_ids_kind":
+			o.err = readString((*string)(&x.NativeIDsKind), d, m)
+		case "stored_count":
+			o.err = readPtr(&x.StoredCount, d, m, readInt)
+		case "markers":
+			o.err = readSlice(&x.Markers, d, m, readString)
+		case "duplicate":
+			o.err = readBool(&x.Duplicate, d, m)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		case "latency_ms":
+			o.err = readFloat(&x.LatencyMS, d, m)
+		case "retry_after_ms":
+			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *EventBatch) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("events")
+	writeStructs(x.Events, e, (*MemoryEvent).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *EventBatch) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = EventBatch{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "events":
+			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
+		default:
+			o.unknown(d, m, "events")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BatchReceipts) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("receipts")
+	writeStructs(x.Receipts, e, (*ReceiptOrError).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BatchReceipts) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BatchReceipts{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "receipts":
+			o.err = readSlice(&x.Receipts, d, m, (*ReceiptOrError).Decode)
+		default:
+			o.unknown(d, m, "receipts")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *SetupReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeBoolField("ready", x.Ready, e)
+	writeSomePtr("existed", x.Existed, e, writeBool)
+	e.FieldStart("native_scope")
+	writeMap(x.NativeScope, e, writeString)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *SetupReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = SetupReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "ready":
+			o.err = readBool(&x.Ready, d, m)
+		case "existed":
+			o.err = readPtr(&x.Existed, d, m, readBool)
+		case "native_scope":
+			o.err = readMap(&x.NativeScope, d, m, readString)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "ready existed native_scope warnings trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ResetReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("removed")
+	writeMap(x.Removed, e, writeIntPtr)
+	e.FieldStart("remains")
+	writeSlice(x.Remains, e, writeString)
+	writeIntField("old_generation", x.OldGeneration, e)
+	writeIntField("new_generation", x.NewGeneration, e)
+	e.FieldStart("warnings")
+	writeSlice(x.Warnings, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ResetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ResetReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "removed":
+			o.err = readMap(&x.Removed, d, m, readIntPtr)
+		case "remains":
+			o.err = readSlice(&x.Remains, d, m, readString)
+		case "old_generation":
+			o.err = readInt(&x.OldGeneration, d, m)
+		case "new_generation":
+			o.err = readInt(&x.NewGeneration, d, m)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ForgetRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeSomeSlice("event_ids", x.EventIDs, e, writeString)
+	writeSomeString("session_id", &x.SessionID, e)
+	writeSomeString("from", &x.From, e)
+	writeSomeString("to", &x.To, e)
+	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
+	writeStringField("reason", &x.Reason, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ForgetRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ForgetRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "event_ids":
+			o.err = readSlice(&x.EventIDs, d, m, readString)
+		case "session_id":
+			o.err = readString(&x.SessionID, d, m)
+		case "from":
+			o.err = readString(&x.From, d, m)
+		case "to":
+			o.err = readString(&x.To, d, m)
+		case "native_ids":
+			o.err = readSlice(&x.NativeIDs, d, m, readString)
+		case "reason":
+			o.err = readString(&x.Reason, d, m)
+		default:
+			o.unknown(d, m, "scope event_ids session_id from to native_ids reason")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ForgetReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("removed")
+	writeMap(x.Removed, e, writeTexts)
+	e.FieldStart("derived_may_remain")
+	writeSlice(x.DerivedMayRemain, e, writeString)
+	if x.Trace != nil {
+		e.FieldStart("trace")
+		writeStructPtr(x.Trace, e, (*Trace).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ForgetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ForgetReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "removed":
+			o.err = readMap(&x.Removed, d, m, readTexts)
+		case "derived_may_remain":
+			o.err = readSlice(&x.DerivedMayRemain, d, m, readString)
+		case "trace":
+			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
+		default:
+			o.unknown(d, m, "status removed derived_may_remain trace")
 		}
 	}
 	return o.err
@@ -2143,1061 +3198,6 @@ func (x *FormatResult) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readSlice(&x.Evidence, d, m, (*Evidence).Decode)
 		default:
 			o.unknown(d, m, "formatted_context token_count truncated evidence")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *AdapterMode) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeBoolField("read_only", x.ReadOnly, e)
-	writeStringField("reason", &x.Reason, e)
-	if x.Scope != nil {
-		e.FieldStart("scope")
-		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *AdapterMode) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = AdapterMode{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "read_only":
-			o.err = readBool(&x.ReadOnly, d, m)
-		case "reason":
-			o.err = readString(&x.Reason, d, m)
-		case "scope":
-			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
-		default:
-			o.unknown(d, m, "read_only reason scope")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ModeReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeBoolField("read_only", x.ReadOnly, e)
-	if x.Scope != nil {
-		e.FieldStart("scope")
-		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
-	}
-	writeStringField("since", &x.Since, e)
-	writeStringField("enforced_by", &x.EnforcedBy, e)
-	writeIntField("in_flight", x.InFlight, e)
-	e.FieldStart("not_ready")
-	writeStructs(x.NotReady, e, (*MemoryScope).Encode)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ModeReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ModeReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "read_only":
-			o.err = readBool(&x.ReadOnly, d, m)
-		case "scope":
-			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
-		case "since":
-			o.err = readString(&x.Since, d, m)
-		case "enforced_by":
-			o.err = readString(&x.EnforcedBy, d, m)
-		case "in_flight":
-			o.err = readInt(&x.InFlight, d, m)
-		case "not_ready":
-			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
-		default:
-			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *WriteReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("event_id", &x.EventID, e)
-	writeStringField("status", (*string)(&x.Status), e)
-	e.FieldStart("native_ids")
-	writeSlice(x.NativeIDs, e, writeString)
-	writeStringField("native_ids_kind", (*string)(&x.NativeIDsKind), e)
-	writeSomePtr("stored_count", x.StoredCount, e, writeInt)
-	e.FieldStart("markers")
-	writeSlice(x.Markers, e, writeString)
-	writeBoolField("duplicate", x.Duplicate, e)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	writeFloatField("latency_ms", x.LatencyMS, e)
-	if !inGuest {
-		writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
-	}
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *WriteReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = WriteReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "event_id":
-			o.err = readString(&x.EventID, d, m)
-		case "status":
-			o.err = readString((*string)(&x.Status), d, m)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "native_ids_kind":
-			o.err = readString((*string)(&x.NativeIDsKind), d, m)
-		case "stored_count":
-			o.err = readPtr(&x.StoredCount, d, m, readInt)
-		case "markers":
-			o.err = readSlice(&x.Markers, d, m, readString)
-		case "duplicate":
-			o.err = readBool(&x.Duplicate, d, m)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "latency_ms":
-			o.err = readFloat(&x.LatencyMS, d, m)
-		case "retry_after_ms":
-			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "event_id status native_ids native_ids_kind stored_count markers duplicate warnings latency_ms retry_after_ms trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *EventBatch) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("events")
-	writeStructs(x.Events, e, (*MemoryEvent).Encode)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *EventBatch) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = EventBatch{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "events":
-			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
-		default:
-			o.unknown(d, m, "events")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *BatchReceipts) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("receipts")
-	writeStructs(x.Receipts, e, (*ReceiptOrError).Encode)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *BatchReceipts) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = BatchReceipts{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "receipts":
-			o.err = readSlice(&x.Receipts, d, m, (*ReceiptOrError).Decode)
-		default:
-			o.unknown(d, m, "receipts")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *SetupReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeBoolField("ready", x.Ready, e)
-	writeSomePtr("existed", x.Existed, e, writeBool)
-	e.FieldStart("native_scope")
-	writeMap(x.NativeScope, e, writeString)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *SetupReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = SetupReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "ready":
-			o.err = readBool(&x.Ready, d, m)
-		case "existed":
-			o.err = readPtr(&x.Existed, d, m, readBool)
-		case "native_scope":
-			o.err = readMap(&x.NativeScope, d, m, readString)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "ready existed native_scope warnings trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ResetReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("status", (*string)(&x.Status), e)
-	e.FieldStart("removed")
-	writeMap(x.Removed, e, writeIntPtr)
-	e.FieldStart("remains")
-	writeSlice(x.Remains, e, writeString)
-	writeIntField("old_generation", x.OldGeneration, e)
-	writeIntField("new_generation", x.NewGeneration, e)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ResetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ResetReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "status":
-			o.err = readString((*string)(&x.Status), d, m)
-		case "removed":
-			o.err = readMap(&x.Removed, d, m, readIntPtr)
-		case "remains":
-			o.err = readSlice(&x.Remains, d, m, readString)
-		case "old_generation":
-			o.err = readInt(&x.OldGeneration, d, m)
-		case "new_generation":
-			o.err = readInt(&x.NewGeneration, d, m)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ForgetRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeSomeSlice("event_ids", x.EventIDs, e, writeString)
-	writeSomeString("session_id", &x.SessionID, e)
-	writeSomeString("from", &x.From, e)
-	writeSomeString("to", &x.To, e)
-	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
-	writeStringField("reason", &x.Reason, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ForgetRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ForgetRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "event_ids":
-			o.err = readSlice(&x.EventIDs, d, m, readString)
-		case "session_id":
-			o.err = readString(&x.SessionID, d, m)
-		case "from":
-			o.err = readString(&x.From, d, m)
-		case "to":
-			o.err = readString(&x.To, d, m)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "reason":
-			o.err = readString(&x.Reason, d, m)
-		default:
-			o.unknown(d, m, "scope event_ids session_id from to native_ids reason")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ForgetReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("status", (*string)(&x.Status), e)
-	e.FieldStart("removed")
-	writeMap(x.Removed, e, writeTexts)
-	e.FieldStart("derived_may_remain")
-	writeSlice(x.DerivedMayRemain, e, writeString)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ForgetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ForgetReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "status":
-			o.err = readString((*string)(&x.Status), d, m)
-		case "removed":
-			o.err = readMap(&x.Removed, d, m, readTexts)
-		case "derived_may_remain":
-			o.err = readSlice(&x.DerivedMayRemain, d, m, readString)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "status removed derived_may_remain trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *BackendHealth) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("status", (*string)(&x.Status), e)
-	writeStringField("backend_name", &x.BackendName, e)
-	writeSomeString("backend_version", &x.BackendVersion, e)
-	writeFloatField("latency_ms", x.LatencyMS, e)
-	writeStringField("consistency_model", &x.ConsistencyModel, e)
-	writeSomeSlice("native_memory_types", x.NativeMemoryTypes, e, writeString)
-	writeSomeSlice("native_ingest_modes", x.NativeIngestModes, e, writeString)
-	writeSomeSlice("native_query_modes", x.NativeQueryModes, e, writeString)
-	writeStringField("isolation", &x.Isolation, e)
-	writeStringField("pet_observability", &x.PetObservability, e)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *BackendHealth) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = BackendHealth{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "status":
-			o.err = readString((*string)(&x.Status), d, m)
-		case "backend_name":
-			o.err = readString(&x.BackendName, d, m)
-		case "backend_version":
-			o.err = readString(&x.BackendVersion, d, m)
-		case "latency_ms":
-			o.err = readFloat(&x.LatencyMS, d, m)
-		case "consistency_model":
-			o.err = readString(&x.ConsistencyModel, d, m)
-		case "native_memory_types":
-			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case "native_ingest_modes":
-			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case "native_query_modes":
-			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
-		case "isolation":
-			o.err = readString(&x.Isolation, d, m)
-		case "pet_observability":
-			o.err = readString(&x.PetObservability, d, m)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		default:
-			o.unknown(d, m, "status backend_name backend_version latency_ms consistency_model native_memory_types native_ingest_modes native_query_modes isolation pet_observability warnings")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ReadinessRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ReadinessRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ReadinessRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "timeout_ms":
-			o.err = readInt(&x.TimeoutMS, d, m)
-		default:
-			o.unknown(d, m, "scope timeout_ms")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ReadinessMarkers) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("markers")
-	writeSlice(x.Markers, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ReadinessMarkers) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ReadinessMarkers{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "markers":
-			o.err = readSlice(&x.Markers, d, m, readString)
-		default:
-			o.unknown(d, m, "markers")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *WaitRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeIntField("deadline_ms", x.DeadlineMS, e)
-	writeSome("background", x.Background, e, writeBool)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *WaitRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = WaitRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "deadline_ms":
-			o.err = readInt(&x.DeadlineMS, d, m)
-		case "background":
-			o.err = readBool(&x.Background, d, m)
-		default:
-			o.unknown(d, m, "deadline_ms background")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *BackendReadiness) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("status", (*string)(&x.Status), e)
-	e.FieldStart("event_ids")
-	x.EventIDs.Encode(e)
-	writeStringField("method", &x.Method, e)
-	writeSomeString("oldest_pending_at", &x.OldestPendingAt, e)
-	writeSomeString("stalled_since", &x.StalledSince, e)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *BackendReadiness) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = BackendReadiness{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "status":
-			o.err = readString((*string)(&x.Status), d, m)
-		case "event_ids":
-			o.err = x.EventIDs.Decode(d, m)
-		case "method":
-			o.err = readString(&x.Method, d, m)
-		case "oldest_pending_at":
-			o.err = readString(&x.OldestPendingAt, d, m)
-		case "stalled_since":
-			o.err = readString(&x.StalledSince, d, m)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		default:
-			o.unknown(d, m, "status event_ids method oldest_pending_at stalled_since warnings")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ReadinessEventIDs) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("pending")
-	writeSlice(x.Pending, e, writeString)
-	e.FieldStart("lost")
-	writeSlice(x.Lost, e, writeString)
-	e.FieldStart("failed")
-	writeSlice(x.Failed, e, writeString)
-	e.FieldStart("empty")
-	writeSlice(x.Empty, e, writeString)
-	e.FieldStart("unknown")
-	writeSlice(x.Unknown, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ReadinessEventIDs) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ReadinessEventIDs{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "pending":
-			o.err = readSlice(&x.Pending, d, m, readString)
-		case "lost":
-			o.err = readSlice(&x.Lost, d, m, readString)
-		case "failed":
-			o.err = readSlice(&x.Failed, d, m, readString)
-		case "empty":
-			o.err = readSlice(&x.Empty, d, m, readString)
-		case "unknown":
-			o.err = readSlice(&x.Unknown, d, m, readString)
-		default:
-			o.unknown(d, m, "pending lost failed empty unknown")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *FindEventRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("event_id", &x.EventID, e)
-	writeSomeString("session_id", &x.SessionID, e)
-	e.FieldStart("markers")
-	writeSlice(x.Markers, e, writeString)
-	writeStringField("sent_at", &x.SentAt, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *FindEventRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = FindEventRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "event_id":
-			o.err = readString(&x.EventID, d, m)
-		case "session_id":
-			o.err = readString(&x.SessionID, d, m)
-		case "markers":
-			o.err = readSlice(&x.Markers, d, m, readString)
-		case "sent_at":
-			o.err = readString(&x.SentAt, d, m)
-		default:
-			o.unknown(d, m, "event_id session_id markers sent_at")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *FindEventAnswer) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("found", &x.Found, e)
-	e.FieldStart("native_ids")
-	writeSlice(x.NativeIDs, e, writeString)
-	e.FieldStart("missing")
-	writeSlice(x.Missing, e, writeString)
-	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
-	writeSomeSlice("markers", x.Markers, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *FindEventAnswer) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = FindEventAnswer{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "found":
-			o.err = readString(&x.Found, d, m)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "missing":
-			o.err = readSlice(&x.Missing, d, m, readString)
-		case "retry_after_ms":
-			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
-		case "markers":
-			o.err = readSlice(&x.Markers, d, m, readString)
-		default:
-			o.unknown(d, m, "found native_ids missing retry_after_ms markers")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *MemoryFeedback) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("feedback_id", &x.FeedbackID, e)
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeStringField("session_id", &x.SessionID, e)
-	writeStringField("timestamp", &x.Timestamp, e)
-	writeStringField("text", &x.Text, e)
-	if len(x.History) > 0 {
-		e.FieldStart("history")
-		writeStructs(x.History, e, (*Message).Encode)
-	}
-	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
-	writeSomeString("event_id", &x.EventID, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *MemoryFeedback) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = MemoryFeedback{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "feedback_id":
-			o.err = readString(&x.FeedbackID, d, m)
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "session_id":
-			o.err = readString(&x.SessionID, d, m)
-		case "timestamp":
-			o.err = readString(&x.Timestamp, d, m)
-		case "text":
-			o.err = readString(&x.Text, d, m)
-		case "history":
-			o.err = readSlice(&x.History, d, m, (*Message).Decode)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "event_id":
-			o.err = readString(&x.EventID, d, m)
-		default:
-			o.unknown(d, m, "feedback_id scope session_id timestamp text history native_ids event_id")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *FeedbackReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("feedback_id", &x.FeedbackID, e)
-	writeStringField("status", &x.Status, e)
-	e.FieldStart("native_ids")
-	writeSlice(x.NativeIDs, e, writeString)
-	e.FieldStart("warnings")
-	writeSlice(x.Warnings, e, writeString)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *FeedbackReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = FeedbackReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "feedback_id":
-			o.err = readString(&x.FeedbackID, d, m)
-		case "status":
-			o.err = readString(&x.Status, d, m)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "warnings":
-			o.err = readSlice(&x.Warnings, d, m, readString)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "feedback_id status native_ids warnings trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ProvenanceRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeSomeString("native_id", &x.NativeID, e)
-	writeSomeString("event_id", &x.EventID, e)
-	writeSomeString("from", &x.From, e)
-	writeSomeString("to", &x.To, e)
-	writeSome("limit", x.Limit, e, writeInt)
-	writeSomeString("cursor", &x.Cursor, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ProvenanceRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ProvenanceRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "native_id":
-			o.err = readString(&x.NativeID, d, m)
-		case "event_id":
-			o.err = readString(&x.EventID, d, m)
-		case "from":
-			o.err = readString(&x.From, d, m)
-		case "to":
-			o.err = readString(&x.To, d, m)
-		case "limit":
-			o.err = readInt(&x.Limit, d, m)
-		case "cursor":
-			o.err = readString(&x.Cursor, d, m)
-		default:
-			o.unknown(d, m, "scope native_id event_id from to limit cursor")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *Provenance) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("items")
-	writeStructs(x.Items, e, (*ProvenanceItem).Encode)
-	writeSomeString("next_cursor", &x.NextCursor, e)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *Provenance) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = Provenance{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "items":
-			o.err = readSlice(&x.Items, d, m, (*ProvenanceItem).Decode)
-		case "next_cursor":
-			o.err = readString(&x.NextCursor, d, m)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "items next_cursor trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *ProvenanceItem) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("evidence")
-	x.Evidence.Encode(e)
-	e.FieldStart("native")
-	writeRaw(x.Native, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *ProvenanceItem) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = ProvenanceItem{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "evidence":
-			o.err = x.Evidence.Decode(d, m)
-		case "native":
-			o.err = readRaw(&x.Native, d, m)
-		default:
-			o.unknown(d, m, "evidence native")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *NativeQuery) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeStringField("name", &x.Name, e)
-	writeSomeMap("params", x.Params, e, writeRaw)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *NativeQuery) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = NativeQuery{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "name":
-			o.err = readString(&x.Name, d, m)
-		case "params":
-			o.err = readMap(&x.Params, d, m, readRaw)
-		default:
-			o.unknown(d, m, "scope name params")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *NativeQueryResult) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("name", &x.Name, e)
-	e.FieldStart("result")
-	writeRaw(x.Result, e)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *NativeQueryResult) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = NativeQueryResult{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "name":
-			o.err = readString(&x.Name, d, m)
-		case "result":
-			o.err = readRaw(&x.Result, d, m)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "name result trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *NativeMutation) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	writeStringField("name", &x.Name, e)
-	writeSomeMap("params", x.Params, e, writeRaw)
-	writeStringField("reason", &x.Reason, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *NativeMutation) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = NativeMutation{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		case "name":
-			o.err = readString(&x.Name, d, m)
-		case "params":
-			o.err = readMap(&x.Params, d, m, readRaw)
-		case "reason":
-			o.err = readString(&x.Reason, d, m)
-		default:
-			o.unknown(d, m, "scope name params reason")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *MutationReceipt) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("status", &x.Status, e)
-	e.FieldStart("native_ids")
-	writeSlice(x.NativeIDs, e, writeString)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *MutationReceipt) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = MutationReceipt{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "status":
-			o.err = readString(&x.Status, d, m)
-		case "native_ids":
-			o.err = readSlice(&x.NativeIDs, d, m, readString)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "status native_ids trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *InventoryRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *InventoryRequest) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = InventoryRequest{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "scope":
-			o.err = x.Scope.Decode(d, m)
-		default:
-			o.unknown(d, m, "scope")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *Inventory) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("kinds")
-	writeStructs(x.Kinds, e, (*InventoryKind).Encode)
-	writeBoolField("complete", x.Complete, e)
-	writeBoolField("quiescent", x.Quiescent, e)
-	if x.Trace != nil {
-		e.FieldStart("trace")
-		writeStructPtr(x.Trace, e, (*Trace).Encode)
-	}
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *Inventory) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = Inventory{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "kinds":
-			o.err = readSlice(&x.Kinds, d, m, (*InventoryKind).Decode)
-		case "complete":
-			o.err = readBool(&x.Complete, d, m)
-		case "quiescent":
-			o.err = readBool(&x.Quiescent, d, m)
-		case "trace":
-			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
-		default:
-			o.unknown(d, m, "kinds complete quiescent trace")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *InventoryKind) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("kind", &x.Kind, e)
-	writeIntField("count", x.Count, e)
-	writeSomeString("digest", &x.Digest, e)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *InventoryKind) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = InventoryKind{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "kind":
-			o.err = readString(&x.Kind, d, m)
-		case "count":
-			o.err = readInt(&x.Count, d, m)
-		case "digest":
-			o.err = readString(&x.Digest, d, m)
-		default:
-			o.unknown(d, m, "kind count digest")
-		}
-	}
-	return o.err
-}
-
-// Encode writes x as one JSON object.
-func (x *Capabilities) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	writeStringField("provider", &x.Provider, e)
-	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
-	e.FieldStart("operations")
-	writeSlice(x.Operations, e, writeString)
-	e.FieldStart("capabilities")
-	writeSlice(x.Capabilities, e, writeString)
-	e.FieldStart("native_memory_types")
-	writeSlice(x.NativeMemoryTypes, e, writeString)
-	e.FieldStart("native_ingest_modes")
-	writeSlice(x.NativeIngestModes, e, writeString)
-	e.FieldStart("native_query_modes")
-	writeSlice(x.NativeQueryModes, e, writeString)
-	e.ObjEnd()
-}
-
-// Decode reads x from one JSON value.
-func (x *Capabilities) Decode(d *wirejson.Decoder, m Mode) error {
-	*x = Capabilities{}
-	o := openObject(d)
-	for o.next() {
-		switch o.key {
-		case "provider":
-			o.err = readString(&x.Provider, d, m)
-		case "condition_kind":
-			o.err = readString((*string)(&x.ConditionKind), d, m)
-		case "operations":
-			o.err = readSlice(&x.Operations, d, m, readString)
-		case "capabilities":
-			o.err = readSlice(&x.Capabilities, d, m, readString)
-		case "native_memory_types":
-			o.err = readSlice(&x.NativeMemoryTypes, d, m, readString)
-		case "native_ingest_modes":
-			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
-		case "native_query_modes":
-			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
-		default:
-			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes")
 		}
 	}
 	return o.err

@@ -10,38 +10,32 @@ func writeString(v string, e *wirejson.Encoder) { e.Str(v) }
 
 // The functions of fields write name and value; those with Some in their names write nothing where there is nothing.
 
-//go:noinline
 func writeStringField(name string, v *string, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Str(*v)
 }
 
-//go:noinline
 func writeSomeString(name string, v *string, e *wirejson.Encoder) {
 	if *v != "" {
 		writeStringField(name, v, e)
 	}
 }
 
-//go:noinline
 func writeBoolField(name string, v bool, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Bool(v)
 }
 
-//go:noinline
 func writeIntField(name string, v int64, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Int64(v)
 }
 
-//go:noinline
 func writeFloatField(name string, v float64, e *wirejson.Encoder) {
 	e.FieldStart(name)
 	e.Float64(v)
 }
 
-//go:noinline
 func writeSome[T comparable](name string, v T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	var none T
 	if v != none {
@@ -50,7 +44,6 @@ func writeSome[T comparable](name string, v T, e *wirejson.Encoder, elem func(T,
 	}
 }
 
-//go:noinline
 func writeSomeRaw(name string, v Raw, e *wirejson.Encoder) {
 	if len(v) > 0 {
 		e.FieldStart(name)
@@ -58,7 +51,6 @@ func writeSomeRaw(name string, v Raw, e *wirejson.Encoder) {
 	}
 }
 
-//go:noinline
 func writeSomePtr[T any](name string, v *T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if v != nil {
 		e.FieldStart(name)
@@ -66,7 +58,6 @@ func writeSomePtr[T any](name string, v *T, e *wirejson.Encoder, elem func(T, *w
 	}
 }
 
-//go:noinline
 func writeSomeSlice[T any](name string, v []T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if len(v) > 0 {
 		e.FieldStart(name)
@@ -74,7 +65,6 @@ func writeSomeSlice[T any](name string, v []T, e *wirejson.Encoder, elem func(T,
 	}
 }
 
-//go:noinline
 func writeSomeMap[T any](name string, v map[string]T, e *wirejson.Encoder, elem func(T, *wirejson.Encoder)) {
 	if len(v) > 0 {
 		e.FieldStart(name)

@@ -3,7 +3,7 @@ package abi
 // Code is the class of an AdapterError: what a caller can act on.
 type Code string
 
-// The error codes of CONTRACT section 4.
+// The error codes.
 const (
 	CodeInvalidArgument Code = "invalid_argument"
 	CodeUnauthenticated Code = "unauthenticated"
@@ -27,7 +27,7 @@ func Codes() []Code {
 		CodeTooLarge, CodeRateLimited, CodeUnavailable, CodeTimeout, CodeBackend, CodeIsolationBreach, CodeInternal}
 }
 
-// HTTPStatus is the status with which the slot's door answers a code (CONTRACT section 4). fromBackend tells that the
+// HTTPStatus is the status with which the slot's door answers a code: invalid_argument 400, timeout 504. fromBackend tells that the
 // backend refused the slot's credentials, not the slot its caller's.
 func (c Code) HTTPStatus(fromBackend bool) int {
 	switch c {

@@ -15,7 +15,7 @@ type Envelope struct {
 	// manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown.
 	// 0: the host says nothing.
 	Items int64 `json:"items,omitempty"`
-	// Body is the request of the operation (CONTRACT section 3).
+	// Body is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.
 	Body Raw `json:"body" codec:"document"`
 }
 

@@ -133,6 +133,27 @@ func unescape(dst, inner []byte) []byte {
 	return dst
 }
 
+// EscapeLen is the length of an escape \uXXXX, in bytes.
+const EscapeLen = 6
+
+// CodeUnit reads an escape \uXXXX at the beginning of text, in any case of its digits. It is a UTF-16 code unit, so it may be half of
+// a surrogate pair. ok is false where text begins otherwise.
+//
+//	\u00e9...   0xE9, true
+//	\ud83d...   0xD83D, true
+//	\n...       0, false
+func CodeUnit(text []byte) (unit rune, ok bool) {
+	if len(text) < EscapeLen || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:EscapeLen] {
+		if hex(c) < 0 {
+			return 0, false
+		}
+	}
+	return codeUnit(text[2:]), true
+}
+
 func codeUnit(four []byte) (r rune) {
 	for _, c := range four[:4] {
 		r = r<<4 | hex(c)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Redacted replaces the value of a secret.
@@ -207,11 +208,14 @@ var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f':
 // unescape appends what the escape sequence at the beginning of a text means. Length 0: there is none.
 func unescape(dst, text []byte) (decoded []byte, length int) {
 	if text[0] == '%' {
-		var b [1]byte
-		if len(text) < 3 || !unhex(b[:], text[1:3]) {
+		if len(text) < 3 {
 			return dst, 0
 		}
-		return append(dst, b[0]), 3
+		decoded, err := hex.AppendDecode(dst, text[1:3])
+		if err != nil {
+			return dst, 0
+		}
+		return decoded, 3
 	}
 	if len(text) < 2 {
 		return dst, 0
@@ -219,31 +223,14 @@ func unescape(dst, text []byte) (decoded []byte, length int) {
 	if b, ok := shortEscapes[text[1]]; ok {
 		return append(dst, b), 2
 	}
-	first, ok := unit(text)
+	first, ok := wirejson.CodeUnit(text)
 	if !ok {
 		return dst, 0
 	}
-	if second, ok := unit(text[unitLen:]); ok {
+	if second, ok := wirejson.CodeUnit(text[wirejson.EscapeLen:]); ok {
 		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
-			return utf8.AppendRune(dst, r), 2 * unitLen
+			return utf8.AppendRune(dst, r), 2 * wirejson.EscapeLen
 		}
 	}
-	return utf8.AppendRune(dst, first), unitLen
-}
-
-// unitLen is the length of \uXXXX.
-const unitLen = 6
-
-// unit reads \uXXXX at the beginning of a text.
-func unit(text []byte) (rune, bool) {
-	var b [2]byte
-	if len(text) < unitLen || text[0] != '\\' || text[1] != 'u' || !unhex(b[:], text[2:unitLen]) {
-		return 0, false
-	}
-	return rune(b[0])<<8 | rune(b[1]), true
-}
-
-func unhex(dst, digits []byte) bool {
-	_, err := hex.Decode(dst, digits)
-	return err == nil
+	return utf8.AppendRune(dst, first), wirejson.EscapeLen
 }

@@ -63,7 +63,7 @@ func lines(t *testing.T, file string) []map[string]any {
 	return list
 }
 
-// hostFilled are the fields of every trace that the host fills in (CONTRACT section 2).
+// hostFilled are the fields of every trace that the host fills in.
 var hostFilled = []string{"operation", "backend_name", "condition_kind", "scope", "generation", "latency_ms", "tokenizer", "warnings", "io", "backend_ms", "plugin_ms", "host_ms"}
 
 func TestEveryRecordAndRetrieveHasItsWholeTrace(t *testing.T) {

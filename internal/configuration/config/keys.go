@@ -52,7 +52,7 @@ const (
 	mib    = 1 << 20
 	gib    = 1 << 30
 	day    = 24 * 60 * 60 * 1000
-	maxID  = 512  // bytes, CONTRACT section 1
+	maxID  = 512  // bytes, the bound of every id in the contract
 	maxAny = 4096 // bytes of any other text
 )
 

@@ -10,7 +10,7 @@
 // package abi, so an unknown field or bytes that are not UTF-8 are refused here as everywhere. Every answer that is no
 // success is a problem document (package wire) with the AdapterError's fields.
 //
-// Statuses follow CONTRACT section 4. Three say more than the code alone, which is invalid_argument for the first two and
+// The status of an error follows from its code (abi.Code.HTTPStatus). Three statuses say more than the code alone, which is invalid_argument for the first two and
 // timeout for the third: 405 (this path has other methods), 415 (the body does not say application/json, or is compressed)
 // and 408 (the body did not arrive in time).
 //

@@ -137,7 +137,7 @@ func fieldComments() map[string]map[string]string {
 			"min_tokens": "min_tokens is wished for, never padded to: a shortfall is reported in the trace.",
 		},
 		"Envelope": {
-			"body":        "body is the request of the operation (CONTRACT section 3).",
+			"body":        "body is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.",
 			"deadline_ms": "deadline_ms is what is left of the call's time when it enters the guest.",
 			"items":       "items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.",
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",

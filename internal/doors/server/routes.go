@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// route is one line of the table of DESIGN section 7.
+// route is one method and path of the door.
 type route struct {
 	method, path string
 	// operation is the contract's name for it.

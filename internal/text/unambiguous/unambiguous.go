@@ -6,7 +6,6 @@ package unambiguous
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ import (
 // Errors: invalid_argument; the message begins with the path of the second of two names, or says where half a pair is.
 func Check(text []byte) error {
 	if at := HalfPair(text); at >= 0 {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character", text[at:at+escapeLen], at)).
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character", text[at:at+wirejson.EscapeLen], at)).
 			WithHint("a text was cut inside a character; leave the half out, or write the whole of it")
 	}
 	var w walker
@@ -32,9 +31,6 @@ func Check(text []byte) error {
 	return nil
 }
 
-// escapeLen is the length of \uXXXX.
-const escapeLen = 6
-
 // HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a backslash stands in strings alone.
 func HalfPair(text []byte) int {
 	for i := 0; ; {
@@ -43,32 +39,20 @@ func HalfPair(text []byte) int {
 			return -1
 		}
 		i += next
-		r, ok := escaped(text[i:])
+		r, ok := wirejson.CodeUnit(text[i:])
 		switch {
 		case !ok:
 			i += len(`\n`)
 		case !utf16.IsSurrogate(r):
-			i += escapeLen
+			i += wirejson.EscapeLen
 		default:
-			low, ok := escaped(text[i+escapeLen:])
+			low, ok := wirejson.CodeUnit(text[i+wirejson.EscapeLen:])
 			if !ok || utf16.DecodeRune(r, low) == '\uFFFD' {
 				return i
 			}
-			i += 2 * escapeLen
+			i += 2 * wirejson.EscapeLen
 		}
 	}
-}
-
-// escaped reads \uXXXX at the beginning of text.
-func escaped(text []byte) (rune, bool) {
-	if len(text) < escapeLen || text[0] != '\\' || text[1] != 'u' {
-		return 0, false
-	}
-	var two [2]byte
-	if _, err := hex.Decode(two[:], text[2:escapeLen]); err != nil {
-		return 0, false
-	}
-	return rune(two[0])<<8 | rune(two[1]), true
 }
 
 // walker goes through a text; path leads to where it is.

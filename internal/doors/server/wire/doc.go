@@ -2,7 +2,7 @@
 // contract does not name, and problem documents.
 package wire
 
-// Paths of the door. DESIGN section 7 says what each takes and answers.
+// Paths of the door. The OpenAPI document says what each takes and answers.
 const (
 	PathEvents       = "/v1/events"
 	PathEventsBatch  = "/v1/events/batch"

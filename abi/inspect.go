@@ -1,0 +1,211 @@
+package abi
+
+// HealthStatus is a provider's condition.
+type HealthStatus string
+
+// The health statuses of the contract.
+const (
+	HealthOK          HealthStatus = "ok"
+	HealthDegraded    HealthStatus = "degraded"
+	HealthUnavailable HealthStatus = "unavailable"
+)
+
+// BackendHealth answers health.
+type BackendHealth struct {
+	Status         HealthStatus `json:"status"`
+	BackendName    string       `json:"backend_name"`
+	BackendVersion string       `json:"backend_version,omitempty"`
+	LatencyMS      float64      `json:"latency_ms"`
+	// ConsistencyModel is immediate, eventual or async_derived.
+	ConsistencyModel  string   `json:"consistency_model"`
+	NativeMemoryTypes []string `json:"native_memory_types,omitempty"`
+	NativeIngestModes []string `json:"native_ingest_modes,omitempty"`
+	NativeQueryModes  []string `json:"native_query_modes,omitempty"`
+	// Isolation is hard, filtered or unverified.
+	Isolation string `json:"isolation"`
+	// PetObservability is strong, partial or weak: how well preference changes can be seen from outside.
+	PetObservability string   `json:"pet_observability"`
+	Warnings         []string `json:"warnings"`
+}
+
+// ReadinessStatus says whether what was recorded can be retrieved.
+type ReadinessStatus string
+
+// The readiness statuses of the contract.
+const (
+	ReadinessReady    ReadinessStatus = "ready"
+	ReadinessPending  ReadinessStatus = "pending"
+	ReadinessDegraded ReadinessStatus = "degraded"
+	ReadinessFailed   ReadinessStatus = "failed"
+	ReadinessUnknown  ReadinessStatus = "unknown"
+)
+
+// ReadinessRequest asks whether a scope's writes have arrived.
+type ReadinessRequest struct {
+	Scope MemoryScope `json:"scope"`
+	// TimeoutMS is how long to wait for ready; 0 means one look.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+}
+
+// ReadinessMarkers is the body of a guest's readiness operation.
+type ReadinessMarkers struct {
+	Markers []string `json:"markers"`
+}
+
+// WaitRequest is the body of a guest's wait_until_ready operation.
+type WaitRequest struct {
+	// DeadlineMS is how long the guest may work, in ms.
+	DeadlineMS int64 `json:"deadline_ms"`
+	// Background is true when the host works of its own accord, by the manifest's interval, and nobody waits for the scope to be ready.
+	Background bool `json:"background,omitempty"`
+}
+
+// BackendReadiness answers readiness and wait_until_ready.
+type BackendReadiness struct {
+	Status   ReadinessStatus   `json:"status"`
+	EventIDs ReadinessEventIDs `json:"event_ids"`
+	// Method names the signal that said so.
+	Method          string   `json:"method"`
+	OldestPendingAt string   `json:"oldest_pending_at,omitempty"`
+	StalledSince    string   `json:"stalled_since,omitempty"`
+	Warnings        []string `json:"warnings"`
+}
+
+// ReadinessEventIDs sorts event ids by what is known of them.
+type ReadinessEventIDs struct {
+	Pending []string `json:"pending"`
+	Lost    []string `json:"lost"`
+	Failed  []string `json:"failed"`
+	Empty   []string `json:"empty"`
+	Unknown []string `json:"unknown"`
+}
+
+// FindEventRequest asks a provider whether an event reached its backend.
+type FindEventRequest struct {
+	EventID string `json:"event_id"`
+	// SessionID is the event's own, where the host has the event at hand; "" where it knows the id alone.
+	SessionID string   `json:"session_id,omitempty"`
+	Markers   []string `json:"markers"`
+	// SentAt is RFC 3339: when the write was sent.
+	SentAt string `json:"sent_at"`
+}
+
+// FindEventAnswer says what the backend has of an event.
+type FindEventAnswer struct {
+	// Found is present, partial, absent or unknown.
+	Found        string   `json:"found"`
+	NativeIDs    []string `json:"native_ids"`
+	Missing      []string `json:"missing"`
+	RetryAfterMS *int64   `json:"retry_after_ms,omitempty"`
+	// Markers are those that the write's lost receipt would have had, for readiness.
+	Markers []string `json:"markers,omitempty"`
+}
+
+// MemoryFeedback is a user's correction of what memory holds.
+type MemoryFeedback struct {
+	FeedbackID string      `json:"feedback_id"`
+	Scope      MemoryScope `json:"scope"`
+	SessionID  string      `json:"session_id"`
+	Timestamp  string      `json:"timestamp"`
+	Text       string      `json:"text"`
+	History    []Message   `json:"history,omitempty"`
+	NativeIDs  []string    `json:"native_ids,omitempty"`
+	EventID    string      `json:"event_id,omitempty"`
+}
+
+// FeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.
+type FeedbackReceipt struct {
+	FeedbackID string   `json:"feedback_id"`
+	Status     string   `json:"status"`
+	NativeIDs  []string `json:"native_ids"`
+	Warnings   []string `json:"warnings"`
+	Trace      *Trace   `json:"trace,omitempty"`
+}
+
+// ProvenanceRequest asks where memory came from: by native id, by event id, or by a range of time.
+type ProvenanceRequest struct {
+	Scope    MemoryScope `json:"scope"`
+	NativeID string      `json:"native_id,omitempty"`
+	EventID  string      `json:"event_id,omitempty"`
+	From     string      `json:"from,omitempty"`
+	To       string      `json:"to,omitempty"`
+	Limit    int64       `json:"limit,omitempty"`
+	Cursor   string      `json:"cursor,omitempty"`
+}
+
+// Provenance answers a ProvenanceRequest.
+type Provenance struct {
+	Items      []ProvenanceItem `json:"items"`
+	NextCursor string           `json:"next_cursor,omitempty"`
+	Trace      *Trace           `json:"trace,omitempty"`
+}
+
+// ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.
+type ProvenanceItem struct {
+	Evidence Evidence `json:"evidence"`
+	Native   Raw      `json:"native"`
+}
+
+// NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.
+type NativeQuery struct {
+	Scope  MemoryScope    `json:"scope"`
+	Name   string         `json:"name"`
+	Params map[string]Raw `json:"params,omitempty"`
+}
+
+// NativeQueryResult is the backend's answer, verbatim.
+type NativeQueryResult struct {
+	Name   string `json:"name"`
+	Result Raw    `json:"result"`
+	Trace  *Trace `json:"trace,omitempty"`
+}
+
+// NativeMutation asks for one of the provider's own changes.
+type NativeMutation struct {
+	Scope  MemoryScope    `json:"scope"`
+	Name   string         `json:"name"`
+	Params map[string]Raw `json:"params,omitempty"`
+	Reason string         `json:"reason"`
+}
+
+// MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.
+type MutationReceipt struct {
+	Status    string   `json:"status"`
+	NativeIDs []string `json:"native_ids"`
+	Trace     *Trace   `json:"trace,omitempty"`
+}
+
+// InventoryRequest asks what a scope holds.
+type InventoryRequest struct {
+	Scope MemoryScope `json:"scope"`
+}
+
+// Inventory counts what a scope holds, so that two moments can be compared.
+type Inventory struct {
+	Kinds []InventoryKind `json:"kinds"`
+	// Complete is false where the backend cannot list everything.
+	Complete bool `json:"complete"`
+	// Quiescent is false while the backend still works on earlier writes.
+	Quiescent bool   `json:"quiescent"`
+	Trace     *Trace `json:"trace,omitempty"`
+}
+
+// InventoryKind is one native type's count.
+type InventoryKind struct {
+	Kind  string `json:"kind"`
+	Count int64  `json:"count"`
+	// Digest is the SHA-256 (hex) over the sorted native ids with their versions.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Capabilities lists what the provider behind the slot can do.
+type Capabilities struct {
+	Provider      string        `json:"provider"`
+	ConditionKind ConditionKind `json:"condition_kind"`
+	// Operations are exports that every provider has; Capabilities those it may have.
+	Operations        []string `json:"operations"`
+	Capabilities      []string `json:"capabilities"`
+	NativeMemoryTypes []string `json:"native_memory_types"`
+	NativeIngestModes []string `json:"native_ingest_modes"`
+	NativeQueryModes  []string `json:"native_query_modes"`
+}
