@@ -1875,6 +1875,7 @@ func (x *RunManifest) Encode(e *wirejson.Encoder) {
 	writeStringField("abi", &x.ABI, e)
 	writeStringField("engine", &x.Engine, e)
 	writeSomeString("profile", (*string)(&x.Profile), e)
+	writeSomeString("frame", (*string)(&x.Frame), e)
 	writeStringField("config_hash", &x.ConfigHash, e)
 	e.FieldStart("config")
 	writeRaw(x.Config, e)
@@ -1932,6 +1933,8 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Engine, d, m)
 		case "profile":
 			o.err = readString((*string)(&x.Profile), d, m)
+		case "frame":
+			o.err = readString((*string)(&x.Frame), d, m)
 		case "config_hash":
 			o.err = readString(&x.ConfigHash, d, m)
 		case "config":
@@ -1977,7 +1980,7 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 		case "scopes_left_out":
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
 		}
 	}
 	return o.err

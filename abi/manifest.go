@@ -206,8 +206,11 @@ type RunManifest struct {
 	Engine        string        `json:"engine"`
 	// Profile is source-design or best. Absent in manifests from before there were profiles.
 	Profile Profile `json:"profile,omitempty"`
-	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON; under source-design it is that of
-	// {"config": Config, "profile": "source-design"}.
+	// Frame is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests
+	// from before there were frames, which means full.
+	Frame Frame `json:"frame,omitempty"`
+	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best,
+	// it is that of {"config": Config, "frame": "compact", "profile": "source-design"}, with those that differ.
 	ConfigHash string `json:"config_hash"`
 	// Config is the effective config block; a secret stands as its name only.
 	Config      Raw    `json:"config"`

@@ -87,7 +87,7 @@ func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 		2:  {"session_bound"},
 		3:  {"naive_scope", "folds_case"},
 		4:  {"writes_in_reads"},
-		5:  {"ignores_budget", "overflows", "unescaped", "unstable_format", "nameless"},
+		5:  {"ignores_budget", "overflows", "unescaped", "unstable_format", "nameless", "shows_ids", "shown_elsewhere"},
 		6:  {"reset_too_much", "reset_too_little", "no_generation"},
 		7:  {"swallows_errors", "traps", "hides_native", "no_retry_after", "untyped"},
 		8:  {"invents_scores", "rewrites_raw", "bad_pointers"},

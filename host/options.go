@@ -145,6 +145,10 @@ type ProviderConfig struct {
 	Block abi.Raw
 	// Profile is abi.ProfileBest (default) or abi.ProfileSourceDesign.
 	Profile abi.Profile
+	// Frame is how much a formatted context has beside the memories' own words: abi.FrameFull, abi.FrameCompact or
+	// abi.FrameMinimal. Empty means compact under abi.ProfileBest and full under abi.ProfileSourceDesign. A module from
+	// before there were frames writes what it always did.
+	Frame abi.Frame
 	// Namespace separates installations that share one backend.
 	Namespace string
 	// AgentScoped makes agent_id a part of the scope.

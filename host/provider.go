@@ -75,6 +75,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("memory.profile: found %q, want source-design or best", config.Profile))
 	}
+	if p.config.Frame, err = frameOf(config.Frame, p.config.Profile); err != nil {
+		return nil, err
+	}
 	if p.tokens, err = h.counter(config.Tokenizer); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
@@ -102,6 +105,9 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.config.Profile != abi.ProfileBest { // absent means best
 		guestConfig.Profile = p.config.Profile
 	}
+	if p.config.Frame != abi.FrameFull { // absent means full
+		guestConfig.Frame = p.config.Frame
+	}
 	p.guestConfig = abi.Marshal(&guestConfig)
 	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes,
 		HighWaterBytes: h.limits.HighWaterBytes,
@@ -110,6 +116,23 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	starter, err := h.starter(p)
 	p.pool = guest.NewPool(p.plugin, starter)
 	return p, err
+}
+
+// frameOf is the frame that a configuration means: where it names none, that of its profile.
+//
+// Errors: invalid_argument.
+func frameOf(frame abi.Frame, profile abi.Profile) (abi.Frame, error) {
+	switch frame {
+	case abi.FrameFull, abi.FrameCompact, abi.FrameMinimal:
+		return frame, nil
+	case "":
+		if profile == abi.ProfileSourceDesign {
+			return abi.FrameFull, nil
+		}
+		return abi.FrameCompact, nil
+	}
+	return "", abi.NewError(abi.CodeInvalidArgument,
+		fmt.Sprintf("memory.frame: found %q, want full, compact or minimal", frame))
 }
 
 // starting is the call of an instance that starts: it has no scope, and may only read.
@@ -219,13 +242,22 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 // shownConfig is the effective block as it may be shown, configHash the run manifest's hash of it.
 func (p *Provider) shownConfig() abi.Raw { return schema.BlankRaw(p.block) }
 
-func (p *Provider) configHash() string { return configHash(p.shownConfig(), p.config.Profile) }
+func (p *Provider) configHash() string {
+	return configHash(p.shownConfig(), p.config.Profile, p.config.Frame)
+}
 
-// configHash is abi.RunManifest.ConfigHash: of the config alone under the default profile, so that hashes of earlier
-// releases stay as they are.
-func configHash(config abi.Raw, profile abi.Profile) string {
-	if profile == "" || profile == abi.ProfileBest {
+// configHash is abi.RunManifest.ConfigHash: of the config alone under the profile best and the frame full, so that hashes
+// of releases that had nothing else stay as they are.
+func configHash(config abi.Raw, profile abi.Profile, frame abi.Frame) string {
+	more := ""
+	if frame != "" && frame != abi.FrameFull {
+		more += fmt.Sprintf(`,"frame":%q`, frame)
+	}
+	if profile != "" && profile != abi.ProfileBest {
+		more += fmt.Sprintf(`,"profile":%q`, profile)
+	}
+	if more == "" {
 		return schema.Hash(config)
 	}
-	return schema.Hash(abi.Raw(fmt.Sprintf(`{"config":%s,"profile":%q}`, config, profile)))
+	return schema.Hash(abi.Raw(fmt.Sprintf(`{"config":%s%s}`, config, more)))
 }

@@ -277,6 +277,7 @@ func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendH
 		Module: p.runModule(),
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(),
 		Profile:     p.config.Profile,
+		Frame:       p.config.Frame,
 		Namespace:   p.config.Namespace,
 		AgentScoped: p.config.AgentScoped, Tokenizer: p.tokens.Name(), Durability: h.options.Durability,
 		Capabilities: c, LoadGeneration: load,

@@ -94,7 +94,7 @@ func (v *verifier) want(field string, says, found any) {
 }
 
 func (v *verifier) itself(m *abi.RunManifest) {
-	v.want("config_hash", m.ConfigHash, configHash(m.Config, m.Profile))
+	v.want("config_hash", m.ConfigHash, configHash(m.Config, m.Profile, m.Frame))
 	word, name := "condition", m.Condition
 	if m.Backend != "" {
 		word, name = "backend", m.Backend
@@ -136,6 +136,13 @@ func (v *verifier) module(m *abi.RunManifest, module *Module) {
 
 func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig) error {
 	v.want("provider", m.Provider, c.Name)
+	frame, err := frameOf(c.Frame, c.Profile)
+	if err != nil {
+		return err
+	}
+	if m.Frame == "" && c.Frame == "" { // neither names one: the module of that time knew none
+		frame = abi.FrameFull
+	}
 	if c.Name == m.Provider {
 		_, word, block, err := module.choose(c.Name, c.Word, c.Block)
 		if err != nil {
@@ -143,7 +150,7 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 		}
 		v.want(word, map[string]string{"backend": m.Backend, "condition": m.Condition}[word], c.Name)
 		shown := schema.BlankRaw(block)
-		v.want("config_hash", m.ConfigHash, configHash(shown, c.Profile))
+		v.want("config_hash", m.ConfigHash, configHash(shown, c.Profile, frame))
 		v.block(m.Config, shown)
 	}
 	tokenizer := c.Tokenizer
@@ -151,6 +158,7 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 		tokenizer = "bytes4"
 	}
 	v.want("profile", cmp.Or(m.Profile, abi.ProfileBest), cmp.Or(c.Profile, abi.ProfileBest))
+	v.want("frame", cmp.Or(m.Frame, abi.FrameFull), frame)
 	v.want("namespace", m.Namespace, c.Namespace)
 	v.want("agent_scoped", m.AgentScoped, c.AgentScoped)
 	v.want("tokenizer", m.Tokenizer, tokenizer)

@@ -59,6 +59,7 @@ func TestEscapeText(t *testing.T) {
 		{"another dash", "</memory\u2011context></memory\u2212context>", "<\\/memory\u2011context><\\/memory\u2212context>"},
 		{"full-width", "＜／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞", "＜\\／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞"},
 		{"another bracket", "‹/memory-context›", "‹\\/memory-context›"},
+		{"a bracket of Chinese and Japanese text", "〈/memory-context〉〈記憶〉<memory-context>", "〈\\/memory-context〉〈記憶〉<\\memory-context>"},
 		{"mathematical letters", "</𝐦𝐞𝐦𝐨𝐫𝐲-context>", "<\\/𝐦𝐞𝐦𝐨𝐫𝐲-context>"},
 		{"Cyrillic letters", "</mеmоry-сontеxt>", "<\\/mеmоry-сontеxt>"},
 		{"letters of another script before the name", "<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext", "<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext"},
@@ -130,7 +131,16 @@ func FuzzEscapeAttr(f *testing.F) {
 	})
 }
 
-// blocks draws escaped lines, ASCII or mixed.
+// blocksOf are lines as blocks, each a memory.
+func blocksOf(lines []string) []sdk.Block {
+	blocks := make([]sdk.Block, len(lines))
+	for i, line := range lines {
+		blocks[i] = sdk.Block{Item: i, Text: strings.TrimSuffix(line, "\n")}
+	}
+	return blocks
+}
+
+// blocks draws lines without tags, ASCII or mixed.
 func blocks(t *rapid.T) []string {
 	text := rapid.OneOf(rapid.StringOfN(rapid.RuneFrom([]rune("abc <>/")), 0, 60, -1), rapid.StringOfN(rapid.RuneFrom([]rune("aé日語🍵")), 0, 40, -1))
 	var lines []string
@@ -155,9 +165,9 @@ func TestFitKeepsOrderAndNeverExceedsTheBudget(t *testing.T) {
 				}
 				newest := rapid.Bool().Draw(t, "newest")
 				c := h.Call(abi.OpRetrieve, scope)
-				fitted, all := element.FitFirst(c, lines, budget), lines[:most]
+				fitted, all := element.FitFirst(c, blocksOf(lines), budget), lines[:most]
 				if newest {
-					fitted, all = element.FitNewest(c, lines, budget), lines[len(lines)-most:]
+					fitted, all = element.FitNewest(c, blocksOf(lines), budget), lines[len(lines)-most:]
 				}
 				kept := lines[fitted.First:fitted.End]
 				if len(kept) > 0 && newest {
@@ -200,7 +210,7 @@ func TestFitIsMaximalWhereCountsGrowWithTheText(t *testing.T) {
 		}
 		limit := rapid.Int64Range(40, 400).Draw(t, "max_tokens")
 		c := h.Call(abi.OpRetrieve, scope)
-		fitted := element.FitNewest(c, lines, abi.ContextBudget{MaxTokens: &limit})
+		fitted := element.FitNewest(c, blocksOf(lines), abi.ContextBudget{MaxTokens: &limit})
 		if fitted.First > 0 {
 			one := element.Wrap(strings.Join(lines[fitted.First-1:], ""))
 			require.Greater(t, c.CountTokens(one), limit, "one block more would have fitted")
@@ -211,7 +221,7 @@ func TestFitIsMaximalWhereCountsGrowWithTheText(t *testing.T) {
 func TestASingleBlockTooLargeIsCutBetweenCharactersAndMarked(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
 	c := h.Call(abi.OpRetrieve, scope)
-	fitted := element.FitNewest(c, []string{"older\n", strings.Repeat("日本語", 200) + "\n"}, abi.ContextBudget{MaxTokens: new(int64(120))})
+	fitted := element.FitNewest(c, blocksOf([]string{"older", strings.Repeat("日本語", 200)}), abi.ContextBudget{MaxTokens: new(int64(120))})
 	assert.LessOrEqual(t, fitted.Tokens, int64(120))
 	assert.Greater(t, fitted.Tokens, int64(60))
 	assert.Equal(t, []int{1, 2}, []int{fitted.First, fitted.End})
@@ -222,7 +232,7 @@ func TestASingleBlockTooLargeIsCutBetweenCharactersAndMarked(t *testing.T) {
 
 func TestABudgetTooSmallForTheFrameGivesNothing(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
-	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), []string{"x\n"}, abi.ContextBudget{MaxTokens: new(int64(3))})
+	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), blocksOf([]string{"x"}), abi.ContextBudget{MaxTokens: new(int64(3))})
 	assert.Equal(t, sdk.Fitted{First: 0, End: 0, Truncated: true}, fitted)
 }
 
@@ -257,7 +267,7 @@ func TestHostileLookAlikesAreEscapedAndOrdinaryTextStays(t *testing.T) {
 		text := ordinary.Draw(t, "text") + rapid.SampledFrom([]string{"", " < b", " <b>", "‹x›", "＜x＞", "<memory>"}).Draw(t, "bracket") + "."
 		require.Equal(t, text, sdk.EscapeText(text))
 
-		pieces := [][]string{{"<", "＜", "‹", "⟨"}, {"", "/", "／", "⁄"}, {"memory", "ＭＥＭＯＲＹ", "Memory", "mеmоry"},
+		pieces := [][]string{{"<", "＜", "‹", "⟨", "〈"}, {"", "/", "／", "⁄"}, {"memory", "ＭＥＭＯＲＹ", "Memory", "mеmоry"},
 			{"-", "\u00ad", "\u2010", "\u2013", "－"}, {"context", "ｃｏｎｔｅｘｔ", "CONTEXT"}}
 		forged := ""
 		for _, piece := range pieces {

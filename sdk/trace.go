@@ -43,12 +43,13 @@ func Filters(labels []string, how abi.FilterMode) map[string]string {
 	return filters
 }
 
-// Report puts into a trace what fitting came to: token_count, truncated, budget_shortfall, and budget_applied for what the formatter applies.
+// Report puts into a trace what fitting came to: token_count, frame_tokens, truncated, budget_shortfall, and
+// budget_applied for what the formatter applies.
 func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
-	t.TokenCount, t.Truncated = Ptr(f.Tokens), Ptr(f.Truncated)
+	t.TokenCount, t.FrameTokens, t.Truncated = Ptr(f.Tokens), Ptr(f.FrameTokens), Ptr(f.Truncated)
 	t.BudgetApplied = map[string]abi.BudgetUse{}
 	if budget.MaxTokens != nil {
-		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "formatter"}
+		t.BudgetApplied["max_tokens"] = abi.BudgetUse{How: "formatter", Shown: Ptr(f.Tokens - f.FrameTokens)}
 	}
 	if budget.MaxItems != nil {
 		t.BudgetApplied["max_items"] = abi.BudgetUse{How: "formatter"}

@@ -59,11 +59,13 @@ type Load struct {
 	ConfigHash string  `json:"config_hash"`
 	Config     abi.Raw `json:"config"`
 	// Profile is the run manifest's. Cassettes from before there were profiles have none, which means best.
-	Profile      abi.Profile `json:"profile,omitempty"`
-	Namespace    string      `json:"namespace,omitempty"`
-	AgentScoped  bool        `json:"agent_scoped,omitempty"`
-	TestSessions []string    `json:"test_sessions,omitempty"`
-	Tokenizer    string      `json:"tokenizer"`
+	Profile abi.Profile `json:"profile,omitempty"`
+	// Frame is the run manifest's. Cassettes from before there were frames have none, which means full.
+	Frame        abi.Frame `json:"frame,omitempty"`
+	Namespace    string    `json:"namespace,omitempty"`
+	AgentScoped  bool      `json:"agent_scoped,omitempty"`
+	TestSessions []string  `json:"test_sessions,omitempty"`
+	Tokenizer    string    `json:"tokenizer"`
 	// Scope is the configured scope, which was set up before the provider served.
 	Scope *abi.MemoryScope `json:"scope,omitempty"`
 	// Secrets are the names of the secrets that the block may refer to.

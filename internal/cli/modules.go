@@ -217,6 +217,7 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	name, word, block := c.Block()
 	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block, Namespace: c.Memory.Namespace,
 		Profile:     abi.Profile(c.Memory.Profile),
+		Frame:       abi.Frame(c.Memory.Frame),
 		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback, Secrets: map[string]host.Secret{}}
 	if c.Memory.ReadOnlyTestSessions {
 		p.TestSessions = c.Memory.TestSessions

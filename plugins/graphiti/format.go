@@ -9,48 +9,64 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// line is a fact as the prompt has it: its text, when it held and whether it still does, since when Graphiti knows it,
-// and which events or episodes it came from.
+// block is an item as the prompt has it. Of a fact its text, when it held and whether it still does, and in the frame
+// full since when Graphiti knows it; ids are shortened.
 //
 //   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z;
-//     recorded 2026-11-21T04:10:56Z; from events ev-1; fact 8be2a280-...]
+//     recorded 2026-11-21T04:10:56Z; fact 8be2a280]
 //
-// An entity or a community has Graphiti's summary, an episode what was said. The text cannot open or close the
-// context's element.
-func (x *item) line(kind string, events []string) string {
-	buf := append(make([]byte, 0, 256), "- "...)
+// and in the others
+//
+//	m1 [2025-03-01 to 2025-04-10, superseded] user_a prefers window seats
+//
+// An entity or a community has Graphiti's summary, an episode what was said. An episode's name is the event's id: a
+// caller chose it, and it stays out.
+func (x *item) block(kind, id string) sdk.Block {
+	b := sdk.Block{Before: "- ", Text: sdk.OneLine(x.text)}
+	var facts []string
 	add := func(before, text string) {
 		if text != "" {
-			buf = append(append(buf, before...), sdk.OneLine(text)...)
+			facts = append(facts, before+sdk.OneLine(text))
 		}
 	}
 	switch kind {
 	case "fact":
-		add("", x.text)
-		add(" [", x.validity())
-		add("; recorded ", x.createdAt.text)
-		add("; closed ", x.expiredAt.text)
-		add("; from events ", strings.Join(events, ", "))
-		if len(events) == 0 {
-			add("; from episodes ", strings.Join(x.episodes, ", "))
-		}
-		add("; score ", x.scored())
-		add("; fact ", x.uuid)
+		b.When = x.held()
+		add("", x.validity())
+		add("recorded ", x.createdAt.text)
+		add("closed ", x.expiredAt.text)
+		add("score ", x.scored())
+		add("fact ", id)
 	case "episode":
-		add("", x.said())
-		buf = append(buf, " [said"...)
-		add(" ", x.validAt.text)
-		add("; event ", x.name)
-		add("; score ", x.scored())
-		add("; episode ", x.uuid)
+		b.Text, b.When = sdk.OneLine(x.said()), sdk.Day(x.validAt.text)
+		add("said ", x.validAt.text)
+		add("score ", x.scored())
+		add("episode ", id)
 	default:
-		buf = append(append(buf, sdk.OneLine(x.name)...), ": "...)
-		add("", x.text)
-		buf = append(append(buf, " ["...), kind...)
-		add(" ", x.uuid)
-		add("; score ", x.scored())
+		b.Who = sdk.OneLine(x.name)
+		b.Before += b.Who + ": "
+		add(kind+" ", id)
+		add("score ", x.scored())
 	}
-	return sdk.EscapeText(string(append(buf, "]\n"...)))
+	b.After = " [" + strings.Join(facts, "; ") + "]"
+	return b
+}
+
+// held is validity in short: "2025-03-01", "2025-03-01 to 2025-04-10, superseded", "until 2025-04-10, superseded".
+func (x *item) held() string {
+	text := sdk.Day(x.validAt.text)
+	if to := sdk.Day(x.invalidAt.text); to != "" && text != "" {
+		text += " to " + to
+	} else if to != "" {
+		text = "until " + to
+	}
+	if !x.superseded() {
+		return text
+	}
+	if text != "" {
+		text += ", "
+	}
+	return text + "superseded"
 }
 
 // validity is when a fact held.
@@ -80,23 +96,35 @@ func (x *item) scored() string {
 
 // format fits the items, in the backend's order, into the budget: the first ones.
 func (f *found) format(c *sdk.Call, config *abi.GuestConfig, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, f.count())
-	f.each(func(n int, l *hits, _ int, x *item) { blocks[n] = x.line(l.kind, f.sources[x.uuid]) })
+	ids, blocks := make([]string, f.count()), make([]sdk.Block, f.count())
+	f.each(func(n int, _ *hits, _ int, x *item) { ids[n] = x.uuid })
+	ids = sdk.ShortIDs(ids)
+	f.each(func(n int, l *hits, _ int, x *item) {
+		blocks[n] = x.block(l.kind, ids[n])
+		blocks[n].Item = n
+	})
 	return sdk.ContextOf(config, c.Scope).FitFirst(c, blocks, budget)
 }
 
-// formatRequest is what formatting needs of an abi.FormatRequest. Evidence and trace are skipped: their decoders would
-// add 12 KB to the module.
+// formatRequest is what formatting needs of an abi.FormatRequest. The trace is skipped: its decoder would add to the
+// module.
 type formatRequest struct {
-	raw    abi.RawResult
-	budget abi.ContextBudget
+	raw      abi.RawResult
+	evidence []abi.Evidence
+	budget   abi.ContextBudget
 }
 
 // Decode implements abi.Decodable.
 func (r *formatRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	return fields{
 		{"budget", func(d *wirejson.Decoder) error { return r.budget.Decode(d, m) }},
-		{"result", fields{{"raw", func(d *wirejson.Decoder) error { return r.raw.Decode(d, m) }}}},
+		{"result", fields{{"raw", func(d *wirejson.Decoder) error { return r.raw.Decode(d, m) }},
+			{"evidence", func(d *wirejson.Decoder) error {
+				return d.Arr(func(d *wirejson.Decoder) error {
+					r.evidence = append(r.evidence, abi.Evidence{})
+					return r.evidence[len(r.evidence)-1].Decode(d, m)
+				})
+			}}}},
 	}.read(d)
 }
 
@@ -115,6 +143,5 @@ func formatContext(c *sdk.Call, r *formatRequest) (*abi.FormatResult, error) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}
 	}
-	fitted := f.format(c, s.config, r.budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return f.format(c, s.config, r.budget).Result(r.evidence), nil
 }

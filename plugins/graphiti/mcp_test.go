@@ -175,7 +175,7 @@ func FuzzItems(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 		for i := range found {
-			_ = found[i].line("fact", nil)
+			_ = found[i].block("fact", "")
 		}
 	})
 }

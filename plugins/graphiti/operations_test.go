@@ -144,7 +144,7 @@ func TestEntitiesToo(t *testing.T) {
 	last := result.Evidence[len(result.Evidence)-1]
 	assert.Equal(t, "entities", last.Group)
 	assert.Equal(t, int64(len(result.Evidence)), last.Rank)
-	assert.Contains(t, result.FormattedContext, "[entity "+last.NativeID+"]")
+	assert.Contains(t, result.FormattedContext, "[entity "+last.NativeID[:8]+"]")
 }
 
 func TestReset(t *testing.T) {

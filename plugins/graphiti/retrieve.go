@@ -43,6 +43,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	fitted := found.format(c, v.config, r.Budget)
 	found.explain(v, r.Budget, fitted, t)
 	evidence := found.evidence(r.Budget)
+	fitted.Mark(evidence, 0)
 	if len(evidence) > 0 {
 		t.TopScore = evidence[0].Score // of the first item; the lists' scores are of different rerankers
 	}

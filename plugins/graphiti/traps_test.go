@@ -239,7 +239,8 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 		assert.Contains(t, result.FormattedContext, "learn Italian seats someday [undated; recorded ")
 		if u.bolt {
 			assert.Equal(t, []string{"ev-1"}, old.SourceEventIDs)
-			assert.Contains(t, result.FormattedContext, "from events ev-1; fact "+old.NativeID)
+			assert.Contains(t, result.FormattedContext, "; fact "+old.NativeID[:8]+"]")
+			assert.NotContains(t, result.FormattedContext, "ev-1", "a caller chose this id")
 		}
 		assert.Equal(t, "1", string(result.Trace.Details["superseded"]))
 		assert.Equal(t, "1", string(result.Trace.Details["times_from_created_at"]))
@@ -490,7 +491,7 @@ func TestOldReleasesAndLaterOnes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Len(t, found[0].episodes, 1)
-	assert.Contains(t, found[0].line("fact", nil), "from episodes "+found[0].episodes[0])
+	assert.Contains(t, found[0].block("fact", found[0].uuid).After, "fact "+found[0].uuid)
 }
 
 func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {

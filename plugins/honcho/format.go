@@ -2,43 +2,57 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
 )
 
-// format fits items into a budget: the first ones. Of an item that is too large alone the beginning is kept. A heading
-// stands with the first item under it and is never left alone. The session's messages, which are the last items and the
-// newest of them first, are shown in order of time.
+// briefRepresentation takes the place of overRepresentation in the frame compact.
+const briefRepresentation = "Honcho's representation of the user"
+
+// format fits items into a budget: the first ones. The session's messages, which are the last items and the newest of
+// them first, are shown in order of time.
 func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
-	frame := sdk.ContextOf(b.config, b.Scope)
-	fitted := frame.FitFirst(b.Call, blocksOf(items.lines), budget)
-	messages := slices.IndexFunc(items.lines, func(l line) bool { return l.heading == overMessages })
-	if fitted.Cut || messages < 0 || fitted.End-messages < 2 {
-		return fitted
+	ids, blocks := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines))
+	for i := range items.evidence {
+		ids[i] = items.evidence[i].NativeID
 	}
-	for kept := fitted.End; kept >= messages; kept-- {
-		lines := slices.Clone(items.lines[:kept])
-		slices.Reverse(lines[messages:])
-		again := frame.FitFirst(b.Call, blocksOf(lines), abi.ContextBudget{})
-		// Tokenizers do not add up: in another order the same lines may be a token too many.
-		if again.Truncated = kept < len(items.lines); budget.MaxTokens == nil || again.Tokens <= *budget.MaxTokens {
-			return again
+	for i, id := range sdk.ShortIDs(ids) {
+		blocks[i] = items.lines[i].block(&items.evidence[i], id)
+		blocks[i].Item = i
+		if b.config.Frame == abi.FrameCompact {
+			blocks[i].Heading = strings.Replace(blocks[i].Heading, overRepresentation, briefRepresentation, 1)
 		}
 	}
-	return fitted
+	context := sdk.ContextOf(b.config, b.Scope)
+	context.Arrange = func(kept []sdk.Block) []sdk.Block {
+		messages := slices.IndexFunc(kept, func(x sdk.Block) bool { return x.Heading == overMessages })
+		if messages >= 0 {
+			slices.Reverse(kept[messages:])
+		}
+		return kept
+	}
+	return context.FitFirst(b.Call, blocks, budget)
 }
 
-// blocksOf are lines as blocks of the prompt.
-func blocksOf(lines []line) []string {
-	blocks := make([]string, len(lines))
-	for i, l := range lines {
-		if i == 0 || lines[i-1].heading != l.heading {
-			l.text = l.heading + "\n" + l.text
-		}
-		blocks[i] = sdk.EscapeText(l.text)
+// block is one item in the prompt. What stands in a representation has its time in its own words.
+func (l *line) block(e *abi.Evidence, id string) sdk.Block {
+	x := sdk.Block{Heading: l.heading, Text: sdk.Indent(e.Text)}
+	if e.Span != nil {
+		return x
 	}
-	return blocks
+	if l.heading == overChat {
+		return x
+	}
+	x.Before, x.When = "- ", sdk.Day(e.CreatedAt)
+	if known := bracket(e.CreatedAt, l.label, id); known != "" {
+		x.Before = "[" + known + "] "
+	}
+	if e.NativeType == "message" {
+		x.Who = sdk.OneLine(l.label)
+	}
+	return x
 }
 
 // formatContext formats an earlier result again.
@@ -49,6 +63,5 @@ func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	fitted := b.format(items, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return b.format(items, r.Budget).Result(r.Result.Evidence), nil
 }

@@ -28,8 +28,9 @@ type spoken struct {
 	at   string
 }
 
-// line is one item in the prompt, with its line end, under a heading that stands over the items of its kind.
-type line struct{ heading, text string }
+// line is what the prompt has of one item beside its evidence: a heading above the items of its kind, and a label, the
+// level of a conclusion, the kind of a summary or the peer that said a message.
+type line struct{ heading, label string }
 
 // The headings.
 const (
@@ -44,9 +45,9 @@ const (
 	overSearch      = "Messages that Honcho's search found"
 )
 
-func (f *found) add(e abi.Evidence, heading, text string) {
+func (f *found) add(e abi.Evidence, heading, label string) {
 	e.Rank = int64(len(f.evidence) + 1)
-	f.evidence, f.lines = append(f.evidence, e), append(f.lines, line{heading, text + "\n"})
+	f.evidence, f.lines = append(f.evidence, e), append(f.lines, line{heading, label})
 }
 
 // readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. It
@@ -98,7 +99,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 			}
 			e := x.evidence()
 			e.Pointer = at + "/" + sdk.Itoa(i)
-			f.add(e, overConclusions, "["+bracket(x.createdAt, x.level, x.id)+"] "+oneParagraph(x.content))
+			f.add(e, overConclusions, x.level)
 		}
 		return err
 	case "search", "peer_search":
@@ -119,7 +120,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 		err := wire.Read(call.Body, "content", &said)
 		if said != "" {
 			e := abi.Evidence{Pointer: at + "/content", Group: readChat, NativeType: "dialectic answer", Text: said}
-			f.add(e, overChat, oneParagraph(said))
+			f.add(e, overChat, "")
 		}
 		return err
 	}
@@ -158,7 +159,7 @@ func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
 	}
 	for i, text := range card {
 		e := abi.Evidence{Pointer: at + "/peer_card/" + sdk.Itoa(i), Group: "card", NativeType: "peer_card", Text: text}
-		f.add(e, overCard, "- "+oneParagraph(text))
+		f.add(e, overCard, "")
 	}
 	f.addFacts(representation, at+"/peer_representation")
 	f.addFacts(alone, at+"/representation")
@@ -195,7 +196,7 @@ func (f *found) addSummary(summary abi.Raw, at, heading string) error {
 	if said := f.said[last]; said != "" {
 		e.CreatedAt, e.UpdatedAt, e.TimeBasis = said, made, abi.TimeEvent
 	}
-	f.add(e, heading, "["+bracket(e.CreatedAt, kind)+"] "+oneParagraph(content))
+	f.add(e, heading, kind)
 	return nil
 }
 
@@ -221,14 +222,14 @@ func (f *found) addFacts(text, at string) {
 		if x.section != "" {
 			heading += "\n" + x.section + ":"
 		}
-		f.add(e, heading, oneParagraph(e.Text))
+		f.add(e, heading, "")
 	}
 }
 
 func (f *found) addMessage(m message, at, heading string) {
 	e := m.evidence()
 	e.Pointer = at
-	f.add(e, heading, "["+bracket(m.createdAt, m.peer, m.id)+"] "+oneParagraph(m.content))
+	f.add(e, heading, m.peer)
 }
 
 func (x *conclusion) evidence() abi.Evidence {
@@ -255,9 +256,4 @@ func bracket(parts ...string) string {
 		}
 	}
 	return strings.Join(known, " ")
-}
-
-// oneParagraph indents the lines of a text behind the first, so that none looks like an item or a heading of its own.
-func oneParagraph(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\r", " "), "\n", "\n  ")
 }

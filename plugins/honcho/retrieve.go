@@ -75,6 +75,7 @@ func (q *retrieval) run() error {
 	}
 	q.result.Evidence = items.evidence
 	fitted := q.format(items, q.request.Budget)
+	fitted.Mark(q.result.Evidence, 0)
 	q.result.FormattedContext = fitted.Text
 	q.report(fitted)
 	return nil

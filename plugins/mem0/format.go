@@ -8,12 +8,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// render is a memory as the prompt has it, with what mem0 says of it:
+// block is a memory as the prompt has it, with what mem0 says of it, its id shortened:
 //
-//   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a-fa27-431e-b5df-90412b186bde]
+//   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a]
 //
-// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90".
-func render(m *memory) string {
+// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90". In the frames compact and minimal:
+//
+//	m1 [2025-03-10, superseded] I moved to oat milk last week.
+func (m *memory) block(id string) sdk.Block {
+	b := sdk.Block{Before: "- ", Text: sdk.Indent(m.text), When: sdk.Day(m.created)}
 	var facts []string
 	if m.created != "" {
 		facts = append(facts, m.created)
@@ -24,20 +27,26 @@ func render(m *memory) string {
 	if m.reranked != nil {
 		facts = append(facts, "rerank "+hundredths(*m.reranked))
 	}
-	facts = append(facts, clean(m.id))
+	facts = append(facts, id)
 	if m.replaced {
 		facts = append(facts, "superseded")
+		b.When = strings.TrimPrefix(b.When+", superseded", ", ")
 	}
-	return sdk.EscapeText("- " + strings.ReplaceAll(m.text, "\n", "\n  ") + " [" + strings.Join(facts, " | ") + "]\n")
+	b.After = " [" + strings.Join(facts, " | ") + "]"
+	return b
 }
 
 func hundredths(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
 // format fits memories, best first, into the budget.
 func (s *settings) format(c *sdk.Call, rows []*memory, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, len(rows))
+	ids, blocks := make([]string, len(rows)), make([]sdk.Block, len(rows))
 	for i, m := range rows {
-		blocks[i] = render(m)
+		ids[i] = clean(m.id)
+	}
+	for i, id := range sdk.ShortIDs(ids) {
+		blocks[i] = rows[i].block(id)
+		blocks[i].Item = i
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
@@ -62,6 +71,5 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		}
 		rows = append(rows, found...)
 	}
-	fitted := s.format(c, rows, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, rows, r.Budget).Result(r.Result.Evidence), nil
 }

@@ -122,14 +122,15 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	})
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon", Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
-		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"}, "max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}}, result.Trace.BudgetApplied)
+		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+			Shown: count(*result.Trace.TokenCount - *result.Trace.FrameTokens)}, "max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}}, result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
 		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
 		assert.Empty(t, nothing.Raw.Calls, "nothing is asked for, so nothing is sent")
 	})
 	t.Run("the text has label, score, time and id, and format_context gives it again", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"})
-		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00\+00:00 \| score 0\.\d\d \| [0-9a-f-]{36}\]\n</memory-context>$`, result.FormattedContext)
+		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00\+00:00 \| score 0\.\d\d \| [0-9a-f]{8}\]\n</memory-context>$`, result.FormattedContext)
 		again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext, &abi.FormatRequest{Result: *result, Scope: maria})
 		require.NoError(t, err)
 		assert.Equal(t, result.FormattedContext, again.FormattedContext)
@@ -164,7 +165,8 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 		g := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": `{"results":[{"id":"x","memory":"m","score":null,"created_at":"long ago","metadata":null,` +
 			`"user_id":"` + ids.user + `","run_id":"` + ids.run + `"}]}`}))
 		result := g.found(&abi.RetrieveRequest{Query: "milk"})
-		assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/results/0", Rank: 1, NativeID: "x", NativeType: "memory", Text: "m"}, result.Evidence[0])
+		assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/results/0", Rank: 1, NativeID: "x", NativeType: "memory", Text: "m", Shown: result.Evidence[0].Shown}, result.Evidence[0])
+		assert.NotNil(t, result.Evidence[0].Shown)
 		assert.Nil(t, result.Trace.TopScore)
 	})
 	t.Run("a blank query is refused before mem0 does", func(t *testing.T) {
@@ -397,10 +399,15 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 	})
 }
 
+// silent is for what cannot fail.
+type silent struct{ sdktest.TB }
+
+func (silent) Helper() {}
+
 func TestFormatKeepsTheElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &memory{id: rapid.String().Draw(t, "id"), text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
-		line := render(m)
+		line := sdktest.Shown(silent{}, abi.FrameFull, m.block(clean(m.id)))
 		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") || strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
 		}
@@ -433,8 +440,8 @@ func TestALineIsItsFacts(t *testing.T) {
 		if m.replaced {
 			facts = append(facts, "superseded")
 		}
-		want := sdk.EscapeText("- " + strings.ReplaceAll(m.text, "\n", "\n  ") + " [" + strings.Join(facts, " | ") + "]\n")
-		if got := render(m); got != want {
+		want := sdk.EscapeText("- " + sdk.Indent(m.text) + " [" + strings.Join(facts, " | ") + "]\n")
+		if got := sdktest.Shown(silent{}, abi.FrameFull, m.block(clean(m.id))); got != want {
 			t.Fatalf("%q, not %q", got, want)
 		}
 	})

@@ -44,6 +44,7 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 		e.Pointer = "/calls/0/body/results/" + sdk.Itoa(i)
 		result.Evidence = append(result.Evidence, e)
 	}
+	fitted.Mark(result.Evidence, 0)
 	result.Trace = b.trace(r, q, rows, fitted)
 	if q.state != "" {
 		result.Trace.ResultState = q.state

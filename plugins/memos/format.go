@@ -8,24 +8,28 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// fit renders the items under their groups' own names and keeps as many from the front as the budget allows:
+// fit puts the items under their groups' own names and keeps as many from the front as the budget allows:
 //
 //	## text_mem
-//	- [LongTermMemory | said 2026-05-01T10:00:00Z | score 0.71 | id 6b0c4a1e-...] The user moved to Lyon.
+//	- [LongTermMemory | said 2026-05-01T10:00:00Z | score 0.71 | id 6b0c4a1e] The user moved to Lyon.
 //	## pref_mem
 //	- [PreferenceMemory | ...] ...
+//
+// and in the frames compact and minimal: m1 [2026-05-01] The user moved to Lyon.
 func (s *settings) fit(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, len(items))
+	ids, blocks := make([]string, len(items)), make([]sdk.Block, len(items))
 	for i, m := range items {
-		if blocks[i] = s.block(m); i == 0 || m.group != items[i-1].group {
-			blocks[i] = "## " + m.group + "\n" + blocks[i]
-		}
+		ids[i] = m.id
+	}
+	for i, id := range sdk.ShortIDs(ids) {
+		blocks[i] = s.block(items[i], id)
+		blocks[i].Item, blocks[i].Heading = i, "## "+items[i].group
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
 
 // block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
-func (s *settings) block(m *item) string {
+func (s *settings) block(m *item, id string) sdk.Block {
 	var facts []string
 	if m.kind != "" {
 		facts = append(facts, m.kind)
@@ -33,19 +37,20 @@ func (s *settings) block(m *item) string {
 	if m.raw() {
 		facts = append(facts, "raw")
 	}
-	if at := m.said(); at != "" {
+	at := m.said()
+	if at != "" {
 		facts = append(facts, "said "+at)
-	} else if m.createdAt != "" {
-		facts = append(facts, "ingested "+m.createdAt)
+	} else if at = m.createdAt; at != "" {
+		facts = append(facts, "ingested "+at)
 	}
 	if m.relativity != nil && *m.relativity != 0 && s.rerank {
 		facts = append(facts, "score "+strconv.FormatFloat(*m.relativity, 'f', 2, 64))
 	}
-	if m.id != "" {
-		facts = append(facts, "id "+m.id)
+	if id != "" {
+		facts = append(facts, "id "+id)
 	}
-	memory := strings.ReplaceAll(strings.TrimRight(m.memory, "\n"), "\n", "\n  ")
-	return sdk.EscapeText("- ["+sdk.OneLine(strings.Join(facts, " | "))+"] "+memory) + "\n"
+	return sdk.Block{Before: "- [" + sdk.OneLine(strings.Join(facts, " | ")) + "] ", Text: sdk.Indent(m.memory),
+		When: sdk.Day(at)}
 }
 
 // formatContext formats an earlier result.
@@ -69,6 +74,5 @@ func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) 
 		}
 		items = append(items, listed(groups)...)
 	}
-	fitted := b.fit(b.Call, items, b.shown(r.Budget))
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return b.fit(b.Call, items, b.shown(r.Budget)).Result(r.Result.Evidence), nil
 }

@@ -136,6 +136,7 @@ func (q *query) finish() {
 	q.evidence(t)
 	fitted := q.fit(q.Call, q.items, q.shown(q.request.Budget))
 	q.result.FormattedContext = fitted.Text
+	fitted.Mark(q.result.Evidence, 0)
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
 	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
 	t.Details = wire.Object{"cube_id", q.cube}.Map()

@@ -40,6 +40,8 @@ type Options struct {
 	Now string
 	// Tokenizer is bytes4 (the default), cl100k_base or o200k_base.
 	Tokenizer string
+	// Frame is what the configuration asks of formatted contexts; empty means full.
+	Frame abi.Frame
 	// DeadlineMS is what every call has; 0 means 30000.
 	DeadlineMS int64
 	// ReadOnly puts up the wall: state and routes that are not of class read answer read_only.
@@ -192,7 +194,7 @@ func (c *call) Pull(dst []byte) int {
 
 func (c *call) Config() uint64 {
 	return c.answer(&abi.GuestConfig{Provider: c.Provider, Kind: c.Kind, Namespace: c.Namespace, Tokenizer: c.counter.Name(),
-		Profile: c.Profile, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
+		Profile: c.Profile, Frame: c.Frame, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
 }
 
 func (c *call) Deadline() int64 { return c.DeadlineMS }

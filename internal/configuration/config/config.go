@@ -57,7 +57,9 @@ type Memory struct {
 	// chosen provider. PluginFile tells which.
 	Plugin string `koanf:"plugin"`
 	// Profile is best or source-design.
-	Profile   string `koanf:"profile"`
+	Profile string `koanf:"profile"`
+	// Frame is full, compact or minimal; "" means that of the profile.
+	Frame     string `koanf:"frame"`
 	Namespace string `koanf:"namespace"`
 	Scope     Scope  `koanf:"scope"`
 	// AgentScoped makes agent_id a part of the scope; otherwise it travels as a label.

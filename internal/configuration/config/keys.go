@@ -64,6 +64,8 @@ func keys() []key {
 		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, or the name of a built-in module; built-in modules are found by the provider's name without it."},
 		{path: "memory.profile", kind: aChoice, flag: "profile", def: "best", choices: []string{"best", "source-design"},
 			doc: "How a provider asks its backend: best as its page says, source-design with exactly the native calls of the published design."},
+		{path: "memory.frame", kind: aChoice, flag: "frame", choices: []string{"full", "compact", "minimal"},
+			doc: "How much a formatted context has beside the memories' own words. Default: compact under the profile best, full under source-design."},
 		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID, doc: "Separates installations that share one backend."},
 		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default", doc: "The run whose memory is meant where a request does not say."},
 		{path: "memory.scope.persona_id", kind: anID, flag: "user", def: "default", doc: "The persona whose memory is meant where a request does not say."},

@@ -122,14 +122,14 @@ func Answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	result := &abi.RetrieveResult{Trace: &abi.Trace{BackendName: "probe", ResultState: abi.ResultResults,
 		// What the host must overwrite.
 		Operation: "a lie", ConditionKind: abi.KindArchitecture, LatencyMS: -1, Tokenizer: "a lie", Generation: -1, IO: []abi.IO{{Route: "a lie"}}}}
-	var lines []string
+	var blocks []sdk.Block
 	for _, command := range strings.Split(r.Query, ";") {
 		command = strings.TrimSpace(command)
 		said, err := do(c, command)
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, sdk.EscapeText(said)+"\n")
+		blocks = append(blocks, sdk.Block{Item: len(blocks), Text: said})
 		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: command, Body: quote(said)})
 	}
 	element := sdk.Context{Backend: "probe", Scope: c.Scope, Kind: abi.KindControl}
@@ -141,7 +141,7 @@ func Answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	case "noelement":
 		result.FormattedContext = "bare text"
 	default:
-		result.FormattedContext = element.FitNewest(c, lines, r.Budget).Text
+		result.FormattedContext = element.FitNewest(c, blocks, r.Budget).Text
 	}
 	return result, nil
 }

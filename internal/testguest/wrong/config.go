@@ -27,6 +27,8 @@ const (
 	unescaped      fault = "unescaped"       // 5: lets a text close the element
 	unstableFormat fault = "unstable_format" // 5: formats the same result in another way
 	nameless       fault = "nameless"        // 5: does not say which backend speaks
+	showsIDs       fault = "shows_ids"       // 5: the id of an event is in the context
+	shownElsewhere fault = "shown_elsewhere" // 5: says that a text is shown where it is not
 
 	resetTooMuch   fault = "reset_too_much"   // 6: resets every scope of the run
 	resetTooLittle fault = "reset_too_little" // 6: says done, and removes nothing
@@ -60,13 +62,14 @@ const (
 type settings struct {
 	provider string
 	kind     abi.ConditionKind
+	frame    abi.Frame
 	fault    fault
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{provider: config.Provider, kind: config.Kind}
+	s := &settings{provider: config.Provider, kind: config.Kind, frame: config.Frame}
 	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) error {
 		if key != "fault" {
 			return d.Skip()

@@ -143,6 +143,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	fitted := s.format(c, items, r.Budget)
 	result.FormattedContext = fitted.Text
+	fitted.Mark(result.Evidence, 0)
+	for _, e := range result.Evidence {
+		if s.fault == shownElsewhere && e.Shown != nil {
+			e.Shown.Start, e.Shown.End = 1, 1+int64(len(e.Text))
+		}
+	}
 	fitted.Report(result.Trace, r.Budget)
 	s.tell(result, r, sent)
 	return result, nil
@@ -241,25 +247,28 @@ func (s *settings) format(c *sdk.Call, items []item, budget abi.ContextBudget) s
 	if len(items) == 0 {
 		return sdk.Fitted{}
 	}
-	lines := make([]string, len(items))
+	blocks := make([]sdk.Block, len(items))
 	for i, it := range items {
-		text := sdk.EscapeText(it.text)
-		if s.fault == unescaped {
-			text = it.text
+		blocks[i] = sdk.Block{Item: i, Before: "- ", Text: sdk.Indent(it.text), When: sdk.Day(it.createdAt)}
+		if s.fault == showsIDs {
+			blocks[i].Text += " (event " + it.eventID + ")"
 		}
-		lines[i] = "- " + text + "\n"
 	}
 	if formats++; s.fault == unstableFormat {
-		lines[0] = string(sdk.Number(formats)) + " " + lines[0]
+		blocks[0].Text = string(sdk.Number(formats)) + " " + blocks[0].Text
 	}
-	x := sdk.Context{Backend: "tiny", Scope: c.Scope, Kind: s.kind}
+	x := sdk.Context{Backend: "tiny", Scope: c.Scope, Kind: s.kind, Frame: s.frame}
 	switch s.fault {
 	case nameless:
 		x.Backend = "memory"
 	case overflows:
 		budget = abi.ContextBudget{}
 	}
-	return x.FitFirst(c, lines, budget)
+	fitted := x.FitFirst(c, blocks, budget)
+	if s.fault == unescaped {
+		fitted.Text = strings.ReplaceAll(fitted.Text, "<\\", "<")
+	}
+	return fitted
 }
 
 func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
@@ -275,8 +284,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		}
 		items = append(items, some...)
 	}
-	fitted := s.format(c, items, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, items, r.Budget).Result(r.Result.Evidence), nil
 }
 
 func reset(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {

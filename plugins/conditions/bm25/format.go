@@ -14,35 +14,18 @@ const route = "state"
 
 // format fits messages, best first, into the budget: the best ones, and shows them best first or oldest first.
 func (s *settings) format(c *sdk.Call, found []*scored, budget abi.ContextBudget) sdk.Fitted {
-	context := sdk.ContextOf(s.config, c.Scope)
-	for {
-		fitted := context.FitFirst(c, blocks(found), budget)
-		if !s.byTime || fitted.End < 2 {
-			fitted.Truncated = fitted.Truncated || fitted.End < len(found)
-			return fitted
-		}
-		shown := slices.Clone(found[:fitted.End])
-		slices.SortStableFunc(shown, func(a, b *scored) int { return a.at.Compare(b.at) })
-		text := ""
-		for _, block := range blocks(shown) {
-			text += block
-		}
-		fitted.Text = context.Wrap(text)
-		fitted.Tokens = c.CountTokens(fitted.Text)
-		if budget.MaxTokens == nil || fitted.Tokens <= *budget.MaxTokens {
-			return fitted
-		}
-		// A tokenizer may count the same lines in another order a little higher: the last one goes.
-		budget.MaxItems = sdk.Ptr(int64(fitted.End - 1))
+	context, blocks := sdk.ContextOf(s.config, c.Scope), make([]sdk.Block, len(found))
+	for i, m := range found {
+		blocks[i] = m.block()
+		blocks[i].Item = i
 	}
-}
-
-func blocks(messages []*scored) []string {
-	list := make([]string, len(messages))
-	for i, m := range messages {
-		list[i] = m.render()
+	if s.byTime {
+		context.Arrange = func(kept []sdk.Block) []sdk.Block {
+			slices.SortStableFunc(kept, func(a, b sdk.Block) int { return found[a.Item].at.Compare(found[b.Item].at) })
+			return kept
+		}
 	}
-	return list
+	return context.FitFirst(c, blocks, budget)
 }
 
 // formatContext formats the messages of an earlier result.
@@ -70,6 +53,5 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+err.Error())
 		}
 	}
-	fitted := s.format(c, found, s.budget(r.Budget))
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, found, s.budget(r.Budget)).Result(r.Result.Evidence), nil
 }

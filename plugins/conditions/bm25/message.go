@@ -40,9 +40,9 @@ func messagesOf(e *abi.MemoryEvent) []*message {
 // document is what is indexed: "Caroline: I went to the lake."
 func (m *message) document() string { return m.speaker + ": " + m.text }
 
-// render is a message as the prompt has it:
-//
-//	[2026-01-12T09:03:00+01:00] Caroline: I went to the lake.
-func (m *message) render() string {
-	return sdk.EscapeText("["+m.timestamp+"] "+sdk.OneLine(m.speaker)+": "+m.text) + "\n"
+// block is a message as the prompt has it: "[2026-01-12T09:03:00+01:00] Caroline: I went to the lake.", with the date
+// alone in the frames compact and minimal.
+func (m *message) block() sdk.Block {
+	who := sdk.OneLine(m.speaker)
+	return sdk.Block{Before: "[" + m.timestamp + "] " + who + ": ", Text: sdk.Indent(m.text), When: sdk.Day(m.timestamp), Who: who}
 }

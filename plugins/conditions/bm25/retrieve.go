@@ -28,7 +28,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		most = held.messages
 	}
 	best, matching := rank(st, &held, r.Query, int(most))
-	found := read(st, best, r.AsOf, budget)
+	found := read(st, sdk.ContextOf(s.config, c.Scope), best, r.AsOf, budget)
 	fitted := s.format(c, found, budget)
 	found = found[:fitted.End]
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, budget)}
@@ -52,6 +52,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		}
 	}
 	body.ArrEnd()
+	fitted.Mark(result.Evidence, 0)
 	result.Raw = abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body.Bytes()}}}
 	if len(found) > 0 {
 		t.ResultState, t.TimeBasis, t.TopScore = abi.ResultResults, abi.TimeEvent, &found[0].score
@@ -72,7 +73,7 @@ func (m *scored) members() []object.Member {
 }
 
 // read reads messages, best first, until more than the budget is there. Later ones than asOf are left out.
-func read(s *state.State, best []hit, asOf string, budget abi.ContextBudget) []*scored {
+func read(s *state.State, context sdk.Context, best []hit, asOf string, budget abi.ContextBudget) []*scored {
 	until, tokens := timeOf(asOf), int64(0)
 	var found []*scored
 	for _, x := range best {
@@ -91,7 +92,7 @@ func read(s *state.State, best []hit, asOf string, budget abi.ContextBudget) []*
 		}
 		found = append(found, m)
 		if budget.MaxTokens != nil {
-			tokens += s.CountTokens(m.render())
+			tokens += context.CountBlock(s.Call, m.block())
 		}
 	}
 	return found

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -10,52 +11,67 @@ import (
 // route is what raw.calls names: the slot's own state.
 const route = "state"
 
-// render is a turn as the prompt has it:
+// block is a turn as the prompt has it:
 //
-//	[2026-01-12T09:03:00+01:00 | session s1 | work/food | event e1]
+//	[2026-01-12T09:03:00+01:00 | work/food]
 //	user: ...
-//	assistant calls search [call_1]: {"q":"tea"}
-//	tool search [call_1]: ...
+//	assistant calls search (1): {"q":"tea"}
+//	tool search (1): ...
 //	assistant: ...
 //
-// The label is context/scenario. The attribute is not shown: it says what the turn reveals, which is for the reader
-// to find.
-func render(e *abi.MemoryEvent) string {
-	var b strings.Builder
-	b.WriteString("[" + e.Timestamp + " | session " + sdk.OneLine(e.SessionID))
+// and in the frames compact and minimal with "[2026-01-12 09:03 | work/food] " before its first line. Further lines of a
+// message are indented, so that no message can look like another speaker's or like another turn. The label is
+// context/scenario. Ids of sessions, events and calls were chosen by callers and are not shown: calls are numbered within
+// the turn. The attribute is not shown either: it says what the turn reveals, which is for the reader to find.
+func block(e *abi.MemoryEvent) sdk.Block {
+	label := ""
 	if e.Context != "" || e.Scenario != "" {
-		b.WriteString(" | " + sdk.OneLine(e.Context))
+		label = " | " + sdk.OneLine(e.Context)
 		if e.Scenario != "" {
-			b.WriteString("/" + sdk.OneLine(e.Scenario))
+			label += "/" + sdk.OneLine(e.Scenario)
 		}
 	}
-	b.WriteString(" | event " + sdk.OneLine(e.EventID) + "]\n")
+	t := transcript{}
 	for i := range e.Messages {
-		m := &e.Messages[i]
-		speaker := string(m.Role)
-		if m.Name != "" {
-			speaker += " " + sdk.OneLine(m.Name)
-		}
-		if m.ToolCallID != "" {
-			speaker += " [" + sdk.OneLine(m.ToolCallID) + "]"
-		}
-		if m.Content != nil {
-			b.WriteString(speaker + ": ")
-			b.WriteString(*m.Content)
-			b.WriteByte('\n')
-		}
-		for j := range m.ToolCalls {
-			call := &m.ToolCalls[j]
-			b.WriteString(speaker + " calls " + sdk.OneLine(call.Name) + " [" + sdk.OneLine(call.ID) + "]: ")
-			b.WriteString(call.Arguments)
-			b.WriteByte('\n')
-		}
+		t.add(&e.Messages[i])
 	}
-	return sdk.EscapeText(b.String())
+	return sdk.Block{Before: "[" + e.Timestamp + label + "]\n", Text: strings.TrimSuffix(t.text.String(), "\n"),
+		When: sdk.Minute(e.Timestamp) + label}
 }
 
-// format fits rendered turns, oldest first, into the budget: the newest ones.
-func (s *settings) format(c *sdk.Call, blocks []string, budget abi.ContextBudget) sdk.Fitted {
+// transcript is the messages of a turn, and the ids of the calls among them in order.
+type transcript struct {
+	text  strings.Builder
+	calls []string
+}
+
+func (t *transcript) add(m *abi.Message) {
+	speaker := string(m.Role)
+	if m.Name != "" {
+		speaker += " " + sdk.OneLine(m.Name)
+	}
+	if i := slices.Index(t.calls, m.ToolCallID); i >= 0 {
+		speaker += " (" + sdk.Itoa(i+1) + ")"
+	}
+	if m.Content != nil {
+		t.line(speaker, *m.Content)
+	}
+	for j := range m.ToolCalls {
+		call := &m.ToolCalls[j]
+		t.calls = append(t.calls, call.ID)
+		t.line(speaker+" calls "+sdk.OneLine(call.Name)+" ("+sdk.Itoa(len(t.calls))+")", call.Arguments)
+	}
+}
+
+func (t *transcript) line(speaker, text string) {
+	t.text.WriteString(speaker + ": " + sdk.Indent(text) + "\n")
+}
+
+// format fits turns, oldest first, into the budget: the newest ones.
+func (s *settings) format(c *sdk.Call, blocks []sdk.Block, budget abi.ContextBudget) sdk.Fitted {
+	for i := range blocks {
+		blocks[i].Item = i
+	}
 	return sdk.ContextOf(s.config, c.Scope).FitNewest(c, blocks, budget)
 }
 
@@ -67,7 +83,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	var blocks []string
+	var blocks []sdk.Block
 	for i := range r.Result.Raw.Calls {
 		call := &r.Result.Raw.Calls[i]
 		if call.Route != route {
@@ -78,9 +94,8 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}
 		for j := range turns.Events {
-			blocks = append(blocks, render(&turns.Events[j]))
+			blocks = append(blocks, block(&turns.Events[j]))
 		}
 	}
-	fitted := s.format(c, blocks, s.budget(r.Budget))
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, blocks, s.budget(r.Budget)).Result(r.Result.Evidence), nil
 }

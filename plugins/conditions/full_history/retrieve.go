@@ -27,6 +27,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			NativeType: "turn", CreatedAt: t.timestamp, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{t.eventID}})
 		result.Trace.NativeIDs = append(result.Trace.NativeIDs, t.key)
 	}
+	w.fitted.Mark(result.Evidence, w.fitted.First)
 	return result, nil
 }
 

@@ -34,11 +34,12 @@ func TestWhatARetrievalTells(t *testing.T) {
 	result := find(t, h, r)
 	trace := result.Trace
 	want := "<memory-context backend=\"full_history\" scope=\"run/mara\" condition_kind=\"control\">\n" +
-		"[2026-01-12T09:00:00Z | session s1 | event e1]\nuser: tea\n[2026-01-12T09:05:00Z | session s1 | event e2]\nuser: coffee\n</memory-context>"
+		"[2026-01-12T09:00:00Z]\nuser: tea\n[2026-01-12T09:05:00Z]\nuser: coffee\n</memory-context>"
 	assert.Equal(t, want, result.FormattedContext)
 	assert.Equal(t, int64((len(want)+3)/4), *trace.TokenCount)
 	assert.Equal(t, 200-*trace.TokenCount, *trace.BudgetShortfall)
-	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
 		"min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, "full_history", trace.BackendName)
 	assert.Equal(t, abi.ResultResults, trace.ResultState)
@@ -57,7 +58,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 	first := result.Evidence[0]
 	assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/0", Rank: 1, NativeID: first.NativeID, NativeType: "turn",
 		CreatedAt: "2026-01-12T09:00:00Z",
-		TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}}, first)
+		TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}, Shown: first.Shown}, first)
+	assert.Equal(t, "user: tea", want[first.Shown.Start:first.Shown.End])
 	assert.Equal(t, []string{first.NativeID, result.Evidence[1].NativeID}, trace.NativeIDs)
 	for _, filledByHost := range []any{trace.Operation, trace.Scope, trace.Generation, trace.ConditionKind,
 		trace.LatencyMS, trace.Tokenizer, trace.IO} {
@@ -71,9 +73,9 @@ func TestTheNewestTurnsWinWhenTheBudgetIsShort(t *testing.T) {
 		record(t, h, turnAt(fmt.Sprint("e", i), i, strings.Repeat("tea ", 20)))
 	}
 	result := find(t, h, ask(tokens(200)))
-	assert.Equal(t, []string{"e45", "e46", "e47", "e48", "e49"}, shown(result))
+	assert.Equal(t, []string{"e44", "e45", "e46", "e47", "e48", "e49"}, shown(result))
 	assert.True(t, *result.Trace.Truncated)
-	assert.Equal(t, abi.Raw("45"), result.Trace.Details["turns_left_out"])
+	assert.Equal(t, abi.Raw("44"), result.Trace.Details["turns_left_out"])
 
 	result = find(t, h, ask(abi.ContextBudget{MaxItems: new(int64(2))}))
 	assert.Equal(t, []string{"e48", "e49"}, shown(result))
@@ -86,13 +88,13 @@ func TestTheNewestTurnsWinWhenTheBudgetIsShort(t *testing.T) {
 
 func TestManySmallTurnsFillTheBudgetThoughTheirCountsAddUpToMore(t *testing.T) {
 	h := newHost(t, "")
-	for i := range 300 {
-		record(t, h, turnAt(fmt.Sprint(i), i, "yes, no")) // 61 to 63 bytes, 16 tokens rounded up
+	for i := range 500 {
+		record(t, h, turnAt(fmt.Sprint(i), i, "yes, no")) // 37 bytes, 10 tokens rounded up
 	}
 	for _, limit := range []int64{1000, 2000, 4000} {
 		result := find(t, h, ask(tokens(limit)))
 		assert.Greater(t, *result.Trace.TokenCount, limit-17)
-		assert.Equal(t, "299", shown(result)[len(shown(result))-1])
+		assert.Equal(t, "499", shown(result)[len(shown(result))-1])
 		assert.True(t, slices.IsSortedFunc(result.Evidence, func(a, b abi.Evidence) int {
 			return strings.Compare(a.CreatedAt,
 				b.CreatedAt)
@@ -241,10 +243,10 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 
 	record(t, h, turnAt("old giant", -1, strings.Repeat("tea ", 1<<20)),
 		turnAt("giant", 20_500, strings.Repeat("tea ", 1<<20)))
-	for i := range 100 {
+	for i := range 150 {
 		record(t, h, turnAt(fmt.Sprint("after", i), 21_000+i, "tea"))
 	}
-	assert.Less(t, read(ask(tokens(1000))), int64(1000*3*bytesPerToken), "a large turn behind those that fit is not read")
+	assert.Less(t, read(ask(tokens(1000))), int64(1000*4*bytesPerToken), "a large turn behind those that fit is not read")
 
 	past := ask(tokens(2000))
 	past.AsOf = "2026-01-13T09:00:00Z"
@@ -322,6 +324,11 @@ func moment(t require.TestingT, s string) time.Time {
 	return at
 }
 
+// silent is for what cannot fail.
+type silent struct{ sdktest.TB }
+
+func (silent) Helper() {}
+
 // element is the whole text of some turns.
 func element(events []*abi.MemoryEvent) string {
 	if len(events) == 0 {
@@ -329,7 +336,7 @@ func element(events []*abi.MemoryEvent) string {
 	}
 	text := "<memory-context backend=\"full_history\" scope=\"run/mara\" condition_kind=\"control\">\n"
 	for _, e := range events {
-		text += render(e)
+		text += sdktest.Shown(silent{}, abi.FrameFull, block(e))
 	}
 	return text + "</memory-context>"
 }

@@ -39,7 +39,7 @@ type window struct {
 type turn struct {
 	key, eventID, timestamp string
 	stored                  abi.Raw
-	block                   string
+	block                   sdk.Block
 }
 
 // kept is the turns that fit.
@@ -64,6 +64,7 @@ type reader struct {
 	settings *settings
 	request  *abi.RetrieveRequest
 	budget   abi.ContextBudget
+	context  sdk.Context
 	window   *window
 	// turns are those read so far, newest first, without those of the session that asks; tokens are counted only where
 	// the budget bounds them.
@@ -83,7 +84,8 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Call: c, settings: s, request: request, budget: budget, window: &window{held: held}, more: true}
+	r := &reader{Call: c, settings: s, request: request, budget: budget,
+		context: sdk.ContextOf(s.config, c.Scope), window: &window{held: held}, more: true}
 	if request.AsOf != "" {
 		at, err := abi.ParseTime(request.AsOf)
 		if err != nil {
@@ -197,9 +199,9 @@ func (r *reader) add(item sdk.Item) error {
 		clip(&e, item.Size)
 		t.stored = abi.Marshal(&e)
 	}
-	t.block = render(&e)
+	t.block = block(&e)
 	if r.budget.MaxTokens != nil {
-		r.tokens += r.CountTokens(t.block)
+		r.tokens += r.context.CountBlock(r.Call, t.block)
 	}
 	r.turns = append(r.turns, t)
 	return nil
@@ -227,7 +229,7 @@ func (r *reader) fit() {
 	w := r.window
 	w.turns = slices.Clone(r.turns)
 	slices.Reverse(w.turns)
-	blocks := make([]string, len(w.turns))
+	blocks := make([]sdk.Block, len(w.turns))
 	for i := range w.turns {
 		blocks[i] = w.turns[i].block
 	}

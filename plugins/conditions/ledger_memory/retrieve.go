@@ -41,6 +41,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		for i, e := range entries {
 			result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+sdk.Itoa(i), int64(i+1)))
 		}
+		shown.Mark(result.Evidence, 0)
 		t := result.Trace
 		shown.Report(t, budget)
 		sdk.Put(&t.Effective, "order", sdk.Text("newest_first"))
@@ -108,7 +109,7 @@ type window struct {
 // newest reads back from the newest entry until more than the budget is there: its work grows with the budget, not
 // with the ledger.
 func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) *window {
-	w := new(window)
+	w, context := new(window), sdk.ContextOf(l.s.config, l.Scope)
 	var tokens, bytes int64
 	for item := range l.Items(abi.StateListRequest{Prefix: v.prefix + itemPart, Values: true, Limit: pageItems}) {
 		e := l.unpack(item.Key, item.Value)
@@ -125,7 +126,7 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) *wi
 		w.entries = append(w.entries, e)
 		bytes += item.Size
 		if budget.MaxTokens != nil {
-			tokens += l.CountTokens(e.line())
+			tokens += context.CountBlock(l.Call, e.block())
 		}
 	}
 	return w
@@ -159,21 +160,27 @@ func (e *entry) evidence(pointer string, rank int64) abi.Evidence {
 		SourceEventIDs: e.SourceEvents}
 }
 
-// line is an entry in the prompt:
+// block is an entry in the prompt:
 //
 //   - user prefers Go for backend (2026-02-04)
 //   - user lives in Lyon (2026-02-04, uncertain)
 //   - user said I had tea. (2026-02-04, seen 3 times)
-func (e *entry) line() string {
-	notes, _, _ := strings.Cut(e.CreatedAt, "T")
+//
+// and in the frames compact and minimal: m1 [2026-02-04, uncertain] user lives in Lyon
+func (e *entry) block() sdk.Block {
+	notes := sdk.Day(e.CreatedAt)
 	switch {
 	case e.observed() && e.Count > 1:
 		notes += ", seen " + sdk.Itoa(e.Count) + " times"
 	case !e.observed() && e.Confidence < 500:
 		notes += ", uncertain"
 	}
-	return sdk.EscapeText("- " + oneSpaced(e.Subject) + " " + oneSpaced(e.Predicate) + " " +
-		strings.ReplaceAll(e.Object, "\n", "\n  ") + " (" + notes + ")\n")
+	return sdk.Block{Before: "- ", Text: e.said(), After: " (" + notes + ")", When: notes}
+}
+
+// said is what an entry says: subject, predicate and object.
+func (e *entry) said() string {
+	return oneSpaced(e.Subject) + " " + oneSpaced(e.Predicate) + " " + sdk.Indent(e.Object)
 }
 
 // oneSpaced is a text with one blank between its words.
@@ -182,57 +189,49 @@ func oneSpaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 // format fits entries, newest first, into the budget, and puts those that fit in order: facts by topic, the
 // observations last.
 func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, len(entries))
+	blocks := make([]sdk.Block, len(entries))
 	for i, e := range entries {
-		blocks[i] = e.line()
+		blocks[i] = e.block()
+		blocks[i].Item = i
 	}
 	context := sdk.ContextOf(s.config, c.Scope)
-	fitted := context.FitFirst(c, blocks, budget)
-	for fitted.End > 0 && !fitted.Cut {
-		text := context.Wrap(grouped(entries[:fitted.End], blocks))
-		tokens := c.CountTokens(text)
-		if budget.MaxTokens == nil || tokens <= *budget.MaxTokens {
-			fitted.Text, fitted.Tokens = text, tokens
-			break
-		}
-		fitted.Truncated = true
-		if fitted.End == 1 { // without the heading it fits
-			return context.FitFirst(c, blocks[:1], budget)
-		}
-		for over := tokens - *budget.MaxTokens; over > 0 && fitted.End > 1; {
-			fitted.End--
-			over -= c.CountTokens(blocks[fitted.End])
-		}
-	}
-	return fitted
+	context.Arrange = func(kept []sdk.Block) []sdk.Block { return grouped(entries, kept) }
+	return context.FitFirst(c, blocks, budget)
 }
 
-// grouped is the text of entries: the facts, then under a heading the observations; of each first what has no topic,
-// then each topic's under its name, in the order of the topics' newest ones.
-func grouped(entries []*entry, blocks []string) string {
-	var text strings.Builder
+// grouped puts the facts first, then under a heading the observations; of each first what has no topic, then each topic's
+// under its name, in the order of the topics' newest ones.
+func grouped(entries []*entry, blocks []sdk.Block) []sdk.Block {
+	list := make([]sdk.Block, 0, len(blocks))
 	for _, observed := range [2]bool{false, true} {
-		topics := []string{""}
-		for _, e := range entries {
+		over, topics := "", []string{""}
+		if observed && len(list) > 0 { // otherwise they would be under the last topic
+			over = "## Observed"
+		}
+		for _, b := range blocks {
+			e := entries[b.Item]
 			if e.observed() == observed && !slices.Contains(topics, e.Topic) {
 				topics = append(topics, e.Topic)
 			}
 		}
-		if observed && text.Len() > 0 && slices.ContainsFunc(entries, (*entry).observed) {
-			text.WriteString("## Observed\n") // otherwise they would stand under the last topic
-		}
 		for _, topic := range topics {
-			if topic != "" {
-				text.WriteString(sdk.EscapeText("## " + oneSpaced(topic) + "\n"))
+			heading := over
+			switch {
+			case topic == "":
+			case over == "":
+				heading = "## " + oneSpaced(topic)
+			default:
+				heading += ": " + oneSpaced(topic)
 			}
-			for i, e := range entries {
-				if e.observed() == observed && e.Topic == topic {
-					text.WriteString(blocks[i])
+			for _, b := range blocks {
+				if e := entries[b.Item]; e.observed() == observed && e.Topic == topic {
+					b.Heading = heading
+					list = append(list, b)
 				}
 			}
 		}
 	}
-	return text.String()
+	return list
 }
 
 // formatContext formats the entries of an earlier result.
@@ -261,6 +260,5 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 			return nil, wrong("result.raw.calls", err.Error())
 		}
 	}
-	fitted := s.format(c, entries, s.budget(r.Budget))
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, entries, s.budget(r.Budget)).Result(r.Result.Evidence), nil
 }

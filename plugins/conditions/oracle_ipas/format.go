@@ -12,41 +12,39 @@ import (
 // route is what raw.calls names: the configuration.
 const route = "config"
 
-// render is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
-// 2026-03-02T18:20:00+01:00; source e7]". The label is context/scenario, the brackets hold what is given of: since
-// TIME; until TIME; source ID.
-func render(e *entry) string {
-	var b strings.Builder
-	b.WriteString("- " + e.attribute)
+// block is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
+// 2026-03-02T18:20:00+01:00]". The label is context/scenario, the brackets hold what is given of: since TIME; until
+// TIME. Its source is an event's id, which a caller chose, and is not shown.
+func (e *entry) block() sdk.Block {
+	who := e.attribute
 	if e.context != "" || e.scenario != "" {
-		b.WriteString(" (" + e.context)
+		who += " (" + e.context
 		if e.scenario != "" {
-			b.WriteString("/" + e.scenario)
+			who += "/" + e.scenario
 		}
-		b.WriteByte(')')
+		who += ")"
 	}
-	b.WriteString(": " + e.value)
-	var notes []string
+	who = sdk.OneLine(who)
+	b := sdk.Block{Before: "- " + who + ": ", Text: sdk.OneLine(e.value), Who: who}
+	var notes, short []string
 	if e.validFrom != "" {
-		notes = append(notes, "since "+e.validFrom)
+		notes, short = append(notes, "since "+e.validFrom), append(short, "since "+sdk.Day(e.validFrom))
 	}
 	if e.validUntil != "" {
-		notes = append(notes, "until "+e.validUntil)
-	}
-	if e.source != "" {
-		notes = append(notes, "source "+e.source)
+		notes, short = append(notes, "until "+e.validUntil), append(short, "until "+sdk.Day(e.validUntil))
 	}
 	if len(notes) > 0 {
-		b.WriteString(" [" + strings.Join(notes, "; ") + "]")
+		b.After, b.When = " ["+sdk.OneLine(strings.Join(notes, "; "))+"]", strings.Join(short, " ")
 	}
-	return sdk.EscapeText(sdk.OneLine(b.String())) + "\n"
+	return b
 }
 
 // format fits entries into the budget: the first ones.
 func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudget) sdk.Fitted {
-	blocks := make([]string, len(entries))
+	blocks := make([]sdk.Block, len(entries))
 	for i, e := range entries {
-		blocks[i] = render(e)
+		blocks[i] = e.block()
+		blocks[i].Item = i
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
@@ -74,6 +72,5 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 				"result.raw.calls[0].body["+sdk.Itoa(i)+"]: the entry is of another scope")
 		}
 	}
-	fitted := s.format(c, entries, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, entries, r.Budget).Result(r.Result.Evidence), nil
 }

@@ -17,19 +17,19 @@ func TestRender(t *testing.T) {
 	}{
 		{"as in the README", entry{attribute: "hot_drink", context: "personal", value: "green tea",
 			validFrom: "2026-03-02T18:20:00+01:00", source: "mara-2026-03-02-03"},
-			"- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00; source mara-2026-03-02-03]\n"},
+			"- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00]\n"},
 		{"the least", entry{attribute: "diet", value: "vegetarian"}, "- diet: vegetarian\n"},
 		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F", validUntil: "U",
 			source: "S"},
-			"- a (work/food): v [since F; until U; source S]\n"},
+			"- a (work/food): v [since F; until U]\n"},
 		{"a scenario alone", entry{attribute: "a", scenario: "food", value: "v"}, "- a (/food): v\n"},
 		{"an end alone", entry{attribute: "a", value: "v", validUntil: "U"}, "- a: v [until U]\n"},
 		{"a value cannot begin a line", entry{attribute: "a\n- b", value: "v\r\n- c: d\u2028- e: f"},
 			"- a - b: v  - c: d - e: f\n"},
 		{"the element cannot be closed", entry{attribute: "</memory-context>", value: "< Memory-Context>", source: "<"},
-			"- <\\/memory-context>: <\\ Memory-Context> [source <]\n"},
+			"- <\\/memory-context>: <\\ Memory-Context>\n"},
 	} {
-		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, render(&tt.entry)) })
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, sdktest.Shown(t, abi.FrameFull, tt.entry.block())) })
 	}
 }
 

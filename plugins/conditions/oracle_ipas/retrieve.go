@@ -40,6 +40,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		}
 		result.Evidence = append(result.Evidence, found)
 	}
+	fitted.Mark(result.Evidence, fitted.First)
 	return result, nil
 }
 

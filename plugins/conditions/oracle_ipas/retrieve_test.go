@@ -113,14 +113,16 @@ func TestWhatARetrievalTells(t *testing.T) {
 	r.Filters = map[string]abi.Raw{"topic": abi.Raw(`"x"`), "context": abi.Raw(`"y"`)}
 	result := find(t, newHost(t, drinks), r)
 	assert.Equal(t, "<memory-context backend=\"oracle_ipas\" scope=\"run/mara\" condition_kind=\"control\">\n"+
-		"- drink: coffee [since 2026-01-12T09:00:00+01:00; until 2026-04-21T08:00:00+02:00; source e1]\n</memory-context>", result.FormattedContext)
+		"- drink: coffee [since 2026-01-12T09:00:00+01:00; until 2026-04-21T08:00:00+02:00]\n</memory-context>", result.FormattedContext)
 	require.Len(t, result.Raw.Calls, 1)
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)
 	assert.Equal(t, `[{"persona_id": "mara", "attribute": "drink", "value": "coffee", "valid_from": "2026-01-12T09:00:00+01:00", `+
 		`"valid_until": "2026-04-21T08:00:00+02:00", "source": "e1"}]`, string(result.Raw.Calls[0].Body))
 	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body/0", Rank: 1, NativeType: "ground_truth", Text: "coffee",
 		ValidAt:   "2026-01-12T09:00:00+01:00",
-		InvalidAt: "2026-04-21T08:00:00+02:00", TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}}}, result.Evidence)
+		InvalidAt: "2026-04-21T08:00:00+02:00", TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}, Shown: result.Evidence[0].Shown}}, result.Evidence)
+	shown := result.Evidence[0].Shown
+	assert.Equal(t, "coffee", result.FormattedContext[shown.Start:shown.End])
 	trace := result.Trace
 	assert.Equal(t, "oracle_ipas", trace.BackendName)
 	assert.Equal(t, "config", trace.NativeOperation)
@@ -128,7 +130,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, abi.FilterHard, trace.FilterMode)
 	assert.Equal(t, map[string]string{"scenario": "hard", "context": "hard",
 		"attribute": "hard", "topic": "none"}, trace.FiltersApplied)
-	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
 		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)

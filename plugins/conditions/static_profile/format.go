@@ -12,9 +12,9 @@ const route = "config"
 
 // format fits the profile's text into the budget: whole, or its beginning. Nil gives the empty string.
 func (s *settings) format(c *sdk.Call, p *profile, budget abi.ContextBudget) sdk.Fitted {
-	var blocks []string
+	var blocks []sdk.Block
 	if p != nil && p.text != "" {
-		blocks = []string{sdk.EscapeText(p.text) + "\n"}
+		blocks = []sdk.Block{{Text: p.text, Document: true}}
 	}
 	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
 }
@@ -39,6 +39,5 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	case len(calls) > 0:
 		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: want one call, "+route+", as retrieve gives it")
 	}
-	fitted := s.format(c, p, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, nil
+	return s.format(c, p, r.Budget).Result(r.Result.Evidence), nil
 }

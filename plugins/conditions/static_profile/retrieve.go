@@ -20,6 +20,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if fitted.Text != "" {
 		result.Raw.Calls = []abi.RawCall{{Route: route, Body: p.raw}}
 		result.Evidence = []abi.Evidence{{Pointer: "/calls/0/body", Rank: 1, NativeType: "profile", Text: p.text}}
+		fitted.Mark(result.Evidence, 0)
 	}
 	return result, nil
 }

@@ -60,7 +60,9 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)
 	assert.Equal(t, `{"persona_id": "mara", "text": "Mara in every run."}`, string(result.Raw.Calls[0].Body))
 	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body", Rank: 1, NativeType: "profile",
-		Text: "Mara in every run."}}, result.Evidence)
+		Text: "Mara in every run.", Shown: result.Evidence[0].Shown}}, result.Evidence)
+	shown := result.Evidence[0].Shown
+	assert.Equal(t, "Mara in every run.", result.FormattedContext[shown.Start:shown.End])
 	trace := result.Trace
 	assert.Equal(t, "static_profile", trace.BackendName)
 	assert.Equal(t, "config", trace.NativeOperation)
@@ -68,7 +70,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, abi.FilterNone, trace.FilterMode)
 	assert.Equal(t, map[string]string{"scenario": "none"}, trace.FiltersApplied,
 		"the context was not asked for")
-	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter"},
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
 		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)

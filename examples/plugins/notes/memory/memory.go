@@ -55,6 +55,7 @@ func Retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/" + string(sdk.Number(int64(i))) + "/body",
 			Rank: int64(i + 1)})
 	}
+	fitted.Mark(result.Evidence, fitted.First)
 	return result, err
 }
 
@@ -65,24 +66,31 @@ func words(text string) []string {
 	})
 }
 
-// format fits the notes into the budget; where not all fit, the newest stay. Escaped, a note cannot close the element
-// around it.
+// format fits the notes into the budget; where not all fit, the newest stay. The sdk escapes them: a note cannot close the
+// element around it.
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
-	lines := make([]string, len(notes))
+	blocks := make([]sdk.Block, len(notes))
 	for i, note := range notes {
 		text, err := wirejson.DecodeBytes(note.Body).Str()
 		if err != nil {
 			return sdk.Fitted{}, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+err.Error())
 		}
-		lines[i] = "- " + sdk.EscapeText(text) + "\n"
+		blocks[i] = sdk.Block{Item: i, Before: "- ", Text: text}
 	}
-	return sdk.Context{Backend: Name, Scope: c.Scope, Kind: abi.KindControl}.FitNewest(c, lines, budget), nil
+	config, err := c.Config()
+	if err != nil {
+		return sdk.Fitted{}, err
+	}
+	return sdk.ContextOf(config, c.Scope).FitNewest(c, blocks, budget), nil
 }
 
 // FormatContext fits an earlier result into a budget; into its own it gives the same text.
 func FormatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	fitted, err := format(c, r.Result.Raw.Calls, r.Budget)
-	return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}, err
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Result(r.Result.Evidence), nil
 }
 
 // ResetScope forgets the notes.

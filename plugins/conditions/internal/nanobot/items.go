@@ -14,6 +14,9 @@ import (
 // stateRoute is what raw.calls names: the slot's own state.
 const stateRoute = "state"
 
+// longTerm is the kind of a file that is kept as a whole.
+const longTerm = "long_term"
+
 // Item is one piece of memory in a result.
 type Item struct {
 	ID string
@@ -98,60 +101,35 @@ const tailKind = "tail"
 // first.
 func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextBudget) sdk.Fitted {
 	budget.MaxItems = nil // items were counted before; these are lines
-	frame := sdk.ContextOf(config, c.Scope)
-	tail := 0
-	for tail < len(items) && items[len(items)-1-tail].Kind == tailKind {
-		tail++
+	var blocks []sdk.Block
+	tail := len(items)
+	for tail > 0 && items[tail-1].Kind == tailKind {
+		tail--
 	}
-	front := items[:len(items)-tail]
-	blocks, title := []string(nil), ""
-	for _, x := range front {
-		blocks = x.blocks(blocks, x.Title != title)
-		title = x.Title
+	for i := range items[:tail] {
+		blocks = items[i].blocks(blocks, i)
 	}
 	fixed := len(blocks)
-	for i := len(items) - 1; i >= len(front); i-- {
-		blocks = append(blocks, sdk.EscapeText(items[i].Text)+"\n")
+	for i := len(items) - 1; i >= tail; i-- { // newest first, so that it is cut from its old end
+		blocks = append(blocks, sdk.Block{Item: i, Heading: heading(items[i].Title), Text: items[i].Text})
 	}
-	if tail > 0 {
-		blocks[len(blocks)-1] = heading(items[len(items)-1].Title) + blocks[len(blocks)-1]
+	context := sdk.ContextOf(config, c.Scope)
+	context.Arrange = func(kept []sdk.Block) []sdk.Block {
+		slices.Reverse(kept[min(len(kept), fixed):])
+		return kept
 	}
-	if tail <= 1 {
-		return frame.FitFirst(c, blocks, budget)
-	}
-	// The tail stands newest first, so that it is cut from its old end, and is turned round for showing.
-	blocks[len(blocks)-1] = sdk.EscapeText(items[len(front)].Text) + "\n"
-	fitted := frame.FitFirst(c, blocks, budget)
-	for kept := fitted.End - fixed; kept > 0; kept-- {
-		shown := append(append([]string(nil), blocks[:fixed]...), heading(items[len(items)-1].Title))
-		for i := fixed + kept - 1; i >= fixed; i-- {
-			shown = append(shown, blocks[i])
-		}
-		whole := frame.FitFirst(c, shown, budget)
-		if !whole.Truncated {
-			whole.Truncated = fitted.Truncated || kept < fitted.End-fixed || fixed+kept < len(blocks)
-			return whole
-		}
-	}
-	fitted = frame.FitFirst(c, blocks[:min(fitted.End, fixed)], budget)
-	fitted.Truncated = true
-	return fitted
+	return context.FitFirst(c, blocks, budget)
 }
 
-func heading(title string) string { return "## " + sdk.EscapeText(title) + "\n" }
+func heading(title string) string { return "## " + title }
 
-// blocks appends the item's lines, each a block; the section's heading stands in the first.
-func (x *Item) blocks(to []string, begins bool) []string {
-	first := ""
-	if begins {
-		first = heading(x.Title)
-	}
+// blocks appends the item's lines, each a block.
+func (x *Item) blocks(to []sdk.Block, item int) []sdk.Block {
 	if x.Text == "" {
 		return to
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(x.Text, "\n"), "\n") {
-		to = append(to, first+sdk.EscapeText(line)+"\n")
-		first = ""
+		to = append(to, sdk.Block{Item: item, Heading: heading(x.Title), Text: line, Document: x.Kind == longTerm})
 	}
 	return to
 }
@@ -180,6 +158,8 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 	sdk.Put(&t.Details, "llm", usage.JSON())
 	t.Warnings = notes
 	fitted.Report(t, r.Budget)
+	shown := evidence(items)
+	fitted.Mark(shown, 0)
 	if r.AsOf != "" {
 		t.AsOfMode = "ignored"
 		t.Warnings = append(t.Warnings, "as_of_ignored: the files are kept as they are now")
@@ -195,7 +175,7 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 	WriteItems(&body, items)
 	return &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: stateRoute, Body: body.Bytes()}}},
 		FormattedContext: fitted.Text,
-		Evidence:         evidence(items), Trace: t}
+		Evidence:         shown, Trace: t}
 }
 
 // tail is the session's messages from a number on, the last MaxHistory of them, as items.

@@ -130,7 +130,7 @@ func (m *Message) Render() string {
 	if m.Role == "user" && m.Name != "" { // several people may speak in one session
 		content = sdk.OneLine(m.Name) + ": " + content
 	}
-	return "[" + sdk.OneLine(at) + "] " + strings.ToUpper(sdk.OneLine(m.Role)) + used + ": " + Indent(content)
+	return "[" + sdk.OneLine(at) + "] " + strings.ToUpper(sdk.OneLine(m.Role)) + used + ": " + sdk.Indent(content)
 }
 
 // RenderAll joins the messages that have content, one or more lines each.
@@ -142,15 +142,6 @@ func RenderAll(messages []Message) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Indent puts two blanks before every line but the first.
-func Indent(text string) string {
-	if !strings.ContainsAny(text, "\n\r") {
-		return text
-	}
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-	return strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 // Clip is the first n characters.

@@ -123,8 +123,7 @@ func (p *Plugin) FormatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatRe
 		if r.Budget.MaxItems != nil {
 			items = items[:min(int64(len(items)), max(0, *r.Budget.MaxItems))]
 		}
-		fitted := fit(c, b.Config, items, b.budget(r.Budget))
-		return &abi.FormatResult{FormattedContext: fitted.Text, TokenCount: fitted.Tokens, Truncated: fitted.Truncated}
+		return fit(c, b.Config, items, b.budget(r.Budget)).Result(r.Result.Evidence)
 	})
 }
 

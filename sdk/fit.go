@@ -1,0 +1,262 @@
+package sdk
+
+import (
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// cutMark ends a block of which only the beginning fitted.
+const cutMark = "\n[cut to fit the budget]\n"
+
+// Fitted is a context that fits its budget.
+type Fitted struct {
+	// Text is the element, or empty.
+	Text   string
+	Tokens int64
+	// FrameTokens is the tokens of what Text has beside the memories' own words.
+	FrameTokens int64
+	// First and End are the range of blocks kept, half open.
+	First, End int
+	// Truncated is true when a block was left out or cut.
+	Truncated bool
+	// Cut is true when of the one block kept only the beginning fitted.
+	Cut bool
+
+	shown []*abi.Shown // by item; nil where it is not shown
+}
+
+// Mark sets Shown in the evidence of a result, by its rank. first is the item of rank 1: 0, or First where only blocks
+// that were kept have evidence.
+func (f Fitted) Mark(evidence []abi.Evidence, first int) {
+	for i := range evidence {
+		e := &evidence[i]
+		e.Shown = nil
+		if item := int64(first) + e.Rank - 1; item >= 0 && item < int64(len(f.shown)) {
+			e.Shown = f.shown[item]
+		}
+	}
+}
+
+// Result is the answer of format_context. evidence is the request's; it is marked.
+func (f Fitted) Result(evidence []abi.Evidence) *abi.FormatResult {
+	f.Mark(evidence, 0)
+	return &abi.FormatResult{FormattedContext: f.Text, TokenCount: f.Tokens, Truncated: f.Truncated, Evidence: evidence}
+}
+
+// FitNewest keeps as many of the last blocks as the budget's max_tokens and max_items allow, in order. Where not even the
+// last one fits whole, its beginning is kept, with a mark.
+//
+// The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept; otherwise
+// one block more would have been too much, except that an estimator may count a longer text lower than a shorter one
+// (bytes4, at a quarter of characters that are not ASCII).
+func (x Context) FitNewest(c *Call, blocks []Block, budget abi.ContextBudget) Fitted {
+	return x.fit(c, blocks, budget, true)
+}
+
+// FitFirst is FitNewest for results in order of rank: it keeps as many of the first blocks as the budget allows.
+func (x Context) FitFirst(c *Call, blocks []Block, budget abi.ContextBudget) Fitted {
+	return x.fit(c, blocks, budget, false)
+}
+
+// CountBlock is how many tokens a block comes to by itself: some more than its share of a whole context.
+func (x Context) CountBlock(c *Call, b Block) int64 {
+	b.first = true
+	b.render(x.Frame)
+	if x.Frame == abi.FrameCompact {
+		b.body = "m1 " + b.body
+	}
+	return c.CountTokens(b.body)
+}
+
+func (x Context) fit(c *Call, blocks []Block, budget abi.ContextBudget, newest bool) Fitted {
+	f := fitting{Context: x, call: c, blocks: slices.Clone(blocks), newest: newest}
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		b.first = i == 0 || b.Item != f.blocks[i-1].Item
+		b.render(x.Frame)
+		f.items = max(f.items, b.Item+1)
+	}
+	return f.fit(budget)
+}
+
+// fitting looks for the largest number of blocks that fits.
+type fitting struct {
+	Context
+	call   *Call
+	blocks []Block
+	items  int  // how many, as far as blocks have any
+	newest bool // the last blocks count first
+}
+
+// kept is the range of n blocks.
+func (f *fitting) kept(n int) (first, end int) {
+	if f.newest {
+		return len(f.blocks) - n, len(f.blocks)
+	}
+	return 0, n
+}
+
+// nth is the block that n+1 blocks have and n have not.
+func (f *fitting) nth(n int) *Block {
+	if f.newest {
+		return &f.blocks[len(f.blocks)-1-n]
+	}
+	return &f.blocks[n]
+}
+
+// composed is the element with some of the blocks.
+type composed struct {
+	text  string
+	shown []*abi.Shown // by item
+	order []int        // of the items in text
+}
+
+// with composes n blocks.
+func (f *fitting) with(n int) composed {
+	if n == 0 {
+		return composed{}
+	}
+	first, end := f.kept(n)
+	kept, size := f.blocks[first:end], 256 // the tags
+	if f.Arrange != nil {
+		kept = f.Arrange(slices.Clone(kept))
+	}
+	for i := range kept {
+		size += len(kept[i].body) + len(kept[i].Heading) + len("m1000 ")
+	}
+	c := composed{shown: make([]*abi.Shown, f.items), order: make([]int, 0, n)}
+	labels, heading := f.labels(kept), ""
+	b := append(make([]byte, 0, size), f.opened()...)
+	for i := range kept {
+		k := &kept[i]
+		if k.Heading != heading && f.Frame != abi.FrameMinimal {
+			if heading = k.Heading; heading != "" {
+				b = append(append(b, EscapeText(heading)...), '\n')
+			}
+		}
+		if k.first && labels != nil {
+			b = append(append(b, 'm'), Itoa(labels[k.Item])...)
+			if k.Document {
+				b = append(b, '\n')
+			} else {
+				b = append(b, ' ')
+			}
+		}
+		if c.shown[k.Item] == nil {
+			c.shown[k.Item] = &abi.Shown{Start: int64(len(b) + k.start), Whole: k.Item != f.split(n)}
+			c.order = append(c.order, k.Item)
+		}
+		c.shown[k.Item].End = int64(len(b) + k.end)
+		b = append(b, k.body...)
+	}
+	c.text = string(append(b, contextEnd...))
+	return c
+}
+
+// labels are the numbers of the items' labels, nil where the frame has none.
+func (f *fitting) labels(kept []Block) []int {
+	if f.Frame != abi.FrameCompact {
+		return nil
+	}
+	labels, count := make([]int, f.items), 0
+	for i := range kept {
+		labels[kept[i].Item] = 1
+	}
+	for i, has := range labels {
+		count += has
+		labels[i] = count
+	}
+	return labels
+}
+
+// split is the item of which n blocks have a part only, or -1.
+func (f *fitting) split(n int) int {
+	if n > 0 && n < len(f.blocks) && f.nth(n).Item == f.nth(n-1).Item {
+		return f.nth(n).Item
+	}
+	return -1
+}
+
+// fitted is the context with n blocks, composed, of so many tokens.
+func (f *fitting) fitted(n int, c composed, tokens int64) Fitted {
+	first, end := f.kept(n)
+	return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c), First: first, End: end,
+		Truncated: n < len(f.blocks), shown: c.shown}
+}
+
+// frameTokens counts what the text has beside the items' own words.
+func (f *fitting) frameTokens(c composed) int64 {
+	var frame []byte
+	at := int64(0)
+	for _, item := range c.order {
+		frame = append(frame, c.text[at:c.shown[item].Start]...)
+		at = c.shown[item].End
+	}
+	return f.call.CountTokens(string(append(frame, c.text[at:]...)))
+}
+
+func (f *fitting) fit(budget abi.ContextBudget) Fitted {
+	most := len(f.blocks)
+	if budget.MaxItems != nil {
+		most = int(min(int64(most), max(0, *budget.MaxItems)))
+	}
+	all := f.with(most)
+	tokens := f.call.CountTokens(all.text)
+	if budget.MaxTokens == nil || tokens <= *budget.MaxTokens {
+		return f.fitted(most, all, tokens)
+	}
+	limit := *budget.MaxTokens
+	good, bad := 0, most // numbers of blocks that fit and that do not
+	at := f.guess(limit)
+	for step := 1; bad-good > 1; step *= 2 {
+		if at <= good || at >= bad {
+			at = (good + bad) / 2
+		}
+		if next := f.call.CountTokens(f.with(at).text); next <= limit {
+			good, tokens = at, next
+			at += step
+		} else {
+			bad = at
+			at -= step
+		}
+	}
+	if good == 0 {
+		return f.cut(limit)
+	}
+	return f.fitted(good, f.with(good), tokens)
+}
+
+// guess is how many blocks fit by the sum of their counts. Tokenizers do not add up: the count of the whole decides.
+func (f *fitting) guess(limit int64) int {
+	sum := f.call.CountTokens(f.Wrap("\n"))
+	for n := range f.blocks {
+		if sum += f.call.CountTokens(f.nth(n).body); sum > limit {
+			return n
+		}
+	}
+	return len(f.blocks)
+}
+
+// cut keeps the beginning of the one block that counts first, where not even that fits whole. It must have some of the
+// memory's own words.
+func (f *fitting) cut(limit int64) Fitted {
+	first, end := f.kept(1)
+	c := f.with(1)
+	shown, open := c.shown[f.nth(0).Item], len(f.opened())
+	body, endOfText := c.text[open:len(c.text)-len(contextEnd)], shown.End
+	room := limit - f.call.CountTokens(f.Wrap(cutMark))
+	for ; room > 0; room -= 1 + room/8 {
+		prefix, _ := f.call.FitTokens(body, room)
+		shown.End, shown.Whole = min(endOfText, int64(open+len(prefix))), false
+		if shown.End <= shown.Start {
+			break
+		}
+		c.text = f.Wrap(prefix + cutMark)
+		if tokens := f.call.CountTokens(c.text); tokens <= limit {
+			return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c), First: first, End: end,
+				Truncated: true, Cut: true, shown: c.shown}
+		}
+	}
+	return Fitted{First: first, End: first, Truncated: true}
+}

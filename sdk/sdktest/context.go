@@ -1,0 +1,18 @@
+package sdktest
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Shown is what a formatted context has of blocks in a frame, without the element around it.
+func Shown(t TB, frame abi.Frame, blocks ...sdk.Block) string {
+	t.Helper()
+	x := sdk.Context{Backend: "test", Frame: frame}
+	scope := abi.MemoryScope{RunID: "run", PersonaID: "persona"}
+	text := x.FitFirst(New(t, Options{}).Call(abi.OpFormatContext, scope), blocks, abi.ContextBudget{}).Text
+	_, text, _ = strings.Cut(text, "\n")
+	return strings.TrimSuffix(text, "</"+abi.ContextTag+">")
+}
