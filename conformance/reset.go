@@ -42,7 +42,8 @@ func checkReset(b *bench) {
 	if err != nil {
 		return
 	}
-	b.part("one_scope", "the scope is empty afterwards, and the other one is not", func() outcome { return b.onlyOne(mine, theirs) })
+	b.part("one_scope", "the scope is empty afterwards, and the other one is not",
+		func() outcome { return b.onlyOne(mine, theirs) })
 	b.part("again", "a reset of an empty scope is done, too", func() outcome {
 		again, err := b.slot.ResetScope(b.ctx, s)
 		switch {
@@ -67,7 +68,8 @@ func checkReset(b *bench) {
 		}
 		return passed("generation %d", result.Trace.Generation)
 	})
-	b.part("late", "an event of the old generation that reaches the backend after the reset is never seen in the new one", b.late)
+	b.part("late", "an event of the old generation that reaches the backend after the reset is never seen in the new one",
+		b.late)
 }
 
 func (b *bench) onlyOne(mine, theirs *planted) outcome {

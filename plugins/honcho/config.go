@@ -100,13 +100,18 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// choose pins the read strategy. context is an older word for it: false is read: search.
+// choose pins the read strategy. context is an older word for it, and must not say another one: what the manifest shows
+// as read is what is done.
 func (s *settings) choose(context *bool) error {
-	if context != nil && !*context {
-		if s.read == readChat {
-			return errors.New("context: false is an older word for read: search, and read says chat: remove context")
+	if context != nil {
+		older, said := readSearch, "false"
+		if *context {
+			older, said = readContext, "true"
 		}
-		s.read = readSearch
+		if s.read != older {
+			return errors.New("context: " + said + " is an older word for read: " + older + ", and read is " + s.read +
+				": remove context, and write the read that you mean")
+		}
 	}
 	if s.read != readContext && slices.Contains(s.supplements, "search") {
 		return errors.New("supplements: search goes with read: context only; read: " + s.read + " has its own way to " +

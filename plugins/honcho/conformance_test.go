@@ -28,7 +28,8 @@ func builtin(t testing.TB) []byte {
 
 // TestConformance runs the kit against the fake in every mood of its deriver in which a server is of use.
 func TestConformance(t *testing.T) {
-	quick := fake.Mood{Flush: true, RowDelay: 20 * time.Millisecond, WorkDelay: 30 * time.Millisecond, PurgeDelay: 50 * time.Millisecond}
+	quick := fake.Mood{Flush: true, RowDelay: 20 * time.Millisecond, WorkDelay: 30 * time.Millisecond,
+		PurgeDelay: 50 * time.Millisecond}
 	for _, mood := range []struct {
 		name  string
 		mood  fake.Mood
@@ -39,7 +40,7 @@ func TestConformance(t *testing.T) {
 		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 20 * time.Millisecond}, ""},
 		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, ""},
 		{"one workspace for all", quick, `,"fixed_workspace":"lab"`},
-		{"message search", quick, `,"context":false`},
+		{"message search", quick, `,"read":"search"`},
 		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions","search","summaries"]`},
 		{"the model answers", quick, `,"read":"chat"`},
 		{"peers with names", quick, `,"peer_names":{"users":{"p":"Alice"},"assistant":"Bot"}`},
@@ -49,7 +50,8 @@ func TestConformance(t *testing.T) {
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{
-				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
+				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t),
+					Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
 				conformance.Options{CacheDir: testcache.Dir()})
 			left := backend.Workspaces()
 			if strings.Contains(mood.block, "fixed_workspace") {

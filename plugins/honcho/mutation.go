@@ -5,6 +5,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
+	"github.com/memhost/memhost/sdk"
 )
 
 var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set", "session_delete", "dream",
@@ -117,10 +118,15 @@ func (m *mutation) deleteSession() error {
 		return err
 	}
 	gone, err := m.remove(request{route: "session_delete", session: session})
-	if m.receipt.NativeIDs = []string{session}; !gone {
-		m.receipt.Status = "no_change"
+	if err != nil {
+		return err
 	}
-	return err
+	m.receipt.NativeIDs = []string{session}
+	if !gone {
+		m.receipt.Status = "no_change"
+		return nil
+	}
+	return m.Put(toldPrefix+session, nil, sdk.AnyVersion) // its conclusions go with it: nothing is missing
 }
 
 func (m *mutation) dream() error {

@@ -54,7 +54,8 @@ func TestTheCardComesFirstAndTheSessionsMessagesLastInOrderOfTime(t *testing.T) 
 		short -= 20
 	}
 	assert.Contains(t, messages, "Noted, 9.", "the newest are chosen")
-	assert.Less(t, strings.Index(messages, "ate 9 mice"), strings.Index(messages, "Noted, 9."), "and shown in order of time")
+	assert.Less(t, strings.Index(messages, "ate 9 mice"), strings.Index(messages, "Noted, 9."),
+		"and shown in order of time")
 }
 
 func TestASummaryHasTheTimeOfItsLastMessage(t *testing.T) {
@@ -99,7 +100,8 @@ func TestSummariesOfEarlierSessions(t *testing.T) {
 		for _, call := range result.Raw.Calls {
 			asked = append(asked, call.Route)
 		}
-		assert.Equal(t, []string{"context", "summaries", "message", "summaries", "message"}, asked, "the two newest before this one")
+		assert.Equal(t, []string{"context", "summaries", "message", "summaries", "message"}, asked,
+			"the two newest before this one")
 		assert.Equal(t, 2, strings.Count(result.FormattedContext, "First: My cat ate 0 mice.")-1, "and this one's own")
 		assert.Contains(t, result.FormattedContext, overPast)
 		for _, e := range result.Evidence {
@@ -164,11 +166,12 @@ func TestReadChatAsksHonchosModelAndMakesNothing(t *testing.T) {
 
 func TestExactlyOneReadStrategyIsPinned(t *testing.T) {
 	for block, want := range map[string]string{
-		``:                               "",
-		`,"read":"search"`:               "",
-		`,"context":false`:               "",
-		`,"context":true`:                "",
-		`,"context":false,"read":"chat"`: "older word",
+		``:                                 "",
+		`,"read":"search"`:                 "",
+		`,"context":false`:                 "older word for read: search",
+		`,"context":false,"read":"search"`: "",
+		`,"context":true`:                  "",
+		`,"context":false,"read":"chat"`:   "older word",
 		`,"read":"chat","supplements":["search"]`:                   "read: context only",
 		`,"read":"search","supplements":["search"]`:                 "read: context only",
 		`,"peer_names":{"users":{"alice":"agent-7"}}`:               "another role",
@@ -269,10 +272,20 @@ func TestDerivationIsJudgedBySessionAndMayBeRepeated(t *testing.T) {
 		r = b.ready(t)
 		assert.Equal(t, abi.ReadinessReady, r.Status)
 		assert.Empty(t, r.Warnings)
-		assert.Contains(t, b.mustAsk(t, "boat", func(r *abi.RetrieveRequest) { r.SessionID = "s2" }).FormattedContext, "said: My boat is called Qumbli.")
+		result := b.mustAsk(t, "boat", func(r *abi.RetrieveRequest) { r.SessionID = "s2" })
+		assert.Contains(t, result.FormattedContext, "said: My boat is called Qumbli.")
 		assert.Len(t, b.messages(t, "s2"), 1, "the session has its message once")
 		assert.Equal(t, "present", b.find(t, "bad").Found)
 		assert.Equal(t, "no_change", b.mutate(t, "derive_again", `{"event_id":"never"}`).Status)
+
+		b.server.Set(func(m *fake.Mood) { m.LLMDown = true })
+		b.mustRecord(t, turn("small", "s3", "Hello."))
+		b.pass(5 * time.Second)
+		assert.Equal(t, abi.ReadinessDegraded, b.ready(t).Status)
+		b.server.Set(func(m *fake.Mood) { m.LLMDown = false })
+		b.mutate(t, "session_delete", `{"session_id":"s3"}`)
+		b.pass(5 * time.Second)
+		assert.Equal(t, abi.ReadinessReady, b.ready(t).Status, "of a session that was deleted nothing is missing")
 		assert.Equal(t, abi.ResetDone, b.reset(t).Status, "the other session goes, too")
 	}
 }

@@ -20,7 +20,7 @@ import (
 // TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 stand with ids and parsers, too.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: no wildcard reaches a path or a filter", func(t *testing.T) {
-		b := newBench(t, quick, `,"context":false`)
+		b := newBench(t, quick, `,"read":"search"`)
 		b.setup(t)
 		for _, id := range []string{"*", "..", "a/b", "a.b:c d"} {
 			e := turn(id, id, "I live in Oslo.")

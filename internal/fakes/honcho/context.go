@@ -18,13 +18,16 @@ func (q *request) number(name string, otherwise, least, most int) (int, *answer)
 	n, err := strconv.Atoi(v[0])
 	switch {
 	case err != nil:
-		a := wrong("int_parsing", "Input should be a valid integer, unable to parse string as an integer", v[0], nil, "query", name)
+		a := wrong("int_parsing", "Input should be a valid integer, unable to parse string as an integer", v[0], nil,
+			"query", name)
 		return 0, &a
 	case n > most:
-		a := wrong("less_than_equal", "Input should be less than or equal to "+itoa(most), v[0], map[string]any{"le": most}, "query", name)
+		a := wrong("less_than_equal", "Input should be less than or equal to "+itoa(most), v[0],
+			map[string]any{"le": most}, "query", name)
 		return 0, &a
 	case n < least && name != "tokens":
-		a := wrong("greater_than_equal", "Input should be greater than or equal to "+itoa(least), v[0], map[string]any{"ge": least}, "query", name)
+		a := wrong("greater_than_equal", "Input should be greater than or equal to "+itoa(least), v[0],
+			map[string]any{"ge": least}, "query", name)
 		return 0, &a
 	}
 	return n, nil
@@ -67,12 +70,13 @@ func (q *request) represent(sel selection) string {
 	}
 	var all []*conclusion
 	for _, c := range slices.Backward(w.conclusions) {
-		if c.observer == sel.observer && c.observed == sel.observed && (sel.session == "" || c.session == sel.session && c.level == "explicit") {
+		inSession := sel.session == "" || c.session == sel.session && c.level == "explicit"
+		if c.observer == sel.observer && c.observed == sel.observed && inSession {
 			all = append(all, c)
 		}
 	}
 	var chosen []*conclusion
-	newest := sel.most
+	newest := sel.most // how many of the newest are taken
 	if sel.query != "" {
 		newest = max(0, sel.most-sel.topK) // whether or not the search works
 	}
@@ -146,7 +150,8 @@ func (q *request) sessionContext() answer {
 	if bad != nil {
 		return *bad
 	}
-	a := map[string]any{"id": q.path("s"), "messages": []any{}, "summary": nil, "peer_representation": nil, "peer_card": nil}
+	a := map[string]any{"id": q.path("s"), "messages": []any{}, "summary": nil, "peer_representation": nil,
+		"peer_card": nil}
 	left := int64(tokens)
 	if target != "" {
 		if q.param("limit_to_session") == "true" {
@@ -167,7 +172,8 @@ func (q *request) sessionContext() answer {
 		}
 	}
 	x := q.workspaces[q.path("w")].session(q.path("s"))
-	if x != nil && x.summary != nil && q.param("summary") != "false" && !q.now.Before(x.summaryAt.Add(q.options.Mood.CacheTTL)) {
+	if x != nil && x.summary != nil && q.param("summary") != "false" &&
+		!q.now.Before(x.summaryAt.Add(q.options.Mood.CacheTTL)) {
 		if n, _ := x.summary["token_count"].(int64); n <= left*4/10 {
 			a["summary"] = x.summary
 			left -= n
@@ -211,7 +217,8 @@ func (q *request) peerContext() answer {
 
 func (q *request) representation() answer {
 	p := q.path("p")
-	sel := selection{observer: p, observed: p, query: q.text("search_query"), session: q.text("session_id"), most: q.whole("max_conclusions", 25), distance: 2}
+	sel := selection{observer: p, observed: p, query: q.text("search_query"), session: q.text("session_id"),
+		most: q.whole("max_conclusions", 25), distance: 2}
 	sel.topK = q.whole("search_top_k", max(1, sel.most/3))
 	if f, _ := q.body["filters"].(map[string]any); f["session_id"] == "*" {
 		return refuse(422, "Invalid session id in filters.session_id: '*'. Session ids match ^[a-zA-Z0-9_-]+$")
@@ -242,7 +249,8 @@ func (q *request) putCard() answer {
 func (q *request) chat() answer {
 	query := q.text("query")
 	if query == "" {
-		return wrong("string_too_short", "String should have at least 1 character", query, map[string]any{"min_length": 1}, "body", "query")
+		return wrong("string_too_short", "String should have at least 1 character", query,
+			map[string]any{"min_length": 1}, "body", "query")
 	}
 	w := q.makeWorkspace(q.path("w"))
 	q.makePeer(w, q.path("p"))
@@ -252,7 +260,8 @@ func (q *request) chat() answer {
 	if q.options.Mood.LLMDown {
 		return unexpected
 	}
-	text := q.represent(selection{observer: q.path("p"), observed: q.path("p"), query: query, topK: 3, most: 3, distance: 2})
+	text := q.represent(selection{observer: q.path("p"), observed: q.path("p"), query: query, topK: 3, most: 3,
+		distance: 2})
 	if text == "" {
 		return ok(map[string]any{"content": "I found nothing in memory about that."})
 	}
@@ -282,7 +291,8 @@ func (q *request) search() answer {
 		}
 		var messages []*message
 		for _, m := range w.messages {
-			if s, p := q.path("s"), q.path("p"); (s == "" || s == "*" || s == m.session) && (p == "" || p == "*" || p == m.peer) {
+			s, p := q.path("s"), q.path("p")
+			if (s == "" || s == "*" || s == m.session) && (p == "" || p == "*" || p == m.peer) {
 				messages = append(messages, m)
 			}
 		}

@@ -31,7 +31,8 @@ type Mood struct {
 	RowDelay, WorkDelay, PurgeDelay time.Duration
 	// EnqueueFails: rows are never inserted, which Honcho only logs.
 	EnqueueFails bool
-	// LLMDown and EmbedDown: batches fail, and count as completed. EmbedDown also fails searches and hides itself in context.
+	// LLMDown and EmbedDown: batches fail, and count as completed. EmbedDown also fails searches, and hides itself in
+	// context, which is 200 without the query's share: empty where search_top_k is max_conclusions.
 	LLMDown, EmbedDown bool
 	// DBDown: everything but /health is 500.
 	DBDown bool
