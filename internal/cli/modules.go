@@ -204,6 +204,17 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	return m, nil
 }
 
+// checkBlock holds a native block against the schema of the module that will serve it.
+func (a *app) checkBlock(c *config.Config, block abi.Raw) error {
+	m, err := a.resolve(c)
+	if err != nil {
+		return nil // told when the module is loaded
+	}
+	name, word, _ := c.Block()
+	_, err = m.info.Check(name, word, block)
+	return err
+}
+
 // stepOf is the step of the start that fails where resolveChecked does.
 func stepOf(m *module) string {
 	if m == nil {

@@ -31,15 +31,57 @@ func (l *loader) finishBlock() {
 			}
 		}
 	})
-	for _, p := range retired(c.name, block) {
+	block = l.rename(block, path)
+	found := retired(c.name, block)
+	for _, p := range found {
 		at := append(slices.Clip(path), p.path...)
 		l.problems.add(l.origin(at...), at, "%s", p.text)
 	}
 	l.checkSecretNames(block, path)
 	c.block, _ = l.include(block, path).(map[string]any)
+	if len(found) > 0 && l.Check != nil {
+		l.checkRest(found, path)
+	}
 	if _, whole := fileRef(block); whole && c.block == nil {
 		c.block = map[string]any{}
 		l.problems.add(l.origin(path...), path, "the file of a whole block must hold an object")
+	}
+}
+
+// rename gives keys of early designs that have another name now their present one.
+func (l *loader) rename(block map[string]any, path []string) map[string]any {
+	for _, r := range renamed {
+		value, there := block[r.old]
+		if l.config.name != r.provider || !there {
+			continue
+		}
+		old, now := append(slices.Clip(path), r.old), append(slices.Clip(path), r.now)
+		if _, both := block[r.now]; both {
+			l.problems.add(l.origin(old...), old, "is another name of %s, which is there, too: remove one", r.now)
+			continue
+		}
+		block[r.now] = value
+		delete(block, r.old)
+		l.config.sources[joinPath(now)] = l.origin(old...)
+		delete(l.config.sources, joinPath(old))
+	}
+	return block
+}
+
+// checkRest tells what else is wrong with a block that has retired keys.
+func (l *loader) checkRest(found []retiredKey, path []string) {
+	rest := copyTree(l.config.block)
+	for _, r := range found {
+		remove(rest, r.path...)
+	}
+	err := l.Check(l.config, schema.Canonical(rest))
+	if err == nil {
+		return
+	}
+	for _, line := range strings.Split(abi.AsError(err).Message, "\n") {
+		at, text, _ := strings.Cut(strings.TrimPrefix(line, l.config.name+"."), ": ")
+		whole := append(slices.Clip(path), strings.Split(at, ".")...)
+		l.problems.add(l.origin(whole...), whole, "%s", text)
 	}
 }
 

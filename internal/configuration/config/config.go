@@ -206,6 +206,10 @@ type Options struct {
 	// Module lists the providers of the module that memory.plugin names: a path where file is true, else the name of a
 	// built-in module. Where it is nil, a configuration with a plugin must name its provider, and the name is not checked.
 	Module func(plugin string, file bool) ([]Provider, error)
+	// Check holds a native block against the schema of the module that Module or Known list. It is asked only where the
+	// block has retired keys, so that all that is wrong with it is told at once; each line of its error begins with the
+	// provider's name and the path in the block. Where it is nil, the rest is told when the module is loaded.
+	Check func(c *Config, block abi.Raw) error
 }
 
 // Load reads the configuration.
@@ -330,7 +334,14 @@ func (l *loader) resolve(folder, name string) string {
 // finishRest looks at what takes more than one key to judge.
 func (l *loader) finishRest() {
 	c := l.config
-	if c.Memory.Scope.AgentID != "" && !c.Memory.AgentScoped {
+	switch at := []string{"memory", "agent_scoped"}; {
+	case c.Memory.Scope.AgentID == "" || c.Memory.AgentScoped:
+	case l.origin(at...).Kind == KindDefault:
+		// An agent in the scope is the wish for scopes of agents. Scopes without one keep their ids.
+		c.Memory.AgentScoped = true
+		set(c.tree, at, true)
+		c.sources[joinPath(at)] = l.origin("memory", "scope", "agent_id")
+	default:
 		l.problems.add(l.origin("memory", "scope", "agent_id"), []string{"memory", "scope", "agent_id"},
 			"is set, but agent_scoped is off, so that no scope may name an agent: set memory.agent_scoped: true, or remove it")
 	}

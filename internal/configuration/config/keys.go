@@ -69,7 +69,7 @@ func keys() []key {
 		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID, doc: "Separates installations that share one backend."},
 		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default", doc: "The run whose memory is meant where a request does not say."},
 		{path: "memory.scope.persona_id", kind: anID, flag: "user", def: "default", doc: "The persona whose memory is meant where a request does not say."},
-		{path: "memory.scope.agent_id", kind: anID, flag: "agent", doc: "The agent, with agent_scoped."},
+		{path: "memory.scope.agent_id", kind: anID, flag: "agent", doc: "The agent. Where it is set, agent_scoped is on unless it says otherwise."},
 		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it travels as a label."},
 		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"}, doc: "Whether requests may name other scopes than the configured one."},
 		{path: "memory.tokenizer", kind: aChoice, flag: "tokenizer", def: "bytes4", choices: []string{"bytes4", "cl100k_base", "o200k_base"}, doc: "How tokens are counted: bytes4 estimates, the others count exactly and take longer."},

@@ -12,6 +12,11 @@ type retiredKey struct {
 	text string
 }
 
+// renamed are keys of early designs that only have another name now.
+var renamed = []struct{ provider, old, now string }{
+	{"rolling_summary", "max_tokens", "max_context_tokens"},
+}
+
 const (
 	scopeInstead = "remove it: memory.scope says whose memory is meant, memory.namespace separates installations"
 	notInjective = "a template can give two scopes the same id, so memhost derives native ids from namespace, run, persona and agent itself"
@@ -64,6 +69,13 @@ func retired(provider string, block map[string]any) []retiredKey {
 			switch {
 			case name == "writable_cube_template" || name == "readable_cube_template":
 				add(path, "cannot hold: ':' in a cube's id collides with MemOS's Redis keys, and "+notInjective+" (one cube for each scope, read and written); "+scopeInstead)
+				return
+			case name == "async_mode" && len(path) == 1:
+				add(path, "is called add_mode: write add_mode: async for "+`"async"`+", and sync/fast or sync/fine for "+`"sync"`)
+				return
+			case name == "mode" && len(path) == 1 && text != "mixture":
+				add(path, "is two keys: how turns are added is add_mode (async, sync/fast or sync/fine), how memory is searched is "+
+					"search_mode (fast; fine and mixture as ablations)")
 				return
 			case text == "mixture" && (name == "add_mode" || name == "mode" && (len(path) == 1 || path[len(path)-2] == "add")):
 				add(path, "cannot hold: MemOS adds only in mode fast or fine (mixture is answered with 422), and mixture search drops preferences and sources and writes a search history; "+

@@ -173,6 +173,9 @@ func (r *reader) missing(path []string, part *jsonschema.Schema, where string) {
 	for _, n := range closure([]*jsonschema.Schema{part}) {
 		if p := n.Properties[path[len(path)-1]]; p != nil {
 			wish = ", want " + describe(p)
+			if len(p.Examples) > 0 { // JSON is YAML: it can be pasted
+				wish += fmt.Sprintf("; for example %s: %s", path[len(path)-1], Canonical(p.Examples[0]))
+			}
 			break
 		}
 	}

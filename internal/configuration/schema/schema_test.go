@@ -262,3 +262,12 @@ func TestApplyTouchesNeitherPresetNorBlock(t *testing.T) {
 	require.True(t, errors.As(err, &e))
 	assert.Equal(t, "the module's preset: want an object, got a list of 0", e.Message)
 }
+
+func TestWhatIsMissingComesWithAnExampleToPaste(t *testing.T) {
+	s, err := schema.Compile([]byte(`{"type":"object","required":["llm"],"properties":{"llm":{"type":"object",
+		"examples":[{"base_url":"http://127.0.0.1:11434/v1","model":"qwen3:8b"}]}}}`))
+	require.NoError(t, err)
+	_, err = s.Apply(nil, nil)
+	assert.ErrorContains(t, err,
+		`llm: missing, want an object; for example llm: {"base_url":"http://127.0.0.1:11434/v1","model":"qwen3:8b"}`)
+}
