@@ -215,7 +215,7 @@ func episodeTurns(message string) []Turn {
 	return []Turn{{Role: "user", Speaker: "user", Text: message}}
 }
 
-func episodeStatements(message string) []Statement { return userStatements(episodeTurns(message), "") }
+func episodeStatements(message string) []Statement { return statements(episodeTurns(message), "") }
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

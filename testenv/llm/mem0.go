@@ -23,7 +23,7 @@ var mem0Rules = []promptRule{
 	}},
 }
 
-// mem0Extract keeps every sentence of the user as it was said, except questions. Hash comparison and the rest are mem0's own.
+// mem0Extract keeps what statements reads, as it was said, except questions. Hash comparison and the rest are mem0's own.
 func mem0Extract(p *Prompt, _ string) Answer {
 	section, _ := between(p.Last("user"), "## New Messages\n", "\n## Observation Date\n")
 	type memory struct {
@@ -32,8 +32,10 @@ func mem0Extract(p *Prompt, _ string) Answer {
 		Attributed string `json:"attributed_to"`
 	}
 	list := []memory{}
-	for _, s := range userStatements(Turns(section), "") {
-		list = append(list, memory{ID: itoa(len(list)), Text: s.Text, Attributed: "user"})
+	for _, turn := range Turns(section) {
+		for _, s := range statements([]Turn{turn}, "") {
+			list = append(list, memory{ID: itoa(len(list)), Text: s.Text, Attributed: turn.Role})
+		}
 	}
 	return Answer{Text: toJSON(map[string]any{"memory": list})}
 }

@@ -75,7 +75,7 @@ func memosExtract(text string) string {
 		[2]string{"\nDocument chunk:\n", "\nYour Output:"}, [2]string{"\n文档片段：\n", "您的输出："}, [2]string{"\nText chunk:\n", "\nYour output:"})
 	custom := customTags(text)
 	list, summary := []any{}, []string{}
-	for _, s := range userStatements(memosTurns(conversation), "The user") {
+	for _, s := range statements(memosTurns(conversation), "The user") {
 		value := memosValue(s)
 		list = append(list, map[string]any{"key": clip(s.Text, 40), "memory_type": "UserMemory", "value": value, "tags": append(append([]string{}, custom...), keywords(s.Text, 3)...)})
 		summary = append(summary, value)
@@ -106,7 +106,7 @@ func customTags(text string) []string {
 func memosExplicit(text string) string {
 	conversation := payload(text, [2]string{"\nInput:\n", "Find ALL"}, [2]string{"\n输入：\n", "找出所有"})
 	list := []any{}
-	for _, s := range userStatements(memosTurns(conversation), "The user") {
+	for _, s := range statements(memosTurns(conversation), "The user") {
 		if s.Preference {
 			list = append(list, map[string]any{"explicit_preference": memosValue(s), "context_summary": "In conversation the user stated a standing wish: " + memosValue(s),
 				"reasoning": "said in so many words", "topic": topicOf(s)})
@@ -117,7 +117,7 @@ func memosExplicit(text string) string {
 
 func memosImplicit(text string) string {
 	conversation := payload(text, [2]string{"\nConversation:\n", "Output format"}, [2]string{"\n对话：\n", "输出格式"})
-	for _, s := range userStatements(memosTurns(conversation), "The user") {
+	for _, s := range statements(memosTurns(conversation), "The user") {
 		if again.MatchString(s.Text) {
 			return toJSON([]any{map[string]any{"implicit_preference": "Wants it as before: " + s.Text, "context_summary": "The user asked for it again: " + s.Text, "reasoning": "repeated choice", "topic": topicOf(s)}})
 		}

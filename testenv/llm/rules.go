@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"sort"
@@ -110,18 +111,22 @@ func turnOf(line string) (Turn, bool) {
 	return Turn{}, false
 }
 
-// userStatements reads what the user said in the turns, as sentences of the speaker; "" means of the turn's own.
-func userStatements(turns []Turn, speaker string) []Statement {
+// statements reads what was said in the turns: all sentences of the user, and of the assistant those that last, so that a
+// dialogue of two people is remembered of both and a mere "Noted." is not. user names the user; "" means that each turn
+// names its own speaker.
+func statements(turns []Turn, user string) []Statement {
 	var out []Statement
 	for _, t := range turns {
-		if t.Role != "user" {
-			continue
+		switch t.Role {
+		case "user":
+			out = append(out, ReadAll(cmp.Or(user, t.Speaker), t.Text)...)
+		case "assistant":
+			for _, s := range ReadAll(cmp.Or(t.Speaker, "The assistant"), t.Text) {
+				if s.Lasting {
+					out = append(out, s)
+				}
+			}
 		}
-		name := speaker
-		if name == "" {
-			name = t.Speaker
-		}
-		out = append(out, ReadAll(name, t.Text)...)
 	}
 	return out
 }

@@ -40,16 +40,16 @@ func texts(list any, key string) []any {
 	return out
 }
 
-func TestMem0KeepsStatementsOfTheUser(t *testing.T) {
+func TestMem0KeepsStatementsOfBothSpeakers(t *testing.T) {
 	got := ask(t, "mem0.extract", user("## Summary\n\n\n## Existing Memories\n[]\n\n## New Messages\nuser: I like tea. Which one?\nassistant: Noted, I like it too.\nuser: 我住在上海。\n\n## Observation Date\n2026-01-01\n\n# Output:"))
-	require.Equal(t, []any{"I like tea.", "我住在上海。"}, texts(got["memory"], "text"))
+	require.Equal(t, []any{"I like tea.", "Noted, I like it too.", "我住在上海。"}, texts(got["memory"], "text"))
 	require.Equal(t, []any{}, ask(t, "mem0.extract", user("## New Messages\nuser: Which milk?\n\n## Observation Date\nx"))["memory"])
 }
 
 func TestGraphitiExtractsAndInvalidates(t *testing.T) {
 	episode := "<CURRENT MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\nbot(assistant): I like them too.\n</CURRENT MESSAGE>"
 	entities := ask(t, "graphiti.entities", schema("ExtractedEntities", episode))
-	require.Equal(t, []any{"mara", "bot", "seats business trips"}, texts(entities["extracted_entities"], "name"))
+	require.Equal(t, []any{"mara", "bot", "seats business trips", "them too"}, texts(entities["extracted_entities"], "name"))
 
 	edges := ask(t, "graphiti.edges", schema("ExtractedEdges", "<CURRENT_MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\n</CURRENT_MESSAGE>\n<ENTITIES>\n[{\"name\":\"mara\"},{\"name\":\"seats business trips\"}]\n</ENTITIES>\n<REFERENCE_TIME>\n2025-04-10 08:00:00+00:00  # ISO 8601 (UTC)\n</REFERENCE_TIME>"))
 	require.Equal(t, []any{"mara now prefer aisle seats on business trips"}, texts(edges["edges"], "fact"))

@@ -23,6 +23,8 @@ type settings struct {
 	// conflicts is what an extracted add that contradicts an active fact does: keep_both, replace, or what the model
 	// says (llm).
 	conflicts string
+	// byQuery shows the entries that share words with the query, the best first, and not the newest.
+	byQuery bool
 	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
@@ -35,7 +37,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, temporarySeconds: 86400, conflicts: keepBoth}
-	most, profile, policy := int64(8000), "", ""
+	most, profile, policy, order := int64(8000), "", "", ""
 	s.maxTokens = &most
 	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
@@ -55,12 +57,13 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			object.Optional("profile", &profile), object.Optional("update_policy", &policy),
 			object.Optional("conflict_policy", &s.conflicts), object.Optional("auto_persona",
 				&s.autoPersona), object.Optional("temporary_ttl_s", &s.temporarySeconds),
-			object.Optional("expose_confidential", &s.exposeConfidential))
+			object.Optional("expose_confidential", &s.exposeConfidential), object.Optional("order", &order))
 	}
 	if err != nil {
 		return nil, wrong("config of ledger_memory", err.Error())
 	}
 	s.perSession = policy == model.PolicySession || policy == "" && profile != "local"
+	s.byQuery = order == "query"
 	s.manual = policy == model.PolicyManual
 	return s, nil
 }

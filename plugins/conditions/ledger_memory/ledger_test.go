@@ -270,3 +270,21 @@ func TestC3AndC7OneEventForTheSameFactAndAForgottenOneIsInNoView(t *testing.T) {
 	}
 	assert.Equal(t, 2, events, "the add once, and the forget")
 }
+
+func TestARetrievalCanGoByTheQuery(t *testing.T) {
+	h := newHost(t)
+	h.Options.Config = `{"order":"query"}`
+	add(t, h, "green tea", "")
+	for _, other := range []string{"jazz", "skiing", "the sea"} {
+		add(t, h, other, "")
+	}
+	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "Which tea?", Scope: scope,
+		SessionID: "s"})
+	require.NoError(t, err)
+	require.Len(t, r.Evidence, 1, "the newest share no word with the question")
+	assert.Contains(t, r.FormattedContext, "green tea")
+	assert.Equal(t, abi.Raw(`"query"`), r.Trace.Effective["order"])
+	again, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext, &abi.FormatRequest{Result: *r, Scope: scope})
+	require.NoError(t, err)
+	assert.Equal(t, r.FormattedContext, again.FormattedContext)
+}

@@ -20,11 +20,14 @@ const (
 	ceilingBytes = 4 << 20
 )
 
+// ceilingMatches bounds the entries of order: query, which are kept sorted while the ledger is read.
+const ceilingMatches = 500
+
 // pageItems is how many entries are read at once.
 const pageItems = 64
 
 // retrieve returns the entries of the current branch that are visible, newest first until the budget, whatever the
-// query.
+// query; with order: query those that share words with it, as memory_search finds and orders them.
 //
 // Out: raw is one list of the entries as the view holds them, each checked against its checksum; evidence i points at
 // /calls/0/body/i.
@@ -33,7 +36,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return with(c, func(l *ledger) *abi.RetrieveResult {
 		b, v := l.onView("")
 		budget := l.s.budget(r.Budget)
-		found := l.newest(v, r.SessionID, budget)
+		found, order := new(window), "query"
+		if l.s.byQuery {
+			found.entries = l.matching(v, r)
+		} else {
+			found, order = l.newest(v, r.SessionID, budget), "newest_first"
+		}
 		shown := l.s.format(c, found.entries, budget)
 		shown.Truncated = shown.Truncated || found.more
 		entries := found.entries[:shown.End]
@@ -44,7 +52,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		shown.Mark(result.Evidence, 0)
 		t := result.Trace
 		shown.Report(t, budget)
-		sdk.Put(&t.Effective, "order", sdk.Text("newest_first"))
+		sdk.Put(&t.Effective, "order", sdk.Text(order))
 		sdk.Put(&t.Effective, "branch", sdk.Text(b.Name))
 		if budget.MaxTokens != nil {
 			sdk.Put(&t.Effective, "max_tokens", sdk.Number(*budget.MaxTokens))
@@ -130,6 +138,17 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) *wi
 		}
 	}
 	return w
+}
+
+// matching is the visible entries that share words with the request's query, the best first.
+func (l *ledger) matching(v *view, r *abi.RetrieveRequest) (entries []*entry) {
+	if len(wordsOf(r.Query)) == 0 {
+		return nil
+	}
+	for _, h := range l.search(v, &search{query: r.Query, sessionID: r.SessionID, limit: ceilingMatches}) {
+		entries = append(entries, h.entry)
+	}
+	return entries
 }
 
 // visible reports whether an entry is shown at all, and in a session.

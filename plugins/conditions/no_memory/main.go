@@ -1,7 +1,10 @@
 // Package main is the control no_memory: it keeps nothing and returns nothing.
 package main
 
-import "github.com/memhost/memhost/sdk"
+import (
+	"github.com/memhost/memhost/plugins/conditions/internal/nothing"
+	"github.com/memhost/memhost/sdk"
+)
 
 func main() {}
 
@@ -22,3 +25,9 @@ func exportResetScope(n uint32) uint64 { return sdk.Serve(n, resetScope) }
 
 //go:wasmexport health
 func exportHealth(n uint32) uint64 { return sdk.Serve(n, health) }
+
+//go:wasmexport readiness
+func exportReadiness(n uint32) uint64 { return sdk.Serve(n, nothing.Readiness) }
+
+//go:wasmexport inventory
+func exportInventory(n uint32) uint64 { return sdk.Serve(n, nothing.Inventory) }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/nothing"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -80,4 +81,16 @@ func TestResetAndHealth(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.HealthOK, state.Status)
 	assert.Equal(t, "no_memory", state.BackendName)
+}
+
+func TestItIsReadyAndKeepsNothing(t *testing.T) {
+	h := newHost(t, `{}`)
+	ready, err := sdktest.Do(h, abi.OpReadiness, scope, nothing.Readiness, &abi.ReadinessMarkers{})
+	require.NoError(t, err)
+	assert.Equal(t, abi.ReadinessReady, ready.Status)
+	assert.Contains(t, ready.Method, "keeps nothing")
+	held, err := sdktest.Do(h, abi.OpInventory, scope, nothing.Inventory, &abi.Empty{})
+	require.NoError(t, err)
+	assert.Empty(t, held.Kinds)
+	assert.True(t, held.Complete && held.Quiescent)
 }
