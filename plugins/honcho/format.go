@@ -39,10 +39,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 // block is one item in the prompt. What stands in a representation has its time in its own words.
 func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 	x := sdk.Block{Heading: l.heading, Text: sdk.Indent(e.Text)}
-	if e.Span != nil {
-		return x
-	}
-	if l.heading == overChat {
+	if e.Span != nil || l.heading == overChat {
 		return x
 	}
 	x.Before, x.When = "- ", sdk.Day(e.CreatedAt)
