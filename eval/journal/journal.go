@@ -34,6 +34,7 @@ type Line struct {
 	CanaryCheck *CanaryCheck `json:"canary_check,omitempty"`
 	Answer      *Answer      `json:"answer,omitempty"`
 	Closed      *Closed      `json:"closed,omitempty"`
+	Freshness   *Freshness   `json:"freshness,omitempty"`
 	End         *End         `json:"end,omitempty"`
 }
 
@@ -54,6 +55,7 @@ const (
 	KindCanaryCheck Kind = "canary_check" // whether that write can be found
 	KindAnswer      Kind = "answer"       // an agent answered a probe
 	KindClosed      Kind = "closed"       // the test session is over, with its verdicts
+	KindFreshness   Kind = "freshness"    // how long something acknowledged could not be retrieved yet
 	KindEnd         Kind = "end"          // the cell is complete
 )
 
@@ -167,6 +169,19 @@ type Closed struct {
 	Probes int    `json:"probes"`
 	// Pending is true where the wait before the session timed out.
 	Pending bool `json:"pending,omitempty"`
+}
+
+// Freshness is one event of a scope that is for this alone: recorded, and asked for until it was shown.
+type Freshness struct {
+	EventID string `json:"event_id"`
+	// Found: it was shown. Otherwise memory was ready and did not show it, or the time was over.
+	Found bool `json:"found"`
+	// AfterMS is from its receipt to the end of the retrieval that showed it, or of the last one. A retrieval takes time, too: it is an upper bound.
+	AfterMS float64 `json:"after_ms"`
+	Reads   int     `json:"reads"`
+	// Duplicate is true where a resumed run recorded it again: its time is nobody's.
+	Duplicate bool       `json:"duplicate,omitempty"`
+	Error     *abi.Error `json:"error,omitempty"`
 }
 
 // End completes a cell.

@@ -43,6 +43,9 @@ type Lab struct {
 	Frame     string `json:"frame" yaml:"frame"`
 	// Stability is the share of probes that are read three times; default 0: a read may cost money.
 	Stability float64 `json:"stability" yaml:"stability"`
+	// Freshness is how many events measure how soon something acknowledged can be retrieved. Default: 3 for providers without a backend, otherwise 0,
+	// since a read may cost money.
+	Freshness *int `json:"freshness,omitempty" yaml:"freshness"`
 	// Primary is the comparison that verdicts are given for. It is sealed before the run; everything else is exploratory.
 	Primary *Primary `json:"primary,omitempty" yaml:"primary"`
 	// Cassettes has each cell recorded, for replay: one operation at a time.
@@ -201,7 +204,7 @@ func unknownKey(err error) error {
 
 // keys are those that a typing error may have meant.
 var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secrets", "plugin", "budgets", "replicates", "seed", "concurrency", "cells_at_once",
-	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "primary", "metric", "budget", "reference", "cassettes", "agent",
+	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric", "budget", "reference", "cassettes", "agent",
 	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns", "rubric"}
 
 func (l *Lab) complete() {
@@ -292,6 +295,8 @@ func (l *Lab) Validate() error {
 		return wrong("budgets: want at least one; 0 means no limit")
 	case l.Stability < 0 || l.Stability > 1:
 		return wrong("stability: want a share from 0 to 1, found %v", l.Stability)
+	case l.Freshness != nil && (*l.Freshness < 0 || *l.Freshness > 100):
+		return wrong("freshness: want 0 to 100 events, found %d", *l.Freshness)
 	case !slices.Contains([]string{"pending", "stop"}, l.Readiness.OnTimeout):
 		return wrong("readiness.on_timeout: %q is none of pending, stop", l.Readiness.OnTimeout)
 	case !slices.Contains([]string{"full", "compact", "minimal"}, l.Frame):

@@ -46,6 +46,9 @@ func Markdown(w io.Writer, in Input) error {
 	if len(v.Latency.Rows) > 0 {
 		writeTable(&b, v.Latency)
 	}
+	if len(v.Fresh.Rows) > 0 {
+		writeTable(&b, v.Fresh)
+	}
 	b.WriteString("\n## What was not measured\n\n")
 	for _, f := range v.Missing {
 		fmt.Fprintf(&b, "- %s: %s\n", plain(f.Name), plain(f.Value))

@@ -36,6 +36,7 @@ type view struct {
 	ByJudge  []table // one for each budget: labels down, memories across
 	Cost     table
 	Latency  table
+	Fresh    table
 	Modules  table
 	Missing  []fact
 	Again    []string
@@ -91,7 +92,7 @@ func viewOf(in Input) *view {
 	}
 	v.Audit = auditTables(m)
 	v.Plots = plots(m, in.Timings)
-	v.Cost, v.Latency, v.Modules = cost(in.Timings), latency(in.Timings), modules(m)
+	v.Cost, v.Latency, v.Fresh, v.Modules = cost(in.Timings), latency(in.Timings), fresh(in.Timings), modules(m)
 	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)
 	v.Missing = notMeasured(m, in.Timings)
 	if in.Judge != nil && in.Judge.Stub {
@@ -466,6 +467,24 @@ func latency(t *score.Timings) table {
 	return list
 }
 
+// fresh is how soon what was acknowledged could be retrieved. Where nobody measured, it has no rows.
+func fresh(t *score.Timings) table {
+	list := table{Title: "Acknowledged until retrievable, in ms", Head: []string{"memory", "events", "shown", "failed", "p50", "max"},
+		Note: "In scopes of their own, after everything else. Not shown: memory was ready and did not show it, or the time was over."}
+	for _, c := range t.Columns {
+		f := c.Freshness
+		if f == nil {
+			continue
+		}
+		r := row{Name: c.Label, Cells: []cell{{Text: strconv.Itoa(f.Tried)}, {Text: strconv.Itoa(f.Found)}, {Text: strconv.Itoa(f.Failed)}, {Text: "–"}, {Text: "–"}}}
+		if f.Found > 0 {
+			r.Cells[3].Text, r.Cells[4].Text = number(f.AfterMS.P50), number(f.AfterMS.Max)
+		}
+		list.Rows = append(list.Rows, r)
+	}
+	return list
+}
+
 // modules is what served each column: the difference between their manifests.
 func modules(m *score.Metrics) table {
 	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration", "contract", "smokes"}}
@@ -512,6 +531,9 @@ func notMeasured(m *score.Metrics, t *score.Timings) []fact {
 		}
 	}
 	for _, c := range t.Columns {
+		if c.Freshness == nil {
+			list = append(list, fact{c.Label, "freshness: the lab asked for none"})
+		}
 		if c.Latency == nil && c.Reason != "" {
 			list = append(list, fact{c.Label, "latency: " + c.Reason})
 		}

@@ -73,6 +73,9 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 	if err := c.personas(ctx); err != nil {
 		return "", err
 	}
+	if err := c.freshness(ctx); err != nil {
+		return "", err
+	}
 	end := &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(budgets)}
 	if err := c.journal.Write(&journal.Line{Kind: journal.KindEnd, End: end}); err != nil {
 		return "", err

@@ -44,7 +44,9 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 		entry, n := &l.Providers[i], l.Replicates
 		probes := p.Manifest.Counts.Probes * len(l.BudgetsOf(entry))
 		c := Cost{Label: entry.Label, Events: n * p.Manifest.Counts.Events, TestSessions: n * sessions}
-		c.Retrievals = n * (probes + int(2*l.Stability*float64(probes)) + sessions)
+		fresh := n * FreshnessOf(l, entry, !remote(entry))
+		c.Events += fresh
+		c.Retrievals = fresh + n*(probes+int(2*l.Stability*float64(probes))+sessions)
 		if remote(entry) {
 			c.NativeCalls = c.Events + c.Retrievals + 2*c.TestSessions
 		}

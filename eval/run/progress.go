@@ -12,6 +12,7 @@ type done struct {
 	ended    bool
 	personas map[string]*personaDone
 	lines    int // events and retrievals
+	fresh    map[string]bool
 }
 
 // personaDone is how far one persona is.
@@ -45,7 +46,7 @@ type asked struct {
 	read   int
 }
 
-func newDone() *done { return &done{personas: map[string]*personaDone{}} }
+func newDone() *done { return &done{personas: map[string]*personaDone{}, fresh: map[string]bool{}} }
 
 func (d *done) persona(id string) *personaDone {
 	p := d.personas[id]
@@ -73,6 +74,9 @@ func (d *done) add(l *journal.Line) {
 		return
 	case journal.KindEnd:
 		d.ended = true
+		return
+	case journal.KindFreshness:
+		d.fresh[l.Freshness.EventID] = true
 		return
 	case journal.KindDropped:
 		return

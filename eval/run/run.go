@@ -27,6 +27,8 @@ type Options struct {
 	Now    func() time.Time
 	// Progress is told after each step of a cell; it must be quick and safe for concurrent use. Nil: nobody.
 	Progress func(Progress)
+	// Local tells that a provider calls no backend, so that its calls cost nothing; nil: none is local.
+	Local func(p *lab.Provider) bool
 	// Faults counts the pack's fatal faults, where it is run all the same.
 	Faults int
 	// Agent answers probes; nil: nobody does.

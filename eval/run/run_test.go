@@ -235,3 +235,32 @@ func TestARunIsResumedWithWhatItBeganWith(t *testing.T) {
 	_, err = os.Stat(manifest)
 	require.NoError(t, err)
 }
+
+func TestFreshnessIsMeasuredInScopesOfItsOwn(t *testing.T) {
+	path, p := synthetic(t)
+	run := filepath.Join(t.TempDir(), "run")
+	o := options(t, p)
+	r, err := Begin(run, labOf(t, "providers: [full_history, no_memory]\nbudgets: [200]\nfreshness: 2"), path, p, o)
+	require.NoError(t, err)
+	require.NoError(t, Go(t.Context(), run, r, p, o))
+	for _, c := range r.Cells {
+		n := 0
+		for _, l := range lines(t, run, c) {
+			if l.Kind != journal.KindFreshness {
+				continue
+			}
+			n++
+			require.Nil(t, l.Freshness.Error)
+			assert.Equal(t, c.Label == "full_history", l.Freshness.Found, c.Label)
+			if c.Label == "no_memory" {
+				assert.Equal(t, 2, l.Freshness.Reads, "once more after it was ready, and not until the time is over")
+			}
+		}
+		assert.Equal(t, 2, n)
+	}
+	paid, local := &lab.Provider{Label: "paid"}, &lab.Provider{Label: "local"}
+	assert.Zero(t, FreshnessOf(r.Lab, paid, false)-2, "the lab asks for it")
+	r.Lab.Freshness = nil
+	assert.Zero(t, FreshnessOf(r.Lab, paid, false), "a read may cost money")
+	assert.Equal(t, 3, FreshnessOf(r.Lab, local, true))
+}

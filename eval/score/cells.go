@@ -164,6 +164,8 @@ func (w *walk) line(l *journal.Line) error {
 		w.ready(l)
 	case journal.KindProbe:
 		return w.probed(l)
+	case journal.KindFreshness:
+		w.timing.fresh.add(l.Freshness)
 	case journal.KindAnswer:
 		w.turns[turn{l.Answer.ProbeID, l.Answer.Budget, l.Answer.Turn}] = l.Answer
 	case journal.KindCanary:

@@ -381,8 +381,20 @@ type ColumnTiming struct {
 	Reason  string   `json:"reason,omitempty"`
 	// ReadinessMS are the waits before test sessions.
 	ReadinessMS *Quantiles `json:"readiness_ms,omitempty"`
-	Retrieve    Native     `json:"retrieve"`
-	Record      Native     `json:"record"`
+	// Freshness is how soon what was acknowledged was shown; nil where it was not measured.
+	Freshness *Freshness `json:"freshness,omitempty"`
+	Retrieve  Native     `json:"retrieve"`
+	Record    Native     `json:"record"`
+}
+
+// Freshness counts events that were recorded in a scope for this alone and asked for until they were shown.
+type Freshness struct {
+	Tried int `json:"tried"`
+	// Found were shown; Failed ended with an error. The others were not shown although memory was ready, or in time.
+	Found  int `json:"found"`
+	Failed int `json:"failed"`
+	// AfterMS is from the receipt to the end of the retrieval that showed the event, of those found.
+	AfterMS Quantiles `json:"after_ms"`
 }
 
 // Latency of operations, in milliseconds, by who spent it: the backend, its module (plugin), the host.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
 )
 
 // timing is what a cell's clock and native calls say.
@@ -12,6 +13,25 @@ type timing struct {
 	retrieve, record native
 	retrievals       []latency
 	records, waits   []float64 // milliseconds
+	fresh            freshness
+}
+
+// freshness is how soon what was acknowledged was shown.
+type freshness struct {
+	tried, failed int
+	after         []float64 // milliseconds, of what was shown
+}
+
+func (f *freshness) add(l *journal.Freshness) {
+	switch {
+	case l.Duplicate:
+		return
+	case l.Error != nil:
+		f.failed++
+	case l.Found:
+		f.after = append(f.after, l.AfterMS)
+	}
+	f.tried++
 }
 
 // latency is one retrieval's, in milliseconds.
@@ -59,6 +79,9 @@ func (t *timing) merge(o *timing) {
 	t.retrievals = append(t.retrievals, o.retrievals...)
 	t.records = append(t.records, o.records...)
 	t.waits = append(t.waits, o.waits...)
+	t.fresh.tried += o.fresh.tried
+	t.fresh.failed += o.fresh.failed
+	t.fresh.after = append(t.fresh.after, o.fresh.after...)
 }
 
 // timing is the column's part of timings.json.
@@ -74,6 +97,9 @@ func (c *column) timing(budgets []int64) ColumnTiming {
 	if len(all.waits) > 0 {
 		q := quantiles(all.waits)
 		t.ReadinessMS = &q
+	}
+	if f := all.fresh; f.tried > 0 {
+		t.Freshness = &Freshness{Tried: f.tried, Found: len(f.after), Failed: f.failed, AfterMS: quantiles(f.after)}
 	}
 	switch {
 	case !alone:

@@ -157,6 +157,14 @@ func (a *app) isBuiltin(name string) bool {
 // evalOptions resolves a lab's providers as memhost configurations. folder is the base for relative names in them.
 func (a *app) evalOptions(l *lab.Lab, p *pack.Pack, folder string) run.Options {
 	return run.Options{Now: a.Now, Logger: hclog.NewNullLogger(), Host: a.evalHost(),
+		Local: func(entry *lab.Provider) bool {
+			c, err := a.evalProvider(entry, p, folder)
+			if err != nil {
+				return false
+			}
+			info, err := host.Inspect(c.Module, lookOnly())
+			return err == nil && !hasBackend(info, c.Block)
+		},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			c, err := a.evalProvider(entry, p, folder)
 			if err != nil {
