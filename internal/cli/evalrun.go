@@ -37,6 +37,7 @@ type evalRunFlags struct {
 	budgets                  []int64
 	replicates, concurrency  int
 	yes, dry, faults, noRefs bool
+	cassettes                bool
 }
 
 func (a *app) evalRunCommand() *cobra.Command {
@@ -51,6 +52,7 @@ func (a *app) evalRunCommand() *cobra.Command {
 	fs.Int64SliceVar(&f.budgets, "budgets", nil, "max_tokens, separated by commas; 0: no limit")
 	fs.IntVar(&f.replicates, "replicates", 0, "how often each provider runs the pack")
 	fs.IntVar(&f.concurrency, "concurrency", 0, "personas of a cell side by side; latencies are comparable with 1 only")
+	fs.BoolVar(&f.cassettes, "cassettes", false, "record each cell on a cassette, one operation at a time")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fs.BoolVar(&f.dry, "dry-run", false, "count, and end")
 	fs.BoolVar(&f.noRefs, "no-references", false, "leave out no_memory, bm25 and full_history")
@@ -86,6 +88,7 @@ func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 	if f.concurrency > 0 {
 		l.Concurrency = f.concurrency
 	}
+	l.Cassettes = l.Cassettes || f.cassettes
 	if l.Primary != nil {
 		if err := score.Known(l.Primary.Metric); err != nil {
 			return nil, err
