@@ -29,6 +29,9 @@ func Markdown(w io.Writer, in Input) error {
 	for _, t := range v.Tables {
 		writeTable(&b, t)
 	}
+	for _, t := range v.More {
+		writeTable(&b, t)
+	}
 	for _, t := range v.Audit {
 		writeTable(&b, t)
 	}

@@ -30,6 +30,7 @@ type view struct {
 	Primary  []sentence
 	Tables   []table
 	Labels   []table
+	More     []table // without pending probes, by speaker, errors
 	Plots    []plot
 	Audit    []table // figures before and after an audit, one for each budget
 	Judged   table
@@ -90,7 +91,10 @@ func viewOf(in Input) *view {
 		v.Tables = append(v.Tables, overall(m, budget))
 		v.Labels = append(v.Labels, byLabel(m, budget)...)
 	}
-	v.Audit = auditTables(m)
+	v.More, v.Audit = more(m), auditTables(m)
+	if in.Run != nil && in.Run.Lab != nil {
+		v.Facts = append(v.Facts, models(in.Run.Lab)...)
+	}
 	v.Plots = plots(m, in.Timings)
 	v.Cost, v.Latency, v.Fresh, v.Modules = cost(in.Timings), latency(in.Timings), fresh(in.Timings), modules(m)
 	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)
