@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ type Options struct {
 	Progress func(Progress)
 	// Local tells that a provider calls no backend, so that its calls cost nothing; nil: none is local.
 	Local func(p *lab.Provider) bool
+	// Dir is the base of relative names in the lab file.
+	Dir string
 	// Faults counts the pack's fatal faults, where it is run all the same.
 	Faults int
 	// Agent answers probes; nil: nobody does.
@@ -62,7 +65,16 @@ func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) 
 		return nil, abi.NewError(abi.CodeConflict, folder+" is not empty").
 			WithHint("`memhost eval resume " + folder + "` goes on with a run; another --out begins a new one")
 	}
-	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(), PackPath: packPath, Pack: p.Manifest, Faults: o.Faults}
+	packPath, err = filepath.Abs(packPath)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(),
+		PackPath: packPath, Dir: dir, Pack: p.Manifest, Faults: o.Faults}
 	for replicate := 1; replicate <= l.Replicates; replicate++ {
 		for i := range l.Providers {
 			label := l.Providers[i].Label

@@ -159,7 +159,7 @@ func (a *app) isBuiltin(name string) bool {
 
 // evalOptions resolves a lab's providers as memhost configurations. folder is the base for relative names in them.
 func (a *app) evalOptions(l *lab.Lab, p *pack.Pack, folder string) run.Options {
-	return run.Options{Now: a.Now, Logger: hclog.NewNullLogger(), Host: a.evalHost(),
+	return run.Options{Now: a.Now, Logger: hclog.NewNullLogger(), Host: a.evalHost(), Dir: folder,
 		Local: func(entry *lab.Provider) bool {
 			c, err := a.evalProvider(entry, p, folder)
 			if err != nil {
@@ -400,7 +400,7 @@ func (a *app) evalResumeCommand() *cobra.Command {
 				return err
 			}
 			defer p.Close()
-			return a.evalGo(cmd.Context(), args[0], r, p, a.evalOptions(r.Lab, p, filepath.Dir(r.Lab.Pack)))
+			return a.evalGo(cmd.Context(), args[0], r, p, a.evalOptions(r.Lab, p, r.Dir))
 		}}
 	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
 	return cmd
@@ -422,7 +422,7 @@ answers. Its metrics.json is that of every other replay. Models are not asked ag
 			defer e.pack.Close()
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
-			r, err := run.Replay(ctx, args[0], out, e.pack, a.evalOptions(e.run.Lab, e.pack, filepath.Dir(e.run.Lab.Pack)))
+			r, err := run.Replay(ctx, args[0], out, e.pack, a.evalOptions(e.run.Lab, e.pack, e.run.Dir))
 			if err != nil {
 				return err
 			}
