@@ -34,13 +34,13 @@ type Run struct {
 	Program string `json:"program"`
 	Commit  string `json:"commit,omitempty"`
 	// BegunAt is RFC 3339.
-	BegunAt   string        `json:"begun_at"`
-	Lab       *lab.Lab      `json:"lab"`
-	LabSHA256 string        `json:"lab_sha256"`
+	BegunAt   string   `json:"begun_at"`
+	Lab       *lab.Lab `json:"lab"`
+	LabSHA256 string   `json:"lab_sha256"`
 	// PackPath is where the pack was, Dir the base of relative names in the lab file; both absolute. They are not part of Head.
-	PackPath  string        `json:"pack_path"`
-	Dir       string        `json:"dir,omitempty"`
-	Pack      pack.Manifest `json:"pack"`
+	PackPath string        `json:"pack_path"`
+	Dir      string        `json:"dir,omitempty"`
+	Pack     pack.Manifest `json:"pack"`
 	// Faults counts the fatal faults of the pack, where it was run all the same.
 	Faults     int     `json:"faults,omitempty"`
 	Cells      []*Cell `json:"cells"`
