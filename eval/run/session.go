@@ -90,14 +90,15 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	r := &journal.Readiness{Purpose: purpose}
 	line.Readiness = r
 	answer, err := t.slot.Readiness(ctx, &abi.ReadinessRequest{Scope: t.scope, TimeoutMS: t.Lab.Readiness.TimeoutMS})
+	if ctx.Err() != nil { // a wait that is interrupted answers pending, which it did not time out to be
+		return context.Cause(ctx)
+	}
 	switch e := abi.AsError(err); {
 	case err == nil:
 		r.Status, r.Events = answer.Status, answer.EventIDs
 		r.TimedOut = answer.Status == abi.ReadinessPending
 	case e.Code == abi.CodeUnsupported: // it does its work before it answers a write
 		r.Status = abi.ReadinessReady
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	default:
 		if err := t.lost(ctx, e); err != nil {
 			return err
