@@ -326,3 +326,34 @@ func TestThePlatformsOwnLimitIsPassedOn(t *testing.T) {
 	require.NotNil(t, e.RetryAfterMS)
 	assert.EqualValues(t, 7000, *e.RetryAfterMS)
 }
+
+// TestABudgetOfTokensIsFilled: 300 messages of 16 tokens each hold more than fits.
+func TestABudgetOfTokensIsFilled(t *testing.T) {
+	m, _ := plugins.Find("mem0")
+	if module, err := host.Inspect(m.Wasm, host.Limits{}); err != nil || len(module.Manifest.Limits) == 0 {
+		t.Skip("the built module is from before max_tokens reached retrieval: make plugins")
+	}
+	ctx := context.Background()
+	server := mem0.New(mem0.Options{AdminKey: key})
+	s := slotOf(t, "simple_rag", serve(t, server), "")
+	for i := range 300 {
+		e := turn(fmt.Sprint("e", i), fmt.Sprintf("Tea number %d is the one that I drink on day %d of the year.", i, i))
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	for _, budget := range []int64{500, 2000, 4000} {
+		r, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "Which tea do I drink?", Scope: maria, SessionID: "s",
+			Budget: abi.ContextBudget{MaxTokens: &budget}})
+		require.NoError(t, err)
+		use := r.Trace.BudgetApplied["max_items"]
+		t.Logf("%d tokens: %d used, asked %d, sent %d, received %d, shown %d, %d calls", budget, *r.Trace.TokenCount,
+			*use.Asked, *use.Sent, *use.Received, *use.Shown, len(r.Trace.IO))
+		assert.Greater(t, *r.Trace.TokenCount, budget*3/4, "the budget is filled")
+		assert.LessOrEqual(t, *use.Received, 2**use.Shown, "at most twice what fits is fetched")
+		assert.Equal(t, int64(1000), *use.Ceiling)
+	}
+	r, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "Which tea do I drink?", Scope: maria, SessionID: "s",
+		Budget: abi.ContextBudget{MaxTokens: count(4000), MaxItems: count(5)}})
+	require.NoError(t, err)
+	assert.Len(t, r.Evidence, 5, "a limit of the caller wins")
+}
