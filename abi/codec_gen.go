@@ -1885,6 +1885,7 @@ func (x *RunManifest) Encode(e *wirejson.Encoder) {
 	writeStringField("durability", &x.Durability, e)
 	writeStringField("clock", &x.Clock, e)
 	writeBoolField("feedback_enabled", x.FeedbackEnabled, e)
+	writeSomeSlice("warnings", x.Warnings, e, writeString)
 	writeSomeString("seed", &x.Seed, e)
 	writeSomeString("replicate", &x.Replicate, e)
 	writeSomeMap("labels", x.Labels, e, writeString)
@@ -1951,6 +1952,8 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Clock, d, m)
 		case "feedback_enabled":
 			o.err = readBool(&x.FeedbackEnabled, d, m)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
 		case "seed":
 			o.err = readString(&x.Seed, d, m)
 		case "replicate":
@@ -1980,7 +1983,7 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 		case "scopes_left_out":
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled warnings seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
 		}
 	}
 	return o.err
@@ -2159,6 +2162,7 @@ func (x *ModeReceipt) Encode(e *wirejson.Encoder) {
 	writeIntField("in_flight", x.InFlight, e)
 	e.FieldStart("not_ready")
 	writeStructs(x.NotReady, e, (*MemoryScope).Encode)
+	writeSomeSlice("warnings", x.Warnings, e, writeString)
 	e.ObjEnd()
 }
 
@@ -2180,8 +2184,10 @@ func (x *ModeReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.InFlight, d, m)
 		case "not_ready":
 			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
+		case "warnings":
+			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
-			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready")
+			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready warnings")
 		}
 	}
 	return o.err

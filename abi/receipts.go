@@ -18,6 +18,8 @@ type ModeReceipt struct {
 	InFlight int64 `json:"in_flight"`
 	// NotReady lists scopes whose writes are not yet seen by the backend.
 	NotReady []MemoryScope `json:"not_ready"`
+	// Warnings each begin with a stable code and a colon: "test_sessions_empty: ...".
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // WriteStatus says what became of a recorded event.

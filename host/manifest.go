@@ -24,6 +24,7 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 				MS: step.MS})
 		}
 	}
+	m.Warnings = p.config.Warnings()
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }
 

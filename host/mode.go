@@ -165,11 +165,14 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	defer s.mode.mu.RUnlock()
 	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host", InFlight: n,
 		NotReady: waiting}
+	if !r.ReadOnly {
+		r.Warnings = p.config.Warnings()
+	}
 	if sc != nil {
 		scope := sc.memoryScope()
 		r.Scope = &scope
 		if own, ok := s.mode.scopes[sc.key]; ok && !r.ReadOnly {
-			r.ReadOnly, r.Since = true, own.Since
+			r.ReadOnly, r.Since, r.Warnings = true, own.Since, nil
 		}
 	}
 	return r, nil

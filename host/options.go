@@ -156,6 +156,9 @@ type ProviderConfig struct {
 	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by
 	// themselves.
 	TestSessions []string
+	// ReadOnlyTestSessions says that test sessions are to be read-only. Without TestSessions the harness makes them so
+	// with SetMode: run manifest and mode warn of that.
+	ReadOnlyTestSessions bool
 	// Feedback lets apply_feedback through. Default: off.
 	Feedback bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
@@ -171,6 +174,18 @@ type ProviderConfig struct {
 	Tokenizer string
 	// Secrets are the operator's secrets by name; Block refers to them as {"secret": NAME}.
 	Secrets map[string]Secret
+}
+
+const warnTestSessions = "test_sessions_empty: memory.read_only_test_sessions is true and memory.test_sessions names " +
+	"no session: nothing is read-only by itself, the harness sets the mode before each test session (PUT /v1/mode, " +
+	"memhost mode read-only)"
+
+// Warnings are what is likely to be a mistake in the configuration, each with its stable code.
+func (c *ProviderConfig) Warnings() []string {
+	if c.ReadOnlyTestSessions && len(c.TestSessions) == 0 {
+		return []string{warnTestSessions}
+	}
+	return nil
 }
 
 // Secret is a credential that the host puts into headers, or logs on to a database with; a guest never sees it.

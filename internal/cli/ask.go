@@ -26,17 +26,11 @@ func (a *app) queryCommand() *cobra.Command {
 			if err := f.complete(a); err != nil {
 				return err
 			}
-			q := &abi.NativeQuery{Scope: f.scope(), Name: args[0]}
-			if params != "" && !abi.ValidJSON([]byte(params)) {
-				return usageError("--params: not JSON", "want a JSON object")
+			given, err := paramsOf(params)
+			if err != nil {
+				return err
 			}
-			if params != "" {
-				// Read as a part of the request, so that what is wrong is told in the contract's words.
-				if err := abi.UnmarshalStrict([]byte(`{"scope":{"run_id":"","persona_id":""},"name":"","params":`+params+`}`), q); err != nil {
-					return usageError("--params: "+abi.AsError(err).Message, "want a JSON object")
-				}
-				q.Scope, q.Name = f.scope(), args[0]
-			}
+			q := &abi.NativeQuery{Scope: f.scope(), Name: args[0], Params: given}
 			if err := q.Validate(); err != nil {
 				return err
 			}

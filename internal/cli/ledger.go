@@ -38,7 +38,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 	return root
 }
 
-// ledgerVerb calls a native query, or mutation, with arguments and flags as its parameters, and prints the answer as JSON.
+// ledgerVerb calls a native query, or mutation, with arguments and flags as its parameters, and prints the answer.
 func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, flags ...string) *cobra.Command {
 	var f scopeFlags
 	values := map[string]*string{}
@@ -128,6 +128,9 @@ func (a *app) ledgerLines(ctx context.Context, d *door, q *abi.NativeQuery) erro
 func (a *app) ledgerLook(ctx context.Context, d *door, q *abi.NativeQuery) error {
 	r, err := d.NativeQuery(ctx, q)
 	if err != nil {
+		return err
+	}
+	if shown, err := a.ledgerShown(q.Name, r.Result); shown || err != nil {
 		return err
 	}
 	if err := a.out.raw(r.Result); err != nil {

@@ -273,7 +273,7 @@ func (a *app) ledgerStats() *cobra.Command {
 					stats[k.Kind] = k.Count
 				}
 			}
-			return a.out.object(stats)
+			return a.showCounts(stats)
 		})
 	}}
 	f.add(cmd.Flags())

@@ -71,5 +71,8 @@ func (a *app) mode(ctx context.Context, d *door, mode *abi.AdapterMode) (err err
 		line += fmt.Sprintf(", %d scopes whose writes have not arrived yet", len(r.NotReady))
 	}
 	a.out.print("%s\n", line)
+	for _, warning := range r.Warnings {
+		a.out.note("  warning: %s", printable(warning))
+	}
 	return nil
 }

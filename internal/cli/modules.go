@@ -230,7 +230,8 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 		Profile:     abi.Profile(c.Memory.Profile),
 		Frame:       abi.Frame(c.Memory.Frame),
 		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback, Secrets: map[string]host.Secret{}}
-	if c.Memory.ReadOnlyTestSessions {
+	p.ReadOnlyTestSessions = c.Memory.ReadOnlyTestSessions
+	if p.ReadOnlyTestSessions {
 		p.TestSessions = c.Memory.TestSessions
 	}
 	for name, s := range c.Secrets {
@@ -248,6 +249,14 @@ func servedConfig(c *config.Config, m *module) host.ProviderConfig {
 		p.Scope = &scope
 	}
 	return p
+}
+
+// warnOfConfig shows what is likely to be a mistake in the configuration.
+func warnOfConfig(c *config.Config, m *module, s *steps) {
+	p := providerConfig(c, m)
+	for _, warning := range p.Warnings() {
+		s.notef("%s", warning)
+	}
 }
 
 // warnOpenSecrets tells of files with credentials that every user of this machine can read. That may be meant (a container's mounts), so it stops nothing.

@@ -109,6 +109,7 @@ func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error
 		return err
 	}
 	a.warnOpenSecrets(c, s)
+	warnOfConfig(c, m, s)
 	o := a.hostOptions(c, a.logger(hclog.Warn))
 	last := "data"
 	o.OnStep = func(walked abi.RunStep) {

@@ -62,6 +62,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	a.warnOpenSecrets(c, s)
+	warnOfConfig(c, m, s)
 	if err := server.CheckListen(c.Server.Listen, token); err != nil {
 		step = "listen"
 		return nil, err

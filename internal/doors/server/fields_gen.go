@@ -217,6 +217,7 @@ func fieldComments() map[string]map[string]string {
 		"ModeReceipt": {
 			"in_flight": "in_flight counts writes that were still under way when the mode was set.",
 			"not_ready": "not_ready lists scopes whose writes are not yet seen by the backend.",
+			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
 		"ModuleManifest": {
 			"config_schema": "config_schema is the JSON Schema (2020-12) of the native config block.",
@@ -297,6 +298,7 @@ func fieldComments() map[string]map[string]string {
 			"scopes":           "scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.",
 			"seed":             "Seed, Replicate and Labels are as the harness gave them; the host does not use them.",
 			"smoke":            "smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.",
+			"warnings":         "warnings are of the configuration. Each begins with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+const mutateHelp = `Makes one of the provider's own changes by name, in its own words. Prints the status (applied, no_change, rejected) and what the provider says of it; with
+--json the whole receipt. --params is a JSON object. The names and their parameters are in the provider's page, and in the error for a wrong one.
+
+The exit code is 4 where the slot or the scope is read-only.`
+
+func (a *app) mutateCommand() *cobra.Command {
+	var f scopeFlags
+	var params, reason string
+	cmd := &cobra.Command{
+		Use: "mutate NAME", Short: "Make one of the provider's own changes", Long: mutateHelp, Args: cobra.ExactArgs(1),
+		Example: `  memhost mutate delete_memory --params '{"memory_id": "6f1c"}' --reason "asked for by ann" --run r1 --user ann`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.complete(a); err != nil {
+				return err
+			}
+			given, err := paramsOf(params)
+			if err != nil {
+				return err
+			}
+			m := &abi.NativeMutation{Scope: f.scope(), Name: args[0], Params: given, Reason: reason}
+			if err := m.Validate(); err != nil {
+				return err
+			}
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				return a.ledgerChange(ctx, d, m)
+			})
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&params, "params", "", "the change's parameters, a JSON object")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the provider's records")
+	return cmd
+}
+
+// paramsOf reads the flag --params: a JSON object, or nothing. It is read as a part of a request, so that what is wrong
+// is told in the contract's words.
+func paramsOf(text string) (map[string]abi.Raw, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if !abi.ValidJSON([]byte(text)) {
+		return nil, usageError("--params: not JSON", "want a JSON object")
+	}
+	q := new(abi.NativeQuery)
+	err := abi.UnmarshalStrict([]byte(`{"scope":{"run_id":"","persona_id":""},"name":"","params":`+text+`}`), q)
+	if err != nil {
+		return nil, usageError("--params: "+abi.AsError(err).Message, "want a JSON object")
+	}
+	return q.Params, nil
+}
