@@ -91,6 +91,58 @@ func checkConcurrency(b *bench) {
 		b.part(poolPart(pool), fmt.Sprintf("callers of several scopes at once do not mix, with %d instances", pool), func() outcome { return b.together(r, pool) })
 	}
 	b.part("order", "one scope's writes are sent in their order", b.inOrder)
+	b.part("moment", "what was found stays found while the scope is written", b.whileWritten)
+}
+
+// whileWritten asks for a fact again and again while other turns are recorded in its scope. A guest that lays together
+// what it read before a write and after it misses facts, or fails.
+func (b *bench) whileWritten() outcome {
+	const turns, readers, questions = 4, 3, 20 // each reader's, at most
+	p := b.rig.plant(b.scope("moment", "p"))
+	if o := control(p); o != nil {
+		return *o
+	}
+	written := make(chan struct{})
+	found := make([]outcome, readers+1)
+	asked := make([]int, readers+1)
+	parallel(readers+1, readers+1, func(n int) {
+		if n == readers {
+			defer close(written)
+			for range turns {
+				e := b.event(p.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
+				if _, err := b.rig.record(b.ctx, e); err != nil {
+					found[n] = refused("record_event in "+where(p.scope), err)
+					return
+				}
+			}
+			return
+		}
+		for done := false; !done && asked[n] < questions; {
+			select {
+			case <-written:
+				done = true // and asked once more
+			default:
+			}
+			asked[n]++
+			result, err := b.rig.ask(p.scope)
+			switch {
+			case err != nil:
+				found[n] = refused("retrieve in "+where(p.scope)+" while it is written", err)
+				return
+			case !holds(result, p.name):
+				found[n] = failed("%s did not find %s while it was written, and did before", where(p.scope), p.name)
+				return
+			}
+		}
+	})
+	all := 0
+	for n, o := range found {
+		if o.verdict != "" {
+			return o
+		}
+		all += asked[n]
+	}
+	return passed("%d questions while %d turns were recorded", all, turns)
 }
 
 func poolPart(pool int) string { return fmt.Sprintf("pool_%d", pool) }
