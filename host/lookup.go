@@ -23,10 +23,11 @@ const (
 )
 
 // noteExisted adds to a batch that the backend had a scope before this data folder was first used with it: the folder
-// is new or was lost, and another one may have recorded events.
+// is new or was lost, and another one may have recorded events. A control without a backend has its scopes from its
+// configuration.
 func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
 	first := o.scope.record.Since == ""
-	if !first || receipt.Existed == nil || !*receipt.Existed {
+	if !first || receipt.Existed == nil || !*receipt.Existed || len(o.provider.module.Manifest.Origins) == 0 {
 		return
 	}
 	space := o.state.Space()
