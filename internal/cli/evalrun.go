@@ -161,7 +161,7 @@ func (a *app) isBuiltin(name string) bool {
 func (a *app) evalOptions(l *lab.Lab, p *pack.Pack, folder string) run.Options {
 	return run.Options{Now: a.Now, Logger: hclog.NewNullLogger(), Host: a.evalHost(), Dir: folder,
 		Local: func(entry *lab.Provider) bool {
-			c, err := a.evalProvider(entry, p, folder)
+			c, err := a.evalProvider(l, entry, p, folder)
 			if err != nil {
 				return false
 			}
@@ -169,7 +169,7 @@ func (a *app) evalOptions(l *lab.Lab, p *pack.Pack, folder string) run.Options {
 			return err == nil && !hasBackend(info, c.Block)
 		},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
-			c, err := a.evalProvider(entry, p, folder)
+			c, err := a.evalProvider(l, entry, p, folder)
 			if err != nil {
 				e := *abi.AsError(err)
 				e.Message = "providers, " + entry.Label + ": " + e.Message
@@ -190,7 +190,7 @@ func (a *app) evalHost() host.Options {
 }
 
 // evalProvider reads a lab's entry as a memhost configuration. Where the entry has no block for a control that the pack knows the truth for, the pack's is used.
-func (a *app) evalProvider(entry *lab.Provider, p *pack.Pack, folder string) (host.ProviderConfig, error) {
+func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder string) (host.ProviderConfig, error) {
 	name, memory := entry.Name(), map[string]any{}
 	for key, value := range entry.Memory {
 		memory[key] = value
@@ -205,6 +205,10 @@ func (a *app) evalProvider(entry *lab.Provider, p *pack.Pack, folder string) (ho
 		}
 		memory[word] = name
 	}
+	if own, set := memory["frame"]; set && own != l.Frame {
+		return host.ProviderConfig{}, usageError(fmt.Sprintf("memory.frame: is %v, the lab's is %s", own, l.Frame), "one frame serves all providers: set frame in the lab")
+	}
+	memory["frame"] = l.Frame
 	if entry.Plugin != "" {
 		memory["plugin"] = entry.Plugin
 	}
