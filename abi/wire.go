@@ -1,5 +1,7 @@
 package abi
 
+import "github.com/memhost/memhost/abi/wirejson"
+
 // Names of the binary interface "mh1". ABI.md specifies them.
 const (
 	// Marker is the exported function that names the version. It is looked for before any guest code runs and never called.
@@ -79,6 +81,35 @@ func RequiredFields(op string) []string {
 		return []string{"status"}
 	}
 	return nil
+}
+
+// MissingField names the first of an operation's RequiredFields that an answer lacks or has as null; "" when it has all of
+// them. It looks at the answer's own members only.
+//
+//	MissingField("find_event", `{"found": "absent"}`)  ""
+//	MissingField("retrieve", `{"raw": {}}`)            "formatted_context"
+//	MissingField("retrieve", `null`)                   "raw"
+//
+// Errors: the answer is not a JSON object.
+func MissingField(op string, answer []byte) (field string, err error) {
+	required := RequiredFields(op)
+	has := make([]bool, len(required))
+	d := wirejson.DecodeBytes(answer)
+	o := openObject(d)
+	for o.next() {
+		for i, name := range required {
+			if o.key == name {
+				has[i] = d.Next() != wirejson.Null
+			}
+		}
+		o.err = d.Skip()
+	}
+	for i, name := range required {
+		if !has[i] && o.err == nil {
+			return name, nil
+		}
+	}
+	return "", o.err
 }
 
 // Imports of HostModule. Each power is its own import.

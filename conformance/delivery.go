@@ -332,6 +332,10 @@ func (b *bench) lateCommit(u usual) outcome {
 		return failed("the connection was dropped, and the receipt says %s", first.Status)
 	}
 	second, err := r.record(b.ctx, e)
+	if err == nil && second.Status == abi.StatusUncertain && second.Duplicate {
+		h.release(b.ctx)
+		return failed("uncertain, and yet called a duplicate, which is known to have arrived")
+	}
 	if err == nil && writesOf(b.wire.since(mark), name) > 0 && !announced(second) {
 		h.release(b.ctx)
 		return failed("sent again while the first request could still land, and the receipt says %s", second.Status)

@@ -42,6 +42,7 @@ func clauses() []clause {
 		{11, "Controls obey the same wall", checkWall},
 		{12, "Re-sent events are not duplicated where find_event decides, and every possible double is announced where it cannot", checkDelivery},
 		{13, "Concurrent callers and scopes do not mix, and one scope's writes keep their order", checkConcurrency},
+		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's", checkAnswers},
 	}
 }
 
@@ -53,6 +54,8 @@ type kit struct {
 	declared []abi.NotApplicable
 	dir      string
 	names    namer
+	// breaches are the answers that the host refused because they break the contract, with where that was.
+	breaches []string
 }
 
 // Run checks a provider, clause by clause.
@@ -208,7 +211,7 @@ func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
 	limits := b.kit.options.Limits
 	limits.Pool = pool
 	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process", Logger: b.kit.options.Logger, Limits: limits,
-		Now: now, Intercept: b.wire.intercept, Engines: []host.Engine{extism.Engine()}})
+		Now: now, Intercept: b.wire.intercept, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +266,8 @@ type outcome struct {
 	lacks bool
 	// aside: that this check does not apply confirms no declaration about its clause.
 	aside bool
+	// breach: the host refused the answer because it breaks the contract. That is counted in clause 14.
+	breach bool
 }
 
 func passed(format string, args ...any) outcome {
@@ -303,13 +308,19 @@ func refused(op string, err error) outcome {
 	if e.Native != nil {
 		said = "; the backend said " + strconv.Quote(short(e.Native.Body, 200))
 	}
-	return failed("%s: %v%s", op, err, said)
+	o := failed("%s: %v%s", op, err, said)
+	o.breach = e.Reason == abi.ReasonContractBreach
+	return o
 }
 
 // part runs one check and puts its verdict beside what the manifest declares of it. A declaration never excuses a failure, and one that the check
 // disproves is a failure itself.
 func (b *bench) part(name, words string, check func() outcome) outcome {
 	o := check()
+	if o.breach && b.report.Number != answersClause {
+		b.kit.breaches = append(b.kit.breaches, fmt.Sprintf("clause %d, %s: %s", b.report.Number, name, o.reason))
+		o.verdict, o.reason = Inconclusive, "the answer breaks the contract (clause 14): "+short(o.reason, 200)
+	}
 	p := PartReport{Name: name, Words: words, Verdict: o.verdict, Reason: o.reason}
 	for _, d := range b.declared {
 		if d.Clause == int64(b.report.Number) && d.Part == name {
@@ -378,10 +389,21 @@ func (b *bench) event(s abi.MemoryScope, text string) *abi.MemoryEvent {
 func (r *rig) record(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	r.wrote(abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID})
 	receipt, err := r.slot.RecordEvent(ctx, e)
-	if err == nil {
-		r.bench.heard(receipt.Trace)
+	if err != nil {
+		return nil, err
 	}
-	return receipt, err
+	r.bench.heard(receipt.Trace)
+	return receipt, malformed(receipt)
+}
+
+// malformed is the error behind a receipt that the host made uncertain because the provider's own breaks the contract.
+func malformed(r *abi.WriteReceipt) error {
+	why := new(abi.Error)
+	if r.Status != abi.StatusUncertain || r.Trace == nil || abi.Unmarshal(r.Trace.Details["error"], why) != nil ||
+		why.Reason != abi.ReasonContractBreach {
+		return nil
+	}
+	return why
 }
 
 func (r *rig) wrote(s abi.MemoryScope) {

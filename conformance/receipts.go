@@ -42,6 +42,7 @@ func checkReceipt(b *bench) {
 	})
 	p.events, p.receipts = []*abi.MemoryEvent{e}, []*abi.WriteReceipt{receipt}
 	b.part("retained", "what a receipt calls committed can be retrieved at once, and what it calls not retained never", func() outcome { return b.truthful(p) })
+	b.part("complete", "a retrieval says whether the turn may still be missing", func() outcome { return b.complete(p, s) })
 	b.part("capabilities", "what the provider says it can do it can", b.capable)
 }
 
@@ -107,6 +108,37 @@ func (b *bench) truthful(p *planted) outcome {
 	return passed("%s, found at once: %v", receipt.Status, early)
 }
 
+// complete records another turn and compares what retrievals say of completeness with what they hold.
+func (b *bench) complete(p *planted, s abi.MemoryScope) outcome {
+	if p.trouble != nil {
+		return *p.trouble
+	}
+	more := &planted{scope: s, name: b.kit.names.name()}
+	receipt, err := b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](more.name)))
+	if err != nil {
+		return refused("record_event", err)
+	}
+	early, err := b.ask(s)
+	if err != nil {
+		return refused("retrieve", err)
+	}
+	warned := slices.ContainsFunc(early.Trace.Warnings, func(w string) bool { return strings.HasPrefix(w, abi.WarnMemoryPending+":") })
+	outstanding := receipt.Status != abi.StatusCommitted && receipt.Status != abi.StatusNotRetained
+	switch said := early.Trace.Consistency; {
+	case outstanding != (said != "committed") || outstanding != warned:
+		return failed("the receipt says %s, the retrieval after it consistency %s, warnings %v", receipt.Status, said, early.Trace.Warnings)
+	case early.Trace.ConsistencyAsOf == "":
+		return failed("the retrieval does not say as of when its consistency is")
+	}
+	if o := b.look(more); o != nil {
+		return *o
+	}
+	if more.found != nil && !outstanding && !holds(early, more.name) {
+		return failed("the retrieval said committed, and %s was found only after the readiness wait", more.name)
+	}
+	return passed("%s, so the retrieval says %s", receipt.Status, early.Trace.Consistency)
+}
+
 // capable calls the capabilities that only look, once each.
 func (b *bench) capable() outcome {
 	s := b.scope("receipt", "p")
@@ -130,6 +162,9 @@ func (b *bench) capable() outcome {
 			continue
 		}
 		err := try()
+		if abi.AsError(err) != nil && abi.AsError(err).Reason == abi.ReasonContractBreach {
+			return refused(op, err)
+		}
 		if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeInternal {
 			return failed("the provider has %s, and it says %v", op, err)
 		}

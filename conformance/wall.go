@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
@@ -263,7 +264,7 @@ func checkWall(b *bench) {
 		after, err := b.ask(s)
 		switch {
 		case beforeErr != nil || err != nil:
-			return failed("retrieve: %v, %v", beforeErr, err)
+			return refused("retrieve", errors.Join(beforeErr, err))
 		case p.found != nil && !holds(after, p.name):
 			return failed("%s was told before, and is gone", p.name)
 		case b.kind == abi.KindControl && !sameJSON(abi.Marshal(&before.Raw), abi.Marshal(&after.Raw)):

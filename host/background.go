@@ -24,38 +24,56 @@ func (b *backgroundWork) end() {
 	}
 }
 
+// endBackground ends what the host does of its own accord for a provider.
+func (p *Provider) endBackground() {
+	p.background.end()
+	p.polling.end()
+}
+
 // backgroundTick is the longest time between two looks at what is due.
 const backgroundTick = 10 * time.Second
 
-// startBackground begins the work that a provider's manifest asks for.
+// every runs work again and again until the end.
+func every(pause time.Duration, work func(context.Context)) backgroundWork {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				work(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return backgroundWork{stop: stop, done: done}
+}
+
+// startBackground begins the work that a provider's manifest asks for, and the looks at outstanding events.
 func (s *Slot) startBackground(p *Provider) {
 	decls := p.module.Manifest.Background
-	if len(decls) == 0 {
+	if s.host.recorded { // one operation at a time, and none that nobody asked for
+		if len(decls) > 0 {
+			p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
+		}
 		return
 	}
-	if s.host.recorded { // one operation at a time, and none that nobody asked for
-		p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
+	if !s.host.options.NoReadinessPolls && (p.has(abi.OpReadiness) || p.has(abi.OpFindEvent)) {
+		due := polls{}
+		p.polling = every(pollPause, func(ctx context.Context) { s.pollOutstanding(ctx, p, due) })
+	}
+	if len(decls) == 0 {
 		return
 	}
 	pause := backgroundTick
 	for _, d := range decls {
 		pause = min(pause, time.Duration(d.IntervalMS)*time.Millisecond)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	p.background = backgroundWork{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(p.background.done)
-		tick := time.NewTicker(max(pause, 10*time.Millisecond))
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				s.runDue(ctx, p)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	p.background = every(max(pause, 10*time.Millisecond), func(ctx context.Context) { s.runDue(ctx, p) })
 }
 
 // runDue runs, one after another, what is due by the host's clock. A run that fails is logged and observed like any
@@ -65,8 +83,7 @@ func (s *Slot) runDue(ctx context.Context, p *Provider) {
 	var scopes []scopeRecord
 	err := h.eachRecord(ctx, tableScopes, nil, func(r state.KeyValue) error {
 		var record scopeRecord
-		if err := json.Unmarshal(r.Value, &record); err == nil && record.Provider == p.name &&
-			record.Origin == p.originKey && record.Namespace == p.config.Namespace {
+		if err := json.Unmarshal(r.Value, &record); err == nil && p.owns(&record) {
 			scopes = append(scopes, record)
 		}
 		return nil

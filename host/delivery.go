@@ -52,18 +52,44 @@ const (
 	warnFound     = "delivery_found: the backend has it, though its first receipt was lost"
 	hintUncertain = "it is not known whether the event was stored; " +
 		"record it again: the host asks the backend before it sends anything twice"
+	hintNoFind = "it is not known whether the event was stored, and the provider cannot look it up (no find_event): " +
+		"recording it again sends nothing"
 )
 
+// inDoubt tells whether something of a write that ended with e may have arrived.
+func (o *operation) inDoubt(e *abi.Error) bool {
+	return o.Noted && o.Effect != egress.EffectNone && !e.NothingStored
+}
+
+// doubted completes the error of a write of which something may have arrived: it can be settled, and so retried,
+// where the provider can look the event up.
+func (o *operation) doubted(e *abi.Error) *abi.Error {
+	told := *e
+	told.Retryable = o.provider.has(abi.OpFindEvent)
+	if told.Retryable {
+		told.Hint = joinHints(e.Hint, hintUncertain)
+	} else {
+		told.Hint = joinHints(e.Hint, hintNoFind)
+	}
+	return &told
+}
+
+// afterMS is a time to wait in ms, at least 1.
+func afterMS(d time.Duration) *int64 {
+	ms := max(d.Milliseconds(), 1)
+	return &ms
+}
+
 // undecided answers for events whose write ended with an error. When nothing can have arrived the ledger forgets them
-// and the error stands. Otherwise they are uncertain: a time-out gets a receipt that says so, another error its own
-// words.
+// and the error stands. Otherwise they are uncertain: after a time-out or an answer that breaks the contract they get
+// receipts that say so, after another error its own words.
 func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError,
 	failure error) error {
 	if !o.Noted {
 		return failure
 	}
-	e := *abi.AsError(failure)
-	if o.Effect == egress.EffectNone || e.NothingStored {
+	e := abi.AsError(failure)
+	if !o.inDoubt(e) {
 		var b state.Batch
 		for _, w := range fresh {
 			if w.resume == nil {
@@ -73,14 +99,13 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 		if err := o.slot.host.commit(ctx, &b); err != nil {
 			o.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)
 		}
-		return &e
+		return e
 	}
-	if e.Code != abi.CodeTimeout {
-		e.Hint = joinHints(e.Hint, hintUncertain)
-		return &e
+	if e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach {
+		return o.doubted(e)
 	}
 	for _, w := range fresh {
-		answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, &e)
+		answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, e)
 	}
 	return nil
 }
@@ -89,11 +114,10 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Error) *abi.Error {
 	e := o.provider.plugin.Failed(o.Op, failure)
 	switch {
-	case !o.Noted:
-	case o.Effect == egress.EffectNone || e.NothingStored:
+	case o.inDoubt(e):
+		return o.doubted(e)
+	case o.Noted:
 		dropLedger(b, o.state.Space(), w.event.EventID)
-	default:
-		e.Hint = joinHints(e.Hint, hintUncertain)
 	}
 	return e
 }
@@ -109,6 +133,7 @@ func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.
 		r.Warnings = append(r.Warnings, warnNoFind)
 	} else {
 		r.Warnings = append(r.Warnings, warnUncertain+hintUncertain)
+		r.RetryAfterMS = afterMS(o.provider.settle())
 	}
 	t := &abi.Trace{Consistency: consistencyOf(r.Status)}
 	if why != nil {
@@ -135,23 +160,17 @@ func (p *Provider) settle() time.Duration {
 // believed, and partial too.
 func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt,
 	resend bool, err error) {
-	open := func(why *abi.Error) *abi.WriteReceipt {
-		if known.receipt == nil {
-			return o.uncertainReceipt(w.event.EventID, nil, why)
-		}
-		r := *known.receipt
-		if !slices.Contains(r.Warnings, warnNoFind) {
-			r.Warnings = append(slices.Clone(r.Warnings),
-				warnUncertain+"the backend does not say yet whether it has all of it")
-		}
-		return &r
-	}
 	if !o.provider.has(abi.OpFindEvent) {
-		return open(nil), false, nil
+		return o.stillOpen(known, w.event.EventID, nil, nil), false, nil
 	}
 	found, failure := o.findEvent(ctx, w.event.EventID, w.event.SessionID, known)
 	if failure != nil {
-		return open(abi.AsError(failure)), false, nil
+		e := abi.AsError(failure)
+		after := e.RetryAfterMS
+		if after == nil {
+			after = afterMS(time.Second)
+		}
+		return o.stillOpen(known, w.event.EventID, e, after), false, nil
 	}
 	wait := o.untilSettled(ctx, w.event.EventID, known)
 	switch {
@@ -164,23 +183,43 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 		}
 		return entry.receipt, false, nil
 	case found.Found == foundUnknown:
-		return open(later(found.RetryAfterMS, "the backend cannot tell yet")), false, nil
+		after := found.RetryAfterMS
+		if after == nil {
+			after = afterMS(max(wait, time.Second))
+		}
+		return o.stillOpen(known, w.event.EventID, later(after, "the backend cannot tell yet"), after), false, nil
 	case wait > 0:
-		ms := max(wait.Milliseconds(), 1)
-		return open(later(&ms, fmt.Sprintf("the backend has %s of it, and an earlier request may still land",
-			map[string]string{foundAbsent: "nothing", foundPartial: "a part"}[found.Found]))), false, nil
+		after := afterMS(wait)
+		return o.stillOpen(known, w.event.EventID, later(after,
+			fmt.Sprintf("the backend has %s of it, and an earlier request may still land",
+				map[string]string{foundAbsent: "nothing", foundPartial: "a part"}[found.Found])), after), false, nil
 	case found.Found == foundPartial:
 		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.markers()}
 	}
 	return nil, true, nil
 }
 
+// stillOpen is the receipt of an event whose outcome is still unknown. After so many ms recording it again can settle
+// it; nil where nothing can.
+func (o *operation) stillOpen(known *ledgerEntry, eventID string, why *abi.Error, afterMS *int64) *abi.WriteReceipt {
+	var r abi.WriteReceipt
+	if known.receipt == nil {
+		r = *o.uncertainReceipt(eventID, nil, why)
+	} else {
+		r = *known.receipt
+		if !slices.Contains(r.Warnings, warnNoFind) {
+			r.Warnings = append(slices.Clone(r.Warnings),
+				warnUncertain+"the backend does not say yet whether it has all of it")
+		}
+	}
+	r.RetryAfterMS = afterMS
+	return &r
+}
+
 // later is why a look-up did not decide, and when to ask again.
 func later(retryAfterMS *int64, message string) *abi.Error {
-	e := abi.NewError(abi.CodeUnavailable, message)
-	if e.RetryAfterMS = retryAfterMS; retryAfterMS != nil {
-		e.Message += fmt.Sprintf("; ask again in %d ms", *retryAfterMS)
-	}
+	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("%s; ask again in %d ms", message, *retryAfterMS))
+	e.RetryAfterMS = retryAfterMS
 	return e
 }
 
@@ -208,9 +247,6 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	o.Guest += child.Guest
 	if err != nil {
 		return nil, err
-	}
-	if !slices.Contains([]string{foundPresent, foundPartial, foundAbsent, foundUnknown}, found.Found) {
-		return nil, child.breach(fmt.Sprintf("found %.80q is none of present, partial, absent, unknown", found.Found))
 	}
 	return found, nil
 }

@@ -141,14 +141,18 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 				return c.status
 			}
 			_, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
-			requireCode(t, err, c.code, "record it again: the host asks the backend")
+			e := requireCode(t, err, c.code, "record it again: the host asks the backend")
+			assert.True(t, e.Retryable, "what can be settled is retryable")
 			sent := len(b.sent())
 			for _, doubt := range []string{foundUnknown, foundAbsent, "partial b"} {
 				b.set(func() { b.find = doubt })
 				r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
 				require.NoError(t, err)
 				assert.Equal(t, abi.StatusUncertain, r.Status, doubt)
-				assert.True(t, r.Duplicate)
+				assert.False(t, r.Duplicate, "it is not known to have arrived")
+				if assert.NotNil(t, r.RetryAfterMS) {
+					assert.Positive(t, *r.RetryAfterMS)
+				}
 				assert.True(t, strings.HasPrefix(r.Warnings[0], warnUncertain), r.Warnings[0])
 				assert.Len(t, r.Trace.IO, 1, "the look-up is a native call like others")
 			}
@@ -200,13 +204,16 @@ func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
 	withoutCapability(s, abi.OpFindEvent)
 	b.set(func() { b.post = func(string) int { return 502 } })
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
+	e := requireCode(t, err, abi.CodeBackend, "cannot look it up")
+	assert.False(t, e.Retryable, "no retry can settle it")
 	clock.add(time.Hour)
 	b.set(func() { b.post = nil })
 	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Equal(t, warnNoFind, r.Warnings[0])
+	assert.Nil(t, r.RetryAfterMS)
+	assert.False(t, r.Duplicate)
 	assert.Len(t, b.sent(), 1)
 	r, err = s.RecordEvent(context.Background(), event("f", "deliver a; status partial"))
 	require.NoError(t, err)

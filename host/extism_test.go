@@ -135,7 +135,8 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 		tr := *r.Trace
 		require.Len(t, tr.IO, 2)
 		assert.Greater(t, tr.PluginMS, 0.0)
-		tr.LatencyMS, tr.BackendMS, tr.PluginMS, tr.HostMS = 0, 0, 0, 0
+		assert.NotEmpty(t, tr.ConsistencyAsOf)
+		tr.ConsistencyAsOf, tr.LatencyMS, tr.BackendMS, tr.PluginMS, tr.HostMS = "", 0, 0, 0, 0
 		for i := range tr.IO {
 			tr.IO[i].MS = 0
 		}

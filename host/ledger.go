@@ -59,8 +59,12 @@ type ledgerEntry struct {
 
 // uncertain tells whether the backend has to be asked before the event may be sent again.
 func (e *ledgerEntry) uncertain() bool {
-	return e.state == deliverySent || e.state == deliveryReceived &&
-		(e.receipt.Status == abi.StatusUncertain || e.receipt.Status == abi.StatusPartial)
+	return e.state == deliverySent || e.state == deliveryReceived && undecidedStatus(e.receipt.Status)
+}
+
+// undecidedStatus tells whether a receipt leaves open what has arrived of its event.
+func undecidedStatus(status abi.WriteStatus) bool {
+	return status == abi.StatusUncertain || status == abi.StatusPartial
 }
 
 // unseen tells whether it is not yet known that the event can be retrieved.
@@ -93,7 +97,7 @@ func (e *ledgerEntry) encode() []byte {
 		return b
 	}
 	kept := *e.receipt
-	kept.Trace, kept.Duplicate = nil, false
+	kept.Trace, kept.Duplicate, kept.RetryAfterMS = nil, false, nil
 	return abi.AppendJSON(b, &kept)
 }
 
@@ -147,7 +151,7 @@ func putLedger(b *state.Batch, sc *scopeState, space state.Space, eventID string
 	key := ledgerKey(space, eventID)
 	b.PutRecord(tableLedger, key, e.encode())
 	if e.unseen() {
-		b.PutRecord(tableUnseen, key, sc.key[:])
+		b.PutRecord(tableUnseen, key, listEntry(sc, e))
 	} else {
 		b.DeleteRecord(tableUnseen, key)
 	}

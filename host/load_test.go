@@ -31,6 +31,7 @@ type handMade struct {
 	memory   string // the memory's export name
 	table    []byte // limits of a table of functions
 	manifest string
+	data     string // at the beginning of the memory
 }
 
 func goodModule() *handMade {
@@ -129,6 +130,9 @@ func (m *handMade) bytes(t testing.TB) []byte {
 	b = append(b, section(7, exports...)...)
 	b = append(b, start...)
 	b = append(b, section(10, code...)...)
+	if m.data != "" {
+		b = append(b, section(11, append([]byte{0, opI32, 0, 0x0b}, name(m.data)...))...)
+	}
 	if m.manifest == "" {
 		return b
 	}

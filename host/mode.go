@@ -182,8 +182,8 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 func (h *Host) notReady(ctx context.Context, p *Provider, only *scopeState) ([]abi.MemoryScope, error) {
 	keys := map[scopeKey]bool{}
 	err := h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
-		if len(r.Value) == len(scopeKey{}) {
-			keys[scopeKey(r.Value)] = true
+		if key, _, ok := parseListEntry(r.Value); ok {
+			keys[key] = true
 		}
 		return nil
 	})
@@ -199,8 +199,7 @@ func (h *Host) notReady(ctx context.Context, p *Provider, only *scopeState) ([]a
 		if err != nil {
 			return nil, err
 		}
-		if record == nil || record.Provider != p.name || record.Origin != p.originKey ||
-			record.Namespace != p.config.Namespace {
+		if record == nil || !p.owns(record) {
 			continue
 		}
 		list = append(list, record.memoryScope())

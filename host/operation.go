@@ -27,6 +27,8 @@ type operation struct {
 	reservedWrites int64
 	// items is how many items a retrieval asks the backend for; 0 where the host says nothing.
 	items int64
+	// stamped is when the operation began by the host's clock, where that has been read.
+	stamped string
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -141,8 +143,12 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 	encoded := abi.Marshal(body)
 	once := func(ctx context.Context) error {
 		o.permit()
+		now := o.stamped
+		if now == "" {
+			now = o.slot.host.stamp()
+		}
 		return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
-			Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: o.slot.host.stamp(), Resume: o.resume,
+			Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: now, Resume: o.resume,
 			Items: o.items, Body: encoded}, out)
 	}
 	err := once(ctx)
@@ -191,19 +197,25 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 	if isError {
 		e := new(abi.Error)
 		if err := abi.Unmarshal(answer, e); err != nil || e.Code == "" {
-			return o.breach("answered an error object that cannot be read")
+			return o.contractBreach("answered an error object that cannot be read")
 		}
 		return p.plugin.Failed(o.Op, e)
 	}
-	if err := abi.UnmarshalOwned(answer, out); err != nil {
-		return o.breach("answered what is no " + o.Op + " answer: " + abi.AsError(err).Message)
+	missing, err := abi.MissingField(o.Op, answer) // before the answer is taken apart
+	if err == nil && missing == "" {
+		err = abi.UnmarshalOwned(answer, out)
 	}
+	switch {
+	case err != nil:
+		return o.contractBreach("answered what is no " + o.Op + " answer: " + abi.AsError(err).Message)
+	case missing != "":
+		return o.contractBreach("the answer has no " + missing)
+	}
+	if wrong := wrongIn(out); wrong != "" {
+		return o.contractBreach(wrong)
+	}
+	dropHostCodes(out)
 	return nil
-}
-
-// breach is the error of a plugin that does not keep to the contract.
-func (o *operation) breach(what string) error {
-	return o.provider.plugin.Failed(o.Op, o.provider.plugin.Breach(o.Op, what))
 }
 
 // trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's
@@ -212,9 +224,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	if t == nil {
 		t = new(abi.Trace)
 	}
-	if t.BackendName == "" {
-		t.BackendName = o.provider.name
-	}
+	t.BackendName = o.provider.name
 	total := o.slot.host.clock.Measured(time.Since(o.began))
 	t.Operation, t.ConditionKind, t.Tokenizer = o.Op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = o.memoryScope(), o.generation, o.IO

@@ -40,6 +40,10 @@ type Options struct {
 	// OnManifest is called when the run manifest has changed: after each load, and when a scope was set up or reset. It
 	// must be quick.
 	OnManifest func()
+	// NoReadinessPolls: the host does not look for outstanding events of its own accord, so that pending ends only by
+	// Readiness, or by recording an event again. Default: it looks, 1 s after the write and then at intervals that
+	// double up to 60 s.
+	NoReadinessPolls bool
 	// Cassette has everything recorded, for Replay. Default: nothing.
 	Cassette *CassetteOptions
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it.

@@ -42,7 +42,8 @@ type Provider struct {
 
 	testSessions *regexp.Regexp
 
-	background backgroundWork
+	// background is what the manifest asks for, polling the looks at outstanding events.
+	background, polling backgroundWork
 
 	// itemLimit is the limit of the manifest by which max_tokens becomes a number of items; nil where none counts.
 	// itemsSet: the configuration limits the items itself.
@@ -53,6 +54,9 @@ type Provider struct {
 	setUp sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
+	// backendName is what its health calls the backend: the element around a context may name it in place of the
+	// provider.
+	backendName string
 	inFlight    atomic.Int64
 	retired     atomic.Bool
 	drained     chan struct{}

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,15 +14,35 @@ import (
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(ctx, s, abi.OpRetrieve, r, func(ctx context.Context, o *operation, result *abi.RetrieveResult) error {
 		o.forSession(r.SessionID)
-		if err := o.retrieve(ctx, r, result); err != nil {
+		complete, err := o.readComplete(ctx, r, result)
+		if err != nil {
 			return err
 		}
 		count, err := o.checkContext(result.FormattedContext, r.Budget)
 		result.Trace = o.trace(result.Trace)
+		complete.tell(result.Trace)
 		result.Trace.TokenCount = &count
 		o.traceBudget(&r.Budget, result, count)
 		return err
 	})
+}
+
+// readComplete enters a retrieval. The ledger is read before: what arrives meanwhile counts as outstanding.
+func (o *operation) readComplete(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult) (*completeness,
+	error) {
+	sc, err := o.provider.scopeOf(r.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.at(ctx, sc); err != nil {
+		return nil, err
+	}
+	complete, err := o.slot.host.completeness(ctx, o.state.Space())
+	if err != nil {
+		return nil, err
+	}
+	o.stamped = complete.asOf // a cassette counts how often its clock is read
+	return complete, o.retrieve(ctx, r, result)
 }
 
 // FormatContext implements Contract.
@@ -90,15 +109,18 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 // fits. It returns its tokens.
 func (o *operation) checkContext(text string, budget abi.ContextBudget) (int64, error) {
 	if err := oneElement(text); err != nil {
-		return 0, o.breach("formatted_context " + err.Error())
+		return 0, o.badContext(err.Error())
+	}
+	if wrong := o.wrongElement(text); wrong != "" {
+		return 0, o.contractBreach(wrong)
 	}
 	count := int64(0)
 	if text != "" {
 		count = o.provider.tokens.Count([]byte(text))
 	}
 	if budget.MaxTokens != nil && count > *budget.MaxTokens {
-		return 0, o.breach(fmt.Sprintf("formatted_context has %d tokens (%s), max_tokens is %d", count,
-			o.provider.tokens.Name(), *budget.MaxTokens))
+		return 0, o.badContext(fmt.Sprintf("has %d tokens (%s), max_tokens is %d", count, o.provider.tokens.Name(),
+			*budget.MaxTokens))
 	}
 	return count, nil
 }
@@ -151,9 +173,6 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	}
 	if n := len(o.IO); n > 0 {
 		answered = o.IO[n-1].Status
-	}
-	if !slices.Contains([]abi.HealthStatus{abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable}, health.Status) {
-		return nil, 0, o.breach(fmt.Sprintf("status %q is none of ok, degraded, unavailable", health.Status))
 	}
 	if health.BackendName == "" {
 		health.BackendName = p.name

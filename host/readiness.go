@@ -153,28 +153,21 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	if err = o.enter(ctx, &abi.ReadinessMarkers{Markers: u.markers()}, ready); err != nil {
 		return nil, err
 	}
-	if err = o.checkReadiness(ready); err != nil {
-		return nil, err
-	}
+	complete(ready)
 	o.askUncertain(ctx, u)
 	o.learn(ctx, u, ready)
 	u.report(ready, o.provider.has(abi.OpFindEvent))
 	return ready, nil
 }
 
-func (o *operation) checkReadiness(r *abi.BackendReadiness) error {
-	statuses := []abi.ReadinessStatus{abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded,
-		abi.ReadinessFailed, abi.ReadinessUnknown}
-	if !slices.Contains(statuses, r.Status) {
-		return o.breach(fmt.Sprintf("status %.80s is none of ready, pending, degraded, failed, unknown", r.Status))
-	}
+// complete gives every list of an answer a value.
+func complete(r *abi.BackendReadiness) {
 	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty,
 		&r.EventIDs.Unknown, &r.Warnings} {
 		if *list == nil {
 			*list = []string{}
 		}
 	}
-	return nil
 }
 
 // unseen are the events of a generation that are not known to have arrived, oldest first by id.

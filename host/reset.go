@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -110,9 +109,6 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 			if wait.left() < resetPause {
 				return receipt, nil
 			}
-		default:
-			return nil, o.breach(fmt.Sprintf("status %.80s is none of done, in_progress, incomplete, failed",
-				receipt.Status))
 		}
 		// What the guest noted of its progress is for its next look.
 		if err := o.commit(ctx); err != nil {

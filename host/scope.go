@@ -24,7 +24,7 @@ type scopeKey [16]byte
 const (
 	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
 	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
-	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey: what is not known to be retrievable yet
+	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey, outstanding: what is not seen yet
 	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (lookup.go), 1 byte
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
@@ -49,6 +49,11 @@ type scopeRecord struct {
 
 func (r *scopeRecord) memoryScope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace, AgentID: r.AgentID}
+}
+
+// owns tells whether a scope is one of the provider's.
+func (p *Provider) owns(r *scopeRecord) bool {
+	return r.Provider == p.name && r.Origin == p.originKey && r.Namespace == p.config.Namespace
 }
 
 // scopeRecordOf reads a scope's record; nil when the scope was never written.

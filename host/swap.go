@@ -147,7 +147,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	if err != nil {
 		return p, nil, err
 	}
-	p.consistency = health.ConsistencyModel
+	p.consistency, p.backendName = health.ConsistencyModel, health.BackendName
 	steps.end(verdictPass, healthText(health))
 	steps.begin("setup_scope")
 	if err = s.setUpConfigured(ctx, p, steps); err != nil {
@@ -242,7 +242,7 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 
 // drain closes a provider that no longer serves, once its last call has left.
 func (s *Slot) drain(p *Provider) {
-	p.background.end()
+	p.endBackground()
 	began := time.Now()
 	s.drains.Add(1)
 	go func() {
@@ -261,7 +261,7 @@ func (s *Slot) Close(ctx context.Context) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if v := s.current.Swap(nil); v != nil {
-		v.provider.background.end()
+		v.provider.endBackground()
 		if err := v.provider.close(ctx); err != nil {
 			return err
 		}

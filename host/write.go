@@ -222,11 +222,13 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 	return fresh, false, nil
 }
 
-// repeated is the answer to an event that was recorded before: its first receipt at its present status.
+// repeated is the answer to an event that was recorded before: its first receipt at its present status. It is called a
+// duplicate only when it is known to have arrived.
 func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
 	r := *receipt
-	r.Duplicate = true
-	r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
+	if r.Duplicate = !undecidedStatus(r.Status); r.Duplicate {
+		r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
+	}
 	r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
 	r.LatencyMS = r.Trace.LatencyMS
 	return &r
@@ -254,9 +256,16 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.notDelivered(batch, w, r.Error)}
 			continue
 		}
-		if err := o.checkReceipt(r.Receipt, w.event); err != nil {
-			return o.undecided(ctx, fresh, answers, err)
+		if wrong := wrongReceipt(r.Receipt); wrong != "" {
+			breach := o.contractBreach(wrong)
+			if !o.inDoubt(breach) {
+				return o.undecided(ctx, fresh, answers, breach)
+			}
+			answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, breach) // the ledger has it as sent
+			received[i].Receipt = nil
+			continue
 		}
+		o.own(r.Receipt, w.event)
 		putLedger(batch, o.scope, o.state.Space(), w.event.EventID,
 			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
 	}
@@ -301,26 +310,22 @@ func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi
 		return nil, err
 	}
 	if len(out.Receipts) != len(fresh) {
-		return nil, o.breach(fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
+		return nil, o.contractBreach(fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
 	}
 	return out.Receipts, nil
 }
 
-// checkReceipt holds a plugin's receipt to the contract.
-func (o *operation) checkReceipt(r *abi.WriteReceipt, e *abi.MemoryEvent) error {
-	r.EventID = e.EventID
-	statuses := []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial,
-		abi.StatusUncertain, abi.StatusNotRetained}
-	if !slices.Contains(statuses, r.Status) {
-		return o.breach(fmt.Sprintf("receipt.status %q is none of %v", r.Status, statuses))
+// own fills in what is the host's of a guest's receipt.
+func (o *operation) own(r *abi.WriteReceipt, e *abi.MemoryEvent) {
+	r.EventID, r.Duplicate, r.RetryAfterMS = e.EventID, false, nil
+	if !undecidedStatus(r.Status) {
+		return
 	}
-	if r.NativeIDsKind == "" {
-		r.NativeIDsKind = abi.NativeIDsNone
-	}
-	if (r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial) && !o.provider.has(abi.OpFindEvent) {
+	if !o.provider.has(abi.OpFindEvent) {
 		r.Warnings = append(r.Warnings, warnNoFind)
+		return
 	}
-	return nil
+	r.RetryAfterMS = afterMS(o.provider.settle())
 }
 
 // skipAll answers writes while the slot is read-only. The guest is not entered.

@@ -15,7 +15,8 @@ const (
 	longestPause = 30 * time.Second
 	// oneDelivery is how long a slot may take over one event. A backend that extracts memories with a language model is slow.
 	oneDelivery = 5 * time.Minute
-	// maxUncertain is how often an event is sent whose receipt says each time that its outcome is not known.
+	// maxUncertain is how often an event is sent whose receipt says each time that its outcome is not known, and not
+	// when it can be.
 	maxUncertain = 8
 )
 
@@ -145,14 +146,19 @@ func (b *Box) send(ctx context.Context, slot Slot, name string, event *abi.Memor
 	return b.remove(name)
 }
 
-// again keeps an event whose outcome is not known. The slot looks it up in the backend when it comes again, and sends only what is missing. A provider that cannot
-// look says the same for ever.
+// again keeps an event whose outcome is not known. The slot looks it up in the backend when it comes again, and sends
+// only what is missing. A receipt without retry_after_ms says that no retry can settle it, or it is of a slot that does
+// not tell: after maxUncertain of those the event is put aside.
 func (b *Box) again(name string, event *abi.MemoryEvent, receipt *abi.WriteReceipt) error {
+	e := abi.NewError(abi.CodeTimeout, "the slot does not know whether event "+event.EventID+" has arrived: "+
+		string(receipt.Status)).WithReason("uncertain")
+	if e.RetryAfterMS = receipt.RetryAfterMS; e.RetryAfterMS != nil {
+		return e
+	}
 	b.mu.Lock()
 	b.tries[name]++
 	tries := b.tries[name]
 	b.mu.Unlock()
-	e := abi.NewError(abi.CodeTimeout, "the slot does not know whether event "+event.EventID+" has arrived: "+string(receipt.Status)).WithReason("uncertain")
 	if tries < maxUncertain {
 		return e
 	}

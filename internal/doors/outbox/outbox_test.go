@@ -209,6 +209,25 @@ func TestAnUncertainDeliveryIsAskedAboutAgain(t *testing.T) {
 	require.Len(t, aside, 1)
 }
 
+// TestWhatCanBeSettledIsNotPutAside: a database that restarts makes every delivery uncertain for a while.
+func TestWhatCanBeSettledIsNotPutAside(t *testing.T) {
+	dir := t.TempDir()
+	b, _ := open(t, dir)
+	after := int64(2000)
+	s := &slot{refuse: func(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+		return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain, RetryAfterMS: &after}, nil
+	}}
+	add(t, b, "e1")
+	for range 50 {
+		r := b.Deliver(context.Background(), s)
+		require.Equal(t, 1, r.Waiting)
+		require.Equal(t, &after, abi.AsError(r.Err).RetryAfterMS)
+	}
+	s.refuse = nil
+	require.Equal(t, 1, b.Deliver(context.Background(), s).Delivered)
+	require.Equal(t, []string{"e1"}, s.took)
+}
+
 func TestTheReadOnlyModeKeepsOutItsOwnTurnsOnly(t *testing.T) {
 	b, log := open(t, t.TempDir())
 	s := &slot{refuse: answering(abi.StatusSkippedReadOnly), mode: abi.ModeReceipt{ReadOnly: true, Since: "2026-03-02T10:00:00Z"}}

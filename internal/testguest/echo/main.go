@@ -32,10 +32,14 @@ func address(b []byte) uint32 { return uint32(uintptr(unsafe.Pointer(unsafe.Slic
 // say answers with bytes that stay where they are.
 func say(b []byte) uint64 { return abi.Pack(address(b), uint32(len(b)), false) }
 
-// nativeQuery gives the whole request back: a copy in, a copy out.
+// nativeQuery gives the whole request back: a copy in, a copy within, a copy out.
 //
 //go:wasmexport native_query
-func nativeQuery(n uint32) uint64 { return say(request[:n]) }
+func nativeQuery(n uint32) uint64 {
+	response = append(response[:0], `{"name":"echo","result":`...)
+	response = append(append(response, request[:n]...), '}')
+	return say(response)
+}
 
 // retrieve decodes the contract and encodes it.
 //
@@ -51,10 +55,10 @@ func retrieve(n uint32) uint64 {
 }
 
 var (
-	setupAnswer  = []byte(`{"ready":true}`)
+	setupAnswer  = []byte(`{"ready":true,"native_scope":{}}`)
 	recordAnswer = []byte(`{"status":"not_retained","native_ids_kind":"none"}`)
 	resetAnswer  = []byte(`{"status":"done"}`)
-	formatAnswer = []byte(`{"formatted_context":""}`)
+	formatAnswer = []byte(`{"formatted_context":"","token_count":0,"truncated":false}`)
 	healthAnswer = []byte(`{"status":"ok","backend_name":"echo","consistency_model":"immediate","isolation":"hard","pet_observability":"weak"}`)
 )
 

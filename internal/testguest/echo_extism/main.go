@@ -16,15 +16,16 @@ func say(text string) int32 {
 //
 //go:wasmexport native_query
 func nativeQuery() int32 {
-	pdk.Output(pdk.Input())
+	answer := append([]byte(`{"name":"echo","result":`), pdk.Input()...)
+	pdk.Output(append(answer, '}'))
 	return 0
 }
 
 //go:wasmexport retrieve
-func retrieve() int32 { return say(`{"raw":{"calls":[]},"formatted_context":""}`) }
+func retrieve() int32 { return say(`{"raw":{"calls":[]},"formatted_context":"","evidence":[]}`) }
 
 //go:wasmexport setup_scope
-func setupScope() int32 { return say(`{"ready":true}`) }
+func setupScope() int32 { return say(`{"ready":true,"native_scope":{}}`) }
 
 //go:wasmexport record_event
 func recordEvent() int32 { return say(`{"status":"not_retained","native_ids_kind":"none"}`) }
@@ -33,7 +34,7 @@ func recordEvent() int32 { return say(`{"status":"not_retained","native_ids_kind
 func resetScope() int32 { return say(`{"status":"done"}`) }
 
 //go:wasmexport format_context
-func formatContext() int32 { return say(`{"formatted_context":""}`) }
+func formatContext() int32 { return say(`{"formatted_context":"","token_count":0,"truncated":false}`) }
 
 //go:wasmexport health
 func health() int32 {

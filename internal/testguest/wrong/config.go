@@ -26,7 +26,6 @@ const (
 	overflows      fault = "overflows"       // 5: does not fit the text
 	unescaped      fault = "unescaped"       // 5: lets a text close the element
 	unstableFormat fault = "unstable_format" // 5: formats the same result in another way
-	nameless       fault = "nameless"        // 5: does not say which backend speaks
 	showsIDs       fault = "shows_ids"       // 5: the id of an event is in the context
 	shownElsewhere fault = "shown_elsewhere" // 5: says that a text is shown where it is not
 
@@ -42,7 +41,6 @@ const (
 
 	inventsScores fault = "invents_scores" // 8: scores that the backend did not give
 	rewritesRaw   fault = "rewrites_raw"   // 8: raw is a tidied copy
-	badPointers   fault = "bad_pointers"   // 8: evidence points beside
 
 	dropsLabels  fault = "drops_labels"  // 9: says hard, and sends no label
 	silentLabels fault = "silent_labels" // 9: does not say what became of labels
@@ -56,6 +54,13 @@ const (
 
 	sharedCache fault = "shared_cache" // 13: answers are cached in a global without the scope
 	reorders    fault = "reorders"     // 13: sends a batch backwards
+
+	badPointers    fault = "bad_pointers"    // 14: evidence points beside
+	nameless       fault = "nameless"        // 14: does not say which backend speaks
+	newWords       fault = "new_words"       // 14: a result state that the contract does not have
+	negativeCounts fault = "negative_counts" // 14: retrieved_count is below 0
+	ranksFromZero  fault = "ranks_from_zero" // 14: the first rank is 0
+	newStatus      fault = "new_status"      // 14: a write status that the contract does not have
 )
 
 // settings is the config block.

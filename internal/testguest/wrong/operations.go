@@ -44,6 +44,9 @@ func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if status == "queued" && s.fault != committedEarly {
 		receipt.Status, receipt.StoredCount, receipt.Markers = abi.StatusQueued, nil, []string{id}
 	}
+	if s.fault == newStatus {
+		receipt.Status = "stored"
+	}
 	return receipt, nil
 }
 
@@ -135,6 +138,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		switch s.fault {
 		case inventsScores:
 			e.Score = sdk.Ptr(0.987654)
+		case ranksFromZero:
+			e.Rank--
 		case badPointers:
 			e.Pointer = "/calls/0/body/results/" + string(sdk.Number(int64(i)))
 		}
@@ -151,6 +156,12 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	fitted.Report(result.Trace, r.Budget)
 	s.tell(result, r, sent)
+	switch s.fault {
+	case newWords:
+		result.Trace.ResultState = "plenty"
+	case negativeCounts:
+		result.Trace.RetrievedCount = sdk.Ptr(int64(-1))
+	}
 	return result, nil
 }
 

@@ -1,0 +1,357 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
+// Checks of what guests answer. The host fills in what is its own; of the rest it refuses what the contract does not
+// have: a required field that is missing, a word outside its list, a negative count, a rank below 1, a pointer to
+// nothing. Each check returns what is wrong, "" for nothing.
+
+// contractBreach is the error of an answer that does not keep to the contract.
+func (o *operation) contractBreach(what string) *abi.Error {
+	e := o.provider.plugin.Breach(o.Op, what).WithReason(abi.ReasonContractBreach).
+		WithHint("this is a defect of the module, not of the request; ABI.md lists what an answer must have")
+	return o.provider.plugin.Failed(o.Op, e)
+}
+
+// badContext is the error of a formatted context that is not one element, or does not fit. Its reason is abi.
+func (o *operation) badContext(what string) *abi.Error {
+	e := o.contractBreach("formatted_context " + what)
+	e.Reason = "abi"
+	return e
+}
+
+// wrongIn checks a decoded answer.
+func wrongIn(answer abi.Decodable) string {
+	switch x := answer.(type) {
+	case *abi.SetupReceipt:
+		return wrongTrace(x.Trace)
+	case *abi.WriteReceipt:
+		return wrongReceipt(x)
+	case *abi.RetrieveResult:
+		return wrongResult(x)
+	case *abi.FormatResult:
+		return cmp.Or(wrongCount("token_count", &x.TokenCount), wrongShown(x.Evidence, x.FormattedContext))
+	case *abi.ResetReceipt:
+		return wrongReset(x)
+	case *abi.BackendHealth:
+		return wrongHealth(x)
+	case *abi.BackendReadiness:
+		return wrongWord("status", x.Status, abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded,
+			abi.ReadinessFailed, abi.ReadinessUnknown)
+	case *abi.FindEventAnswer:
+		return cmp.Or(wrongWord("found", x.Found, foundPresent, foundPartial, foundAbsent, foundUnknown),
+			wrongCount("retry_after_ms", x.RetryAfterMS))
+	case *abi.Inventory:
+		for i := range x.Kinds {
+			if wrong := wrongCount(fmt.Sprintf("kinds[%d].count", i), &x.Kinds[i].Count); wrong != "" {
+				return wrong
+			}
+		}
+		return wrongTrace(x.Trace)
+	case *abi.Provenance:
+		return wrongTrace(x.Trace)
+	case *abi.NativeQueryResult:
+		return wrongTrace(x.Trace)
+	case *abi.MutationReceipt:
+		return cmp.Or(wrongWord("status", x.Status, "applied", "no_change", "rejected"), wrongTrace(x.Trace))
+	case *abi.FeedbackReceipt:
+		return cmp.Or(wrongWord("status", x.Status, "applied", "no_change", "queued"), wrongTrace(x.Trace))
+	case *abi.ForgetReceipt:
+		return cmp.Or(wrongWord("status", x.Status, abi.ForgetDone, abi.ForgetInProgress, abi.ForgetPartial,
+			abi.ForgetUnsupported), wrongTrace(x.Trace))
+	}
+	return ""
+}
+
+// wrongReceipt leaves skipped_read_only out: that is the host's.
+func wrongReceipt(r *abi.WriteReceipt) string {
+	return cmp.Or(
+		wrongWord("receipt.status", r.Status, abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial,
+			abi.StatusUncertain, abi.StatusNotRetained),
+		wrongWord("receipt.native_ids_kind", r.NativeIDsKind, abi.NativeIDsFinal, abi.NativeIDsTransient,
+			abi.NativeIDsNone),
+		wrongCount("receipt.stored_count", r.StoredCount),
+		wrongTrace(r.Trace))
+}
+
+func wrongReset(r *abi.ResetReceipt) string {
+	for kind, n := range r.Removed {
+		if wrong := wrongCount(fmt.Sprintf("removed[%.80q]", kind), n); wrong != "" {
+			return wrong
+		}
+	}
+	return cmp.Or(wrongWord("status", r.Status, abi.ResetDone, abi.ResetInProgress, abi.ResetIncomplete,
+		abi.ResetFailed), wrongTrace(r.Trace))
+}
+
+// wrongHealth asks only the status of a backend that is unavailable.
+func wrongHealth(h *abi.BackendHealth) string {
+	wrong := wrongWord("status", h.Status, abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable)
+	if wrong != "" || h.Status == abi.HealthUnavailable {
+		return wrong
+	}
+	return cmp.Or(
+		wrongWord("consistency_model", h.ConsistencyModel, consistencyImmediate, "eventual", "async_derived"),
+		wrongWord("isolation", h.Isolation, "hard", "filtered", "unverified"),
+		wrongWord("pet_observability", h.PetObservability, "strong", "partial", "weak"))
+}
+
+func wrongResult(r *abi.RetrieveResult) string {
+	for i := range r.Evidence {
+		e := &r.Evidence[i]
+		switch {
+		case e.Rank < 1:
+			return fmt.Sprintf("evidence[%d].rank is %d, want 1 or more", i, e.Rank)
+		case e.Pointer == "":
+			return fmt.Sprintf("evidence[%d].pointer is missing", i)
+		}
+		wrong := wrongWord(fmt.Sprintf("evidence[%d].time_basis", i), cmp.Or(e.TimeBasis, abi.TimeEvent), abi.TimeEvent,
+			abi.TimeIngest, abi.TimeDerived)
+		if wrong != "" {
+			return wrong
+		}
+	}
+	if i := dangling(&r.Raw, r.Evidence); i >= 0 {
+		return fmt.Sprintf("evidence[%d].pointer %.200q points to nothing in raw", i, r.Evidence[i].Pointer)
+	}
+	return cmp.Or(wrongShown(r.Evidence, r.FormattedContext), wrongTrace(r.Trace))
+}
+
+// wrongShown checks that what evidence says is shown is within the text.
+func wrongShown(evidence []abi.Evidence, text string) string {
+	for i := range evidence {
+		s := evidence[i].Shown
+		if s != nil && (s.Start < 0 || s.End < s.Start || s.End > int64(len(text))) {
+			return fmt.Sprintf("evidence[%d].shown is %d to %d, and formatted_context has %d bytes", i, s.Start, s.End,
+				len(text))
+		}
+	}
+	return ""
+}
+
+// wrongTrace checks the guest's part of a trace. An absent member is none of its words.
+func wrongTrace(t *abi.Trace) string {
+	if t == nil {
+		return ""
+	}
+	for _, name := range abi.SortedKeys(t.BudgetApplied) {
+		path, use := "trace.budget_applied."+name, t.BudgetApplied[name]
+		wrong := cmp.Or(wrongWord(path+".how", use.How, "native", "fixed", "advisory", "formatter"),
+			wrongCount(path+".sent", use.Sent), wrongCount(path+".received", use.Received),
+			wrongCount(path+".shown", use.Shown))
+		if wrong != "" {
+			return wrong
+		}
+	}
+	for _, name := range abi.SortedKeys(t.FiltersApplied) {
+		wrong := wrongWord("trace.filters_applied."+name, t.FiltersApplied[name], "hard", "hard_session", "semantic",
+			"none", "unverified")
+		if wrong != "" {
+			return wrong
+		}
+	}
+	return cmp.Or(
+		optionalWord("trace.result_state", t.ResultState, abi.ResultResults, abi.ResultEmpty, abi.ResultDegraded,
+			abi.ResultUnknown),
+		optionalWord("trace.filter_mode", t.FilterMode, abi.FilterHard, abi.FilterSemantic, abi.FilterNone),
+		optionalWord("trace.time_basis", t.TimeBasis, abi.TimeEvent, abi.TimeIngest, abi.TimeDerived),
+		optionalWord("trace.as_of_mode", t.AsOfMode, "native", "ignored"),
+		wrongCount("trace.frame_tokens", t.FrameTokens), wrongCount("trace.retrieved_count", t.RetrievedCount),
+		wrongCount("trace.budget_shortfall", t.BudgetShortfall))
+}
+
+func optionalWord[T ~string](path string, is T, list ...T) string {
+	if is == "" {
+		return ""
+	}
+	return wrongWord(path, is, list...)
+}
+
+func wrongWord[T ~string](path string, is T, list ...T) string {
+	if slices.Contains(list, is) {
+		return ""
+	}
+	words := make([]string, len(list))
+	for i := range list {
+		words[i] = string(list[i])
+	}
+	return fmt.Sprintf("%s %.80q is none of %s", path, string(is), strings.Join(words, ", "))
+}
+
+func wrongCount(path string, n *int64) string {
+	if n == nil || *n >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s is %d, want 0 or more", path, *n)
+}
+
+// branch is a tree of pointers: the tokens that may follow.
+type branch struct {
+	next  map[string]*branch
+	found bool
+}
+
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
+func (b *branch) add(pointer string) *branch {
+	for _, token := range strings.Split(pointer[1:], "/") {
+		if strings.Contains(token, "~") {
+			token = pointerEscapes.Replace(token)
+		}
+		if b.next == nil {
+			b.next = map[string]*branch{}
+		}
+		if b.next[token] == nil {
+			b.next[token] = &branch{}
+		}
+		b = b.next[token]
+	}
+	return b
+}
+
+// walk marks what is found in the value that d is at, in one pass.
+func (b *branch) walk(d *wirejson.Decoder) error {
+	b.found = true
+	switch {
+	case len(b.next) > 0 && d.Next() == wirejson.Object:
+		return d.Obj(func(d *wirejson.Decoder, key string) error {
+			if next := b.next[key]; next != nil {
+				return next.walk(d)
+			}
+			return d.Skip()
+		})
+	case len(b.next) > 0 && d.Next() == wirejson.Array:
+		i := 0
+		return d.Arr(func(d *wirejson.Decoder) error {
+			next := b.next[strconv.Itoa(i)]
+			i++
+			if next != nil {
+				return next.walk(d)
+			}
+			return d.Skip()
+		})
+	}
+	return d.Skip()
+}
+
+// dangling is the first evidence whose pointer leads to nothing in raw; -1 when there is none.
+func dangling(raw *abi.RawResult, evidence []abi.Evidence) int {
+	root := &branch{}
+	leaves := make([]*branch, len(evidence))
+	for i := range evidence {
+		if !strings.HasPrefix(evidence[i].Pointer, "/") {
+			return i
+		}
+		leaves[i] = root.add(evidence[i].Pointer)
+	}
+	if calls := root.next["calls"]; calls != nil {
+		calls.found = true
+		for i := range raw.Calls {
+			call := calls.next[strconv.Itoa(i)]
+			if call == nil {
+				continue
+			}
+			call.found = true
+			if route := call.next["route"]; route != nil {
+				route.found = true
+			}
+			call.walkInto("body", raw.Calls[i].Body)
+		}
+	}
+	if notes := root.next["notes"]; notes != nil {
+		notes.found = raw.Notes != nil
+		for name, value := range raw.Notes {
+			notes.walkInto(name, value)
+		}
+	}
+	return slices.IndexFunc(leaves, func(leaf *branch) bool { return !leaf.found })
+}
+
+// walkInto walks a member that is raw JSON. What cannot be read there is not found.
+func (b *branch) walkInto(name string, value abi.Raw) {
+	if next := b.next[name]; next != nil && len(value) > 0 {
+		_ = next.walk(wirejson.DecodeBytes(value))
+	}
+}
+
+// hostWarnings are the codes that only the host may use.
+var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, "memory_lost", "delivery_uncertain", "delivery_found", "read_only",
+	"reset_unfinished", "readiness_partial"}
+
+// dropHostCodes removes the warnings of a guest's answer that pretend to be the host's.
+func dropHostCodes(answer abi.Decodable) {
+	var trace *abi.Trace
+	switch x := answer.(type) {
+	case *abi.SetupReceipt:
+		trace, x.Warnings = x.Trace, withoutHostCodes(x.Warnings)
+	case *abi.WriteReceipt:
+		trace, x.Warnings = x.Trace, withoutHostCodes(x.Warnings)
+	case *abi.BatchReceipts:
+		for i := range x.Receipts {
+			if r := x.Receipts[i].Receipt; r != nil {
+				dropHostCodes(r)
+			}
+		}
+	case *abi.RetrieveResult:
+		trace = x.Trace
+	case *abi.ResetReceipt:
+		trace, x.Warnings = x.Trace, withoutHostCodes(x.Warnings)
+	case *abi.BackendHealth:
+		x.Warnings = withoutHostCodes(x.Warnings)
+	case *abi.BackendReadiness:
+		x.Warnings = withoutHostCodes(x.Warnings)
+	case *abi.FeedbackReceipt:
+		trace, x.Warnings = x.Trace, withoutHostCodes(x.Warnings)
+	}
+	if trace != nil {
+		trace.Warnings = withoutHostCodes(trace.Warnings)
+	}
+}
+
+func withoutHostCodes(warnings []string) []string {
+	return slices.DeleteFunc(warnings, func(w string) bool {
+		code, _, _ := strings.Cut(w, ":")
+		return slices.Contains(hostWarnings, code)
+	})
+}
+
+// wrongElement checks whose memory the element around a formatted context claims to be:
+//
+//	<memory-context backend="mem0" scope="user_a_c1/user_a">
+func (o *operation) wrongElement(text string) string {
+	if text == "" {
+		return ""
+	}
+	tag, _, _ := strings.Cut(text[len("<"+abi.ContextTag):], `">`)
+	tag += `"`
+	backend, scope := attribute(tag, "backend"), attribute(tag, "scope")
+	p := o.provider
+	if backend != p.name && (backend == "" || backend != p.backendName) {
+		return fmt.Sprintf("formatted_context is of backend %.80q, this is %q", backend, p.name)
+	}
+	want := o.memoryScope()
+	if plain := lineEnds.Replace(want.RunID + "/" + want.PersonaID); lineEnds.Replace(scope) != plain {
+		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", scope, plain)
+	}
+	return ""
+}
+
+// lineEnds become blanks in an attribute.
+var lineEnds = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
+
+// attribute reads a double-quoted attribute of a tag; "" when it is not there.
+func attribute(tag, name string) string {
+	_, rest, _ := strings.Cut(tag, " "+name+`="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return html.UnescapeString(value)
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// consistencyTold asks and returns what the trace says of memory's completeness.
+func consistencyTold(t *testing.T, s *Slot) (consistency string, warnings []string) {
+	t.Helper()
+	r, err := s.Retrieve(context.Background(), ask("echo x"))
+	require.NoError(t, err)
+	assert.Equal(t, s.host.stamp(), r.Trace.ConsistencyAsOf)
+	assert.Empty(t, r.Trace.IO, "the ledger says so, not the backend")
+	return r.Trace.Consistency, r.Trace.Warnings
+}
+
+func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	ctx := context.Background()
+	says := func(consistency string, warnings ...string) {
+		t.Helper()
+		c, w := consistencyTold(t, s)
+		assert.Equal(t, consistency, c)
+		assert.ElementsMatch(t, warnings, w)
+	}
+	look := func(answer string) {
+		t.Helper()
+		b.set(func() { b.ready = answer })
+		_, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		require.NoError(t, err)
+	}
+	says("committed")
+	told(t, s, "at once", "echo x")
+	says("committed")
+	told(t, s, "1", "echo ask-1; status queued")
+	told(t, s, "2", "echo ask-2; status queued")
+	says("queued", "memory_pending: 2 events")
+	told(t, s, "3", "echo ask-3; status pending")
+	says("pending", "memory_pending: 3 events")
+	b.set(func() { b.post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(ctx, event("4", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	says("pending", "memory_pending: 4 events")
+
+	look(`{"status":"pending","event_ids":{"lost":["2"],"pending":["1","3"]},"method":"script"}`)
+	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them again")
+	b.set(func() { b.find = foundPresent })
+	clock.add(4 * time.Second)
+	look(`{"status":"ready","event_ids":{},"method":"script"}`)
+	says("committed", "memory_lost: 1 events are known not to have arrived; record them again")
+	b.set(func() { b.post = nil })
+	told(t, s, "2", "echo ask-2; status queued")
+	look(`{"status":"ready","event_ids":{},"method":"script"}`)
+	says("committed")
+
+	r, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "echo x", SessionID: "s",
+		Scope: abi.MemoryScope{RunID: "run", PersonaID: "another"}})
+	require.NoError(t, err)
+	assert.Equal(t, "committed", r.Trace.Consistency, "scopes share nothing")
+}
+
+func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
+	s, _, _ := scriptedSlot(t, Options{NoReadinessPolls: true})
+	told(t, s, "1", "echo ask-1; status queued")
+	sc, err := s.current.Load().provider.scopeOf(testScope)
+	require.NoError(t, err)
+	var b state.Batch
+	b.PutRecord(tableUnseen, ledgerKey(spaceOf(t, s), "1"), sc.key[:]) // as it was
+	require.NoError(t, s.host.commit(context.Background(), &b))
+	c, w := consistencyTold(t, s)
+	assert.Equal(t, "queued", c)
+	assert.Equal(t, []string{"memory_pending: 1 events"}, w)
+	m, err := s.Mode(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, []abi.MemoryScope{testScope}, m.NotReady)
+}
+
+// TestPendingEndsByItself drives the looks that a timer makes once a second, with a clock of its own.
+func TestPendingEndsByItself(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
+	looks := func() (n int) {
+		b.set(func() { n = len(b.asked) })
+		return n
+	}
+	b.set(func() {
+		b.ready, b.find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, foundUnknown
+	})
+	s.pollOutstanding(ctx, p, due)
+	assert.Empty(t, due, "nothing is outstanding")
+	told(t, s, "1", "echo ask-1; status queued")
+	var at []int // seconds at which there was a look
+	for second := range 200 {
+		before := looks()
+		s.pollOutstanding(ctx, p, due)
+		if looks() > before {
+			at = append(at, second)
+		}
+		clock.add(time.Second)
+	}
+	assert.Equal(t, []int{1, 3, 7, 15, 31, 63, 123, 183}, at, "1 s after the write, and then after 2 s to 60 s")
+	told(t, s, "2", "echo ask-2; status queued")
+	s.pollOutstanding(ctx, p, due)
+	clock.add(time.Second)
+	before := looks()
+	s.pollOutstanding(ctx, p, due)
+	assert.Equal(t, before+1, looks(), "a new event is looked for soon")
+	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	clock.add(2 * time.Second)
+	s.pollOutstanding(ctx, p, due)
+	c, _ := consistencyTold(t, s)
+	assert.Equal(t, "committed", c)
+	s.pollOutstanding(ctx, p, due)
+	assert.Empty(t, due)
+}
+
+func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
+	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	withoutCapability(s, abi.OpReadiness)
+	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
+	b.set(func() { b.post, b.find = func(string) int { return 500 }, foundAbsent })
+	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	s.pollOutstanding(ctx, p, due)
+	clock.add(4 * time.Second)
+	s.pollOutstanding(ctx, p, due)
+	c, w := consistencyTold(t, s)
+	assert.Equal(t, "committed", c)
+	assert.Equal(t, []string{"memory_lost: 1 events are known not to have arrived; record them again"}, w)
+}
+
+// TestPollsAreDoneByTheHost waits for what the timer does.
+func TestPollsAreDoneByTheHost(t *testing.T) {
+	seen := make(chan string, 100)
+	s, b, clock := scriptedSlot(t, Options{Observe: func(o Observation) { seen <- o.Operation }})
+	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	told(t, s, "1", "echo ask-1; status queued")
+	stop := time.After(20 * time.Second)
+	for {
+		clock.add(time.Second)
+		select {
+		case op := <-seen:
+			if op == abi.OpReadiness {
+				return
+			}
+		case <-time.After(100 * time.Millisecond):
+		case <-stop:
+			t.Fatal("nobody looked")
+		}
+	}
+}
