@@ -11,11 +11,13 @@ import (
 func benchEvent() *MemoryEvent {
 	text := strings.Repeat("My cat is called Zorvex and he sleeps on the \"red\" sofa.\n", 5)
 	x := &MemoryEvent{EventID: "e-0001", RunID: "user_a_c1", UserID: "user_a", SessionID: "s-17", TurnID: "t-3",
-		Timestamp: "2026-03-01T09:30:00.123Z", Scenario: "travel", Metadata: map[string]Raw{"seed": Raw("7"), "tags": Raw(`["a","b"]`)}}
+		Timestamp: "2026-03-01T09:30:00.123Z", Scenario: "travel", Metadata: map[string]Raw{"seed": Raw("7"),
+			"tags": Raw(`["a","b"]`)}}
 	for i := range 8 {
 		m := Message{Role: RoleUser, Content: &text}
 		if i%2 == 1 {
-			m = Message{Role: RoleAssistant, Content: &text, ToolCalls: []ToolCall{{ID: "call_1", Name: "search", Arguments: `{"q":"cat"}`}}}
+			m = Message{Role: RoleAssistant, Content: &text, ToolCalls: []ToolCall{{ID: "call_1", Name: "search",
+				Arguments: `{"q":"cat"}`}}}
 		}
 		x.Messages = append(x.Messages, m)
 	}
@@ -24,9 +26,11 @@ func benchEvent() *MemoryEvent {
 
 func benchResult() *RetrieveResult {
 	x := &RetrieveResult{FormattedContext: strings.Repeat("- The cat is called Zorvex.\n", 12),
-		Trace: &Trace{Operation: OpRetrieve, BackendName: "mem0", ConditionKind: KindArchitecture, Scope: MemoryScope{RunID: "r", PersonaID: "p"},
+		Trace: &Trace{Operation: OpRetrieve, BackendName: "mem0", ConditionKind: KindArchitecture,
+			Scope:     MemoryScope{RunID: "r", PersonaID: "p"},
 			LatencyMS: 12.25, Tokenizer: "bytes4", ResultState: ResultResults, Warnings: []string{},
-			IO: []IO{{Route: "search", Class: "read", Status: 200, MS: 11.5, BytesOut: 120, BytesIn: 1500}}, BackendMS: 11.5, PluginMS: 0.5, HostMS: 0.25}}
+			IO: []IO{{Route: "search", Class: "read", Status: 200, MS: 11.5, BytesOut: 120, BytesIn: 1500}}, BackendMS: 11.5,
+			PluginMS: 0.5, HostMS: 0.25}}
 	score := 0.8125
 	var body []byte
 	for i := range 12 {

@@ -17,9 +17,9 @@ const (
 	Strict
 )
 
-// How deep arrays and objects may nest in what Unmarshal reads: a document as a whole, and any Raw in it. The difference
-// is room for what the contract itself puts around a value, so that a result still fits into a format request, and that
-// into the envelope for a guest.
+// How deep arrays and objects may nest in what Unmarshal reads: a document as a whole, and any Raw in it. The
+// difference is room for what the contract itself puts around a value, so that a result still fits into a format
+// request, and that into the envelope for a guest.
 const (
 	MaxDepth      = 64
 	MaxValueDepth = 56
@@ -61,8 +61,9 @@ type Decodable interface {
 	Decode(d *wirejson.Decoder, m Mode) error
 }
 
-// The functions that read and write are generic so that TinyGo calls Encode or Decode of the type at hand. A pointer that
-// becomes an interface links both of its codecs, and those of every type below it, into a guest that needs but one.
+// The functions that read and write are generic so that TinyGo calls Encode or Decode of the type at hand. A pointer
+// that becomes an interface links both of its codecs, and those of every type below it, into a guest that needs but
+// one.
 
 // Marshal returns v as JSON. Strings that are not UTF-8 are written with U+FFFD for the bad bytes, NaN and infinities
 // as null, maps with sorted keys.
@@ -95,7 +96,7 @@ func UnmarshalStrict[V Decodable](data []byte, v V) error {
 	return unmarshalStrict(bounded(data).Copying(), data, v)
 }
 
-// UnmarshalStrictOwned is UnmarshalStrict for data that nobody changes afterwards: v refers to it instead of holding copies.
+// UnmarshalStrictOwned is UnmarshalStrict without copies: strings in v refer to data, which must not change afterwards.
 func UnmarshalStrictOwned[V Decodable](data []byte, v V) error {
 	return unmarshalStrict(bounded(data), data, v)
 }

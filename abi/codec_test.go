@@ -37,15 +37,21 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 
 func TestDecodeErrorsBelowMapsAndPointers(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
-		{"a map's key", `{"trace":{"filters_applied":{"scenario":1}}}`, `trace.filters_applied.scenario: want a string, got a number`},
-		{"a map of structs", `{"trace":{"budget_applied":{"max_tokens":{"hwo":"x"}}}}`, `trace.budget_applied.max_tokens.hwo: unknown field, did you mean "how"?`},
-		{"a key that must be quoted", `{"trace":{"budget_applied":{"a.b":[]}}}`, `trace.budget_applied["a.b"]: want an object, got an array`},
+		{"a map's key", `{"trace":{"filters_applied":{"scenario":1}}}`,
+			`trace.filters_applied.scenario: want a string, got a number`},
+		{"a map of structs", `{"trace":{"budget_applied":{"max_tokens":{"hwo":"x"}}}}`,
+			`trace.budget_applied.max_tokens.hwo: unknown field, did you mean "how"?`},
+		{"a key that must be quoted", `{"trace":{"budget_applied":{"a.b":[]}}}`,
+			`trace.budget_applied["a.b"]: want an object, got an array`},
 		{"a pointer to a number", `{"trace":{"top_score":"x"}}`, `trace.top_score: want a number, got a string`},
 		{"a fraction", `{"trace":{"generation":1.5}}`, `trace.generation: want a whole number, got 1.5`},
 		{"an exponent", `{"trace":{"token_count":1e2}}`, `trace.token_count: want a whole number, got 1e2`},
-		{"too large", `{"evidence":[{"rank":9223372036854775808}]}`, `evidence[0].rank: want a whole number of 64 bits, got 9223372036854775808`},
-		{"far too large", `{"evidence":[{"rank":` + strings.Repeat("9", 60) + `}]}`, `evidence[0].rank: want a whole number of 64 bits, got ` + strings.Repeat("9", 40) + `...`},
-		{"too small", `{"evidence":[{"rank":-9223372036854775809}]}`, `evidence[0].rank: want a whole number of 64 bits, got -9223372036854775809`},
+		{"too large", `{"evidence":[{"rank":9223372036854775808}]}`,
+			`evidence[0].rank: want a whole number of 64 bits, got 9223372036854775808`},
+		{"far too large", `{"evidence":[{"rank":` + strings.Repeat("9", 60) + `}]}`,
+			`evidence[0].rank: want a whole number of 64 bits, got ` + strings.Repeat("9", 40) + `...`},
+		{"too small", `{"evidence":[{"rank":-9223372036854775809}]}`,
+			`evidence[0].rank: want a whole number of 64 bits, got -9223372036854775809`},
 		{"beyond floats", `{"evidence":[{"score":1e999}]}`, `evidence[0].score: want a number of 64 bits, got 1e999`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,21 +130,26 @@ func TestNestingIsLimited(t *testing.T) {
 	var x MemoryEvent
 	require.NoError(t, Unmarshal([]byte(`{"metadata":{"a":`+nested(MaxValueDepth)+`}}`), &x))
 	require.NoError(t, Unmarshal([]byte(`{"unknown":`+nested(MaxDepth-1)+`}`), &x))
-	require.EqualError(t, Unmarshal([]byte(`{"metadata":{"a":`+nested(MaxValueDepth+1)+`}}`), &x), "invalid_argument: metadata.a: nested too deep at byte 56,"+tooDeep, "counted from where the value begins")
-	require.EqualError(t, Unmarshal([]byte(`{"unknown":`+nested(MaxDepth)+`}`), &x), "invalid_argument: nested too deep at byte 74,"+tooDeep)
+	require.EqualError(t, Unmarshal([]byte(`{"metadata":{"a":`+nested(MaxValueDepth+1)+`}}`), &x),
+		"invalid_argument: metadata.a: nested too deep at byte 56,"+tooDeep, "counted from where the value begins")
+	require.EqualError(t, Unmarshal([]byte(`{"unknown":`+nested(MaxDepth)+`}`), &x),
+		"invalid_argument: nested too deep at byte 74,"+tooDeep)
 	require.ErrorContains(t, Unmarshal([]byte(strings.Repeat(`{"x":`, 1_000_000)), &x), tooDeep)
-	require.NoError(t, Unmarshal([]byte(`{"run_id":"`+strings.Repeat("[{", 200)+`"}`), &x), "brackets in strings do not nest")
+	require.NoError(t, Unmarshal([]byte(`{"run_id":"`+strings.Repeat("[{", 200)+`"}`), &x),
+		"brackets in strings do not nest")
 	require.True(t, ValidJSON([]byte(nested(MaxDepth))))
 	require.False(t, ValidJSON([]byte(nested(MaxDepth+1))))
 	x = MemoryEvent{EventID: "e", RunID: "r", UserID: "u", SessionID: "s", TurnID: "t", Timestamp: "2026-03-01T09:30:00Z",
-		Messages: []Message{{Role: RoleUser, Content: new(string)}}, Metadata: map[string]Raw{"a": Raw(nested(MaxValueDepth + 1))}}
+		Messages: []Message{{Role: RoleUser, Content: new(string)}}, Metadata: map[string]Raw{"a": Raw(nested(MaxValueDepth +
+			1))}}
 	require.EqualError(t, x.Validate(), "invalid_argument: metadata.a: nested too deep at byte 56,"+tooDeep)
 }
 
 func TestWhatIsAcceptedFitsIntoWhatIsSentOn(t *testing.T) {
 	deepest := Raw(nested(MaxValueDepth))
 	var result RetrieveResult
-	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}}, Trace: &Trace{Details: map[string]Raw{"a": deepest}}}), &result))
+	require.NoError(t, Unmarshal(Marshal(&RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: deepest}}},
+		Trace: &Trace{Details: map[string]Raw{"a": deepest}}}), &result))
 	var format FormatRequest
 	require.NoError(t, UnmarshalStrict(Marshal(&FormatRequest{Result: result}), &format))
 	var events EventBatch
@@ -152,15 +163,18 @@ func TestWhatIsAcceptedFitsIntoWhatIsSentOn(t *testing.T) {
 
 func TestInvalidUTF8IsRefusedStrictly(t *testing.T) {
 	var x MemoryScope
-	require.EqualError(t, UnmarshalStrict([]byte("{\"run_id\":\"\u00e9\xff\"}"), &x), "invalid_argument: invalid UTF-8 at byte 13")
+	require.EqualError(t, UnmarshalStrict([]byte("{\"run_id\":\"\u00e9\xff\"}"), &x),
+		"invalid_argument: invalid UTF-8 at byte 13")
 	require.NoError(t, Unmarshal([]byte("{\"run_id\":\"a\xffb\"}"), &x))
-	require.Equal(t, `{"run_id":"a`+"\ufffd"+`b","persona_id":""}`, string(Marshal(&x)), "what is written is UTF-8 all the same")
+	require.Equal(t, `{"run_id":"a`+"\ufffd"+`b","persona_id":""}`, string(Marshal(&x)),
+		"what is written is UTF-8 all the same")
 	x.RunID = "\xff\"long enough for eight"
 	require.Equal(t, `{"run_id":"`+"\ufffd"+`\"long enough for eight","persona_id":""}`, string(Marshal(&x)))
 }
 
 func TestHalvesOfSurrogatePairs(t *testing.T) {
-	for _, in := range []string{`"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\n"`, `"\ud83d\u0041"`, `"\ud83d\ud83d\ude00"`, `"\ude00\ud83d"`, `"\ud83d\u00"`, `"\ud83d\`} {
+	for _, in := range []string{`"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\n"`, `"\ud83d\u0041"`,
+		`"\ud83d\ud83d\ude00"`, `"\ude00\ud83d"`, `"\ud83d\u00"`, `"\ud83d\`} {
 		var want, got string
 		err := readString(&got, wirejson.DecodeBytes([]byte(in)), Lenient)
 		require.Equal(t, json.Unmarshal([]byte(in), &want) == nil, err == nil, in)
@@ -174,7 +188,8 @@ func TestNumbers(t *testing.T) {
 	var y IO
 	require.NoError(t, Unmarshal(Marshal(&x), &y))
 	require.Equal(t, IO{Status: math.MinInt64, BytesIn: math.MaxInt64}, y)
-	for _, f := range []float64{0, math.Copysign(0, -1), 1e-7, 1e-6, 123456.789, 1e20, 1e21, -1e-100, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(-1)} {
+	for _, f := range []float64{0, math.Copysign(0, -1), 1e-7, 1e-6, 123456.789, 1e20, 1e21, -1e-100, math.MaxFloat64,
+		math.SmallestNonzeroFloat64, math.Inf(-1)} {
 		want, err := json.Marshal(f)
 		if err != nil {
 			want = []byte("null")
@@ -192,13 +207,16 @@ func TestEmptyThings(t *testing.T) {
 		want string
 	}{
 		{"lists and maps that are required", &SetupReceipt{}, `{"ready":false,"native_scope":{},"warnings":[]}`},
-		{"a budget without limits is left out", &RetrieveRequest{}, `{"query":"","scope":{"run_id":"","persona_id":""},"session_id":""}`},
-		{"a budget with one limit", &RetrieveRequest{Budget: ContextBudget{MaxItems: new(int64)}}, `{"query":"","scope":{"run_id":"","persona_id":""},"session_id":"","budget":{"max_items":0}}`},
+		{"a budget without limits is left out", &RetrieveRequest{},
+			`{"query":"","scope":{"run_id":"","persona_id":""},"session_id":""}`},
+		{"a budget with one limit", &RetrieveRequest{Budget: ContextBudget{MaxItems: new(int64)}},
+			`{"query":"","scope":{"run_id":"","persona_id":""},"session_id":"","budget":{"max_items":0}}`},
 		{"a value that is required", &NativeQueryResult{}, `{"name":"","result":null}`},
 		{"content", &Message{Role: RoleAssistant}, `{"role":"assistant","content":null}`},
 		{"an object whose fields are all left out", &ContextBudget{}, `{}`},
 		{"an object without fields", &Empty{}, `{}`},
-		{"keys in order", &ResetReceipt{Removed: map[string]*int64{"b": nil, "a": new(int64)}}, `{"status":"","removed":{"a":0,"b":null},"remains":[],"old_generation":0,"new_generation":0,"warnings":[]}`},
+		{"keys in order", &ResetReceipt{Removed: map[string]*int64{"b": nil, "a": new(int64)}},
+			`{"status":"","removed":{"a":0,"b":null},"remains":[],"old_generation":0,"new_generation":0,"warnings":[]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, string(Marshal(c.in))) })
 	}
@@ -247,12 +265,15 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() { _ = Unmarshal(data, &x) })
 	require.LessOrEqual(t, allocs, 90.0, "one for each string, value and slice, and what lists take to grow")
 	buf := make([]byte, 0, 2*len(data))
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 2.0, "the encoder, the keys of metadata")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf = AppendJSON(buf[:0], &x) }), 2.0,
+		"the encoder, the keys of metadata")
 }
 
 func TestWholeNumbers(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "-0": 0, "7": 7, "-12": -12, "999999999999999999": 999999999999999999, "-999999999999999999": -999999999999999999,
-		"1000000000000000000": 1000000000000000000, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
+	for text, want := range map[string]int64{"0": 0, "-0": 0, "7": 7, "-12": -12, "999999999999999999": 999999999999999999,
+		"-999999999999999999": -999999999999999999,
+		"1000000000000000000": 1000000000000000000, "9223372036854775807": math.MaxInt64,
+		"-9223372036854775808": math.MinInt64} {
 		var s Span
 		require.NoError(t, Unmarshal([]byte(`{"start":`+text+`}`), &s), text)
 		require.Equal(t, want, s.Start, text)
@@ -267,7 +288,8 @@ func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
 	var r HTTPRequest
 	require.NoError(t, UnmarshalStrict(text, &r))
 	clear(text)
-	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}}, r)
+	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}},
+		r)
 	var strict HTTPRequest
 	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))
 	require.Error(t, UnmarshalStrictOwned([]byte("{\"route\":\"\xff\"}"), &strict))

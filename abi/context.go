@@ -24,7 +24,8 @@ func BracketLen(text string) int {
 // nothing before the name.
 func NamesContextTag(rest string) bool { return matchTag(rest) == len(ContextTag) }
 
-// MayNameContextTag is NamesContextTag of a text that others may follow: also true where rest ends before it is decided.
+// MayNameContextTag is NamesContextTag for a text that may be continued: it is also true if rest ends before the tag
+// can be told from other text.
 func MayNameContextTag(rest string) bool { return matchTag(rest) >= 0 }
 
 // matchTag counts the characters of the tag's name that rest has before it ends. It is -1 when another character comes
@@ -104,7 +105,8 @@ func lookAlike(r rune) byte {
 }
 
 // invisibles are ranges of what has no shape of its own: controls, formats, fillers, variation selectors, private use.
-var invisibles = [...][2]rune{{0x80, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x600, 0x605}, {0x61c, 0x61c}, {0x6dd, 0x6dd},
+var invisibles = [...][2]rune{{0x80, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x600, 0x605}, {0x61c, 0x61c}, {0x6dd,
+	0x6dd},
 	{0x70f, 0x70f}, {0x890, 0x891}, {0x8e2, 0x8e2}, {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f},
 	{0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164}, {0xe000, 0xf8ff}, {0xfe00, 0xfe0f},
 	{0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0xfffd, 0xfffd}, {0x110bd, 0x110bd}, {0x110cd, 0x110cd},

@@ -14,7 +14,8 @@ func TestTheBodyOfAnEnvelopeIsReadWhereverItIs(t *testing.T) {
 		require.Equal(t, Envelope{Op: OpRetrieve, Body: Raw(`{"query":"q"}`)}, e)
 	}
 	var deep Envelope
-	require.NoError(t, Unmarshal([]byte(`{"body":`+nested(MaxDepth-1)+`}`), &deep), "as deep as the document around it may be")
+	require.NoError(t, Unmarshal([]byte(`{"body":`+nested(MaxDepth-1)+`}`), &deep),
+		"as deep as the document around it may be")
 }
 
 func TestDecodeByItselfReportsTheContractsErrors(t *testing.T) {

@@ -23,12 +23,13 @@ const (
 
 // Codes lists every error code.
 func Codes() []Code {
-	return []Code{CodeInvalidArgument, CodeUnauthenticated, CodeDenied, CodeNotFound, CodeConflict, CodeReadOnly, CodeUnsupported,
+	return []Code{CodeInvalidArgument, CodeUnauthenticated, CodeDenied, CodeNotFound, CodeConflict, CodeReadOnly,
+		CodeUnsupported,
 		CodeTooLarge, CodeRateLimited, CodeUnavailable, CodeTimeout, CodeBackend, CodeIsolationBreach, CodeInternal}
 }
 
-// HTTPStatus is the status with which the slot's door answers a code: invalid_argument 400, timeout 504. fromBackend tells that the
-// backend refused the slot's credentials, not the slot its caller's.
+// HTTPStatus is the HTTP status of an error with this code: 400 for invalid_argument, 504 for timeout. fromBackend says
+// that the backend refused the slot's credentials, and not the slot its caller's: 401 and 403 become 502.
 func (c Code) HTTPStatus(fromBackend bool) int {
 	switch c {
 	case CodeInvalidArgument:
@@ -66,17 +67,20 @@ func (c Code) HTTPStatus(fromBackend bool) int {
 
 // Reasons that the host gives beside a code.
 const (
-	// ReasonContractBreach is of internal: a guest's answer lacks a required field, or has a value that the contract does not have.
+	// ReasonContractBreach comes with internal: a guest's answer lacks a required field, or has a value that the contract
+	// does not have.
 	ReasonContractBreach = "contract_breach"
-	// ReasonForgotten is of conflict: the event was forgotten on request, so recording it again is refused.
+	// ReasonForgotten comes with conflict: the event was forgotten on request, so recording it again is refused.
 	ReasonForgotten = "forgotten"
 )
 
 // Codes of warnings: a warning is its code, a colon, a blank and a text.
 const (
-	// WarnMemoryPending is the host's, of a retrieval while writes of the scope are outstanding: "memory_pending: 3 events".
+	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding, with their number:
+	// "memory_pending: 3 events".
 	WarnMemoryPending = "memory_pending"
-	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10 items".
+	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10
+	// items".
 	WarnBudgetUnused = "budget_unused"
 )
 
@@ -96,7 +100,8 @@ type Error struct {
 	Operation    string       `json:"operation"`
 	Route        string       `json:"route,omitempty"`
 	Native       *NativeError `json:"native,omitempty"`
-	// NothingStored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.
+	// NothingStored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so
+	// the event may be sent again at once.
 	NothingStored bool `json:"nothing_stored,omitempty"`
 
 	cause error
@@ -151,7 +156,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// AsError returns err as an Error. One that is none becomes internal.
+// AsError returns err as an Error, nil for nil. Any other kind of error becomes one with the code internal.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -162,7 +167,8 @@ func AsError(err error) *Error {
 	return WrapError(CodeInternal, err.Error(), err)
 }
 
-// find is errors.As without reflection, which is a weight in every guest: the first error of a type in err's tree, or what an As method makes one.
+// find is errors.As without reflection, which would add several KB to every guest: it returns the first error of type T
+// in err's tree, or what an As method turns one into.
 func find[T error](err error) (found T, ok bool) {
 	for err != nil {
 		if found, ok = err.(T); ok { //nolint:errorlint // this is the unwrapping

@@ -23,19 +23,23 @@ func FuzzDecodeWriteReceipt(f *testing.F)   { fuzzDecode[WriteReceipt](f, fuzzRe
 func FuzzDecodeModuleManifest(f *testing.F) { fuzzDecode[ModuleManifest](f, fuzzManifest()) }
 func FuzzDecodeError(f *testing.F) {
 	status := int64(429)
-	fuzzDecode[Error](f, &Error{Code: CodeRateLimited, Message: "m", RetryAfterMS: &status, Native: &NativeError{Status: &status, Body: "b"}})
+	fuzzDecode[Error](f, &Error{Code: CodeRateLimited, Message: "m", RetryAfterMS: &status,
+		Native: &NativeError{Status: &status, Body: "b"}})
 }
 
 func fuzzRequest() *RetrieveRequest {
 	n := int64(8000)
-	return &RetrieveRequest{Query: "the cat's name?", Scope: MemoryScope{RunID: "r", PersonaID: "p", BackendNamespace: "n", AgentID: "a"}, SessionID: "s",
-		Budget: ContextBudget{MaxTokens: &n}, Filters: map[string]Raw{"cross_context": Raw("true"), "x": Raw("[1.5e3]")}, AsOf: "2026-03-01T09:30:00+01:00"}
+	return &RetrieveRequest{Query: "the cat's name?", Scope: MemoryScope{RunID: "r", PersonaID: "p", BackendNamespace: "n",
+		AgentID: "a"}, SessionID: "s",
+		Budget: ContextBudget{MaxTokens: &n}, Filters: map[string]Raw{"cross_context": Raw("true"), "x": Raw("[1.5e3]")},
+		AsOf: "2026-03-01T09:30:00+01:00"}
 }
 
 func fuzzResult() *RetrieveResult {
 	x := benchResult()
 	yes, n, score := true, int64(3), 0.5
-	x.Evidence = []Evidence{{Pointer: "/calls/0", Rank: 1, Span: &Span{1, 2}, Superseded: &yes, Score: &score, SourceEventIDs: []string{"e"}, TimeBasis: TimeIngest}}
+	x.Evidence = []Evidence{{Pointer: "/calls/0", Rank: 1, Span: &Span{1, 2}, Superseded: &yes, Score: &score,
+		SourceEventIDs: []string{"e"}, TimeBasis: TimeIngest}}
 	x.Trace.BudgetApplied = map[string]BudgetUse{"max_tokens": BudgetUse{How: "native", Sent: &n}}
 	x.Trace.FiltersApplied = map[string]string{"scenario": "semantic"}
 	x.Trace.LabelsVerified, x.Trace.TopScore, x.Trace.TokenCount = &yes, &score, &n
@@ -46,17 +50,22 @@ func fuzzResult() *RetrieveResult {
 
 func fuzzReceipt() *WriteReceipt {
 	n := int64(2)
-	return &WriteReceipt{EventID: "e", Status: StatusQueued, NativeIDs: []string{"a", "b"}, NativeIDsKind: NativeIDsTransient, StoredCount: &n,
-		Markers: []string{"job:7"}, Warnings: []string{"duplicate_event: x"}, LatencyMS: 12.5, Trace: &Trace{Operation: OpRecordEvent}}
+	return &WriteReceipt{EventID: "e", Status: StatusQueued, NativeIDs: []string{"a", "b"},
+		NativeIDsKind: NativeIDsTransient, StoredCount: &n,
+		Markers: []string{"job:7"}, Warnings: []string{"duplicate_event: x"}, LatencyMS: 12.5,
+		Trace: &Trace{Operation: OpRecordEvent}}
 }
 
 func fuzzManifest() *ModuleManifest {
-	return &ModuleManifest{Manifest: 1, Name: "mem0", ABI: ABIMemhost, Providers: []ProviderDecl{{Name: "mem0", Kind: KindArchitecture, Preset: Raw(`{"infer":false}`)}},
-		ConfigSchema: Raw(`{}`), Routes: []RouteDecl{{Name: "search", Match: map[string]Raw{"/method": Raw(`"tools/call"`)}, Class: ClassRead}},
+	return &ModuleManifest{Manifest: 1, Name: "mem0", ABI: ABIMemhost, Providers: []ProviderDecl{{Name: "mem0",
+		Kind: KindArchitecture, Preset: Raw(`{"infer":false}`)}},
+		ConfigSchema: Raw(`{}`), Routes: []RouteDecl{{Name: "search", Match: map[string]Raw{"/method": Raw(`"tools/call"`)},
+			Class: ClassRead}},
 		DeadlinesMS: map[string]int64{"retrieve": 30000}, Conformance: &ConformanceDecl{NotApplicable: []NotApplicable{{Clause: 4, Because: "x"}}}}
 }
 
-// fuzzDecode compares the two ways to read a T, written with the generics of two pointers because codecs have pointer receivers.
+// fuzzDecode compares the two ways to read a T, written with the generics of two pointers because codecs have pointer
+// receivers.
 func fuzzDecode[T any, P interface {
 	*T
 	codable
@@ -64,7 +73,8 @@ func fuzzDecode[T any, P interface {
 	for _, seed := range seeds {
 		f.Add(Marshal(seed))
 	}
-	for _, seed := range []string{``, `null`, `{}`, ` {"a" : [ ] } `, `[`, `{"event_id":"\ud800\udc00\ud800"}`, `{"trace":{"latency_ms":-0.0e-1}}`} {
+	for _, seed := range []string{``, `null`, `{}`, ` {"a" : [ ] } `, `[`, `{"event_id":"\ud800\udc00\ud800"}`,
+		`{"trace":{"latency_ms":-0.0e-1}}`} {
 		f.Add([]byte(seed))
 	}
 	folded := foldedFields()
@@ -104,8 +114,9 @@ func compareWritten[T any, P interface {
 }
 
 // isComparable tells whether the contract and encoding/json agree on what data means. They differ, on purpose, in
-// bytes that are not UTF-8 (encoding/json replaces them), nesting deeper than MaxValueDepth (it goes to 10,000), a key that
-// occurs twice in an object (it merges the values) and keys that equal a field in another case (it takes them for it).
+// bytes that are not UTF-8 (encoding/json replaces them), nesting deeper than MaxValueDepth (it goes to 10,000), a key
+// that occurs twice in an object (it merges the values) and keys that equal a field in another case (it takes them for
+// it).
 func isComparable(data []byte, folded map[string]string) bool {
 	if !utf8.Valid(data) {
 		return false

@@ -22,7 +22,7 @@ type Envelope struct {
 // Empty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.
 type Empty struct{}
 
-// EnvelopeMode tells a guest the mode. It is for information: the host is the wall.
+// EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.
 type EnvelopeMode struct {
 	ReadOnly bool `json:"read_only"`
 }
@@ -56,8 +56,8 @@ type HTTPRequest struct {
 	Params  map[string]string `json:"params,omitempty"`
 	Query   []QueryParam      `json:"query,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// TimeoutMS bounds this one exchange, in ms; 0 means only the call's deadline does. When it is over the answer is the error timeout, and the
-	// guest goes on.
+	// TimeoutMS bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call
+	// returns the error timeout, and the guest continues.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
@@ -79,13 +79,14 @@ type HTTPResponse struct {
 // BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.
 type BoltRequest struct {
 	Route string `json:"route"`
-	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher
-	// INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.
+	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent
+	// is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are.
+	// Absent means none.
 	Params Raw `json:"params,omitempty"`
 }
 
-// BoltResult is the head of a bolt_run result. The rows follow it, each one a JSON array in the order of Columns and ended by a newline;
-// ABI.md says how the types of Cypher are spelled there.
+// BoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended
+// by a newline. ABI.md says how Cypher's types are written there.
 type BoltResult struct {
 	Columns []string `json:"columns"`
 	Rows    int64    `json:"rows"`

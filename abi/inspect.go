@@ -56,7 +56,8 @@ type ReadinessMarkers struct {
 type WaitRequest struct {
 	// DeadlineMS is how long the guest may work, in ms.
 	DeadlineMS int64 `json:"deadline_ms"`
-	// Background is true when the host works of its own accord, by the manifest's interval, and nobody waits for the scope to be ready.
+	// Background is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to
+	// be ready.
 	Background bool `json:"background,omitempty"`
 }
 

@@ -3,8 +3,8 @@ package abi
 // ManifestSection is the custom section that carries a module's manifest.
 const ManifestSection = "memhost.manifest"
 
-// The forms of manifest that this package reads. In ManifestLists every route over HTTP lists the headers and query keys that a
-// guest may set; in ManifestVersion it may.
+// The forms of manifest that this package reads. In ManifestLists every route over HTTP lists the headers and query
+// keys that a guest may set; in ManifestVersion it may.
 const (
 	ManifestVersion = 1
 	ManifestLists   = 2
@@ -36,7 +36,7 @@ type ModuleManifest struct {
 	Routes       []RouteDecl   `json:"routes,omitempty"`
 	// DeadlinesMS holds the module's own deadline for an operation, in ms, where it differs from the host's.
 	DeadlinesMS map[string]int64 `json:"deadlines_ms,omitempty"`
-	// SettleMS is how long after sending an earlier request can still land in the backend.
+	// SettleMS is how long after it was sent a request can still take effect in the backend, in ms.
 	SettleMS    int64            `json:"settle_ms,omitempty"`
 	Background  []BackgroundDecl `json:"background,omitempty"`
 	YieldsScope []string         `json:"yields_scope,omitempty"`
@@ -52,14 +52,16 @@ type ProviderDecl struct {
 	Note string        `json:"note,omitempty"`
 	// Preset is laid under the operator's config block.
 	Preset Raw `json:"preset,omitempty"`
-	// KindWhen lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.
+	// KindWhen makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and
+	// Note.
 	KindWhen []KindRule `json:"kind_when,omitempty"`
 }
 
-// KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays
-// that of its declared kind.
+// KindRule says what a provider is if its effective config block has a certain value. The word by which a configuration
+// chooses the provider does not change with it.
 type KindRule struct {
-	// Pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.
+	// Pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist
+	// meets no rule.
 	Pointer string        `json:"pointer"`
 	Equals  Raw           `json:"equals"`
 	Kind    ConditionKind `json:"kind"`
@@ -72,12 +74,13 @@ type OriginDecl struct {
 	From string `json:"from"`
 	// Protocol is http or bolt.
 	Protocol string `json:"protocol"`
-	// DatabaseFrom is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.
+	// DatabaseFrom is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the
+	// user's home database is used.
 	DatabaseFrom string `json:"database_from,omitempty"`
 }
 
-// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt
-// origin is the password with which the host logs on.
+// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.
+// For a bolt origin it is the password with which the host logs on.
 type SecretDecl struct {
 	Name    string   `json:"name"`
 	From    string   `json:"from"`
@@ -142,17 +145,18 @@ type RouteDecl struct {
 	Statement string `json:"statement,omitempty"`
 	// Match holds JSON Pointers into the request body with the values they must have.
 	Match map[string]Raw `json:"match,omitempty"`
-	// Headers and Query are of HTTP routes: the headers (in any case) and query keys that a guest may set. Nil: the manifest says
-	// nothing of them, which ManifestLists does not allow; empty: none. Headers for which a secret is declared need not be listed.
+	// Headers and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that
+	// the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is
+	// declared need not be listed.
 	Headers []string `json:"headers,omitzero"`
 	Query   []string `json:"query,omitzero"`
 	Class   Class    `json:"class"`
-	// SideEffects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into
-	// trace.read_side_effects of every operation that used the route.
+	// SideEffects says what a read changes in the backend (an access count, a cache that others see). The host puts it
+	// into trace.read_side_effects of every operation that used the route.
 	SideEffects string `json:"side_effects,omitempty"`
 }
 
-// BackgroundDecl asks the host to run an export of its own accord.
+// BackgroundDecl asks the host to call an export at an interval, in ms.
 type BackgroundDecl struct {
 	Export     string `json:"export"`
 	IntervalMS int64  `json:"interval_ms"`
@@ -163,10 +167,11 @@ type BackgroundDecl struct {
 type RequireDecl struct {
 	// Export is the capability: without what it needs the provider does not have it, although the module exports it.
 	Export string `json:"export"`
-	// Pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.
+	// Pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it
+	// is given.
 	Pointer string `json:"pointer"`
 	Equals  Raw    `json:"equals,omitempty"`
-	// Because is for whoever asks for the capability: what to configure.
+	// Because is shown to a caller who asks for the capability: what to configure.
 	Because string `json:"because"`
 }
 
@@ -181,9 +186,11 @@ type NotApplicable struct {
 	Clause  int64  `json:"clause"`
 	Part    string `json:"part,omitempty"`
 	Because string `json:"because"`
-	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.
+	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can
+	// meet it.
 	Unless string `json:"unless,omitempty"`
-	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.
+	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or
+	// neither.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
@@ -240,7 +247,8 @@ type RunManifest struct {
 	// Smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.
 	Smoke  string         `json:"smoke,omitempty"`
 	Smokes []SmokeVerdict `json:"smokes"`
-	// Scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.
+	// Scopes lists the scopes that have been set up, with the backend's names for them. ScopesLeftOut counts those that
+	// are not listed.
 	Scopes        []ScopeMapping `json:"scopes"`
 	ScopesLeftOut int64          `json:"scopes_left_out,omitempty"`
 }
@@ -249,12 +257,13 @@ type RunManifest struct {
 type ScopeMapping struct {
 	Scope      MemoryScope `json:"scope"`
 	Generation int64       `json:"generation"`
-	// NativeScope is setup_scope's: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.
+	// NativeScope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation
+	// has been set up.
 	NativeScope map[string]string `json:"native_scope"`
 	Since       string            `json:"since,omitempty"`
 }
 
-// SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.
+// SmokeVerdict is the outcome of one smoke test: pass, fail, pending, inconclusive or skipped.
 type SmokeVerdict struct {
 	Name    string  `json:"name"`
 	Verdict string  `json:"verdict"`

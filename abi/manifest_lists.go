@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// SafeHeader reports whether a header, in any case, is in the fixed set that a guest may set on a route without a list of
-// headers, which only ManifestVersion allows. The headers of declared secrets come on top of it.
+// SafeHeader reports whether a header, in any case, is in the fixed set that a guest may set on a route without a list
+// of headers, which only ManifestVersion allows. The headers of declared secrets come on top of it.
 func SafeHeader(name string) bool { return slices.Contains(safeHeaders, strings.ToLower(name)) }
 
 // SafeHeaders lists that set, in lower case.
 func SafeHeaders() []string { return slices.Clone(safeHeaders) }
 
-var safeHeaders = []string{"accept", "accept-encoding", "accept-language", "cache-control", "content-language", "content-type",
+var safeHeaders = []string{"accept", "accept-encoding", "accept-language", "cache-control", "content-language",
+	"content-type",
 	"idempotency-key", "if-match", "if-modified-since", "if-none-match", "if-unmodified-since", "last-event-id",
 	"mcp-protocol-version", "mcp-session-id", "prefer", "traceparent", "tracestate", "user-agent", "x-correlation-id",
 	"x-request-id"}
@@ -33,5 +34,6 @@ func (x *ModuleManifest) Warnings() []string {
 		return nil
 	}
 	return []string{WarnRoutesUnlisted + ": " + strconv.Itoa(n) + " of " + strconv.Itoa(len(x.Routes)) +
-		" routes do not list their headers or query keys: there the module may set a fixed set of headers, and any query key but _method"}
+		" routes do not list their headers or query keys: there the module may set a fixed set of headers, " +
+		"and any query key but _method"}
 }

@@ -18,18 +18,29 @@ type codable interface {
 // types holds one value of every struct that has codecs; TestEveryCodecIsTested watches over it.
 func types() []codable {
 	return []codable{
-		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult), new(BudgetUse), new(Capabilities),
-		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error), new(EventBatch), new(Evidence),
-		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest), new(FormatRequest), new(FormatResult), new(GuestConfig),
-		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest), new(KindRule), new(AdapterMode),
-		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest), new(MutationReceipt),
-		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable), new(OriginDecl), new(RequireDecl),
-		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall), new(RawResult),
-		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt), new(Resume),
-		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep), new(ScopeMapping), new(SecretDecl),
+		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult),
+		new(BudgetUse), new(Capabilities),
+		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error),
+		new(EventBatch), new(Evidence),
+		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest),
+		new(FormatRequest), new(FormatResult), new(GuestConfig),
+		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest),
+		new(KindRule), new(AdapterMode),
+		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest),
+		new(MutationReceipt),
+		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable),
+		new(OriginDecl), new(RequireDecl),
+		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall),
+		new(RawResult),
+		new(ReadinessEventIDs), new(ReadinessMarkers), new(ReadinessRequest), new(ReceiptOrError), new(ResetReceipt),
+		new(Resume),
+		new(RetrieveRequest), new(RetrieveResult), new(RouteDecl), new(RunManifest), new(RunModule), new(RunStep),
+		new(ScopeMapping), new(SecretDecl),
 		new(SmokeVerdict),
-		new(SetupReceipt), new(Shown), new(Span), new(StateDeleted), new(StateEntries), new(StateEntry), new(StateKey), new(StateList), new(StateListRequest),
-		new(StateReadRequest), new(StateSeq), new(StateVersion), new(ToolCall), new(Trace), new(WaitRequest), new(WriteReceipt),
+		new(SetupReceipt), new(Shown), new(Span), new(StateDeleted), new(StateEntries), new(StateEntry), new(StateKey),
+		new(StateList), new(StateListRequest),
+		new(StateReadRequest), new(StateSeq), new(StateVersion), new(ToolCall), new(Trace), new(WaitRequest),
+		new(WriteReceipt),
 	}
 }
 
@@ -64,12 +75,14 @@ func fillReceiptOrError(t *rapid.T, x *ReceiptOrError) {
 }
 
 func text() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z"\\/\n\x00-\x1f]{0,12}`), rapid.SampledFrom([]string{"", "é\"", "\u2028", "\U0001F600 x", "longer than eight bytes\n"}))
+	return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z"\\/\n\x00-\x1f]{0,12}`), rapid.SampledFrom([]string{"",
+		"é\"", "\u2028", "\U0001F600 x", "longer than eight bytes\n"}))
 }
 
 func raw() *rapid.Generator[Raw] {
 	return rapid.Custom(func(t *rapid.T) Raw {
-		return Raw(rapid.SampledFrom([]string{`1`, `-0.5e+3`, `"a\u0000\ud83d\ude00"`, `{"a": [1, {"b":null}],"a":2}`, `[]`, "[ true,\tfalse ]", `""`}).Draw(t, "raw"))
+		return Raw(rapid.SampledFrom([]string{`1`, `-0.5e+3`, `"a\u0000\ud83d\ude00"`, `{"a": [1, {"b":null}],"a":2}`, `[]`,
+			"[ true,\tfalse ]", `""`}).Draw(t, "raw"))
 	})
 }
 

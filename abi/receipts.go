@@ -1,6 +1,6 @@
 package abi
 
-// AdapterMode switches the read-only wall.
+// AdapterMode turns the read-only mode on or off.
 type AdapterMode struct {
 	ReadOnly bool   `json:"read_only"`
 	Reason   string `json:"reason"`
@@ -8,7 +8,7 @@ type AdapterMode struct {
 	Scope *MemoryScope `json:"scope,omitempty"`
 }
 
-// ModeReceipt tells the mode that holds now.
+// ModeReceipt is the mode that holds now.
 type ModeReceipt struct {
 	ReadOnly   bool         `json:"read_only"`
 	Scope      *MemoryScope `json:"scope,omitempty"`
@@ -16,13 +16,13 @@ type ModeReceipt struct {
 	EnforcedBy string       `json:"enforced_by"`
 	// InFlight counts writes that were still under way when the mode was set.
 	InFlight int64 `json:"in_flight"`
-	// NotReady lists scopes whose writes are not yet seen by the backend.
+	// NotReady lists scopes with writes that the backend has not yet shown.
 	NotReady []MemoryScope `json:"not_ready"`
 	// Warnings each begin with a stable code and a colon: "test_sessions_empty: ...".
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// WriteStatus says what became of a recorded event.
+// WriteStatus is the outcome of a recorded event.
 type WriteStatus string
 
 // The write statuses of the contract.
@@ -60,7 +60,7 @@ type WriteReceipt struct {
 	// Warnings start with a stable code and a colon.
 	Warnings  []string `json:"warnings"`
 	LatencyMS float64  `json:"latency_ms"`
-	// RetryAfterMS is the host's, of an uncertain write: after so many ms recording the event again can settle it.
+	// RetryAfterMS is filled by the host for an uncertain write: after so many ms recording the event again can settle it.
 	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" codec:"host"`
 	Trace        *Trace `json:"trace,omitempty"`
 }
@@ -118,8 +118,8 @@ type ResetReceipt struct {
 	Trace         *Trace   `json:"trace,omitempty"`
 }
 
-// ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and
-// NativeIDs says what.
+// ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To,
+// and NativeIDs says what.
 //
 //	{"scope": {"run_id": "r", "persona_id": "p"}, "event_ids": ["e-17"], "reason": "asked by the user"}
 type ForgetRequest struct {
@@ -150,7 +150,8 @@ const (
 
 // ForgetReceipt answers a ForgetRequest.
 //
-//	{"status": "done", "removed": {"memory": ["m1", "m2"]}, "derived_may_remain": ["summary: the backend does not rebuild it"]}
+//	{"status": "done", "removed": {"memory": ["m1", "m2"]},
+//	 "derived_may_remain": ["summary: the backend does not rebuild it"]}
 type ForgetReceipt struct {
 	Status ForgetStatus `json:"status"`
 	// Removed lists native ids by native type.

@@ -48,8 +48,10 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	has := func(word string) bool {
 		return regexp.MustCompile("[`\"{,( ]" + regexp.QuoteMeta(word) + "[`\"?:,() ]").MatchString(text)
 	}
-	names := append(append(append(RequiredOperations(), OptionalOperations()...), WASIImports()...), Marker, BufferExport, MemoryExport, InitExport, HostModule,
-		WASIModule, ManifestSection, ImportHTTPSend, ImportBoltRun, ImportStateGet, ImportStatePut, ImportStateDelete, ImportStateList, ImportStateAppend, ImportStateRead,
+	names := append(append(append(RequiredOperations(), OptionalOperations()...), WASIImports()...), Marker, BufferExport,
+		MemoryExport, InitExport, HostModule,
+		WASIModule, ManifestSection, ImportHTTPSend, ImportBoltRun, ImportStateGet, ImportStatePut, ImportStateDelete,
+		ImportStateList, ImportStateAppend, ImportStateRead,
 		ImportTokensCount, ImportTokensFit, ImportLog, ImportConfig, ImportDeadline, ImportPull)
 	for _, code := range Codes() {
 		names = append(names, string(code))
@@ -57,7 +59,8 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	for _, name := range names {
 		require.True(t, has(name), "%s is not in ABI.md", name)
 	}
-	ofTheDoors := map[string]bool{"RunManifest": true, "RunModule": true, "RunStep": true, "ScopeMapping": true, "SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true}
+	ofTheDoors := map[string]bool{"RunManifest": true, "RunModule": true, "RunStep": true, "ScopeMapping": true,
+		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true}
 	for name, x := range typesByName() {
 		typ := reflect.TypeOf(x).Elem()
 		if typ.Kind() != reflect.Struct {
@@ -74,7 +77,8 @@ func TestRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 	text := specification(t)
 	for _, op := range append(RequiredOperations(), OptionalOperations()...) {
 		require.NotEmpty(t, RequiredFields(op), op)
-		row := regexp.MustCompile("(?m)^\\| [a-z_` ]*`" + op + "`[a-z_` ]* \\| " + strings.Join(RequiredFields(op), ", ") + "[ ;]")
+		row := regexp.MustCompile("(?m)^\\| [a-z_` ]*`" + op + "`[a-z_` ]* \\| " + strings.Join(RequiredFields(op), ", ") +
+			"[ ;]")
 		require.True(t, row.MatchString(text), "the table of required fields in ABI.md has another row for %s", op)
 	}
 	require.Empty(t, RequiredFields(OpSetMode))
@@ -97,7 +101,8 @@ func TestTheMinimalGuestOfTheSpecificationWorks(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, guest.ExportedFunction(Marker))
 
-	for op, answer := range map[string]Decodable{OpSetupScope: new(SetupReceipt), OpRecordEvent: new(WriteReceipt), OpRetrieve: new(RetrieveResult),
+	for op, answer := range map[string]Decodable{OpSetupScope: new(SetupReceipt), OpRecordEvent: new(WriteReceipt),
+		OpRetrieve:      new(RetrieveResult),
 		OpFormatContext: new(FormatResult), OpResetScope: new(ResetReceipt), OpHealth: new(BackendHealth)} {
 		for _, size := range []int{200, 65536, 65537, 1 << 20} {
 			envelope := append(Marshal(&Envelope{Op: op, Body: Raw("{}")}), bytes.Repeat([]byte(" "), size)...)[:size]

@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// ParseTime reads an RFC 3339 date-time, and nothing else: the zone is required, T and Z may be lower case, the fraction
-// of a second may have any number of digits (those past the ninth are dropped). A leap second, 23:59:60 in UTC on the
-// last day of a month, is the first moment of the next one.
+// ParseTime reads an RFC 3339 date-time, and nothing else: the zone is required, T and Z may be lower case, the
+// fraction of a second may have any number of digits (those past the ninth are dropped). A leap second, 23:59:60 in UTC
+// on the last day of a month, is the first moment of the next one.
 //
 // Errors: invalid_argument; the message quotes s.
 func ParseTime(s string) (time.Time, error) {
@@ -20,7 +20,8 @@ func ParseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// parseTime is called for each item that a module hands out, so it takes the shortest way: time.Date and a loop over the shape cost twice as much.
+// parseTime is called for each item that a module returns, so it is written without time.Date, which takes twice as
+// long.
 func parseTime(s string) (t time.Time, ok bool) {
 	const shape = "2006-01-02T15:04:05"
 	if len(s) <= len(shape) || s[4] != '-' || s[7] != '-' || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
@@ -51,8 +52,8 @@ func parseTime(s string) (t time.Time, ok bool) {
 	return t, true
 }
 
-// daysBefore counts the days from 1970-01-01 to the first of a month. Years begin in March, so that the leap day ends one (Howard Hinnant, "chrono-Compatible
-// Low-Level Date Algorithms", days_from_civil).
+// daysBefore counts the days from 1970-01-01 to the first of a month. Years begin in March, so that the leap day ends
+// one (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil).
 func daysBefore(year, month int) int {
 	if month <= 2 {
 		year--

@@ -43,14 +43,15 @@ type Trace struct {
 	NativeOperation string        `json:"native_operation,omitempty"`
 	NativeIDs       []string      `json:"native_ids,omitempty"`
 	LatencyMS       float64       `json:"latency_ms" codec:"host"`
-	// Consistency is committed, queued or pending. Of a retrieval it is the host's, from the ledger: committed where no write of the
-	// scope is outstanding.
+	// Consistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no
+	// write of the scope is outstanding.
 	Consistency string `json:"consistency,omitempty"`
 	// ConsistencyAsOf is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.
 	ConsistencyAsOf string      `json:"consistency_as_of,omitempty" codec:"host"`
 	ResultState     ResultState `json:"result_state,omitempty"`
 	TokenCount      *int64      `json:"token_count,omitempty"`
-	// FrameTokens counts the tokens of the formatted context that are not items' own words: the element, headings, labels, dates.
+	// FrameTokens counts the tokens of the formatted context that are not the items' own words: the element, headings,
+	// labels, dates.
 	FrameTokens           *int64            `json:"frame_tokens,omitempty"`
 	Tokenizer             string            `json:"tokenizer" codec:"host"`
 	RetrievedCount        *int64            `json:"retrieved_count,omitempty"`
@@ -80,8 +81,8 @@ type Trace struct {
 	HostMS          float64        `json:"host_ms" codec:"host"`
 }
 
-// BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of
-// max_tokens and min_tokens. Nil: not known, or there is no such number.
+// BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens
+// of max_tokens and min_tokens. Nil: not known, or there is no such number.
 //
 //	max_items   {"how": "native", "sent": 10, "asked": 12, "received": 10, "shown": 7, "ceiling": 10}
 //	max_tokens  {"how": "formatter", "asked": 800, "received": 1460, "shown": 760}

@@ -4,9 +4,11 @@ package abi
 type MemoryScope struct {
 	RunID     string `json:"run_id"`
 	PersonaID string `json:"persona_id"`
-	// BackendNamespace separates installations that share one backend. Empty means the namespace of the configuration; another one is refused.
+	// BackendNamespace separates installations that share one backend. Empty means the namespace of the configuration;
+	// another one is refused.
 	BackendNamespace string `json:"backend_namespace,omitempty"`
-	// AgentID is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is invalid_argument.
+	// AgentID is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is
+	// invalid_argument.
 	AgentID string `json:"agent_id,omitempty"`
 }
 
@@ -41,7 +43,8 @@ type ToolCall struct {
 
 // MemoryEvent is a turn of conversation: the unit that every provider records.
 type MemoryEvent struct {
-	// EventID identifies the turn within its scope: the same id with the same content is delivered once, with other content it is a conflict.
+	// EventID identifies the turn within its scope: the same id with the same content is delivered once, with other
+	// content it is a conflict.
 	EventID   string `json:"event_id"`
 	RunID     string `json:"run_id"`
 	UserID    string `json:"user_id"`
@@ -105,7 +108,8 @@ type RawCall struct {
 	Body Raw `json:"body"`
 }
 
-// Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not tell is absent.
+// Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is
+// absent.
 type Evidence struct {
 	// Pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.
 	Pointer string `json:"pointer"`
@@ -131,8 +135,8 @@ type Evidence struct {
 	Shown *Shown `json:"shown,omitempty"`
 }
 
-// Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before
-// them. Whole is false where the text was cut.
+// Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date
+// before them. Whole is false where the text was cut.
 //
 //	formatted_context  <memory-context backend="mem0" scope="r/p">\n- The cat is called Zorvex.\n</memory-context>
 //	shown              {"start": 46, "end": 71, "whole": true}

@@ -13,11 +13,12 @@ const (
 	ProtocolBolt = "bolt"
 )
 
-// Validate checks that the manifest has the fields that ABI.md requires and agrees with itself, and reports the first problem in
-// the order of the fields. It leaves to the host what needs more than the manifest: whether config_schema is a JSON
-// Schema, whether empty[].body is RE2, and whether the module has the exports that are named.
+// Validate checks that the manifest has the fields that ABI.md requires and agrees with itself, and reports the first
+// problem in the order of the fields. It leaves to the host what needs more than the manifest: whether config_schema is
+// a JSON Schema, whether empty[].body is RE2, and whether the module has the exports that are named.
 func (x *ModuleManifest) Validate() error {
-	for _, check := range []func() *Error{x.checkHead, x.checkProviders, x.checkSchema, x.checkOrigins, x.checkSecrets, x.checkEmpty,
+	for _, check := range []func() *Error{x.checkHead, x.checkProviders, x.checkSchema, x.checkOrigins, x.checkSecrets,
+		x.checkEmpty,
 		x.checkLimits, x.checkRoutes, x.checkTimes, x.checkConformance} {
 		if e := check(); e != nil {
 			return e
@@ -28,7 +29,8 @@ func (x *ModuleManifest) Validate() error {
 
 func (x *ModuleManifest) checkHead() *Error {
 	if x.Manifest != ManifestVersion && x.Manifest != ManifestLists {
-		return invalid("manifest", "version "+strconv.FormatInt(x.Manifest, 10)+", want "+itoa(ManifestVersion)+" or "+itoa(ManifestLists))
+		return invalid("manifest", "version "+strconv.FormatInt(x.Manifest,
+			10)+", want "+itoa(ManifestVersion)+" or "+itoa(ManifestLists))
 	}
 	if e := checkName("name", x.Name); e != nil {
 		return e
@@ -244,7 +246,8 @@ func (x *ModuleManifest) checkRequires() *Error {
 	for i, r := range x.Requires {
 		at := "requires" + indexPath(i)
 		if !slices.Contains(optional, r.Export) {
-			return invalid(at+".export", wirejson.Quote(shortenString(r.Export))+" is no capability"+didYouMean(r.Export, optional))
+			return invalid(at+".export", wirejson.Quote(shortenString(r.Export))+" is no capability"+didYouMean(r.Export,
+				optional))
 		}
 		if e := checkPointer(at+".pointer", r.Pointer); e != nil {
 			return e

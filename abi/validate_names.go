@@ -70,7 +70,8 @@ func checkName(path, name string) *Error {
 	if name == "" {
 		return invalid(path, "missing or empty")
 	}
-	return invalid(path, wirejson.Quote(shortenString(name))+" is no name: want a small letter, then up to 63 small letters, digits and underscores")
+	return invalid(path, wirejson.Quote(shortenString(name))+
+		" is no name: want a small letter, then up to 63 small letters, digits and underscores")
 }
 
 func isName(name string) bool {
@@ -117,7 +118,8 @@ func checkPath(path, s string) *Error {
 		case !closed:
 			return invalid(path, "{ without }")
 		case !isName(name):
-			return invalid(path, wirejson.Quote("{"+shortenString(name)+"}")+" is no parameter: want small letters, digits and underscores")
+			return invalid(path, wirejson.Quote("{"+shortenString(name)+"}")+
+				" is no parameter: want small letters, digits and underscores")
 		case slices.Contains(params, name):
 			return invalid(path, "parameter {"+name+"} occurs twice")
 		}

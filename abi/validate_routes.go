@@ -32,7 +32,8 @@ func (x *ModuleManifest) checkRoutes() *Error {
 		if e != nil {
 			return under(at, e)
 		}
-		if e := checkOneOf(at+".class", string(r.Class), string(ClassRead), string(ClassWrite), string(ClassAdmin)); e != nil {
+		if e := checkOneOf(at+".class", string(r.Class), string(ClassRead), string(ClassWrite),
+			string(ClassAdmin)); e != nil {
 			return e
 		}
 	}
@@ -89,18 +90,22 @@ func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
 	return nil
 }
 
-// HostHeader reports whether a request header, in any case, is never a guest's to set: it frames the message, steers the
-// connection, asks for a part of an answer, or replaces the method or URL that the manifest declares. Accept-Encoding is one where
-// the origin holds a secret, since the size of a compressed answer can give the secret away.
+// HostHeader reports whether a request header, in any case, is one that a guest may never set: it frames the message,
+// controls the connection, asks for a part of an answer, or replaces the method or URL that the manifest declares.
+// hasSecret adds Accept-Encoding, since the size of a compressed answer can reveal the secret.
 func HostHeader(name string, hasSecret bool) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-") // servers behind a gateway interface take both for one
 	return slices.Contains(hostHeaders, name) || hasSecret && name == "accept-encoding"
 }
 
-var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
-	"te", "trailer", "transfer-encoding", "upgrade", "expect", "range", "if-range", "x-http-method", "x-http-method-override",
-	"x-method-override", "x-original-method", "x-forwarded-method", "x-original-url", "x-original-uri", "x-original-path", "x-original-host",
-	"x-rewrite-url", "x-rewrite-uri", "x-envoy-original-path", "x-forwarded-uri", "x-forwarded-url", "x-forwarded-path", "x-forwarded-prefix",
+var hostHeaders = []string{"host", "content-length", "connection", "keep-alive", "proxy-connection",
+	"proxy-authorization", "proxy-authenticate",
+	"te", "trailer", "transfer-encoding", "upgrade", "expect", "range", "if-range", "x-http-method",
+	"x-http-method-override",
+	"x-method-override", "x-original-method", "x-forwarded-method", "x-original-url", "x-original-uri", "x-original-path",
+	"x-original-host",
+	"x-rewrite-url", "x-rewrite-uri", "x-envoy-original-path", "x-forwarded-uri", "x-forwarded-url", "x-forwarded-path",
+	"x-forwarded-prefix",
 	"x-forwarded-host", "x-host"}
 
 func (r *RouteDecl) checkBolt() *Error {

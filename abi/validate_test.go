@@ -46,7 +46,8 @@ func TestValidateScope(t *testing.T) {
 		{`{"run_id":"a\u0000b","persona_id":"p"}`, `run_id: contains U+0000`},
 		{`{"run_id":"r","persona_id":"p","agent_id":"\u0000"}`, `agent_id: contains U+0000`},
 	})
-	require.EqualError(t, (&MemoryScope{RunID: "r", PersonaID: "\xff"}).Validate(), "invalid_argument: persona_id: not valid UTF-8")
+	require.EqualError(t, (&MemoryScope{RunID: "r", PersonaID: "\xff"}).Validate(),
+		"invalid_argument: persona_id: not valid UTF-8")
 }
 
 func TestValidateEvent(t *testing.T) {
@@ -59,13 +60,15 @@ func TestValidateEvent(t *testing.T) {
 		{strings.Replace(`{`+okEvent+`}`, `2026-03-01T09:30:00Z`, `2026-03-01 09:30:00`, 1),
 			`timestamp: "2026-03-01 09:30:00" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z`},
 		{strings.Replace(`{`+okEvent+`}`, `2026-03-01T09:30:00Z`, ``, 1), `timestamp: missing or empty`},
-		{with(`{"role":"user","content":"x"},{"role":"robot","content":"x"}`), `messages[1].role: "robot" is none of user, assistant, system, tool`},
+		{with(`{"role":"user","content":"x"},{"role":"robot","content":"x"}`),
+			`messages[1].role: "robot" is none of user, assistant, system, tool`},
 		{with(`{"content":"x"}`), `messages[0].role: missing, want one of user, assistant, system, tool`},
 		{with(`null`), `messages[0].role: missing, want one of user, assistant, system, tool`},
 		{with(`{"role":"assistant","content":null}`), `messages[0].content: missing, and there are no tool_calls`},
 		{with(`{"role":"assistant","content":"","tool_calls":[]}`), ``},
 		{with(`{"role":"assistant","content":null,"tool_calls":[{"id":"1","name":"f","arguments":"not json"}]}`), ``},
-		{with(`{"role":"assistant","tool_calls":[{"id":"1","name":"f"},{"id":"2"}]}`), `messages[0].tool_calls[1].name: missing or empty`},
+		{with(`{"role":"assistant","tool_calls":[{"id":"1","name":"f"},{"id":"2"}]}`),
+			`messages[0].tool_calls[1].name: missing or empty`},
 		{with(`{"role":"assistant","tool_calls":[{"name":"f"}]}`), `messages[0].tool_calls[0].id: missing or empty`},
 		{with(`{"role":"tool","content":"42"}`), ``},
 	})
@@ -82,7 +85,8 @@ func TestValidateEventBatch(t *testing.T) {
 	checkValid(t, func() validator { return new(EventBatch) }, [][2]string{
 		{`{}`, `events: want at least one event`},
 		{`{"events":[{` + okEvent + `,` + okTurn + `}]}`, ``},
-		{`{"events":[{` + okEvent + `,` + okTurn + `},{` + okEvent + `,"messages":[{}]}]}`, `events[1].messages[0].role: missing, want one of user, assistant, system, tool`},
+		{`{"events":[{` + okEvent + `,` + okTurn + `},{` + okEvent + `,"messages":[{}]}]}`,
+			`events[1].messages[0].role: missing, want one of user, assistant, system, tool`},
 	})
 }
 
@@ -105,7 +109,8 @@ func TestValidateRetrieveRequest(t *testing.T) {
 
 func TestValidateOtherRequests(t *testing.T) {
 	const badScope = `"scope":{"run_id":"r"}`
-	checkValid(t, func() validator { return new(ContextBudget) }, [][2]string{{`{}`, ``}, {`{"max_tokens":-1}`, `max_tokens: negative`}})
+	checkValid(t, func() validator { return new(ContextBudget) }, [][2]string{{`{}`, ``}, {`{"max_tokens":-1}`,
+		`max_tokens: negative`}})
 	checkValid(t, func() validator { return new(FormatRequest) }, [][2]string{
 		{`{` + okScope + `}`, ``},
 		{`{` + badScope + `}`, `scope.persona_id: missing or empty`},
@@ -118,8 +123,10 @@ func TestValidateOtherRequests(t *testing.T) {
 		{`{"read_only":true,` + badScope + `}`, `scope.persona_id: missing or empty`},
 	})
 	checkValid(t, func() validator { return new(ReadinessRequest) }, [][2]string{
-		{`{` + okScope + `}`, ``}, {`{` + okScope + `,"timeout_ms":-1}`, `timeout_ms: negative`}, {`{}`, `scope.run_id: missing or empty`}})
-	checkValid(t, func() validator { return new(InventoryRequest) }, [][2]string{{`{` + okScope + `}`, ``}, {`{}`, `scope.run_id: missing or empty`}})
+		{`{` + okScope + `}`, ``}, {`{` + okScope + `,"timeout_ms":-1}`, `timeout_ms: negative`}, {`{}`,
+			`scope.run_id: missing or empty`}})
+	checkValid(t, func() validator { return new(InventoryRequest) }, [][2]string{{`{` + okScope + `}`, ``}, {`{}`,
+		`scope.run_id: missing or empty`}})
 	checkValid(t, func() validator { return new(NativeQuery) }, [][2]string{
 		{`{` + okScope + `,"name":"n","params":{"a":null}}`, ``}, {`{` + okScope + `}`, `name: missing or empty`}})
 	checkValid(t, func() validator { return new(NativeMutation) }, [][2]string{
@@ -128,7 +135,8 @@ func TestValidateOtherRequests(t *testing.T) {
 
 func TestValidateFeedback(t *testing.T) {
 	with := func(more string) string {
-		return `{"feedback_id":"f",` + okScope + `,"session_id":"s","timestamp":"2026-03-01T09:30:00Z","text":"x"` + more + `}`
+		return `{"feedback_id":"f",` + okScope + `,"session_id":"s","timestamp":"2026-03-01T09:30:00Z","text":"x"` + more +
+			`}`
 	}
 	checkValid(t, func() validator { return new(MemoryFeedback) }, [][2]string{
 		{with(``), ``},

@@ -4,7 +4,8 @@ import "github.com/memhost/memhost/abi/wirejson"
 
 // Names of the binary interface "mh1". ABI.md specifies them.
 const (
-	// Marker is the exported function that names the version. It is looked for before any guest code runs and never called.
+	// Marker is the exported function that names the version. The host looks for it before any guest code runs and never
+	// calls it.
 	Marker = "mh_abi_1"
 	// BufferExport returns the guest's request buffer, grown to at least the size asked for: (i32) -> i32.
 	BufferExport = "mh_buffer"
@@ -51,8 +52,8 @@ func OptionalOperations() []string {
 		OpNativeMutation, OpApplyFeedback, OpForget}
 }
 
-// RequiredFields lists the members that a guest's answer to an operation has, none of them null: an answer without one of them is a
-// breach of the contract. Nil for a name that is no export.
+// RequiredFields lists the members that a guest's answer to an operation must have, none of them null; an answer
+// without one of them breaches the contract. It is nil for a name that is not an export.
 func RequiredFields(op string) []string {
 	switch op {
 	case OpSetupScope:

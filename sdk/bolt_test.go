@@ -39,7 +39,8 @@ func TestEachRowGivesTheRowsInOrder(t *testing.T) {
 func TestEachColumnStandsBeforeEveryValue(t *testing.T) {
 	var name string
 	var at []int
-	require.NoError(t, sdk.EachColumn([]byte(`["Oslo",{"skipped":[1,2]},null]`), func(i int, d *wirejson.Decoder) (err error) {
+	require.NoError(t, sdk.EachColumn([]byte(`["Oslo",{"skipped":[1,2]},null]`), func(i int,
+		d *wirejson.Decoder) (err error) {
 		at = append(at, i)
 		if i == 0 {
 			name, err = d.Str()

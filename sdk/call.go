@@ -55,8 +55,8 @@ func (c *Call) ItemsFor(budget abi.ContextBudget, own int64) int64 {
 // Body is the request as it came, one JSON value. It is valid until the operation returns and must not be changed.
 func (c *Call) Body() []byte { return c.body }
 
-// Config returns the provider's name, kind and validated config block. It is the same for the life of an instance and read once; the
-// caller does not change it.
+// Config returns the provider's name, kind and validated config block. It is read once and stays the same for the life
+// of an instance; the caller must not change it.
 func (c *Call) Config() (*abi.GuestConfig, error) {
 	m := c.host.Memo()
 	if m.config == nil {
@@ -69,7 +69,8 @@ func (c *Call) Config() (*abi.GuestConfig, error) {
 	return m.config, nil
 }
 
-// Settings returns what parse makes of the configuration. Parse runs once for the life of an instance, unless it fails; a module has one type T.
+// Settings returns the result of parse for the configuration. parse runs once in the life of an instance, or again if
+// it failed; a module has one type T.
 func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, error) {
 	m := c.host.Memo()
 	if kept, ok := m.settings.(*T); ok {
@@ -90,10 +91,12 @@ func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, err
 // Remaining is what is left of the call's time, in ms; 0 when it is over.
 func (c *Call) Remaining() int64 { return c.host.Deadline() }
 
-// Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by the host.
+// Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by
+// the host.
 func (c *Call) Log(level int32, text string) { c.host.Log(level, []byte(text)) }
 
-// take pulls a packed result: its JSON head into head, its raw body as the answer. An error object comes back as *abi.Error.
+// take pulls a packed result: its JSON head goes into head, its body is returned. An error object is returned as
+// *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
 	n := int(headLen) + int(bodyLen)
@@ -123,7 +126,7 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	return data[headLen:], nil
 }
 
-// Reuse gives back the body of an answer that is no longer needed, and nothing that refers to it either: the next answer is read into its memory. What goes through
-// page after page calls it behind each, since memory is freed at the end of an operation. Strings that were decoded from the body refer to it: what is kept, such
-// as a cursor, is a copy (strings.Clone).
+// Reuse gives back the body of an answer that is no longer needed; the next answer is read into its memory. A loop over
+// pages calls it after each page, since memory is otherwise freed at the end of an operation. Strings decoded from the
+// body refer to it, so whatever is kept, such as a cursor, must be copied first (strings.Clone).
 func (c *Call) Reuse(body []byte) { c.spare = body[:0] }

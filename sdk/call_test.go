@@ -15,7 +15,8 @@ import (
 const oneRoute = `{"routes":[{"name":"list","origin":"main","method":"GET","path":"/list","class":"read"}]}`
 
 func TestABodyIsReadIntoTheMemoryOfTheOneThatWasHandedBack(t *testing.T) {
-	pages := []string{strings.Repeat("a", 1000), strings.Repeat("b", 500), strings.Repeat("c", 2000), "d", strings.Repeat("e", 1000)}
+	pages := []string{strings.Repeat("a", 1000), strings.Repeat("b", 500), strings.Repeat("c", 2000), "d",
+		strings.Repeat("e", 1000)}
 	read := func(t *testing.T, done func(*sdk.Call, []byte)) (bodies [][]byte) {
 		at := 0
 		h := sdktest.New(t, sdktest.Options{Manifest: []byte(oneRoute), HTTP: func(sdktest.Request) sdktest.Reply {

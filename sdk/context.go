@@ -28,8 +28,8 @@ func ContextOf(config *abi.GuestConfig, scope abi.MemoryScope) Context {
 	return Context{Backend: config.Provider, Scope: scope, Kind: config.Kind, Frame: config.Frame}
 }
 
-// Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string, not an
-// empty element.
+// Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string and not
+// an empty element.
 func (x Context) Wrap(body string) string {
 	if body == "" {
 		return ""
@@ -53,9 +53,10 @@ func (x Context) opened() string {
 		EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"` + control + ">\n"
 }
 
-// EscapeText makes text unable to open or close the element: a "<", or what looks like one, that begins such a tag gets a backslash behind it.
-// abi.NamesContextTag says what counts as a tag. So does one at the end that could become a tag with what follows: escaped texts may be joined.
-// Other text is returned as it is.
+// EscapeText makes text unable to open or close the element: a backslash is put behind each "<", or character that
+// looks like it, that begins such a tag. abi.NamesContextTag says what counts as a tag. One at the end that could
+// become a tag with the text that follows is escaped too, so escaped texts may be joined. Other text is returned
+// unchanged.
 func EscapeText(text string) string {
 	var b strings.Builder
 	done := 0
@@ -79,7 +80,8 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
-// OneLine keeps a label, a name or an id from looking like a line of its own: what ends a line, and other control characters, become blanks.
+// OneLine replaces line ends and other control characters by blanks, so that a label, a name or an id does not look
+// like a line of its own.
 func OneLine(s string) string {
 	plain := true
 	for i := 0; i < len(s) && plain; i++ { // in a guest Map is a call for every character

@@ -21,8 +21,8 @@ var (
 	element = sdk.Context{Backend: "test", Scope: scope, Kind: abi.KindControl}
 )
 
-// tag finds every opening or closing tag of the element that a lenient reader could see: any case, blanks, control and invisible
-// characters between "<" and the name.
+// tag finds every opening or closing tag of the element that a lenient reader could see: any case, blanks, control and
+// invisible characters between "<" and the name.
 var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
 
 func TestWrapWritesTheElementOfTheContract(t *testing.T) {
@@ -59,11 +59,14 @@ func TestEscapeText(t *testing.T) {
 		{"another dash", "</memory\u2011context></memory\u2212context>", "<\\/memory\u2011context><\\/memory\u2212context>"},
 		{"full-width", "＜／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞", "＜\\／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞"},
 		{"another bracket", "‹/memory-context›", "‹\\/memory-context›"},
-		{"a bracket of Chinese and Japanese text", "〈/memory-context〉〈記憶〉<memory-context>", "〈\\/memory-context〉〈記憶〉<\\memory-context>"},
+		{"a bracket of Chinese and Japanese text", "〈/memory-context〉〈記憶〉<memory-context>",
+			"〈\\/memory-context〉〈記憶〉<\\memory-context>"},
 		{"mathematical letters", "</𝐦𝐞𝐦𝐨𝐫𝐲-context>", "<\\/𝐦𝐞𝐦𝐨𝐫𝐲-context>"},
 		{"Cyrillic letters", "</mеmоry-сontеxt>", "<\\/mеmоry-сontеxt>"},
-		{"letters of another script before the name", "<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext", "<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext"},
-		{"a name that is not quite", "</memory context> </memory--context> </memorycontext>", "</memory context> </memory--context> </memorycontext>"},
+		{"letters of another script before the name", "<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext",
+			"<記憶memory-context> ＜記憶＞ «mémoire» ‹a› memory\u00adcontext"},
+		{"a name that is not quite", "</memory context> </memory--context> </memorycontext>",
+			"</memory context> </memory--context> </memorycontext>"},
 		{"two in a row", "<<memory-context></memory-context>", `<<\memory-context><\/memory-context>`},
 		{"an end that the next text could finish", "a </memory-", `a <\/memory-`},
 		{"a bracket at the end", "1 <", `1 <\`},
@@ -76,9 +79,13 @@ func TestEscapeText(t *testing.T) {
 
 // hostile draws text that tries to build the tag: pieces of it among noise.
 func hostile() *rapid.Generator[string] {
-	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context", "MEMORY-Context", "memory", "-context", ">", "\\",
+	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context", "MEMORY-Context",
+		"memory", "-context", ">", "\\",
 		"\n", "\u00a0", "\u200b", "\ufeff", "\x00", "<memory-context", "</memory-context>", "\"", "&lt;"}))
-	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "") })
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"),
+			"")
+	})
 }
 
 func TestEscapedTextsNeverFormATagHoweverTheyAreJoined(t *testing.T) {
@@ -142,7 +149,8 @@ func blocksOf(lines []string) []sdk.Block {
 
 // blocks draws lines without tags, ASCII or mixed.
 func blocks(t *rapid.T) []string {
-	text := rapid.OneOf(rapid.StringOfN(rapid.RuneFrom([]rune("abc <>/")), 0, 60, -1), rapid.StringOfN(rapid.RuneFrom([]rune("aé日語🍵")), 0, 40, -1))
+	text := rapid.OneOf(rapid.StringOfN(rapid.RuneFrom([]rune("abc <>/")), 0, 60, -1),
+		rapid.StringOfN(rapid.RuneFrom([]rune("aé日語🍵")), 0, 40, -1))
 	var lines []string
 	for _, s := range rapid.SliceOfN(text, 0, 25).Draw(t, "texts") {
 		lines = append(lines, sdk.EscapeText(s)+"\n")
@@ -221,7 +229,8 @@ func TestFitIsMaximalWhereCountsGrowWithTheText(t *testing.T) {
 func TestASingleBlockTooLargeIsCutBetweenCharactersAndMarked(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
 	c := h.Call(abi.OpRetrieve, scope)
-	fitted := element.FitNewest(c, blocksOf([]string{"older", strings.Repeat("日本語", 200)}), abi.ContextBudget{MaxTokens: new(int64(120))})
+	fitted := element.FitNewest(c, blocksOf([]string{"older", strings.Repeat("日本語", 200)}),
+		abi.ContextBudget{MaxTokens: new(int64(120))})
 	assert.LessOrEqual(t, fitted.Tokens, int64(120))
 	assert.Greater(t, fitted.Tokens, int64(60))
 	assert.Equal(t, []int{1, 2}, []int{fitted.First, fitted.End})
@@ -232,12 +241,14 @@ func TestASingleBlockTooLargeIsCutBetweenCharactersAndMarked(t *testing.T) {
 
 func TestABudgetTooSmallForTheFrameGivesNothing(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
-	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), blocksOf([]string{"x"}), abi.ContextBudget{MaxTokens: new(int64(3))})
+	fitted := element.FitNewest(h.Call(abi.OpRetrieve, scope), blocksOf([]string{"x"}),
+		abi.ContextBudget{MaxTokens: new(int64(3))})
 	assert.Equal(t, sdk.Fitted{First: 0, End: 0, Truncated: true}, fitted)
 }
 
 func TestOneLineIsOneLine(t *testing.T) {
-	for in, want := range map[string]string{"": "", "plain: ü 山 €": "plain: ü 山 €", "a\nb\r\nc": "a b  c", "tab\tand\x00 nul": "tab and  nul",
+	for in, want := range map[string]string{"": "", "plain: ü 山 €": "plain: ü 山 €", "a\nb\r\nc": "a b  c",
+		"tab\tand\x00 nul":                    "tab and  nul",
 		"del\x7f nel\u0085 ls\u2028 ps\u2029": "del  nel  ls  ps "} {
 		require.Equal(t, want, sdk.OneLine(in))
 	}
@@ -245,7 +256,8 @@ func TestOneLineIsOneLine(t *testing.T) {
 
 // TestQuickTestsOverlookNothing: what is returned as it is needs nothing.
 func TestQuickTestsOverlookNothing(t *testing.T) {
-	attribute := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t", " ")
+	attribute := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t",
+		" ")
 	text := rapid.OneOf(hostile(), rapid.StringOf(rapid.RuneFrom([]rune("abcdefgh <>&\"\n\x00\x1f\x7f\u0085\u2028\u2029é山"))))
 	rapid.Check(t, func(t *rapid.T) {
 		in := text.Draw(t, "text")
@@ -261,17 +273,20 @@ func TestQuickTestsOverlookNothing(t *testing.T) {
 }
 
 func TestHostileLookAlikesAreEscapedAndOrdinaryTextStays(t *testing.T) {
-	ordinary := rapid.StringOfN(rapid.RuneFrom(nil, unicode.Latin, unicode.Han, unicode.Arabic, unicode.Cyrillic, unicode.Devanagari,
+	ordinary := rapid.StringOfN(rapid.RuneFrom(nil, unicode.Latin, unicode.Han, unicode.Arabic, unicode.Cyrillic,
+		unicode.Devanagari,
 		unicode.Hangul, unicode.Hiragana, unicode.Nd, unicode.So, unicode.Po, unicode.Pd), 1, 60, -1)
 	rapid.Check(t, func(t *rapid.T) {
-		text := ordinary.Draw(t, "text") + rapid.SampledFrom([]string{"", " < b", " <b>", "‹x›", "＜x＞", "<memory>"}).Draw(t, "bracket") + "."
+		text := ordinary.Draw(t, "text") + rapid.SampledFrom([]string{"", " < b", " <b>", "‹x›", "＜x＞", "<memory>"}).Draw(t,
+			"bracket") + "."
 		require.Equal(t, text, sdk.EscapeText(text))
 
 		pieces := [][]string{{"<", "＜", "‹", "⟨", "〈"}, {"", "/", "／", "⁄"}, {"memory", "ＭＥＭＯＲＹ", "Memory", "mеmоry"},
 			{"-", "\u00ad", "\u2010", "\u2013", "－"}, {"context", "ｃｏｎｔｅｘｔ", "CONTEXT"}}
 		forged := ""
 		for _, piece := range pieces {
-			forged += rapid.SampledFrom(piece).Draw(t, "piece") + rapid.SampledFrom([]string{"", "\u200b", "\u2060", "\ufeff", "\ufe0f"}).Draw(t, "invisible")
+			forged += rapid.SampledFrom(piece).Draw(t, "piece") + rapid.SampledFrom([]string{"", "\u200b", "\u2060", "\ufeff",
+				"\ufe0f"}).Draw(t, "invisible")
 		}
 		escaped := sdk.EscapeText(text + forged + text)
 		require.Len(t, escaped, len(text+forged+text)+1)

@@ -8,7 +8,8 @@ import (
 
 // Digest is a running SHA-256, for ids and inventories. The zero value is ready.
 //
-// It is here because crypto/sha256 brings the whole FIPS module into a guest: 70 KB, and self-tests at the start of every instance.
+// It is here because crypto/sha256 brings the whole FIPS module into a guest: 70 KB, and self-tests at the start of
+// every instance.
 type Digest struct {
 	state  [8]uint32
 	block  [64]byte
@@ -68,7 +69,8 @@ func (d *Digest) Hex() string {
 	return hex.EncodeToString(sum[:])
 }
 
-var sha256Initial = [8]uint32{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
+var sha256Initial = [8]uint32{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
+	0x5be0cd19}
 
 var sha256Rounds = [64]uint32{
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -81,7 +83,8 @@ var sha256Rounds = [64]uint32{
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 }
 
-// compress takes in the first 64 bytes of p. Eight rounds are written out, with the names turned on by one in each, so that nothing is moved about.
+// compress takes in the first 64 bytes of p. Eight rounds are written out, with the names turned on by one in each, so
+// that nothing is moved about.
 func (d *Digest) compress(p []byte) {
 	var w [64]uint32
 	p = p[:64]
@@ -96,28 +99,36 @@ func (d *Digest) compress(p []byte) {
 	a, b, c, e, f, g, h := d.state[0], d.state[1], d.state[2], d.state[4], d.state[5], d.state[6], d.state[7]
 	x := d.state[3]
 	for i := 0; i < 64; i += 8 {
-		h += (bits.RotateLeft32(e, -6) ^ bits.RotateLeft32(e, -11) ^ bits.RotateLeft32(e, -25)) + (e&(f^g) ^ g) + sha256Rounds[i] + w[i]
+		h += (bits.RotateLeft32(e, -6) ^ bits.RotateLeft32(e, -11) ^ bits.RotateLeft32(e, -25)) + (e&(f^g) ^ g) +
+			sha256Rounds[i] + w[i]
 		x += h
 		h += (bits.RotateLeft32(a, -2) ^ bits.RotateLeft32(a, -13) ^ bits.RotateLeft32(a, -22)) + (a&b ^ a&c ^ b&c)
-		g += (bits.RotateLeft32(x, -6) ^ bits.RotateLeft32(x, -11) ^ bits.RotateLeft32(x, -25)) + (x&(e^f) ^ f) + sha256Rounds[i+1] + w[i+1]
+		g += (bits.RotateLeft32(x, -6) ^ bits.RotateLeft32(x, -11) ^ bits.RotateLeft32(x, -25)) + (x&(e^f) ^ f) +
+			sha256Rounds[i+1] + w[i+1]
 		c += g
 		g += (bits.RotateLeft32(h, -2) ^ bits.RotateLeft32(h, -13) ^ bits.RotateLeft32(h, -22)) + (h&a ^ h&b ^ a&b)
-		f += (bits.RotateLeft32(c, -6) ^ bits.RotateLeft32(c, -11) ^ bits.RotateLeft32(c, -25)) + (c&(x^e) ^ e) + sha256Rounds[i+2] + w[i+2]
+		f += (bits.RotateLeft32(c, -6) ^ bits.RotateLeft32(c, -11) ^ bits.RotateLeft32(c, -25)) + (c&(x^e) ^ e) +
+			sha256Rounds[i+2] + w[i+2]
 		b += f
 		f += (bits.RotateLeft32(g, -2) ^ bits.RotateLeft32(g, -13) ^ bits.RotateLeft32(g, -22)) + (g&h ^ g&a ^ h&a)
-		e += (bits.RotateLeft32(b, -6) ^ bits.RotateLeft32(b, -11) ^ bits.RotateLeft32(b, -25)) + (b&(c^x) ^ x) + sha256Rounds[i+3] + w[i+3]
+		e += (bits.RotateLeft32(b, -6) ^ bits.RotateLeft32(b, -11) ^ bits.RotateLeft32(b, -25)) + (b&(c^x) ^ x) +
+			sha256Rounds[i+3] + w[i+3]
 		a += e
 		e += (bits.RotateLeft32(f, -2) ^ bits.RotateLeft32(f, -13) ^ bits.RotateLeft32(f, -22)) + (f&g ^ f&h ^ g&h)
-		x += (bits.RotateLeft32(a, -6) ^ bits.RotateLeft32(a, -11) ^ bits.RotateLeft32(a, -25)) + (a&(b^c) ^ c) + sha256Rounds[i+4] + w[i+4]
+		x += (bits.RotateLeft32(a, -6) ^ bits.RotateLeft32(a, -11) ^ bits.RotateLeft32(a, -25)) + (a&(b^c) ^ c) +
+			sha256Rounds[i+4] + w[i+4]
 		h += x
 		x += (bits.RotateLeft32(e, -2) ^ bits.RotateLeft32(e, -13) ^ bits.RotateLeft32(e, -22)) + (e&f ^ e&g ^ f&g)
-		c += (bits.RotateLeft32(h, -6) ^ bits.RotateLeft32(h, -11) ^ bits.RotateLeft32(h, -25)) + (h&(a^b) ^ b) + sha256Rounds[i+5] + w[i+5]
+		c += (bits.RotateLeft32(h, -6) ^ bits.RotateLeft32(h, -11) ^ bits.RotateLeft32(h, -25)) + (h&(a^b) ^ b) +
+			sha256Rounds[i+5] + w[i+5]
 		g += c
 		c += (bits.RotateLeft32(x, -2) ^ bits.RotateLeft32(x, -13) ^ bits.RotateLeft32(x, -22)) + (x&e ^ x&f ^ e&f)
-		b += (bits.RotateLeft32(g, -6) ^ bits.RotateLeft32(g, -11) ^ bits.RotateLeft32(g, -25)) + (g&(h^a) ^ a) + sha256Rounds[i+6] + w[i+6]
+		b += (bits.RotateLeft32(g, -6) ^ bits.RotateLeft32(g, -11) ^ bits.RotateLeft32(g, -25)) + (g&(h^a) ^ a) +
+			sha256Rounds[i+6] + w[i+6]
 		f += b
 		b += (bits.RotateLeft32(c, -2) ^ bits.RotateLeft32(c, -13) ^ bits.RotateLeft32(c, -22)) + (c&x ^ c&e ^ x&e)
-		a += (bits.RotateLeft32(f, -6) ^ bits.RotateLeft32(f, -11) ^ bits.RotateLeft32(f, -25)) + (f&(g^h) ^ h) + sha256Rounds[i+7] + w[i+7]
+		a += (bits.RotateLeft32(f, -6) ^ bits.RotateLeft32(f, -11) ^ bits.RotateLeft32(f, -25)) + (f&(g^h) ^ h) +
+			sha256Rounds[i+7] + w[i+7]
 		e += a
 		a += (bits.RotateLeft32(b, -2) ^ bits.RotateLeft32(b, -13) ^ bits.RotateLeft32(b, -22)) + (b&c ^ b&x ^ c&x)
 	}

@@ -2,7 +2,8 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// open reads the host's request. The call's body stays where it is, in the request buffer, which nothing overwrites before the guest is entered again.
+// open reads the host's request. The call's body refers to the request buffer, which nothing overwrites until the guest
+// is entered again.
 func open(data []byte, host Host) (*Call, error) {
 	e := new(abi.Envelope)
 	if err := abi.Unmarshal(data, e); err != nil {

@@ -11,14 +11,15 @@ import (
 // ReasonUnusable is the reason of an answer that says success and cannot be used.
 const ReasonUnusable = "unusable_answer"
 
-// Failure is the typed error of an answer that is no success. said is what the backend says in words, "" where it says nothing; the
-// answer itself is kept in native.
+// Failure is the typed error of an answer that reports no success. said is the backend's message, "" if it has none;
+// the answer itself is kept in native.
 //
 //	Failure("search", {status 429, retry-after: 12}, body, "slow down")
-//	{"code": "rate_limited", "message": "search: the backend answered 429: slow down", "retryable": true, "retry_after_ms": 12000,
-//	 "route": "search", "native": {"status": 429, "body": "..."}}
+//	{"code": "rate_limited", "message": "search: the backend answered 429: slow down", "retryable": true,
+//	 "retry_after_ms": 12000, "route": "search", "native": {"status": 429, "body": "..."}}
 //
-// What a status means to this backend alone is the caller's to correct: Code, Retryable and Hint of the error are set afterwards.
+// What a status means to this backend only is for the caller to correct: it sets Code, Retryable and Hint of the error
+// afterwards.
 func Failure(route string, head *abi.HTTPResponse, body []byte, said string) *abi.Error {
 	message := route + ": the backend answered " + Itoa(head.Status)
 	if said != "" {
@@ -29,8 +30,8 @@ func Failure(route string, head *abi.HTTPResponse, body []byte, said string) *ab
 	return e
 }
 
-// Unusable is the error of an answer that says success and cannot be used: backend, reason unusable_answer. what goes on after
-// "the answer ", as in "is not JSON" or "has no field results".
+// Unusable is the error of an answer that reports success and cannot be used: code backend, reason unusable_answer.
+// what continues "the answer ", as in "is not JSON" or "has no field results".
 func Unusable(route string, status int64, body []byte, what string) *abi.Error {
 	e := abi.NewError(abi.CodeBackend, route+": the answer "+what).WithReason(ReasonUnusable)
 	e.Route, e.Native = route, Native(status, body)
@@ -92,8 +93,8 @@ func ReadText(d *wirejson.Decoder, into *string) (err error) {
 	return err
 }
 
-// ReadTexts reads an array of strings, or one string as an array of one. Elements and values of another type are skipped, and so is
-// an empty string outside an array.
+// ReadTexts reads an array of strings, or one string as an array of one. Elements and values of another type are
+// skipped, and so is an empty string outside an array.
 func ReadTexts(d *wirejson.Decoder) (list []string, err error) {
 	if d.Next() != wirejson.Array {
 		var one string

@@ -44,8 +44,9 @@ func (f Fitted) Result(evidence []abi.Evidence) *abi.FormatResult {
 	return &abi.FormatResult{FormattedContext: f.Text, TokenCount: f.Tokens, Truncated: f.Truncated, Evidence: evidence}
 }
 
-// FitNewest keeps as many of the last blocks as the budget's max_tokens and max_items allow, in order. Where not even the
-// last one fits whole, its beginning is kept, with a mark.
+// FitNewest keeps as many of the last blocks as the budget's max_tokens and max_items allow, in order. Each block ends
+// with a line end and is made of escaped text. If not even the last one fits whole, its beginning is kept and a mark is
+// added.
 //
 // The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept; otherwise
 // one block more would have been too much, except that an estimator may count a longer text lower than a shorter one

@@ -2,7 +2,7 @@
 
 package sdk
 
-// guestHost has nothing to offer outside wasm: a unit test calls an operation's function with a Call of package sdktest instead.
+// guestHost panics outside wasm: a unit test calls an operation's function with a Call from package sdktest instead.
 func guestHost() Host {
 	panic("sdk.Serve runs inside a wasm guest; in a test, call the operation with sdktest.Host")
 }

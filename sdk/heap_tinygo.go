@@ -19,9 +19,10 @@ func growHeap() bool
 //export llvm.wasm.memory.size.i32
 func memorySize(index int32) int32
 
-// makeRoom grows the heap when an instance is entered for the second time. TinyGo collects whenever the heap is full, each time looks through all of the
-// module's data for pointers, and grows by itself only where little is free after that: with the heap of a start, every second or third retrieval
-// collected, for a fifth of the time in the guest. An instance that is entered once, as by a command line, pays nothing.
+// makeRoom grows the heap when an instance is entered for the second time. TinyGo collects whenever the heap is full,
+// each time looks through all of the module's data for pointers, and grows by itself only where little is free after
+// that: with the heap of a start, every second or third retrieval collected, for a fifth of the time in the guest. An
+// instance that is entered once, as by a command line, pays nothing.
 func makeRoom() {
 	if entered < 2 {
 		if entered++; entered == 2 {
@@ -30,8 +31,9 @@ func makeRoom() {
 	}
 }
 
-// Room grows the heap until the module's memory has at least that many bytes, for an operation that is about to fill it: what it would otherwise spend on
-// collecting again and again is more than its own work. Beyond 32 MiB the host throws the instance away behind the call.
+// Room grows the heap until the module's memory has at least that many bytes, for an operation that is about to fill
+// it: what it would otherwise spend on collecting again and again is more than its own work. Beyond 32 MiB the host
+// throws the instance away behind the call.
 func Room(bytes int) {
 	for int(memorySize(0))<<16 < bytes && growHeap() {
 	}

@@ -2,9 +2,8 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// Host is the raw boundary: the imports of module "memhost" as ABI.md specifies them. A packed result is read by Pull. The byte slices that it
-// is given are the caller's: a Host does not change them, nor keep them behind the call.
-// Plugins use the typed methods of Call instead; package sdktest implements Host for unit tests.
+// Host is the raw boundary: the imports of module "memhost" as ABI.md specifies them. A packed result is read by Pull.
+// The byte slices passed in belong to the caller: a Host neither changes nor keeps them.
 type Host interface {
 	Pull(dst []byte) int
 	Config() uint64

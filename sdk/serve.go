@@ -8,8 +8,10 @@ type decodable[T any] interface {
 	abi.Decodable
 }
 
-// Answer is Serve without the memory of an instance, for other engines and for hosts in tests: it appends to dst the answer to an envelope, or an error object.
-func Answer[T any, In decodable[T], Out abi.Encodable](dst, envelope []byte, host Host, operation func(*Call, In) (Out, error)) (answer []byte, isError bool) {
+// Answer is Serve for other engines and for hosts in tests: it appends the answer to an envelope, or an error object,
+// to dst.
+func Answer[T any, In decodable[T], Out abi.Encodable](dst, envelope []byte, host Host, operation func(*Call, In) (Out,
+	error)) (answer []byte, isError bool) {
 	call, err := open(envelope, host)
 	if err == nil {
 		in := In(new(T))

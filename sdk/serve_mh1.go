@@ -8,10 +8,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// With the build tag extism these exports are left out: such a module is not entered by mh1, and package sdk/extism serves its operations.
+// With the build tag extism these exports are left out: such a module is not entered by mh1, and package sdk/extism
+// serves its operations.
 
-// request and response are the two buffers of the instance. The host owns the order: it fills request, enters one operation, and reads
-// response before it enters again.
+// request and response are the instance's two buffers. The host fills request, enters one operation, and reads response
+// before it enters again.
 var (
 	request  []byte
 	response []byte
@@ -29,8 +30,9 @@ func buffer(size uint32) uint32 {
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(request))))
 }
 
-// Serve runs one operation on the n bytes that the host put into the request buffer and returns the packed pointer and length of
-// the answer, which stays valid until the guest is entered next. An error becomes an error object; one that is no *abi.Error becomes internal.
+// Serve runs one operation on the n bytes that the host put into the request buffer and returns the packed pointer and
+// length of the answer, which stays valid until the guest is entered next. An error becomes an error object; one that
+// is no *abi.Error becomes internal.
 func Serve[T any, In decodable[T], Out abi.Encodable](n uint32, operation func(*Call, In) (Out, error)) uint64 {
 	makeRoom()
 	answer, isError := Answer(response[:0], request[:n], guestHost(), operation)

@@ -42,12 +42,16 @@ func TestAnswer(t *testing.T) {
 	}{
 		{"an answer is the operation's", envelope(`{"scope":{"run_id":"r","persona_id":"p"}}`), nil, "",
 			`{"formatted_context":"r","token_count":0,"truncated":false}`},
-		{"a null body is an empty request", envelope(`null`), nil, "", `{"formatted_context":"","token_count":0,"truncated":false}`},
-		{"unknown fields of the envelope are ignored", append([]byte(`{"future":[1,{"body":2}],`), envelope(`{}`)[1:]...), nil, "",
+		{"a null body is an empty request", envelope(`null`), nil, "",
 			`{"formatted_context":"","token_count":0,"truncated":false}`},
-		{"an error of the contract crosses as it is", envelope(`{}`), abi.NewError(abi.CodeRateLimited, "slow down"), abi.CodeRateLimited, "slow down"},
+		{"unknown fields of the envelope are ignored", append([]byte(`{"future":[1,{"body":2}],`), envelope(`{}`)[1:]...),
+			nil, "",
+			`{"formatted_context":"","token_count":0,"truncated":false}`},
+		{"an error of the contract crosses as it is", envelope(`{}`), abi.NewError(abi.CodeRateLimited, "slow down"),
+			abi.CodeRateLimited, "slow down"},
 		{"any other error is internal", envelope(`{}`), errors.New("oops"), abi.CodeInternal, "oops"},
-		{"a request of the wrong type names the field", envelope(`{"scope":7}`), nil, abi.CodeInvalidArgument, "scope: want an object, got a number"},
+		{"a request of the wrong type names the field", envelope(`{"scope":7}`), nil, abi.CodeInvalidArgument,
+			"scope: want an object, got a number"},
 		{"an envelope that is no JSON is the host's fault", []byte(`{"op":`), nil, abi.CodeInternal,
 			"the host's request: invalid_argument: not JSON: unexpected end of input at byte 6"},
 	} {
@@ -71,7 +75,8 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestACallKnowsItsEnvelope(t *testing.T) {
-	_, isError := sdk.Answer(nil, envelope(`{}`), &brokenHost{}, func(c *sdk.Call, _ *abi.FormatRequest) (*abi.FormatResult, error) {
+	_, isError := sdk.Answer(nil, envelope(`{}`), &brokenHost{}, func(c *sdk.Call,
+		_ *abi.FormatRequest) (*abi.FormatResult, error) {
 		assert.Equal(t, "format_context", c.Op)
 		assert.Equal(t, abi.MemoryScope{RunID: "r", PersonaID: "p"}, c.Scope)
 		assert.Equal(t, int64(3), c.Generation)
@@ -95,9 +100,11 @@ func TestABrokenHostIsAnInternalError(t *testing.T) {
 		{"a head that is no JSON", brokenHost{packed: abi.Pack(0, 2, false), content: "{]"},
 			func(c *sdk.Call) error { _, _, err := c.Get("k"); return err }},
 		{"a zero result", brokenHost{}, func(c *sdk.Call) error { _, _, err := c.Get("k"); return err }},
-		{"values shorter than their sizes", brokenHost{packed: abi.Pack(1, 48, false), content: `{"keys":[{"key":"k","version":1,"size":2}],"x":1}` + "v"},
+		{"values shorter than their sizes", brokenHost{packed: abi.Pack(1, 48, false),
+			content: `{"keys":[{"key":"k","version":1,"size":2}],"x":1}` + "v"},
 			func(c *sdk.Call) error { _, _, err := c.List(abi.StateListRequest{Values: true}); return err }},
-		{"entries shorter than their sizes", brokenHost{packed: abi.Pack(1, 36, false), content: `{"entries":[{"seq":1,"size":2}],"x":1}` + "v"},
+		{"entries shorter than their sizes", brokenHost{packed: abi.Pack(1, 36, false),
+			content: `{"entries":[{"seq":1,"size":2}],"x":1}` + "v"},
 			func(c *sdk.Call) error { _, _, err := c.Read(abi.StateReadRequest{Log: "l"}); return err }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

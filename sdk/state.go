@@ -30,21 +30,24 @@ func (c *Call) Get(key string) ([]byte, int64, error) {
 	return value, head.Version, err
 }
 
-// Put writes a key. The write is committed with the operation's answer, or not at all. An expected version that is not met is conflict.
+// Put writes a key. The write is committed together with the operation's answer, or not at all. If the stored version
+// is not the expected one, the error is conflict.
 func (c *Call) Put(key string, value []byte, expected int64) error {
 	var head abi.StateVersion
 	_, err := c.take(c.host.StatePut([]byte(key), value, expected), &head)
 	return err
 }
 
-// Delete removes every key and log whose name begins with prefix and returns how many values and entries that were. The empty prefix is everything.
+// Delete removes every key and log whose name begins with prefix, and returns how many values and entries those were.
+// The empty prefix removes everything.
 func (c *Call) Delete(prefix string) (int64, error) {
 	var head abi.StateDeleted
 	_, err := c.take(c.host.StateDelete([]byte(prefix)), &head)
 	return head.Deleted, err
 }
 
-// List returns a page of keys, with their values where the request asks for them, in byte order, and whether there are more.
+// List returns a page of keys, with their values where the request asks for them, in byte order, and whether there are
+// more.
 func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	var head abi.StateList
 	body, err := c.take(c.host.StateList(abi.Marshal(&r)), &head)
@@ -67,13 +70,15 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	return items, head.More, nil
 }
 
-// ReuseValues is Reuse for the values of the page that List returned last, once nothing refers to them. Its keys stay as they are.
+// ReuseValues is Reuse for the values of the page that List returned last, when nothing refers to them any more. The
+// keys stay valid.
 func (c *Call) ReuseValues() {
 	c.Reuse(c.values)
 	c.values = nil
 }
 
-// Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be seen or not.
+// Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be
+// seen or not.
 func (c *Call) Each(r abi.StateListRequest, f func(Item) error) error {
 	for more := true; more; {
 		var items []Item

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Labels lists which of the labels scenario, context and attribute a request names, and every filter in byte order. With filters.cross_context true the
-// context is not to be used, and not among them.
+// Labels lists which of the labels scenario, context and attribute a request names, and every filter in byte order.
+// With filters.cross_context true the context is not to be used, and not among them.
 func Labels(r *abi.RetrieveRequest) []string {
 	var names []string
 	if r.Scenario != "" {
@@ -43,8 +43,8 @@ func Filters(labels []string, how abi.FilterMode) map[string]string {
 	return filters
 }
 
-// Report puts into a trace what fitting came to: token_count, frame_tokens, truncated, budget_shortfall, and
-// budget_applied for what the formatter applies.
+// Report sets the trace's token_count, truncated, budget_shortfall (in tokens), and budget_applied for what the
+// formatter applies. BudgetApplied is a map afterwards, also if it is empty.
 func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 	t.TokenCount, t.FrameTokens, t.Truncated = Ptr(f.Tokens), Ptr(f.FrameTokens), Ptr(f.Truncated)
 	t.BudgetApplied = map[string]abi.BudgetUse{}

@@ -79,8 +79,8 @@ type Decoder struct {
 	copies bool
 }
 
-// DecodeBytes reads text. Strings and names without escapes refer to it, so it must not change as long as they are in use; Copying is
-// for a text that does.
+// DecodeBytes reads text. Strings and names without escapes refer to it, so it must not change as long as they are in
+// use; Copying is for a text that does.
 func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxDepth} }
 
 // DecodeStr reads text.
@@ -224,8 +224,8 @@ func (d *Decoder) Raw() (Raw, error) {
 	return raw, err
 }
 
-// RawLevels is Raw that also tells how many levels of arrays and objects the value has: none for a string, one for an array of
-// strings.
+// RawLevels is Raw that also tells how many levels of arrays and objects the value has: none for a string, one for an
+// array of strings.
 func (d *Decoder) RawLevels() (raw Raw, levels int, err error) {
 	d.peek()
 	begin := d.at
@@ -333,7 +333,8 @@ func (d *Decoder) skipDigits() error {
 	return nil
 }
 
-// skip goes past a value and tells how many levels it has. It is where most of a large text passes, so it keeps its place in a variable and calls as little as it can: in a guest each call is counted.
+// skip goes past a value and tells how many levels it has. It is where most of a large text passes, so it keeps its
+// place in a variable and calls as little as it can: in a guest each call is counted.
 func (d *Decoder) skip() (levels int, err error) {
 	// Which of the levels below here are objects, a bit each: no recursion, since a guest's stack is small.
 	var objects uint64
@@ -374,7 +375,8 @@ func (d *Decoder) skip() (levels int, err error) {
 			if c == '{' {
 				objects |= 1 << level
 			}
-			if i = unblank(text, i+1); i == len(text) || text[i] != c+2 { // in ASCII each closing bracket stands two behind its opening one
+			// in ASCII each closing bracket stands two behind its opening one
+			if i = unblank(text, i+1); i == len(text) || text[i] != c+2 {
 				key = c == '{'
 				continue
 			}

@@ -7,16 +7,16 @@ import (
 	"unsafe"
 )
 
-// Quote returns s as a JSON string, for messages. strconv.Quote would bring Unicode's tables of what can be printed, some 8 KB, into a
-// guest.
+// Quote returns s as a JSON string, for messages. strconv.Quote would bring Unicode's tables of what can be printed,
+// some 8 KB, into a guest.
 func Quote(s string) string {
 	var e Encoder
 	e.Str(s)
 	return e.String()
 }
 
-// Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has its end, is the
-// caller's business. The zero value is ready.
+// Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has
+// its end, is the caller's business. The zero value is ready.
 type Encoder struct {
 	buf   []byte
 	depth int
@@ -31,8 +31,8 @@ func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
 // String returns a copy of what was written.
 func (e *Encoder) String() string { return string(e.buf) }
 
-// begin makes room for n bytes, and for a comma, which it puts where one belongs: before a value or a name, except at the beginning of
-// what it is in. What was written last tells: no value ends with one of these bytes.
+// begin makes room for n bytes, and for a comma, which it puts where one belongs: before a value or a name, except at
+// the beginning of what it is in. What was written last tells: no value ends with one of these bytes.
 func (e *Encoder) begin(n int) {
 	end := len(e.buf)
 	if cap(e.buf)-end <= n {
@@ -105,8 +105,8 @@ func (e *Encoder) Int64(v int64) {
 	e.buf = strconv.AppendInt(e.buf, v, 10)
 }
 
-// Float64 writes a number in the shortest form that reads back as v, as ECMAScript and encoding/json do: 81, 0.81, 1e-7. NaN and the
-// infinities, for which JSON has nothing, are written as null.
+// Float64 writes a number in the shortest form that reads back as v, as ECMAScript and encoding/json do: 81, 0.81,
+// 1e-7. NaN and the infinities, for which JSON has nothing, are written as null.
 func (e *Encoder) Float64(v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		e.Null()

@@ -43,7 +43,8 @@ func (o *ObjIter) Next() bool {
 	return true
 }
 
-// Name is the field's name. Without escapes it refers to the text, also where the Decoder is Copying: it is for comparing.
+// Name is the field's name. Without escapes it refers to the text, also where the Decoder is Copying: it is for
+// comparing.
 func (o *ObjIter) Name() string { return o.name }
 
 // Key is Name as it may be kept.
@@ -124,8 +125,8 @@ func (d *Decoder) enter(open byte) error {
 	return nil
 }
 
-// more is between two elements, or before the first: it tells whether there is a further one, and leaves the array or object where
-// there is none.
+// more is between two elements, or before the first: it tells whether there is a further one, and leaves the array or
+// object where there is none.
 func (d *Decoder) more(closing byte, first bool) (bool, error) {
 	switch c := d.peek(); {
 	case c == closing:

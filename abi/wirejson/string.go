@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// span reads a string and returns what is between its quotes, and whether there are escapes, which are then known to be good.
+// span reads a string and returns what is between its quotes, and whether there are escapes, which are then known to be
+// good.
 func (d *Decoder) span() (inner []byte, escaped bool, err error) {
 	if err := d.consume('"'); err != nil {
 		return nil, false, err
@@ -46,12 +47,13 @@ func (d *Decoder) endString(i int) (int, error) {
 	}
 }
 
-// special finds the first byte from i on that a JSON string cannot hold as it is: a quote, a backslash, a control character. It
-// returns the length of text where there is none.
+// special finds the first byte from i on that a JSON string cannot hold as it is: a quote, a backslash, a control
+// character. It returns the length of text where there is none.
 //
-// It looks at eight bytes at a time: most of what a module reads is strings, and in WebAssembly a loop over bytes is several times
-// slower. Of each byte c the highest bit is set in one of c-' ', (c^'"')-1 and (c^'\\')-1 when it is special, or when c itself is not
-// ASCII (Hacker's Delight, section 6-1). A borrow can set a bit above the first one only.
+// It looks at eight bytes at a time: most of what a module reads is strings, and in WebAssembly a loop over bytes is
+// several times slower. Of each byte c the highest bit is set in one of c-' ', (c^'"')-1 and (c^'\\')-1 when it is
+// special, or when c itself is not ASCII (Hacker's Delight, section 6-1). A borrow can set a bit above the first one
+// only.
 func special(text []byte, i int) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(text); i += 8 {
@@ -136,8 +138,8 @@ func unescape(dst, inner []byte) []byte {
 // EscapeLen is the length of an escape \uXXXX, in bytes.
 const EscapeLen = 6
 
-// CodeUnit reads an escape \uXXXX at the beginning of text, in any case of its digits. It is a UTF-16 code unit, so it may be half of
-// a surrogate pair. ok is false where text begins otherwise.
+// CodeUnit reads an escape \uXXXX at the beginning of text, in any case of its digits. It is a UTF-16 code unit, so it
+// may be half of a surrogate pair. ok is false where text begins otherwise.
 //
 //	\u00e9...   0xE9, true
 //	\ud83d...   0xD83D, true

@@ -10,7 +10,8 @@ import (
 
 func init() { heap.CollectWithin(reachable) }
 
-// reachable marks what is reachable from the stack, where the compiler has every function note its pointers, and from globals.
+// reachable marks what is reachable from the stack, where the compiler has every function note its pointers, and from
+// globals.
 //
 //go:linkname reachable runtime.gcMarkReachable
 func reachable()

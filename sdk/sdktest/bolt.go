@@ -63,5 +63,6 @@ func (c *call) BoltRun(head []byte) uint64 {
 		body.WriteString(row)
 		body.WriteByte('\n')
 	}
-	return c.answer(&abi.BoltResult{Columns: rows.Columns, Rows: int64(len(rows.Rows)), More: rows.More, Counters: rows.Counters, Server: rows.Server}, body.Bytes())
+	return c.answer(&abi.BoltResult{Columns: rows.Columns, Rows: int64(len(rows.Rows)), More: rows.More,
+		Counters: rows.Counters, Server: rows.Server}, body.Bytes())
 }

@@ -30,7 +30,8 @@ type Step struct {
 	Reply
 }
 
-// Script is a backend that answers the steps in order. A request by another route fails the test, and so does a step that nobody asked for.
+// Script is a backend that answers the steps in order. A request by another route fails the test, and so does a step
+// that nobody asked for.
 func Script(t TB, steps ...Step) func(Request) Reply {
 	done := 0
 	t.Cleanup(func() {
@@ -82,7 +83,8 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		c.pending = abi.Marshal(reply.Err)
 		return abi.Pack(0, uint32(len(c.pending)), true)
 	}
-	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.Headers, Empty: reply.Empty}, []byte(reply.Body))
+	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.Headers, Empty: reply.Empty},
+		[]byte(reply.Body))
 }
 
 // admit finds a route and refuses what this operation may not use now. Without a manifest every name is a route.
@@ -96,7 +98,8 @@ func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
 		return route, abi.NewError(abi.CodeDenied, power+": the manifest has no route "+name)
 	case c.ReadOnly && route.Class != abi.ClassRead:
 		return route, abi.NewError(abi.CodeReadOnly, power+": route "+name+" is of class "+string(route.Class))
-	case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope && c.op != abi.OpNativeMutation && c.op != abi.OpForget:
+	case route.Class == abi.ClassAdmin && c.op != abi.OpSetupScope && c.op != abi.OpResetScope &&
+		c.op != abi.OpNativeMutation && c.op != abi.OpForget:
 		return route, abi.NewError(abi.CodeDenied, power+": "+c.op+" may not use route "+name+" of class admin")
 	}
 	return route, nil

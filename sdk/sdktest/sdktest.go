@@ -3,8 +3,8 @@
 //	h := sdktest.New(t, sdktest.Options{Provider: "notes", Config: `{"max_notes": 5}`})
 //	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, Record, event)
 //
-// State, tokens, log and errors behave as abi/ABI.md says. What only the real host does is left to its own tests: deadlines, network policy
-// beyond the route table, the ledger, and the fields of a trace that the host fills in.
+// State, tokens, log and errors behave as abi/ABI.md says. What only the real host does is left to its own tests:
+// deadlines, network policy beyond the route table, the ledger, and the fields of a trace that the host fills in.
 package sdktest
 
 import (
@@ -109,13 +109,14 @@ func New(t TB, o Options) *Host {
 	return h
 }
 
-// Call opens a call. What it writes to the state stays, whatever the operation says in the end: only Do drops it after an error.
+// Call opens a call. What it writes to the state stays, whatever the operation says in the end: only Do drops it after
+// an error.
 func (h *Host) Call(op string, scope abi.MemoryScope) *sdk.Call {
 	return sdk.NewCall(h.open(op, scope), h.envelope(op, scope, nil))
 }
 
-// Generation of the scope, from 1. A reset_scope run by Do that answers done starts the next one, with an empty state: as the real host, which
-// removes the state itself.
+// Generation of the scope, from 1. A reset_scope run by Do that answers done starts the next one, with an empty state:
+// as the real host, which removes the state itself.
 func (h *Host) Generation(scope abi.MemoryScope) int64 { return h.generations[scope] + 1 }
 
 // Keys lists the scope's keys, in byte order.
@@ -130,9 +131,10 @@ type message[T any] interface {
 	abi.Decodable
 }
 
-// Do runs an operation as the host does: the request is validated and crosses the boundary as JSON, so does the answer, and after an error nothing
-// that the operation wrote is left. An error is the *abi.Error that the host would get.
-func Do[I, O any, In message[I], Out message[O]](h *Host, op string, scope abi.MemoryScope, operation func(*sdk.Call, In) (Out, error), in In) (Out, error) {
+// Do runs an operation as the host does: the request is validated and crosses the boundary as JSON, so does the answer,
+// and after an error nothing that the operation wrote is left. An error is the *abi.Error that the host would get.
+func Do[I, O any, In message[I], Out message[O]](h *Host, op string, scope abi.MemoryScope, operation func(*sdk.Call,
+	In) (Out, error), in In) (Out, error) {
 	h.t.Helper()
 	if v, ok := any(in).(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -164,7 +166,8 @@ func Do[I, O any, In message[I], Out message[O]](h *Host, op string, scope abi.M
 }
 
 func (h *Host) envelope(op string, scope abi.MemoryScope, body abi.Raw) *abi.Envelope {
-	return &abi.Envelope{Op: op, Scope: scope, Generation: h.Generation(scope), Mode: abi.EnvelopeMode{ReadOnly: h.ReadOnly},
+	return &abi.Envelope{Op: op, Scope: scope, Generation: h.Generation(scope),
+		Mode:       abi.EnvelopeMode{ReadOnly: h.ReadOnly},
 		DeadlineMS: h.DeadlineMS, Now: h.Now, Resume: h.Resume, Items: h.AskItems,
 		Body: body}
 }
@@ -193,8 +196,9 @@ func (c *call) Pull(dst []byte) int {
 }
 
 func (c *call) Config() uint64 {
-	return c.answer(&abi.GuestConfig{Provider: c.Provider, Kind: c.Kind, Namespace: c.Namespace, Tokenizer: c.counter.Name(),
-		Profile: c.Profile, Frame: c.Frame, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
+	return c.answer(&abi.GuestConfig{Provider: c.Provider, Kind: c.Kind, Namespace: c.Namespace,
+		Tokenizer: c.counter.Name(),
+		Profile:   c.Profile, Frame: c.Frame, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
 }
 
 func (c *call) Deadline() int64 { return c.DeadlineMS }

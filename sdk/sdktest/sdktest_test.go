@@ -19,8 +19,9 @@ import (
 var scope = abi.MemoryScope{RunID: "run", PersonaID: "mara"}
 
 func event(id string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: "s", TurnID: "t", Timestamp: "2026-01-12T09:00:00Z",
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: new("hello")}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: "s", TurnID: "t",
+		Timestamp: "2026-01-12T09:00:00Z",
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: new("hello")}}}
 }
 
 // keep stores one key an event and fails for the events whose id begins with "bad".
@@ -191,7 +192,8 @@ func requireKeys(t *rapid.T, c *sdk.Call, want map[string]string) {
 	}
 	require.Equal(t, want, got)
 	each := map[string]string{}
-	require.NoError(t, c.Each(abi.StateListRequest{Values: true}, func(item sdk.Item) error { each[item.Key] = string(item.Value); return nil }))
+	require.NoError(t, c.Each(abi.StateListRequest{Values: true},
+		func(item sdk.Item) error { each[item.Key] = string(item.Value); return nil }))
 	require.Equal(t, want, each)
 	seen, enough := 0, errors.New("enough")
 	err := c.Each(abi.StateListRequest{}, func(sdk.Item) error { seen++; return enough })
@@ -240,9 +242,10 @@ func TestHTTPFollowsTheRouteTable(t *testing.T) {
 		{"a route that is not in the table", abi.OpRetrieve, "other", false, abi.CodeDenied},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := sdktest.New(t, sdktest.Options{Manifest: manifest, ReadOnly: tt.readOnly, HTTP: func(r sdktest.Request) sdktest.Reply {
-				return sdktest.Reply{Status: 404, Body: "no " + r.Body}
-			}})
+			h := sdktest.New(t, sdktest.Options{Manifest: manifest, ReadOnly: tt.readOnly,
+				HTTP: func(r sdktest.Request) sdktest.Reply {
+					return sdktest.Reply{Status: 404, Body: "no " + r.Body}
+				}})
 			response, body, err := h.Call(tt.op, scope).HTTP(abi.HTTPRequest{Route: tt.route}, []byte("thing"))
 			require.Equal(t, tt.code, abi.CodeOf(err))
 			if err == nil {
@@ -272,7 +275,8 @@ func TestConfigLogTokensAndDeadline(t *testing.T) {
 	c := h.Call(abi.OpHealth, scope)
 	config, err := c.Config()
 	require.NoError(t, err)
-	assert.Equal(t, &abi.GuestConfig{Provider: "notes", Kind: abi.KindControl, Tokenizer: "bytes4", Config: abi.Raw(`{"n":3}`), Secrets: []string{"key"}}, config)
+	assert.Equal(t, &abi.GuestConfig{Provider: "notes", Kind: abi.KindControl, Tokenizer: "bytes4",
+		Config: abi.Raw(`{"n":3}`), Secrets: []string{"key"}}, config)
 	assert.Equal(t, int64(70), c.Remaining())
 	c.Log(abi.LogWarn, "careful")
 	assert.Equal(t, []sdktest.Line{{Level: abi.LogWarn, Text: "careful"}}, h.Logs)
@@ -312,13 +316,16 @@ const boltManifest = `{"manifest":1,"name":"graph","version":"1","abi":"mh1","pr
 
 func TestBoltRunsTheManifestsStatements(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{Manifest: []byte(boltManifest), Bolt: func(q sdktest.Query) sdktest.Rows {
-		return sdktest.Rows{Columns: []string{"name"}, Rows: []string{`["Oslo"]`, `[null]`}, Counters: map[string]int64{"nodes_deleted": 1}, Server: "Neo4j/5.26.2"}
+		return sdktest.Rows{Columns: []string{"name"}, Rows: []string{`["Oslo"]`, `[null]`},
+			Counters: map[string]int64{"nodes_deleted": 1}, Server: "Neo4j/5.26.2"}
 	}})
 	head, rows, err := h.Call(abi.OpRetrieve, scope).Bolt("facts", []byte(`{"gid":"g"}`))
 	require.NoError(t, err)
-	assert.Equal(t, &abi.BoltResult{Columns: []string{"name"}, Rows: 2, Counters: map[string]int64{"nodes_deleted": 1}, Server: "Neo4j/5.26.2"}, head)
+	assert.Equal(t, &abi.BoltResult{Columns: []string{"name"}, Rows: 2, Counters: map[string]int64{"nodes_deleted": 1},
+		Server: "Neo4j/5.26.2"}, head)
 	assert.Equal(t, "[\"Oslo\"]\n[null]\n", string(rows))
-	assert.Equal(t, []sdktest.Query{{Route: "facts", Statement: "MATCH (n {group_id: $gid}) RETURN n.name AS name", Params: `{"gid":"g"}`}}, h.Ran)
+	assert.Equal(t, []sdktest.Query{{Route: "facts", Statement: "MATCH (n {group_id: $gid}) RETURN n.name AS name",
+		Params: `{"gid":"g"}`}}, h.Ran)
 	_, _, err = h.Call(abi.OpResetScope, scope).Bolt("wipe", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "{}", h.Ran[1].Params)
@@ -326,7 +333,8 @@ func TestBoltRunsTheManifestsStatements(t *testing.T) {
 
 func TestBoltRefusals(t *testing.T) {
 	locked := abi.NewError(abi.CodeUnauthenticated, "no").WithReason("Neo.ClientError.Security.Unauthorized")
-	h := sdktest.New(t, sdktest.Options{Manifest: []byte(boltManifest), Bolt: func(sdktest.Query) sdktest.Rows { return sdktest.Rows{Err: locked} }})
+	h := sdktest.New(t, sdktest.Options{Manifest: []byte(boltManifest),
+		Bolt: func(sdktest.Query) sdktest.Rows { return sdktest.Rows{Err: locked} }})
 	for name, tt := range map[string]struct {
 		route, params string
 		readOnly      bool

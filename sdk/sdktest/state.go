@@ -95,7 +95,8 @@ func (c *call) refused(name []byte, write bool) (packed uint64, ok bool) {
 		return c.refuse(abi.CodeReadOnly, "state: the slot is read-only"), false
 	}
 	switch c.op {
-	case abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpWaitUntilReady, abi.OpApplyFeedback, abi.OpNativeMutation, abi.OpForget:
+	case abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpWaitUntilReady,
+		abi.OpApplyFeedback, abi.OpNativeMutation, abi.OpForget:
 		return 0, true
 	}
 	return c.refuse(abi.CodeDenied, "state: "+c.op+" may not write"), false

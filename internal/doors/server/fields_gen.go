@@ -5,13 +5,13 @@ package server
 // typeComments says what each type is.
 func typeComments() map[string]string {
 	return map[string]string{
-		"AdapterMode":       "AdapterMode switches the read-only wall.",
+		"AdapterMode":       "AdapterMode turns the read-only mode on or off.",
 		"BackendHealth":     "BackendHealth answers health.",
 		"BackendReadiness":  "BackendReadiness answers readiness and wait_until_ready.",
-		"BackgroundDecl":    "BackgroundDecl asks the host to run an export of its own accord.",
+		"BackgroundDecl":    "BackgroundDecl asks the host to call an export at an interval, in ms.",
 		"BatchReceipts":     "BatchReceipts answers an EventBatch, item by item in its order.",
 		"BoltRequest":       "BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.",
-		"BoltResult":        "BoltResult is the head of a bolt_run result. The rows follow it, each one a JSON array in the order of Columns and ended by a newline; ABI.md says how the types of Cypher are spelled there.",
+		"BoltResult":        "BoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended by a newline. ABI.md says how Cypher's types are written there.",
 		"BudgetUse":         "BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of max_tokens and min_tokens. Nil: not known, or there is no such number.",
 		"Capabilities":      "Capabilities lists what the provider behind the slot can do.",
 		"ConformanceDecl":   "ConformanceDecl says which clauses of the conformance kit do not apply, and why.",
@@ -19,10 +19,10 @@ func typeComments() map[string]string {
 		"Empty":             "Empty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.",
 		"EmptyDecl":         "EmptyDecl declares an answer that means \"nothing there\" instead of an error. Body is a regular expression (RE2).",
 		"Envelope":          "Envelope wraps every request that the host makes to a guest.",
-		"EnvelopeMode":      "EnvelopeMode tells a guest the mode. It is for information: the host is the wall.",
+		"EnvelopeMode":      "EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.",
 		"Error":             "Error is the contract's AdapterError, the only kind of error that crosses the slot.",
 		"EventBatch":        "EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.",
-		"Evidence":          "Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not tell is absent.",
+		"Evidence":          "Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is absent.",
 		"FeedbackReceipt":   "FeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.",
 		"FindEventAnswer":   "FindEventAnswer says what the backend has of an event.",
 		"FindEventRequest":  "FindEventRequest asks a provider whether an event reached its backend.",
@@ -37,13 +37,13 @@ func typeComments() map[string]string {
 		"Inventory":         "Inventory counts what a scope holds, so that two moments can be compared.",
 		"InventoryKind":     "InventoryKind is one native type's count.",
 		"InventoryRequest":  "InventoryRequest asks what a scope holds.",
-		"KindRule":          "KindRule says what a provider is where its effective config block has a certain value. The word by which a configuration chooses the provider stays that of its declared kind.",
+		"KindRule":          "KindRule says what a provider is if its effective config block has a certain value. The word by which a configuration chooses the provider does not change with it.",
 		"Liveness":          "Liveness answers GET /healthz and /readyz.",
 		"MemoryEvent":       "MemoryEvent is a turn of conversation: the unit that every provider records.",
 		"MemoryFeedback":    "MemoryFeedback is a user's correction of what memory holds.",
 		"MemoryScope":       "MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.",
 		"Message":           "Message is one utterance of a turn.",
-		"ModeReceipt":       "ModeReceipt tells the mode that holds now.",
+		"ModeReceipt":       "ModeReceipt is the mode that holds now.",
 		"ModuleManifest":    "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
 		"MutationReceipt":   "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
 		"NativeError":       "NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.",
@@ -76,10 +76,10 @@ func typeComments() map[string]string {
 		"RunModule":         "RunModule identifies a module's bytes.",
 		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
 		"ScopeMapping":      "ScopeMapping is how the backend addresses a scope's memory.",
-		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. That of a bolt origin is the password with which the host logs on.",
+		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.",
 		"SetupReceipt":      "SetupReceipt answers setup_scope.",
 		"Shown":             "Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before them. Whole is false where the text was cut.",
-		"SmokeVerdict":      "SmokeVerdict is what came of one smoke test: pass, fail, pending, inconclusive or skipped.",
+		"SmokeVerdict":      "SmokeVerdict is the outcome of one smoke test: pass, fail, pending, inconclusive or skipped.",
 		"Span":              "Span is a half-open range of bytes in the text at an Evidence's pointer.",
 		"StateDeleted":      "StateDeleted is the head of state_delete.",
 		"StateEntries":      "StateEntries is the head of state_read; the entries' bytes follow one after another.",
@@ -144,7 +144,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"Error": {
 			"hint":           "hint tells the reader what to do next.",
-			"nothing_stored": "nothing_stored is a provider's word, in the error of a write, that nothing of it has arrived nor still can: the event may be sent again at once.",
+			"nothing_stored": "nothing_stored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so the event may be sent again at once.",
 			"reason":         "reason is the provider's finer word.",
 		},
 		"Evidence": {
@@ -181,7 +181,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"HTTPRequest": {
 			"params":     "params fill the {name} parts of the route's path; the host escapes them.",
-			"timeout_ms": "timeout_ms bounds this one exchange, in ms; 0 means only the call's deadline does. When it is over the answer is the error timeout, and the guest goes on.",
+			"timeout_ms": "timeout_ms bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call returns the error timeout, and the guest continues.",
 		},
 		"HTTPResponse": {
 			"empty":   "empty is true where the manifest declares that this answer means \"nothing there\".",
@@ -198,7 +198,7 @@ func fieldComments() map[string]map[string]string {
 			"digest": "digest is the SHA-256 (hex) over the sorted native ids with their versions.",
 		},
 		"KindRule": {
-			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must stand there. A place that is not there meets no rule.",
+			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.",
 		},
 		"Liveness": {
 			"status": "status is ok at /healthz and ready at /readyz.",
@@ -216,7 +216,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"ModeReceipt": {
 			"in_flight": "in_flight counts writes that were still under way when the mode was set.",
-			"not_ready": "not_ready lists scopes whose writes are not yet seen by the backend.",
+			"not_ready": "not_ready lists scopes with writes that the backend has not yet shown.",
 			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
 		"ModuleManifest": {
@@ -224,7 +224,7 @@ func fieldComments() map[string]map[string]string {
 			"deadlines_ms":  "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
 			"providers":     "providers are the names under which a configuration can choose this module.",
 			"requires":      "requires names capabilities that the module has in some configurations only.",
-			"settle_ms":     "settle_ms is how long after sending an earlier request can still land in the backend.",
+			"settle_ms":     "settle_ms is how long after it was sent a request can still take effect in the backend, in ms.",
 		},
 		"NativeLimit": {
 			"ceiling":         "ceiling is the most items that one answer of the route can have.",
@@ -239,7 +239,7 @@ func fieldComments() map[string]map[string]string {
 			"unless":  "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
 		},
 		"OriginDecl": {
-			"database_from": "database_from is of bolt origins: a JSON Pointer to the database's name. Absent, or nothing there: the user's home database.",
+			"database_from": "database_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.",
 			"protocol":      "protocol is http or bolt.",
 		},
 		"Problem": {
@@ -249,7 +249,7 @@ func fieldComments() map[string]map[string]string {
 			"type":   "type is urn:memhost:error: and the code.",
 		},
 		"ProviderDecl": {
-			"kind_when": "kind_when lets the kind follow from the configuration: the first rule that the effective block meets takes the place of Kind and Note.",
+			"kind_when": "kind_when makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and Note.",
 			"preset":    "preset is laid under the operator's config block.",
 		},
 		"RawCall": {
@@ -262,7 +262,7 @@ func fieldComments() map[string]map[string]string {
 			"timeout_ms": "timeout_ms is how long to wait for ready; 0 means one look.",
 		},
 		"RequireDecl": {
-			"because": "because is for whoever asks for the capability: what to configure.",
+			"because": "because is shown to a caller who asks for the capability: what to configure.",
 			"export":  "export is the capability: without what it needs the provider does not have it, although the module exports it.",
 			"pointer": "pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.",
 		},
@@ -278,10 +278,10 @@ func fieldComments() map[string]map[string]string {
 			"formatted_context": "formatted_context is one memory-context element, or the empty string when there is no memory.",
 		},
 		"RouteDecl": {
-			"headers":      "headers and Query are of HTTP routes: the headers (in any case) and query keys that a guest may set. Nil: the manifest says nothing of them, which ManifestLists does not allow; empty: none. Headers for which a secret is declared need not be listed.",
+			"headers":      "headers and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is declared need not be listed.",
 			"match":        "match holds JSON Pointers into the request body with the values they must have.",
 			"method":       "method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.",
-			"side_effects": "side_effects says what a read changes in the backend all the same (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
+			"side_effects": "side_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
 			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
 		},
 		"RunManifest": {
@@ -295,7 +295,7 @@ func fieldComments() map[string]map[string]string {
 			"load_generation":  "load_generation counts the providers that this slot has served, from 1.",
 			"manifest":         "manifest is RunManifestVersion.",
 			"profile":          "profile is source-design or best. Absent in manifests from before there were profiles.",
-			"scopes":           "scopes are those that have been set up, with what the backend calls them; ScopesLeftOut counts those that are not listed.",
+			"scopes":           "scopes lists the scopes that have been set up, with the backend's names for them. ScopesLeftOut counts those that are not listed.",
 			"seed":             "Seed, Replicate and Labels are as the harness gave them; the host does not use them.",
 			"smoke":            "smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.",
 			"warnings":         "warnings are of the configuration. Each begins with a stable code and a colon: \"test_sessions_empty: ...\".",
@@ -305,7 +305,7 @@ func fieldComments() map[string]map[string]string {
 			"source": "source is builtin or the path as the operator gave it.",
 		},
 		"ScopeMapping": {
-			"native_scope": "native_scope is setup_scope's: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.",
+			"native_scope": "native_scope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.",
 		},
 		"SecretDecl": {
 			"user_from": "user_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.",
@@ -346,18 +346,18 @@ func fieldComments() map[string]map[string]string {
 		"Trace": {
 			"as_of_mode":        "as_of_mode is native or ignored.",
 			"budget_applied":    "budget_applied tells for each budget field how it took effect.",
-			"consistency":       "consistency is committed, queued or pending. Of a retrieval it is the host's, from the ledger: committed where no write of the scope is outstanding.",
+			"consistency":       "consistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no write of the scope is outstanding.",
 			"consistency_as_of": "consistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.",
 			"effective":         "effective names search mode and limits as used.",
-			"frame_tokens":      "frame_tokens counts the tokens of the formatted context that are not items' own words: the element, headings, labels, dates.",
+			"frame_tokens":      "frame_tokens counts the tokens of the formatted context that are not the items' own words: the element, headings, labels, dates.",
 		},
 		"WaitRequest": {
-			"background":  "background is true when the host works of its own accord, by the manifest's interval, and nobody waits for the scope to be ready.",
+			"background":  "background is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to be ready.",
 			"deadline_ms": "deadline_ms is how long the guest may work, in ms.",
 		},
 		"WriteReceipt": {
 			"markers":        "markers are opaque: the provider gets them back in readiness and find_event.",
-			"retry_after_ms": "retry_after_ms is the host's, of an uncertain write: after so many ms recording the event again can settle it.",
+			"retry_after_ms": "retry_after_ms is filled by the host for an uncertain write: after so many ms recording the event again can settle it.",
 			"stored_count":   "stored_count is how many items the backend says it stored; nil when it does not say.",
 			"warnings":       "warnings start with a stable code and a colon.",
 		},

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// An object is a header and behind it what was asked for, together a multiple of granule. The header has two words: the object's length, with the lowest bit
-// set where nothing in it is a pointer, and a link of the list of objects that are yet to be looked through.
+// An object is a header and behind it what was asked for, together a multiple of granule. The header has two words: the
+// object's length, with the lowest bit set where nothing in it is a pointer, and a link of the list of objects that are
+// yet to be looked through.
 const (
 	granule    = 16
 	headerSize = 8
@@ -19,23 +20,25 @@ const (
 	// smallest is the shortest run of free memory that is worth a place in the list.
 	smallest = 256
 
-	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after the other, the run that objects are taken from.
+	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after the
+	// other, the run that objects are taken from.
 	large = 2048
 
 	// ahead is how much free memory is cleared at a time: one long fill costs less than many short ones.
 	ahead = 2048
 )
 
-// arena is memory in which objects lie one behind the other, in runs that the last collection found free. At its end it has two bitmaps with a bit for each
-// granule: where an object starts, and, during a collection, whether it is in use. Nothing else is known of free memory, so a collection costs by what is in
-// use and not by what was allocated.
+// arena is memory in which objects lie one behind the other, in runs that the last collection found free. At its end it
+// has two bitmaps with a bit for each granule: where an object starts, and, during a collection, whether it is in use.
+// Nothing else is known of free memory, so a collection costs by what is in use and not by what was allocated.
 //
 // Places are offsets from base. At 0 stands the head of the list of free runs, so no object is there, and 0 ends lists.
 type arena struct {
 	base unsafe.Pointer // 8 less than a multiple of 16, so that what is behind a header is aligned to 16
 	size uintptr        // bytes for objects, and the offset of the first bitmap
 
-	cursor, limit uintptr // the run that objects are taken from; others are in the list, each with the offset of the next and its own length
+	// the run that objects are taken from; others are in the list, each with the offset of the next and its own length
+	cursor, limit uintptr
 	wild          uintptr // the run behind all objects, up to the end, unless objects are taken from it; 0 for none
 	cleared       uintptr // up to here it is zero, from cursor on
 	began         uintptr // where cursor was when the run was new
@@ -118,7 +121,8 @@ func (a *arena) settle() {
 	a.began = a.cursor
 }
 
-// take allocates n bytes, header included, which is a multiple of granule; 0 says that there is no room. The memory is zero but for the header.
+// take allocates n bytes, header included, which is a multiple of granule; 0 says that there is no room. The memory is
+// zero but for the header.
 func (a *arena) take(n, flag uintptr) uintptr {
 	at := a.cursor
 	if n > a.limit-at {
@@ -141,8 +145,8 @@ func (a *arena) begin(at, head uintptr) {
 	*a.word(a.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
 }
 
-// takeElsewhere allocates from another run. For a small object every run is looked at once: what is too short, and the rest of the current run, is left to the
-// next collection.
+// takeElsewhere allocates from another run. For a small object every run is looked at once: what is too short, and the
+// rest of the current run, is left to the next collection.
 func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
 	if n >= large {
 		return a.cut(n, flag)
@@ -212,13 +216,16 @@ func (a *arena) object(at uintptr) uintptr {
 	return start
 }
 
-// mark marks all that n bytes of words, which may be pointers, lead to directly. Most lead nowhere, so the loop does nothing but find that out.
+// mark marks all that n bytes of words, which may be pointers, lead to directly. Most lead nowhere, so the loop does
+// nothing but find that out.
 func (a *arena) mark(start unsafe.Pointer, n uintptr) {
 	const size = unsafe.Sizeof(n)
 	base, top := uintptr(a.base), a.top
-	last, length := uintptr(0), uintptr(0) // the last object found: strings that were cut from one text lead into the same one, which is far to look for
+	// the last object found: strings that were cut from one text lead into the same one, which is far to look for
+	last, length := uintptr(0), uintptr(0)
 	for i := uintptr(0); i+size <= n; i += size {
-		if at := *(*uintptr)(unsafe.Add(start, i)) - base; at < top && at-last >= length { // of what is below base at is very large
+		// of what is below base at is very large
+		if at := *(*uintptr)(unsafe.Add(start, i)) - base; at < top && at-last >= length {
 			if found := a.object(at); found != 0 {
 				last, length = found, a.reach(found)
 			}

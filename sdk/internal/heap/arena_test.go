@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is an arena in a buffer, and what a program holds of it: variables that point to objects, which point to each other.
+// world is an arena in a buffer, and what a program holds of it: variables that point to objects, which point to each
+// other.
 type world struct {
 	arena
 	buffer []uint64
@@ -137,10 +138,12 @@ func TestObjectsInUseStayAsTheyAreAndOthersAreFreed(t *testing.T) {
 		w.variables = make([]uintptr, 6)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			slot := rapid.IntRange(0, len(w.variables)-1).Draw(t, "variable")
-			switch rapid.SampledFrom([]string{"new", "new", "new", "point", "inner", "forget", "collect", "extend", "noise"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"new", "new", "new", "point", "inner", "forget", "collect", "extend",
+				"noise"}).Draw(t, "step") {
 			case "new":
 				size := uintptr(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 5000)).Draw(t, "size"))
-				w.variables[slot] = w.allocate(t, size, rapid.Bool().Draw(t, "leaf"), byte(rapid.IntRange(1, 255).Draw(t, "pattern")))
+				w.variables[slot] = w.allocate(t, size, rapid.Bool().Draw(t, "leaf"), byte(rapid.IntRange(1, 255).Draw(t,
+					"pattern")))
 			case "point":
 				from, to := w.variables[slot], w.variables[rapid.IntRange(0, len(w.variables)-1).Draw(t, "to")]
 				o := w.known[from]

@@ -33,13 +33,15 @@ func initHeap() {
 
 func memoryEnd() uintptr { return uintptr(memorySize(0)) * pageSize }
 
-// pointerFree tells of a layout, as the compiler gives it, that nothing there is a pointer: its lowest bit is set, five bits of length follow, and no other.
+// pointerFree tells of a layout, as the compiler gives it, that nothing there is a pointer: its lowest bit is set, five
+// bits of length follow, and no other.
 func pointerFree(layout uintptr) bool { return layout&1 != 0 && layout>>6 == 0 }
 
 //go:linkname alloc runtime.alloc
 func alloc(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	at := memory.cursor
-	if room := memory.cleared - at; room > size && room-size >= headerSize { // take, for where nothing is to be done but that
+	// take, for where nothing is to be done but that
+	if room := memory.cleared - at; room > size && room-size >= headerSize {
 		n := (size + headerSize + granule - 1) &^ (granule - 1)
 		memory.cursor = at + n
 		if pointerFree(uintptr(layout)) {
@@ -72,11 +74,13 @@ func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// within has everything marked that an operation in progress can reach. It is nil unless the module collects in the middle of operations.
+// within has everything marked that an operation in progress can reach. It is nil unless the module collects in the
+// middle of operations.
 var within func()
 
-// CollectWithin lets garbage be collected in the middle of an operation. mark calls MarkRoots for all memory that is reachable by definition, which has to include what
-// functions in progress hold: the compiler must have been told to keep that in memory.
+// CollectWithin lets garbage be collected in the middle of an operation. mark calls MarkRoots for all memory that is
+// reachable by definition, which has to include what functions in progress hold: the compiler must have been told to
+// keep that in memory.
 func CollectWithin(mark func()) { within = mark }
 
 // MarkRoots marks what memory that is reachable leads to.
@@ -102,7 +106,8 @@ func makeRoom(n uintptr) bool {
 	return true
 }
 
-// grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow that.
+// grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow
+// that.
 func grow(n uintptr) bool {
 	pages := int32((n+n/32+2*granule*perWord)/pageSize + 1)
 	return add(max(pages, memorySize(0))) || add(pages)
@@ -123,8 +128,8 @@ func Room(bytes int) {
 	}
 }
 
-// Rest collects if more than so many bytes have been allocated since it was last done. It is for the end of an operation, when whatever is still in use can be reached
-// from a global.
+// Rest collects if more than so many bytes have been allocated since it was last done. It is for the end of an
+// operation, when whatever is still in use can be reached from a global.
 func Rest(after int) {
 	memory.settle()
 	if memory.taken > uintptr(after) {
