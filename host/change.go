@@ -28,7 +28,7 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return run(ctx, s, abi.OpApplyFeedback, r,
 		func(ctx context.Context, o *operation, receipt *abi.FeedbackReceipt) error {
-			if o.provider.module.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
+			if o.provider.has(abi.OpApplyFeedback) && !o.provider.config.Feedback {
 				return abi.NewError(abi.CodeUnsupported, "feedback is off").WithReason("feedback_off").
 					WithHint("set memory.feedback: true; the run manifest then says feedback_enabled")
 			}

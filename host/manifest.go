@@ -16,7 +16,7 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	if h.recorded {
 		m.Clock = "virtual"
 	}
-	m.FeedbackEnabled = p.config.Feedback && p.module.has(abi.OpApplyFeedback)
+	m.FeedbackEnabled = p.config.Feedback && p.has(abi.OpApplyFeedback)
 	m.Smoke, m.Smokes = cmp.Or(p.config.Smoke, SmokeNever), []abi.SmokeVerdict{}
 	for _, step := range m.Steps {
 		if slices.Contains(smokeSteps, step.Name) {

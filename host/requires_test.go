@@ -1,6 +1,7 @@
 package host
 
 import (
+	"os"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
@@ -28,4 +29,21 @@ func TestACapabilityCanRequireSomethingOfTheConfiguration(t *testing.T) {
 	assert.False(t, p.has(abi.OpProvenance))
 	assert.Equal(t, "configure bolt", p.unsupported(abi.OpProvenance).Hint)
 	assert.Equal(t, abi.CodeUnsupported, p.unsupported(abi.OpProvenance).Code)
+}
+
+func TestFeedbackIsACapabilityOnlyWhereItIsConfigured(t *testing.T) {
+	for module, blocks := range map[string]map[string]bool{
+		"memos": {`{"feedback_enabled":false}`: false, `{"feedback_enabled":true}`: true},
+		"mem0":  {`{"feedback":"off"}`: false, `{"feedback":"negative"}`: true, `{"feedback":"very_negative"}`: true},
+	} {
+		text, err := os.ReadFile("../plugins/" + module + "/manifest.json")
+		require.NoError(t, err)
+		manifest, _, err := ParseManifest(text)
+		require.NoError(t, err)
+		for block, want := range blocks {
+			lacks, err := lacking(manifest.Requires, abi.Raw(block))
+			require.NoError(t, err)
+			assert.Equal(t, want, lacks[abi.OpApplyFeedback] == "", "%s %s", module, block)
+		}
+	}
 }

@@ -125,9 +125,14 @@ func (v *verifier) module(m *abi.RunManifest, module *Module) {
 	}
 	v.want("condition_kind", m.ConditionKind, kind)
 	v.want("note", m.Note, note)
+	lacks, err := lacking(module.Manifest.Requires, m.Config)
+	if err != nil {
+		v.want("config", "not JSON", "the effective block")
+		return
+	}
 	has := []string{}
 	for _, op := range abi.OptionalOperations() {
-		if module.has(op) {
+		if module.has(op) && lacks[op] == "" {
 			has = append(has, op)
 		}
 	}
@@ -149,6 +154,12 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 			return err
 		}
 		v.want(word, map[string]string{"backend": m.Backend, "condition": m.Condition}[word], c.Name)
+		lacks, err := lacking(module.Manifest.Requires, block)
+		if err != nil {
+			return err
+		}
+		v.want("feedback_enabled", m.FeedbackEnabled,
+			c.Feedback && module.has(abi.OpApplyFeedback) && lacks[abi.OpApplyFeedback] == "")
 		shown := schema.BlankRaw(block)
 		v.want("config_hash", m.ConfigHash, configHash(shown, c.Profile, frame))
 		v.block(m.Config, shown)
@@ -162,7 +173,6 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 	v.want("namespace", m.Namespace, c.Namespace)
 	v.want("agent_scoped", m.AgentScoped, c.AgentScoped)
 	v.want("tokenizer", m.Tokenizer, tokenizer)
-	v.want("feedback_enabled", m.FeedbackEnabled, c.Feedback && module.has(abi.OpApplyFeedback))
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
@@ -67,7 +69,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		if q == nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
 				"name: no native query "+wirejson.Quote(cutText(r.Name, 80))+" with the "+v.name+" surface").
-				WithHint("native_query_modes of health and /v1/capabilities lists them")
+				WithHint("there are " + menuNames(append(v.surface.queries(), boltMenu[:]...)))
 		}
 		err = v.needBolt("native query " + r.Name)
 		if err != nil {
@@ -83,6 +85,14 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		return nil, err
 	}
 	return &abi.NativeQueryResult{Name: q.name, Result: body, Trace: v.trace(q.route)}, nil
+}
+
+func menuNames(menu []menuItem) string {
+	names := make([]string, len(menu))
+	for i := range menu {
+		names[i] = menu[i].name
+	}
+	return strings.Join(names, ", ")
 }
 
 func lookUp(menu []menuItem, name string) *menuItem {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi/wirejson"
 
@@ -162,8 +163,9 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 // unknownName is the error of a native query or mutation that there is not.
 func unknownName(what, name string, known []string) error {
 	e := abi.NewError(abi.CodeInvalidArgument, "name: no native "+what+" of honcho")
+	e.Hint = "there are " + strings.Join(known, ", ")
 	if near := abi.Nearest(name, known); near != "" {
-		e.Hint = "did you mean " + near + "?"
+		e.Hint = "did you mean " + near + "? " + e.Hint
 	}
 	return e
 }
