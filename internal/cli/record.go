@@ -15,14 +15,16 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-const recordHelp = `Records JSON Lines from FILE, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object
+const recordHelp = `Records JSON Lines from files, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object
 {"messages": [...]} that may also say run_id, user_id, session_id, start, scenario, context, attribute and metadata. Of a conversation a turn is a user
 message with what follows, up to the next one. A turn's id is a hash of scope, session, place and content, and its time that of its messages
 ("timestamp" or "created_at"), or --start plus --step for each turn before it.
 
 The same input again doubles nothing: a slot knows what it has. So after an interruption the same command goes on.
 
-A file is read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.`
+JSON over many lines is read, too: a list of events, of conversations, or of the messages of one. So are messages on a line each, which are one conversation.
+
+All files are read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.`
 
 type recordFlags struct {
 	scopeFlags
@@ -35,7 +37,7 @@ type recordFlags struct {
 func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use: "record [FILE|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.MaximumNArgs(1),
+		Use: "record [FILE...|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.ArbitraryArgs,
 		Example: "  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday --start 2026-03-02T09:00:00+01:00\n" +
 			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.record(cmd.Context(), &f, args) },
@@ -80,21 +82,11 @@ func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := a.openInput(args)
+	inputs, total, err := a.openInputs(args, o, f.keepGoing)
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	total := -1
-	if in.file != nil {
-		if total, err = in.check(o, f.keepGoing); err != nil {
-			return err
-		}
-	}
-	reader, err := convert.NewReader(in.stream, o)
-	if err != nil {
-		return err
-	}
+	defer closeInputs(inputs)
 	soft, hard, stop := a.inTwoStages(ctx)
 	defer stop()
 	d, err := a.connect(soft)
@@ -104,15 +96,20 @@ func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
 	defer d.close()
 	r := &recorder{slot: d, batch: batchSize(hard, d), retries: f.retries, keepGoing: f.keepGoing, sleep: a.Sleep, out: a.out, progress: a.out.progress(total, "recording"), sum: newSummary()}
 	began := a.Now()
-	stopped := r.run(soft, hard, reader)
+	var stopped error
+	for _, in := range inputs {
+		if stopped = r.file(soft, hard, in, o, len(inputs) > 1); stopped != nil {
+			break
+		}
+	}
 	r.progress.finish()
 	r.sum.Seconds = a.Now().Sub(began).Seconds()
 	r.sum.Slot = d.whose(hard)
-	return a.reportRecord(&r.sum, in.name, stopped)
+	return a.reportRecord(&r.sum, stopped)
 }
 
 // reportRecord prints the summary and decides the exit code.
-func (a *app) reportRecord(sum *recordSummary, name string, stopped error) error {
+func (a *app) reportRecord(sum *recordSummary, stopped error) error {
 	code := sum.exitCode(stopped)
 	var problem *abi.Error
 	if stopped != nil && !errors.Is(stopped, errInterrupted) {
@@ -150,24 +147,81 @@ type input struct {
 	file   *os.File // nil for what can be read only once
 }
 
-func (a *app) openInput(args []string) (*input, error) {
-	if len(args) == 0 && isTerminal(a.Stdin) {
+// openInputs opens all that is to be read, and reads files through. total is the number of their events, -1 where it is not known.
+func (a *app) openInputs(args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	defer func() {
+		if err != nil {
+			closeInputs(inputs)
+		}
+	}()
+	for _, arg := range args {
+		in, err := a.openInput(arg)
+		if err != nil {
+			return inputs, 0, err
+		}
+		inputs = append(inputs, in)
+		events := -1
+		if in.file != nil {
+			if events, err = in.check(o, keepGoing); err != nil {
+				return inputs, 0, err
+			}
+		}
+		if total >= 0 && events >= 0 {
+			total += events
+		} else {
+			total = -1
+		}
+	}
+	return inputs, total, nil
+}
+
+func closeInputs(inputs []*input) {
+	for _, in := range inputs {
+		in.close()
+	}
+}
+
+// file records one input. named: messages name it, since there are several.
+func (r *recorder) file(soft, hard context.Context, in *input, o convert.Options, named bool) error {
+	reader, err := convert.NewReader(in.stream, o)
+	if err != nil {
+		return in.unreadable(err)
+	}
+	r.sum.LastLine = 0
+	if named {
+		r.name = in.name
+	}
+	return r.run(soft, hard, reader)
+}
+
+// unreadable names the input in an error about it as a whole.
+func (in *input) unreadable(err error) error {
+	e := *abi.AsError(err)
+	e.Message = in.name + ": " + e.Message
+	return &e
+}
+
+func (a *app) openInput(name string) (*input, error) {
+	if name == "" && isTerminal(a.Stdin) {
 		return nil, usageError("record: want a file, or - for standard input", "`memhost record --help` shows what a line looks like")
 	}
-	if len(args) == 0 || args[0] == "-" {
+	if name == "" || name == "-" {
 		return &input{name: "standard input", stream: a.Stdin}, nil
 	}
-	f, err := os.Open(args[0])
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, fileError(args[0], err)
+		return nil, fileError(name, err)
 	}
-	in := &input{name: args[0], stream: f}
+	in := &input{name: name, stream: f}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, fileError(args[0], err)
+		return nil, fileError(name, err)
 	case info.IsDir():
-		return nil, usageError(args[0]+": is a folder, want a file of JSON Lines", "")
+		return nil, usageError(name+": is a folder, want a file of JSON Lines", "")
 	case info.Mode().IsRegular():
 		in.file = f
 	}
@@ -189,7 +243,7 @@ const maxBadLines = 10
 func (in *input) check(o convert.Options, keepGoing bool) (events int, err error) {
 	r, err := convert.NewReader(in.file, o)
 	if err != nil {
-		return 0, err
+		return 0, in.unreadable(err)
 	}
 	var bad []string
 	more, hint := 0, ""
@@ -199,9 +253,12 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 			break
 		}
 		var line *convert.LineError
+		var whole *abi.Error
 		switch {
 		case err == nil:
 			events++
+		case !errors.As(err, &line) && errors.As(err, &whole):
+			return 0, in.unreadable(err)
 		case !errors.As(err, &line):
 			return 0, fileError(in.name, err)
 		case len(bad) == maxBadLines:

@@ -38,6 +38,7 @@ type recorder struct {
 	out       *output
 	progress  *progress
 
+	name        string // of the file that is recorded, where there are several
 	sum         recordSummary
 	failedInRow int
 }
@@ -154,6 +155,10 @@ func orEOF(v read, open bool) read {
 // badLine counts a line that cannot be read.
 func (r *recorder) badLine(err error) error {
 	var line *convert.LineError
+	var whole *abi.Error
+	if !errors.As(err, &line) && errors.As(err, &whole) {
+		return whole
+	}
 	if !errors.As(err, &line) {
 		return abi.WrapError(abi.CodeInvalidArgument, "reading the input: "+err.Error(), err)
 	}
@@ -167,7 +172,7 @@ func (r *recorder) badLine(err error) error {
 	}
 	r.sum.BadLines++
 	r.sum.LastLine = line.Line
-	r.sum.fail(recordFailure{Line: line.Line, Error: line.Err})
+	r.sum.fail(recordFailure{File: r.name, Line: line.Line, Error: line.Err})
 	return nil
 }
 
@@ -251,7 +256,7 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []
 		default:
 			r.sum.LastLine = item.Line
 			r.sum.Failed++
-			r.sum.fail(recordFailure{Line: item.Line, EventID: item.Event.EventID, Error: e})
+			r.sum.fail(recordFailure{File: r.name, Line: item.Line, EventID: item.Event.EventID, Error: e})
 			r.failedInRow++
 			// The rest of the answers is counted all the same: those events were delivered.
 			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {

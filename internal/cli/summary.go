@@ -42,6 +42,8 @@ type recordSummary struct {
 
 // recordFailure is an event, or a whole line, that was not recorded.
 type recordFailure struct {
+	// File is "" where there is one input.
+	File    string     `json:"file,omitempty"`
 	Line    int        `json:"line"`
 	EventID string     `json:"event_id,omitempty"`
 	Error   *abi.Error `json:"error"`
@@ -134,7 +136,11 @@ func (s *recordSummary) details(o *output) {
 			o.note("  ... and %d more; --json lists them", s.Failed+s.BadLines-most)
 			break
 		}
-		o.note("  line %d: %s: %s", f.Line, f.Error.Code, printable(firstLine(f.Error.Message)))
+		at := ""
+		if f.File != "" {
+			at = f.File + ": "
+		}
+		o.note("  %sline %d: %s: %s", at, f.Line, f.Error.Code, printable(firstLine(f.Error.Message)))
 	}
 	for i, w := range slices.Sorted(maps.Keys(s.Warnings)) {
 		if i == most {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,13 +18,16 @@ import (
 // Reader reads events from JSON Lines. Empty lines are passed over.
 type Reader struct {
 	options  Options
-	lines    *lineReader
+	lines    source
 	sessions map[sessionKey]*session
+	at       int // the line of what is being read
+	in       io.Reader
+	begun    bool
 	pending  []Item
 	failed   error
 }
 
-// NewReader reads from in.
+// NewReader reads from in. JSON that stands over many lines is read like lines, too: a list of events or conversations, a list of messages, one of them.
 //
 // Errors: invalid_argument for options that cannot be.
 func NewReader(in io.Reader, o Options) (*Reader, error) {
@@ -31,7 +35,7 @@ func NewReader(in io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{options: o, lines: newLineReader(in, o.MaxLine), sessions: map[sessionKey]*session{}}, nil
+	return &Reader{options: o, in: in, sessions: map[sessionKey]*session{}}, nil
 }
 
 // Next returns the next event, complete and valid.
@@ -39,15 +43,33 @@ func NewReader(in io.Reader, o Options) (*Reader, error) {
 // Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the line behind it; io.EOF at the end; what the
 // stream says, for good.
 func (r *Reader) Next() (Item, error) {
+	if r.lines == nil && r.failed == nil {
+		r.lines, r.failed = newSource(r.in, r.options)
+	}
 	for len(r.pending) == 0 {
-		if r.failed != nil {
-			return Item{}, r.failed
+		if err := r.failed; err != nil {
+			var wrong *LineError
+			if errors.As(err, &wrong) {
+				r.failed = io.EOF // told once
+			}
+			return Item{}, err
 		}
 		line, err := r.lines.next()
+		r.at = r.lines.line()
+		if first := err == nil && len(line) > 0 && !r.begun; first {
+			r.begun = true
+			if r.options.Format != FormatEvents && isMessage(line) {
+				line, r.at, err = r.gather(bytes.Clone(line))
+			}
+		}
+		var wrong *LineError
 		switch {
+		case errors.As(err, &wrong):
+			r.failed = io.EOF // nothing can be told apart behind it
+			return Item{}, wrong
 		case errors.Is(err, errLineTooLong):
 			r.session(nil).pass()
-			return Item{}, &LineError{r.lines.number, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("longer than %d bytes", r.options.MaxLine))}
+			return Item{}, &LineError{r.at, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("longer than %d bytes", r.options.MaxLine))}
 		case err != nil:
 			r.failed = err
 			continue
@@ -56,7 +78,7 @@ func (r *Reader) Next() (Item, error) {
 		}
 		if r.pending, err = r.read(line); err != nil {
 			r.pending = nil
-			return Item{}, &LineError{r.lines.number, withFlagHint(abi.AsError(err))}
+			return Item{}, &LineError{r.at, withFlagHint(abi.AsError(err))}
 		}
 	}
 	item := r.pending[0]
@@ -71,6 +93,12 @@ func (r *Reader) read(line []byte) ([]Item, error) {
 		return nil, invalid("", "not valid UTF-8")
 	}
 	format := r.options.Format
+	if line[0] == '[' && isListOfLines(line) {
+		var list []json.RawMessage
+		if json.Unmarshal(line, &list) == nil {
+			return r.readList(list)
+		}
+	}
 	if format == FormatAuto {
 		format = detect(line)
 	}
@@ -78,6 +106,24 @@ func (r *Reader) read(line []byte) ([]Item, error) {
 		return r.readEvent(line)
 	}
 	return r.readConversation(line)
+}
+
+// readList reads the elements of a list as if each stood on a line.
+func (r *Reader) readList(list []json.RawMessage) ([]Item, error) {
+	var items []Item
+	for i, value := range list {
+		if value[0] == '[' && isListOfLines(value) {
+			return nil, invalid(fmt.Sprintf("[%d]", i), "want an event or a conversation, got a list of them")
+		}
+		some, err := r.read(value)
+		if err != nil {
+			e := *abi.AsError(err)
+			e.Message = fmt.Sprintf("[%d]: %s", i, e.Message)
+			return nil, &e
+		}
+		items = append(items, some...)
+	}
+	return items, nil
 }
 
 // detect tells a conversation from an event by the keys at the top.
@@ -130,7 +176,7 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	return []Item{{Event: e, Line: r.lines.number}}, nil
+	return []Item{{Event: e, Line: r.at}}, nil
 }
 
 // knownFields lists what an event has where an unknown field is like none of it.
@@ -163,7 +209,7 @@ func (r *Reader) readConversation(line []byte) ([]Item, error) {
 		return nil, err
 	}
 	for i := range items {
-		items[i].Line = r.lines.number
+		items[i].Line = r.at
 	}
 	s.advance(len(items))
 	return items, nil

@@ -1,0 +1,351 @@
+package convert
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// lookAhead is how many bytes of a stream are looked at to tell its shape.
+const lookAhead = 64 << 10
+
+// source gives the JSON values of a stream one by one, each as if it stood on a line.
+type source interface {
+	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a *LineError behind which nothing can be
+	// read, or what the stream says.
+	next() ([]byte, error)
+	// line is where the last value stands: the line it begins on, from 1.
+	line() int
+}
+
+// newSource tells the shape of a stream by its beginning: JSON Lines, or one JSON value over many lines, which is a list of what would stand on lines or one
+// of them.
+//
+// Errors: *LineError for what is of another kind as a whole.
+func newSource(in io.Reader, o Options) (source, error) {
+	buffered := bufio.NewReaderSize(in, lookAhead)
+	start, whole := beginning(buffered)
+	start = bytes.TrimPrefix(start, []byte("\xEF\xBB\xBF"))
+	start = bytes.TrimLeft(start, " \t\r\n")
+	if o.Format == FormatAuto && len(start) > 0 {
+		if err := foreign(start); err != nil {
+			return nil, &LineError{1, abi.AsError(err)}
+		}
+	}
+	if overManyLines(start, whole) {
+		return newValues(buffered, o.MaxLine), nil
+	}
+	return &lineReader{in: buffered, max: o.MaxLine}, nil
+}
+
+// beginning is what a stream has to give at once. A pipe whose writer pauses is not waited for.
+func beginning(in *bufio.Reader) (start []byte, whole bool) {
+	if _, err := in.Peek(1); err != nil {
+		return nil, true
+	}
+	start, _ = in.Peek(in.Buffered())
+	return start, false
+}
+
+// overManyLines tells a value that goes on behind its first line from one that is a line.
+func overManyLines(start []byte, whole bool) bool {
+	if len(start) == 0 || start[0] != '[' && start[0] != '{' {
+		return false
+	}
+	first, _, more := bytes.Cut(start, []byte("\n"))
+	if !more {
+		return !whole && start[0] == '[' && isListOfLines(start)
+	}
+	first = bytes.TrimRight(first, " \t\r")
+	return strings.ContainsRune("[{,", rune(first[len(first)-1])) && !json.Valid(first) && readsOn(start)
+}
+
+// readsOn tells whether what has been looked at is one value as far as it goes. Lines of which the first is broken are not.
+func readsOn(start []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(start))
+	for {
+		_, err := d.Token()
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return syntax.Offset >= int64(len(start)) // it is only cut off there
+		}
+		if err != nil {
+			return true
+		}
+	}
+}
+
+// isListOfLines tells a list whose first element could stand on a line: an event, a conversation, or a list of messages.
+func isListOfLines(start []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(start))
+	if _, err := d.Token(); err != nil {
+		return false
+	}
+	var first json.RawMessage
+	if d.Decode(&first) != nil {
+		return false
+	}
+	var keys map[string]json.RawMessage
+	var list []json.RawMessage
+	if json.Unmarshal(first, &list) == nil {
+		return len(list) > 0 && isMessage(list[0])
+	}
+	return json.Unmarshal(first, &keys) == nil && (keys["event_id"] != nil || keys["messages"] != nil)
+}
+
+// foreign refuses, in one sentence, a stream of which no line can be read.
+func foreign(start []byte) error {
+	first, _, _ := bytes.Cut(start, []byte("\n"))
+	what := ""
+	switch {
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")), bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
+		what = "is compressed: unpack it first"
+	case start[0] == '<':
+		what = "is XML or HTML"
+	default:
+		for line := range bytes.Lines(start) {
+			line = bytes.TrimSpace(line)
+			if len(line) > 0 && (line[0] == '{' || line[0] == '[') {
+				return foreignObject(start)
+			}
+		}
+		if what = "is text"; bytes.Count(first, []byte(",")) > 1 || bytes.Count(first, []byte("\t")) > 1 {
+			what = "looks like a table (CSV)"
+		}
+	}
+	return abi.NewError(abi.CodeInvalidArgument, what+", not JSON: no line of it can be recorded").WithHint(wantedShape)
+}
+
+const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..., "messages": [...]}, or of conversations, {"messages": [{"role": ..., "content": ...}]}`
+
+// foreignObject refuses a stream whose first object has nothing that an event, a conversation or a message has.
+func foreignObject(start []byte) error {
+	d := json.NewDecoder(bytes.NewReader(start))
+	for depth := 0; depth < 3; depth++ {
+		token, err := d.Token()
+		if err != nil || token != json.Delim('[') && token != json.Delim('{') {
+			return nil // whose reader says what is wrong
+		}
+		if token == json.Delim('{') {
+			break
+		}
+	}
+	var keys []string
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			break
+		}
+		name, ok := key.(string)
+		if !ok {
+			break
+		}
+		keys = append(keys, name)
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			break
+		}
+	}
+	own := []string{"event_id", "turn_id", "run_id", "user_id", "persona_id", "session_id", "messages", "role", "content", "tool_calls", "start"}
+	if len(keys) < 2 || slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(own, key) || abi.Nearest(key, own) != "" }) {
+		return nil
+	}
+	const most = 6
+	if len(keys) > most {
+		keys = append(keys[:most], "...")
+	}
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with the keys %s: nothing of it can be recorded as it is", strings.Join(keys, ", "))).
+		WithHint(wantedShape + "; `jq -c` makes them of others")
+}
+
+// values reads one JSON value that stands over many lines. The elements of a list come one by one, unless they are the messages of one conversation.
+type values struct {
+	in     *lineCounter
+	decode *json.Decoder
+	max    int
+	opened bool // the list's bracket has been read
+	ended  bool
+	at     int
+	value  json.RawMessage
+}
+
+func newValues(in *bufio.Reader, max int) *values {
+	counter := &lineCounter{in: in}
+	return &values{in: counter, decode: json.NewDecoder(counter), max: max}
+}
+
+func (v *values) line() int { return v.at }
+
+func (v *values) next() ([]byte, error) {
+	if v.ended {
+		return nil, io.EOF
+	}
+	if !v.opened {
+		v.opened = true
+		if first, err := v.in.first(); err != nil || first != '[' {
+			v.ended = true
+			return v.read()
+		}
+		if _, err := v.decode.Token(); err != nil {
+			return nil, v.broken(err)
+		}
+	}
+	if !v.decode.More() {
+		v.ended = true
+		if _, err := v.decode.Token(); err != nil {
+			return nil, v.broken(err)
+		}
+		return nil, io.EOF
+	}
+	value, err := v.read()
+	if err != nil || !isMessage(value) {
+		return value, err
+	}
+	return v.messages(value)
+}
+
+// messages collects a list whose first element is a message: that is one conversation.
+func (v *values) messages(first []byte) ([]byte, error) {
+	list, at := append([]byte("["), first...), v.at
+	for v.decode.More() {
+		value, err := v.read()
+		if err != nil {
+			return nil, err
+		}
+		if list = append(append(list, ','), value...); len(list) > v.max {
+			return nil, errLineTooLong
+		}
+	}
+	v.at, v.ended = at, true
+	return append(list, ']'), nil
+}
+
+func (v *values) read() ([]byte, error) {
+	if err := v.decode.Decode(&v.value); err != nil {
+		return nil, v.broken(err)
+	}
+	v.at = v.in.lineAt(v.decode.InputOffset() - int64(len(v.value)))
+	if len(v.value) > v.max {
+		return nil, errLineTooLong
+	}
+	var compact bytes.Buffer // as a line has it
+	if err := json.Compact(&compact, v.value); err != nil {
+		return nil, v.broken(err)
+	}
+	return compact.Bytes(), nil
+}
+
+// broken says where a value that cannot be read breaks off. Nothing can be read behind it.
+func (v *values) broken(err error) error {
+	v.ended = true
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
+		v.at = v.in.lineAt(v.in.read)
+		if syntax != nil {
+			v.at = v.in.lineAt(syntax.Offset)
+		}
+		return &LineError{v.at, invalid("", "the JSON over many lines breaks off here: %s", err).WithHint("`jq . FILE` shows the place; " + wantedShape)}
+	}
+	return err
+}
+
+// lineCounter remembers where the lines of a stream begin.
+type lineCounter struct {
+	in   *bufio.Reader
+	read int64
+	ends []int64 // offsets behind line ends
+}
+
+// first is the first byte that is no blank. Nothing is taken from the stream but what Read gives again.
+func (c *lineCounter) first() (byte, error) {
+	mark := []byte("\xEF\xBB\xBF")
+	start, _ := beginning(c.in)
+	if bytes.HasPrefix(start, mark) { // which is no JSON
+		_, _ = c.in.Discard(len(mark))
+		start, _ = beginning(c.in)
+	}
+	start = bytes.TrimLeft(start, " \t\r\n")
+	if len(start) == 0 {
+		return 0, io.EOF
+	}
+	return start[0], nil
+}
+
+// Read implements io.Reader.
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	for i, b := range p[:n] {
+		if b == '\n' {
+			c.ends = append(c.ends, c.read+int64(i)+1)
+		}
+	}
+	c.read += int64(n)
+	return n, err
+}
+
+// lineAt is the line of an offset, from 1.
+func (c *lineCounter) lineAt(offset int64) int {
+	n, _ := slices.BinarySearchFunc(c.ends, offset, func(end, offset int64) int {
+		if end <= offset {
+			return -1
+		}
+		return 1
+	})
+	return n + 1
+}
+
+// isMessage tells one message of a conversation, which has a role.
+func isMessage(value []byte) bool {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(value, &keys) != nil {
+		return false
+	}
+	_, role := keys["role"]
+	_, event := keys["event_id"]
+	_, messages := keys["messages"]
+	return role && !event && !messages
+}
+
+// gather puts messages that stand on a line each into one conversation.
+//
+// Errors: *LineError for a line that is none, and for messages that name sessions of their own.
+func (r *Reader) gather(first []byte) ([]byte, int, error) {
+	line := r.lines.line()
+	list := append([]byte("["), first...)
+	for at, message := line, first; ; {
+		var keys map[string]json.RawMessage
+		_ = json.Unmarshal(message, &keys)
+		for _, key := range []string{"session_id", "conversation_id", "thread_id", "chat_id"} {
+			if _, ok := keys[key]; !ok {
+				continue
+			}
+			e := invalid(key, "a message on a line of its own says which conversation it belongs to, so these are several")
+			return nil, line, &LineError{at, e.WithHint(fmt.Sprintf("jq -s -c 'group_by(.%[1]s)[] | {session_id: (.[0].%[1]s | tostring), messages: map(del(.%[1]s))}' FILE > chats.jsonl", key))}
+		}
+		value, err := r.lines.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return append(list, ']'), line, nil
+		case err != nil:
+			return nil, line, err
+		case len(value) == 0:
+			continue
+		}
+		if !isMessage(value) {
+			e := invalid("", "is no message, and the lines before are messages of one conversation")
+			return nil, line, &LineError{r.lines.line(), e.WithHint("one message a line is one conversation; jq -s -c . FILE > chat.jsonl makes a line of it")}
+		}
+		message = bytes.Clone(value)
+		at = r.lines.line()
+		if list = append(append(list, ','), message...); len(list) > r.options.MaxLine {
+			return nil, line, errLineTooLong
+		}
+	}
+}
