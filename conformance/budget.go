@@ -65,6 +65,8 @@ func checkBudget(b *bench) {
 	b.part("names", "the formatted context names the backend", func() outcome { return b.names(q) })
 	b.part("stable", "format_context gives the same string for the same result, budget and scope", func() outcome { return b.stable(q) })
 	b.part("applied", "budget_applied says of every field how it took effect, and what was sent stands in the recorded request", func() outcome { return b.applied(q) })
+	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too", func() outcome { return b.shown(q) })
+	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
 	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.unforged(q, hostile) })
 }
 
@@ -132,6 +134,107 @@ func (b *bench) stable(q question) outcome {
 		}
 	}
 	return passed("the same string, for three budgets")
+}
+
+// beforeShown is said of a module that tells of no item where it is shown.
+const beforeShown = "no evidence has shown: the module is from before there was any"
+
+// shown holds the places that evidence names to its texts, for the answers of retrieve and of format_context.
+func (b *bench) shown(q question) outcome {
+	if q.silent != nil {
+		return *q.silent
+	}
+	count := 0
+	for _, budget := range []abi.ContextBudget{{}, {MaxTokens: limit(120)}} {
+		r, err := b.retrieve(q.request(budget))
+		if err != nil {
+			return refused("retrieve", err)
+		}
+		again, err := b.slot.FormatContext(b.ctx, &abi.FormatRequest{Result: *r, Budget: budget, Scope: q.scope})
+		if err != nil {
+			return refused("format_context", err)
+		}
+		for i, e := range r.Evidence {
+			if e.Shown == nil {
+				continue
+			}
+			count++
+			if why := misplaced(r.FormattedContext, &e); why != "" {
+				return failed("evidence %d: %s", i, why)
+			}
+			if len(again.Evidence) != len(r.Evidence) || again.Evidence[i].Shown == nil || *again.Evidence[i].Shown != *e.Shown {
+				return failed("evidence %d: format_context does not say that it is shown where retrieve says it is", i)
+			}
+		}
+	}
+	if count == 0 {
+		return aside(beforeShown)
+	}
+	return passed("%d items are where they are said to be", count)
+}
+
+// misplaced says what is wrong with where an item is said to be shown, "" where nothing is. Blanks and the backslashes of
+// escaping do not count.
+func misplaced(text string, e *abi.Evidence) string {
+	s, open := e.Shown, int64(strings.IndexByte(text, '\n')+1)
+	if s.Start < open || s.End < s.Start || s.End > int64(len(text)-len("</"+abi.ContextTag+">")) {
+		return fmt.Sprintf("bytes %d to %d are not within the element", s.Start, s.End)
+	}
+	bare := strings.NewReplacer(append(blanksAway(), "\\", "")...)
+	is, want := bare.Replace(text[s.Start:s.End]), bare.Replace(e.Text)
+	switch {
+	case s.Whole && !strings.Contains(is, want):
+		return fmt.Sprintf("%q is shown there, not %q", short(is, 200), short(want, 200))
+	case !s.Whole && e.Text != "" && !strings.HasPrefix(want, is):
+		return fmt.Sprintf("%q is shown there, which does not begin %q", short(is, 200), short(want, 200))
+	}
+	return ""
+}
+
+// blanksAway are pairs for strings.NewReplacer that remove what ends or indents a line.
+func blanksAway() (pairs []string) {
+	for _, blank := range []string{" ", "\t", "\n", "\r", "\v", "\f", "\u00a0", "\u0085", "\u2028", "\u2029"} {
+		pairs = append(pairs, blank, "")
+	}
+	return pairs
+}
+
+// idsHidden records a turn under an id and in a session that no text has, and looks for them.
+func (b *bench) idsHidden(q question) outcome {
+	if q.silent != nil {
+		return *q.silent
+	}
+	if q.query != b.kit.target.Probe.Question {
+		return aside("what is recorded is not shown")
+	}
+	e := b.event(q.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
+	e.EventID, e.SessionID, e.TurnID = "answer-"+b.kit.names.name(), "session-"+b.kit.names.name(), "turn-"+b.kit.names.name()
+	if _, err := b.record(b.ctx, e); err != nil {
+		return refused("record_event", err)
+	}
+	if o := b.wait(q.scope); o != nil {
+		return *o
+	}
+	r, err := b.retrieve(q.request(abi.ContextBudget{}))
+	if err != nil {
+		return refused("retrieve", err)
+	}
+	if !slices.ContainsFunc(r.Evidence, func(e abi.Evidence) bool { return e.Shown != nil }) {
+		return aside(beforeShown)
+	}
+	for _, id := range []string{e.EventID, e.SessionID, e.TurnID} {
+		if strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(id)) {
+			return failed("%s, an id that the caller chose, is in the formatted context", id)
+		}
+	}
+	for _, shown := range r.Evidence {
+		for _, id := range shown.SourceEventIDs {
+			if strings.Contains(r.FormattedContext, id) {
+				return failed("%s, the id of an event, is in the formatted context", id)
+			}
+		}
+	}
+	return passed("%s, its session and its turn are not in the formatted context", e.EventID)
 }
 
 // applied compares what the trace says of the budget with the native requests.

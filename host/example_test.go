@@ -22,7 +22,6 @@ func Example() {
 	fmt.Println(result.FormattedContext)
 	// Output:
 	// <memory-context backend="full_history" scope="run/ann" condition_kind="control">
-	// [2026-03-02T09:00:00+01:00 | session monday | event e1]
-	// user: My cat is called Zorvex.
+	// m1 [2026-03-02 09:00] user: My cat is called Zorvex.
 	// </memory-context>
 }
