@@ -14,8 +14,8 @@ import (
 //	          m1 [<When>] <Who>: <Text>
 //	minimal   [<When>] <Who>: <Text>
 //
-// The label mN of the frame compact names the Nth evidence that has Shown. Where a memory has neither When nor Who,
-// minimal writes "- <Text>".
+// The label mN of the frame compact names the Nth evidence that has Shown. A date alone has no brackets. Where a memory
+// has neither When nor Who, minimal writes "- <Text>".
 type Block struct {
 	// Item is the memory's place in the list of evidence, from 0. Blocks of one memory follow one another.
 	Item int
@@ -56,7 +56,11 @@ func (b *Block) render(frame abi.Frame) {
 // brief is what stands before the text in the frames compact and minimal.
 func (b *Block) brief(frame abi.Frame) string {
 	text := ""
-	if b.When != "" {
+	switch {
+	case b.When == "":
+	case len(b.When) == len("2026-03-01") && isDay(b.When):
+		text = b.When + " "
+	default:
 		text = "[" + OneLine(b.When) + "] "
 	}
 	if b.Who != "" {

@@ -25,9 +25,9 @@ func TestFrames(t *testing.T) {
 	for frame, want := range map[abi.Frame]string{
 		"": "## facts\n- The cat is called Zorvex. [2026-03-01T09:30:00Z | score 0.63 | a063983a]\n- She lives in Lyon. [superseded | 77aa1b2c]\n" +
 			"## preferences\n- Window seats. [0b6c4a1e]\n",
-		abi.FrameCompact: "## facts\nm1 [2026-03-01] The cat is called Zorvex.\nm2 [until 2026-04-10, superseded] Mara: She lives in Lyon.\n" +
+		abi.FrameCompact: "## facts\nm1 2026-03-01 The cat is called Zorvex.\nm2 [until 2026-04-10, superseded] Mara: She lives in Lyon.\n" +
 			"## preferences\nm3 Window seats.\n",
-		abi.FrameMinimal: "[2026-03-01] The cat is called Zorvex.\n[until 2026-04-10, superseded] Mara: She lives in Lyon.\n- Window seats.\n",
+		abi.FrameMinimal: "2026-03-01 The cat is called Zorvex.\n[until 2026-04-10, superseded] Mara: She lives in Lyon.\n- Window seats.\n",
 	} {
 		t.Run(string(frame), func(t *testing.T) {
 			x := element
@@ -69,7 +69,7 @@ func TestLabelsCountWhatIsShown(t *testing.T) {
 		return blocks
 	}
 	fitted = x.FitFirst(c, memories, abi.ContextBudget{})
-	require.Regexp(t, "(?s)## preferences\nm3 Window.*## facts\nm2 .*m1 .2026", fitted.Text)
+	require.Regexp(t, "(?s)## preferences\nm3 Window.*## facts\nm2 .*m1 2026", fitted.Text)
 	all := []abi.Evidence{{Rank: 1}, {Rank: 2}, {Rank: 3}}
 	fitted.Mark(all, 0)
 	for i, e := range all {

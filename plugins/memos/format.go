@@ -15,7 +15,7 @@ import (
 //	## pref_mem
 //	- [PreferenceMemory | ...] ...
 //
-// and in the frames compact and minimal: m1 [2026-05-01] The user moved to Lyon.
+// and in the frames compact and minimal: m1 2026-05-01 The user moved to Lyon.
 func (s *settings) fit(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk.Fitted {
 	ids, blocks := make([]string, len(items)), make([]sdk.Block, len(items))
 	for i, m := range items {

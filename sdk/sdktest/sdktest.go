@@ -82,6 +82,9 @@ type Host struct {
 	memo        sdk.Memo
 }
 
+// Reframe configures another frame, as for a new instance: the state stays.
+func (h *Host) Reframe(frame abi.Frame) { h.Frame, h.memo = frame, sdk.Memo{} }
+
 // Line is one line of the log.
 type Line struct {
 	Level int32

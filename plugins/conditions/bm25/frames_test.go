@@ -1,0 +1,14 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/frames"
+)
+
+func TestFramesOfConversations(t *testing.T) {
+	h := newHost(t, "")
+	frames.Check(t, h, scope, func(e *abi.MemoryEvent) { record(t, h, e) },
+		func(query string) *abi.RetrieveResult { return find(t, h, query, nil) })
+}

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/frames"
+)
+
+func TestFramesOfConversations(t *testing.T) {
+	r := plug(t, setUp{surfaceREST, true}, "")
+	frames.Check(t, r.Host, scope, func(e *abi.MemoryEvent) { r.tell(e) }, r.ask)
+}
