@@ -81,7 +81,10 @@ type Record struct {
 	EventID string          `json:"event_id"`
 	Status  abi.WriteStatus `json:"status,omitempty"`
 	// Duplicate is true where a resumed run recorded the event again: its latency is nobody's.
-	Duplicate bool       `json:"duplicate,omitempty"`
+	Duplicate bool `json:"duplicate,omitempty"`
+	// Again is how often the event was recorded again because its receipt was uncertain or partial. Status and Warnings
+	// are of the last receipt, LatencyMS and IO of the first.
+	Again     int        `json:"again,omitempty"`
 	Warnings  []string   `json:"warnings,omitempty"`
 	Error     *abi.Error `json:"error,omitempty"`
 	LatencyMS float64    `json:"latency_ms"`

@@ -270,6 +270,9 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 			if receipt.Trace != nil {
 				r.IO = receipt.Trace.IO
 			}
+			if err := p.settle(ctx, event, receipt, r); err != nil {
+				return err
+			}
 			break
 		}
 		if ctx.Err() != nil {
@@ -294,6 +297,55 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	return nil
 }
 
+// settle records an event again whose receipt says that it may not have arrived, or not all of it: each time after as
+// long as the receipt asks for, and in all for no longer than the lab waits for memory. What is open then stands so in
+// the journal, and the wait before the next test session reports it as pending or unknown.
+func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *abi.WriteReceipt,
+	r *journal.Record) error {
+	after, left := receipt.RetryAfterMS, p.Lab.Readiness.TimeoutMS
+	for undecided(r.Status) && after != nil {
+		wait := max(*after, 100)
+		if left -= wait; left < 0 {
+			return nil
+		}
+		if err := sleep(ctx, time.Duration(wait)*time.Millisecond); err != nil {
+			return err
+		}
+		again, err := p.slot.RecordEvent(ctx, event)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.Again++
+		if err == nil {
+			r.Status, r.Warnings, after = again.Status, codes(again.Warnings), again.RetryAfterMS
+			continue
+		}
+		// An error says nothing of what was sent before: the event is as uncertain as it was.
+		e := abi.AsError(err)
+		if !e.Retryable {
+			return nil
+		}
+		if e.RetryAfterMS != nil {
+			after = e.RetryAfterMS
+		}
+	}
+	return nil
+}
+
+// undecided tells whether recording an event again can change what is known of it.
+func undecided(s abi.WriteStatus) bool { return s == abi.StatusUncertain || s == abi.StatusPartial }
+
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // retries is how often a call that failed for now is made again.
 const retries = 5
 
@@ -303,12 +355,7 @@ func pause(ctx context.Context, e *abi.Error) error {
 	if e.RetryAfterMS != nil {
 		wait = min(time.Minute, time.Duration(*e.RetryAfterMS)*time.Millisecond)
 	}
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep(ctx, wait)
 }
 
 // gone tells of what no other request would get through either, until somebody does something.

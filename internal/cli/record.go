@@ -50,7 +50,7 @@ func (a *app) recordCommand() *cobra.Command {
 	fs.StringVar(&f.format, "format", string(convert.FormatAuto), "auto, events or messages")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit code is 7 then")
 	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
-	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now")
+	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
 	return cmd
 }
 

@@ -197,7 +197,7 @@ func weightOf(e *abi.MemoryEvent) int {
 // send delivers events and tries again what failed for now.
 func (r *recorder) send(soft, hard context.Context, items []convert.Item) error {
 	for try := 0; ; try++ {
-		again, problem, err := r.sendOnce(hard, items)
+		again, problem, err := r.sendOnce(hard, items, try >= r.retries)
 		if err != nil || len(again) == 0 {
 			return err
 		}
@@ -225,12 +225,15 @@ func pauseOf(try int, e *abi.Error) time.Duration {
 	return pause
 }
 
-// sendOnce makes one call. again are the events that failed for now, with the first one's error; err ends the recording.
-func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []convert.Item, problem *abi.Error, err error) {
+// sendOnce makes one call. again are the events that failed for now, with the first one's error; err ends the
+// recording. An uncertain event belongs to them where its receipt says when it can be settled; the last time it is
+// counted, and the recording goes on.
+func (r *recorder) sendOnce(ctx context.Context, items []convert.Item, last bool) (again []convert.Item,
+	problem *abi.Error, err error) {
 	answers, err := r.call(ctx, items)
 	if err != nil {
 		if len(items) > 1 && !abi.AsError(err).Retryable && !client.OfSlot(abi.AsError(err)) {
-			return r.oneByOne(ctx, items)
+			return r.oneByOne(ctx, items, last)
 		}
 		for range items {
 			answers = append(answers, abi.ReceiptOrError{Error: abi.AsError(err)})
@@ -243,6 +246,9 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []
 	for i, answer := range answers {
 		item := items[i]
 		e := answer.Error
+		if e == nil && !last {
+			e = unsettled(answer.Receipt)
+		}
 		switch {
 		case e == nil:
 			r.sum.add(answer.Receipt, item)
@@ -271,10 +277,23 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item) (again []
 	return again, problem, nil
 }
 
+// unsettled is the error of a receipt that leaves open whether the event has arrived, where recording it again can
+// settle it: the slot then asks its backend first, and sends only what is missing.
+func unsettled(receipt *abi.WriteReceipt) *abi.Error {
+	open := receipt.Status == abi.StatusUncertain || receipt.Status == abi.StatusPartial
+	if !open || receipt.RetryAfterMS == nil {
+		return nil
+	}
+	e := abi.NewError(abi.CodeTimeout, "event "+receipt.EventID+" is "+string(receipt.Status)).WithReason("uncertain")
+	e.Retryable, e.RetryAfterMS = true, receipt.RetryAfterMS
+	return e
+}
+
 // oneByOne sends the events of a call that was refused as a whole.
-func (r *recorder) oneByOne(ctx context.Context, items []convert.Item) (again []convert.Item, problem *abi.Error, err error) {
+func (r *recorder) oneByOne(ctx context.Context, items []convert.Item, last bool) (again []convert.Item,
+	problem *abi.Error, err error) {
 	for i := range items {
-		failed, e, err := r.sendOnce(ctx, items[i:i+1])
+		failed, e, err := r.sendOnce(ctx, items[i:i+1], last)
 		if err != nil {
 			return nil, nil, err
 		}

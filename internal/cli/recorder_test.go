@@ -267,6 +267,27 @@ func TestAnInterruptionEndsBehindTheCallUnderWay(t *testing.T) {
 	require.Equal(t, 5, r.sum.LastLine)
 }
 
+// An uncertain event is recorded again when its receipt says that this can settle it, as often as --retries allows.
+func TestWhatIsUncertainIsRecordedAgain(t *testing.T) {
+	for settles, want := range map[int]recordSummary{2: {Recorded: 3}, 100: {Recorded: 2, Uncertain: 1}} {
+		lines, ids := eventLines(3)
+		slot := &fakeSlot{answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
+			if e.EventID == "e002" && try <= settles {
+				return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain, RetryAfterMS: new(int64(3000))}, nil
+			}
+			return nil, nil
+		}}
+		r, pauses, said, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+		require.NoError(t, err)
+		require.Equal(t, want.Recorded, r.sum.Recorded)
+		require.Equal(t, want.Uncertain, r.sum.Uncertain)
+		require.Contains(t, said, "line 2: event e002 is uncertain; trying again in 3s (1 of 3)")
+		require.Equal(t, 3*time.Second, pauses[0])
+		require.Len(t, pauses, min(settles, 3))
+		require.Equal(t, ids[len(ids)-1], slot.got[len(slot.got)-1])
+	}
+}
+
 func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	statuses := map[string]*abi.WriteReceipt{
 		"e001": {Status: abi.StatusCommitted}, "e002": {Status: abi.StatusQueued}, "e003": {Status: abi.StatusPending}, "e004": {Status: abi.StatusPartial},

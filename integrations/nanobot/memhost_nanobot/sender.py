@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable
 
 from .outbox import Outbox, Waiting
-from .slot import Slot, SlotError
+from .slot import Receipt, Slot, SlotError
 
 # Errors that lie in the event: the slot will refuse it for ever.
 _REFUSED = frozenset({"invalid_argument", "conflict", "too_large"})
 # Errors of which it is not known whose they are: an event that meets one so often (about an hour) is set aside, for those behind it.
 _GIVE_UP = frozenset({"internal", "backend", "isolation_breach", "unsupported", "not_found"})
 _GIVE_UP_AFTER = 60
+# How often an event is sent whose receipt says each time that it is uncertain, and not after what time to ask again.
+_UNCERTAIN_MOST = 8
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 # How long another process may send before we look again.
@@ -119,6 +121,9 @@ class Sender:
         except SlotError as e:
             self._failed(event, e)
             return
+        if receipt.status in ("uncertain", "partial"):
+            self._again(event, receipt)
+            return
         if receipt.status == "skipped_read_only" and event.attempts:
             # It was said while the slot was to record; that it is read-only now is an accident of the outage.
             self._outbox.set_aside(event, "skipped_read_only: the slot was read-only when the event could be delivered")
@@ -126,8 +131,6 @@ class Sender:
         else:
             self._outbox.done(event)
             self._say("debug", f"event {event.event_id}: {receipt.status}" + (", there already" if receipt.duplicate else ""))
-        if receipt.status in ("uncertain", "partial"):
-            self._say("warning", f"event {event.event_id} is {receipt.status}: {'; '.join(receipt.warnings) or 'the slot does not say why'}")
         with self._changed:
             for key in ("", event.scope):
                 self._not_before.pop(key, None)
@@ -136,6 +139,17 @@ class Sender:
         if self._down:
             self._down = False
             self._say("info", f"the slot at {self._slot.url} is back; what waited is being delivered")
+
+    def _again(self, event: Waiting, receipt: Receipt) -> None:
+        """Keeps an event that may have arrived. When it comes again the slot asks its backend first, and sends only what is missing."""
+        why = "; ".join(receipt.warnings) or "the slot does not say why"
+        said = f"it is not known whether event {event.event_id} has arrived: {why}"
+        error = SlotError(receipt.status, said, retryable=True, retry_after=receipt.retry_after or 0.0)
+        if receipt.retry_after is None and event.attempts + 1 >= _UNCERTAIN_MOST:
+            self._outbox.set_aside(event, str(error))
+            self._say("error", f"{error}. It is set aside after {_UNCERTAIN_MOST} attempts (memhost-nanobot queue)")
+            return
+        self._failed(event, error)
 
     def _failed(self, event: Waiting, error: SlotError) -> None:
         if error.code in _REFUSED or (error.code in _GIVE_UP and event.attempts + 1 >= _GIVE_UP_AFTER):

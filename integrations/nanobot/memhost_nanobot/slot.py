@@ -47,6 +47,8 @@ class Receipt:
     status: str
     duplicate: bool
     warnings: tuple[str, ...]
+    # Seconds after which recording an uncertain or partial event again can settle it. None: no retry can.
+    retry_after: float | None = None
 
 
 class Slot:
@@ -71,7 +73,13 @@ class Slot:
         status = answer.get("status")
         if not isinstance(status, str):
             raise SlotError("unreachable", f"{self.url} answers, but not as a memhost slot does", retryable=True)
-        return Receipt(status, answer.get("duplicate") is True, _texts(answer.get("warnings")))
+        after = answer.get("retry_after_ms")
+        return Receipt(
+            status,
+            answer.get("duplicate") is True,
+            _texts(answer.get("warnings")),
+            after / 1000 if isinstance(after, (int, float)) else None,
+        )
 
     def manifest(self, seconds: float) -> dict[str, Any]:
         """GET /v1/manifest: which provider serves."""
