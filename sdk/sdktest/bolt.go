@@ -42,7 +42,7 @@ func (c *call) BoltRun(head []byte) uint64 {
 	route, refusal := c.admit(abi.ImportBoltRun, r.Route)
 	switch {
 	case refusal != nil:
-		return c.refuse(refusal.Code, refusal.Message)
+		return c.refuseWith(refusal)
 	case c.routes != nil && route.Statement == "":
 		return c.refuse(abi.CodeDenied, "bolt_run: route "+r.Route+" is no Bolt route")
 	case c.Bolt == nil:
@@ -52,8 +52,7 @@ func (c *call) BoltRun(head []byte) uint64 {
 	c.Ran = append(c.Ran, q)
 	rows := c.Bolt(q)
 	if rows.Err != nil {
-		c.pending = abi.Marshal(rows.Err)
-		return abi.Pack(0, uint32(len(c.pending)), true)
+		return c.refuseWith(rows.Err)
 	}
 	var body bytes.Buffer
 	for _, row := range rows.Rows {

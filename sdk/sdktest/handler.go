@@ -14,7 +14,7 @@ import (
 // a test of those sets Reply.Empty itself, or goes through package host.
 func Handler(t TB, manifest []byte, secrets map[string]string, backend http.Handler) func(Request) Reply {
 	t.Helper()
-	routes := routesOf(t, manifest)
+	routes := routesOf(t, manifest, "{}")
 	return func(r Request) Reply {
 		t.Helper()
 		route := routes[r.Route]

@@ -2,6 +2,10 @@ package sdktest
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -50,14 +54,26 @@ func Script(t TB, steps ...Step) func(Request) Reply {
 	}
 }
 
-func routesOf(t TB, manifest []byte) map[string]abi.RouteDecl {
+// routesOf lists the manifest's routes. Where a route lists its headers, those of the origin's secrets are added, and
+// those that the block sets under headers: the host lets these two through beside the list.
+func routesOf(t TB, manifest []byte, block string) map[string]abi.RouteDecl {
 	t.Helper()
+	var operator struct{ Headers map[string]string }
+	_ = json.Unmarshal([]byte(block), &operator) // a test of the configuration may give any text
 	var m abi.ModuleManifest
 	if err := abi.UnmarshalStrict(manifest, &m); err != nil {
 		t.Fatalf("sdktest: manifest: %v", err)
 	}
 	routes := map[string]abi.RouteDecl{}
 	for _, r := range m.Routes {
+		if r.Headers != nil {
+			r.Headers = append(r.Headers, slices.Collect(maps.Keys(operator.Headers))...)
+			for _, s := range m.Secrets {
+				if s.Origin == r.Origin {
+					r.Headers = append(r.Headers, s.Headers...)
+				}
+			}
+		}
 		routes[r.Name] = r
 	}
 	return routes
@@ -70,9 +86,11 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 	}
 	r.Body = string(bytes.Clone(body))
 	if route, refusal := c.admit(abi.ImportHTTPSend, r.Route); refusal != nil {
-		return c.refuse(refusal.Code, refusal.Message)
+		return c.refuseWith(refusal)
 	} else if route.Statement != "" {
 		return c.refuse(abi.CodeDenied, "http_send: route "+r.Route+" is no HTTP route")
+	} else if refusal = unlisted(&route, &r.HTTPRequest); refusal != nil {
+		return c.refuseWith(refusal)
 	}
 	if c.HTTP == nil {
 		return c.refuse(abi.CodeUnavailable, "http_send: this test has no backend")
@@ -80,8 +98,7 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 	c.Sent = append(c.Sent, r)
 	reply := c.HTTP(r)
 	if reply.Err != nil {
-		c.pending = abi.Marshal(reply.Err)
-		return abi.Pack(0, uint32(len(c.pending)), true)
+		return c.refuseWith(reply.Err)
 	}
 	return c.answer(&abi.HTTPResponse{Status: or(reply.Status, 200), Headers: reply.Headers, Empty: reply.Empty},
 		[]byte(reply.Body))
@@ -103,4 +120,22 @@ func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
 		return route, abi.NewError(abi.CodeDenied, power+": "+c.op+" may not use route "+name+" of class admin")
 	}
 	return route, nil
+}
+
+// unlisted refuses a header or a query key that the route does not list.
+func unlisted(route *abi.RouteDecl, r *abi.HTTPRequest) *abi.Error {
+	const hint = "list it in the module's manifest, beside the route's method and path"
+	for name := range r.Headers {
+		if route.Headers != nil && !slices.ContainsFunc(route.Headers, func(listed string) bool {
+			return strings.EqualFold(listed, name)
+		}) {
+			return abi.NewError(abi.CodeDenied, "headers."+name+": route "+r.Route+" does not list it").WithHint(hint)
+		}
+	}
+	for _, q := range r.Query {
+		if route.Query != nil && !slices.Contains(route.Query, q.Key) {
+			return abi.NewError(abi.CodeDenied, "query."+q.Key+": route "+r.Route+" does not list it").WithHint(hint)
+		}
+	}
+	return nil
 }

@@ -54,7 +54,8 @@ type Options struct {
 	PageLimit int64
 	// PageBytes ends a page before its values exceed it, the first one excepted; 0 means 16 MiB.
 	PageBytes int64
-	// Manifest is the module's manifest.json. When it is given, only its routes can be sent, by their class.
+	// Manifest is the module's manifest.json. When it is given, only its routes can be sent, by their class and with the
+	// headers and query keys that they list.
 	Manifest []byte
 	// HTTP is the backend. Nil means that every request is refused.
 	HTTP func(Request) Reply
@@ -107,7 +108,7 @@ func New(t TB, o Options) *Host {
 	}
 	h := &Host{Options: o, t: t, counter: counter, stores: map[storeKey]*store{}, generations: map[abi.MemoryScope]int64{}}
 	if o.Manifest != nil {
-		h.routes = routesOf(t, o.Manifest)
+		h.routes = routesOf(t, o.Manifest, o.Config)
 	}
 	return h
 }
@@ -229,8 +230,10 @@ func (c *call) answer(head abi.Encodable, body []byte) uint64 {
 	return abi.Pack(uint32(len(body)), uint32(n), false)
 }
 
-func (c *call) refuse(code abi.Code, message string) uint64 {
-	c.pending = abi.Marshal(abi.NewError(code, message))
+func (c *call) refuse(code abi.Code, message string) uint64 { return c.refuseWith(abi.NewError(code, message)) }
+
+func (c *call) refuseWith(e *abi.Error) uint64 {
+	c.pending = abi.Marshal(e)
 	return abi.Pack(0, uint32(len(c.pending)), true)
 }
 

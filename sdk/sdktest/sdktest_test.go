@@ -257,6 +257,24 @@ func TestHTTPFollowsTheRouteTable(t *testing.T) {
 	}
 }
 
+func TestOnlyHeadersAndQueryKeysOfTheRouteAreSent(t *testing.T) {
+	manifest := []byte(`{"manifest":2,"name":"x","version":"0.1.0","abi":"mh1","description":"d",
+		"providers":[{"name":"x","kind":"control"}],"config_schema":{},
+		"origins":[{"name":"api","from":"/url","protocol":"http"}],
+		"secrets":[{"name":"key","from":"/key","headers":["X-Key"],"origin":"api"}],
+		"routes":[{"name":"get","origin":"api","method":"GET","path":"/","headers":["accept"],"query":["limit"],"class":"read"}]}`)
+	h := sdktest.New(t, sdktest.Options{Manifest: manifest, Config: `{"headers":{"X-Team":"blue"}}`,
+		HTTP: func(sdktest.Request) sdktest.Reply { return sdktest.Reply{} }})
+	for name, code := range map[string]abi.Code{"Accept": "", "x-key": "", "x-team": "", "cookie": abi.CodeDenied} {
+		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get", Headers: map[string]string{name: "1"}}, nil)
+		assert.Equal(t, code, abi.CodeOf(err), name)
+	}
+	for key, code := range map[string]abi.Code{"limit": "", "Limit": abi.CodeDenied} {
+		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get", Query: []abi.QueryParam{{Key: key, Value: "1"}}}, nil)
+		assert.Equal(t, code, abi.CodeOf(err), key)
+	}
+}
+
 func TestScriptAnswersInOrder(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{HTTP: sdktest.Script(t,
 		sdktest.Step{Route: "a", Reply: sdktest.Reply{Body: "1"}},
