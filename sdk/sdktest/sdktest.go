@@ -230,7 +230,9 @@ func (c *call) answer(head abi.Encodable, body []byte) uint64 {
 	return abi.Pack(uint32(len(body)), uint32(n), false)
 }
 
-func (c *call) refuse(code abi.Code, message string) uint64 { return c.refuseWith(abi.NewError(code, message)) }
+func (c *call) refuse(code abi.Code, message string) uint64 {
+	return c.refuseWith(abi.NewError(code, message))
+}
 
 func (c *call) refuseWith(e *abi.Error) uint64 {
 	c.pending = abi.Marshal(e)
