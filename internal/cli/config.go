@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
 const configHelp = `Prints the effective configuration: defaults, then the file, then the environment, then flags, each laid over the one before. Of the native blocks only
@@ -10,12 +15,75 @@ the chosen one is shown, and credentials never. What is printed is a configurati
 func (a *app) configCommand() *cobra.Command {
 	var origins bool
 	cmd := &cobra.Command{
-		Use: "config", Short: "Show the effective configuration", Long: configHelp, Args: cobra.NoArgs,
+		Use: "config", Short: "Show the effective configuration", Long: configHelp, Args: noSuchCommand,
 		RunE: func(*cobra.Command, []string) error { return a.showConfig(origins) },
 	}
 	cmd.Flags().BoolVar(&origins, "origins", false, "say of each value where it came from")
 	addConfigFlags(cmd.Flags())
+	cmd.AddCommand(a.configSchemaCommand())
 	return cmd
+}
+
+const configSchemaHelp = `Prints a JSON Schema (draft 2020-12) of the configuration file, with the blocks of the built-in providers, for editors that complete and
+check while one types. With a provider's name it prints that of its block alone. Defaults and meanings are in it.
+
+  memhost config schema > memhost.schema.json
+
+and as the first line of memhost.yaml, for editors with yaml-language-server (VS Code with the YAML extension, Neovim, Helix, Zed):
+
+  # yaml-language-server: $schema=./memhost.schema.json`
+
+func (a *app) configSchemaCommand() *cobra.Command {
+	var plugin string
+	cmd := &cobra.Command{
+		Use: "schema [PROVIDER]", Short: "Print a JSON Schema of the configuration, for editors", Long: configSchemaHelp, Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.configSchema(args, plugin) },
+	}
+	cmd.Flags().StringVar(&plugin, "plugin", "", "a module file, whose providers are in the schema, too")
+	return cmd
+}
+
+func (a *app) configSchema(args []string, plugin string) error {
+	modules := a.builtins()
+	if plugin != "" {
+		own, err := a.openModule(plugin, true)
+		if err != nil {
+			return err
+		}
+		modules = append([]*module{own}, modules...)
+	}
+	var blocks []config.Block
+	var names []string
+	for _, m := range modules {
+		for _, p := range m.info.Manifest.Providers {
+			if slices.Contains(names, p.Name) { // the file's comes before the built-in one
+				continue
+			}
+			names = append(names, p.Name)
+			blocks = append(blocks, config.Block{Provider: config.Provider{Name: p.Name, Kind: p.Kind},
+				Schema: m.info.Manifest.ConfigSchema, Preset: p.Preset})
+		}
+	}
+	if len(args) == 0 {
+		whole, err := config.EditorSchema(blocks)
+		if err != nil {
+			return err
+		}
+		return a.out.object(whole)
+	}
+	i := slices.Index(names, args[0])
+	if i < 0 {
+		hint := "`memhost providers` lists what is built in; --plugin FILE adds a module of your own"
+		if near := abi.Nearest(args[0], names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return usageError("no provider is called "+quote(args[0]), hint)
+	}
+	block, err := config.BlockSchema(blocks[i], "#")
+	if err != nil {
+		return err
+	}
+	return a.out.object(block)
 }
 
 func (a *app) showConfig(origins bool) error {

@@ -47,3 +47,19 @@ func TestThePageShowsEveryRouteAndItsLinksLead(t *testing.T) {
 		require.True(t, targets[m[1]], "#%s leads nowhere", m[1])
 	}
 }
+
+func TestTheBareAddressLeadsSomewhere(t *testing.T) {
+	s, _ := newServer(t, new(servertest.Slot))
+	browser := ask(s.Handler(), "GET", "/", "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	require.Equal(t, 303, browser.Code)
+	require.Equal(t, wire.PathDocs, browser.Header().Get("Location"))
+
+	curl := ask(s.Handler(), "GET", "/", "", "Accept", "*/*")
+	require.Equal(t, 200, curl.Code)
+	require.Equal(t, "text/plain; charset=utf-8", curl.Header().Get("Content-Type"))
+	for _, m := range regexp.MustCompile(`(?m)^GET +(\S+)`).FindAllStringSubmatch(curl.Body.String(), -1) {
+		require.Equal(t, 200, ask(s.Handler(), "GET", m[1], "").Code, m[1])
+	}
+	require.Equal(t, 405, ask(s.Handler(), "POST", "/", "{}").Code)
+	require.NotContains(t, ask(s.Handler(), "GET", "/x", "").Body.String(), "did you mean /?")
+}

@@ -123,7 +123,7 @@ func TestAnAnswerThatHadBegunIsCutOff(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	for _, path := range []string{"/", "/v1", "/v1/event", "/v1/events/", "/V1/events", "/v1/%65vents/x"} {
+	for _, path := range []string{"/v1", "/v1/event", "/v1/events/", "/V1/events", "/v1/%65vents/x"} {
 		w := ask(s.Handler(), "GET", path, "")
 		require.Equal(t, 404, w.Code, path)
 		require.Equal(t, abi.CodeNotFound, problem(t, w).Code)

@@ -87,13 +87,14 @@ func (s *Server) router() http.Handler {
 		m.Method(r.method, r.path, r.handler)
 		s.paths = append(s.paths, r.path)
 	}
+	m.Get("/", s.front)
 	m.Get(wire.PathOpenAPI, s.described(func(w http.ResponseWriter, d *document) { write(w, wire.MediaJSON, http.StatusOK, d.json) }))
 	m.Get(wire.PathDocs, s.described(func(w http.ResponseWriter, d *document) {
 		w.Header().Set("Content-Security-Policy", d.policy)
 		write(w, "text/html; charset=utf-8", http.StatusOK, d.page)
 	}))
 	m.Method(http.MethodGet, wire.PathMetrics, s.options.Metrics.handler())
-	s.paths = append(s.paths, wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics)
+	s.paths = append(s.paths, "/", wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics)
 	for path, h := range s.options.Mounts {
 		m.Handle(path, h)
 		m.Handle(strings.TrimSuffix(path, "/")+"/*", h)
@@ -104,6 +105,24 @@ func (s *Server) router() http.Handler {
 	m.NotFound(s.notFound)
 	m.MethodNotAllowed(s.methodNotAllowed)
 	return m
+}
+
+// front is what is at the door's bare address: a browser goes on to the page of the routes, others get a few lines of text.
+func (s *Server) front(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		http.Redirect(w, r, wire.PathDocs, http.StatusSeeOther)
+		return
+	}
+	text := strings.TrimSpace("memhost "+s.options.Version) + ": one memory slot for an agent.\n\n" +
+		"GET  " + wire.PathDocs + "          every route, with examples, for a browser\n" +
+		"GET  " + wire.PathOpenAPI + "  the same for programs\n" +
+		"POST " + wire.PathEvents + "     record a turn\n" +
+		"POST " + wire.PathRetrieve + "   ask for context\n" +
+		"GET  " + wire.PathManifest + "   what serves\n" +
+		"GET  " + wire.PathReady + "        whether it serves\n" +
+		"GET  " + wire.PathMetrics + "       figures for Prometheus\n"
+	write(w, "text/plain; charset=utf-8", http.StatusOK, []byte(text))
 }
 
 // described is the handler of a page that shows the document.
@@ -184,7 +203,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q", r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
-	if near := abi.Nearest(r.URL.Path, s.paths); near != "" {
+	if near := abi.Nearest(r.URL.Path, s.paths); near != "" && near != "/" {
 		e.Hint = "did you mean " + near + "? " + e.Hint
 	}
 	refuse(w, e, http.StatusNotFound)

@@ -1,0 +1,285 @@
+package config
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// schemaDraft is the form of JSON Schema that editors and modules use.
+const schemaDraft = "https://json-schema.org/draft/2020-12/schema"
+
+// Block is what an editor needs to know of one provider.
+type Block struct {
+	Provider
+	// Schema is the config_schema of the provider's module, nil where the module takes no configuration.
+	Schema abi.Raw
+	// Preset is laid under the block by the module; keys in it are not required of the file.
+	Preset abi.Raw
+}
+
+// EditorSchema is a JSON Schema (draft 2020-12) of a whole configuration file, for editors.
+//
+// It takes what Load takes, with two exceptions: required keys of a block that come from the environment are missed, and
+// a provider of a module that blocks does not have is refused unless the file says memory.plugin.
+//
+// Errors: a module's schema or preset that is not a JSON object.
+func EditorSchema(blocks []Block) (map[string]any, error) {
+	defs := map[string]any{"valueFromFile": included()}
+	root := group(keyTree())
+	memory := root["properties"].(map[string]any)["memory"].(map[string]any)
+	choices := map[string][]any{}
+	for _, b := range blocks {
+		block, err := BlockSchema(b, "#/$defs/"+b.Name)
+		if err != nil {
+			return nil, err
+		}
+		delete(block, "$schema")
+		defs[b.Name] = block
+		word := b.word()
+		choices[word] = append(choices[word], b.Name)
+		own := memory["properties"].(map[string]any)[word+"s"].(map[string]any)["properties"].(map[string]any)
+		own[b.Name] = orIncluded(map[string]any{"$ref": "#/$defs/" + b.Name})
+	}
+	builtIn := map[string]any{}
+	for _, word := range []string{WordBackend, WordCondition} {
+		memory["properties"].(map[string]any)[word].(map[string]any)["examples"] = choices[word]
+		builtIn[word] = map[string]any{"enum": append(choices[word], nil)}
+	}
+	text := map[string]any{"type": "string"}
+	memory["allOf"] = []any{
+		map[string]any{"$comment": "exactly one of backend and condition is set", "not": map[string]any{
+			"required": []any{WordBackend, WordCondition}, "properties": map[string]any{WordBackend: text, WordCondition: text}}},
+		map[string]any{"$comment": "without memory.plugin the provider is one that is built in",
+			"if":   map[string]any{"required": []any{"plugin"}, "properties": map[string]any{"plugin": text}},
+			"else": map[string]any{"properties": builtIn}},
+	}
+	root["$schema"], root["$defs"], root["title"] = schemaDraft, defs, "Configuration of memhost"
+	return root, nil
+}
+
+// BlockSchema is the schema of one provider's block in a configuration file: the module's own, where {file: PATH} and null
+// may take the place of any value. at is where the schema will be: "#", or a place in a larger one.
+func BlockSchema(b Block, at string) (map[string]any, error) {
+	own, err := rawObject(b.Schema)
+	if err != nil {
+		return nil, err
+	}
+	preset, err := rawObject(b.Preset)
+	if err != nil {
+		return nil, err
+	}
+	out := openToFiles(own).(map[string]any)
+	if required, ok := own["required"].([]any); ok {
+		var missing []any
+		for _, name := range required {
+			if key, _ := name.(string); preset[key] == nil {
+				missing = append(missing, name)
+			}
+		}
+		delete(out, "required")
+		if missing != nil {
+			out["required"] = missing
+		}
+	}
+	if out["additionalProperties"] == nil && out["unevaluatedProperties"] == nil {
+		out["additionalProperties"] = false // as when the block is checked
+	}
+	out["$schema"] = schemaDraft
+	delete(out, "$id")
+	if at == "#" {
+		defs, _ := out["$defs"].(map[string]any)
+		defs = maps.Clone(defs)
+		if defs == nil {
+			defs = map[string]any{}
+		}
+		defs["valueFromFile"] = included()
+		out["$defs"] = defs
+		return out, nil
+	}
+	return moveRefs(out, at).(map[string]any), nil
+}
+
+// rawObject decodes a JSON object; nil is an empty one.
+func rawObject(raw abi.Raw) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	v, err := schema.Decode(raw, nil)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "want a JSON object, got "+schema.Show(nil, v))
+	}
+	return object, nil
+}
+
+// includedRef is the reference to included, in the place where all schemas of this file have it.
+const includedRef = "#/$defs/valueFromFile"
+
+// included is what may be in the place of a value of a block: nothing, or the name of a file with the value.
+func included() map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "null"},
+		map[string]any{"type": "object", "required": []any{"file"}, "maxProperties": 1, "properties": map[string]any{
+			"file": map[string]any{"type": "string", "minLength": 1, "description": "a file that holds the value"}}},
+	}}
+}
+
+// orIncluded is s or included, with what an editor shows of s.
+func orIncluded(s any) any {
+	of, ok := s.(map[string]any)
+	if !ok {
+		return s // true and false
+	}
+	out := map[string]any{"anyOf": []any{of, map[string]any{"$ref": includedRef}}}
+	for _, shown := range []string{"title", "description", "default", "deprecated", "examples"} {
+		if v, there := of[shown]; there {
+			out[shown] = v
+		}
+	}
+	return out
+}
+
+// openToFiles lets included be in the place of every value that s describes below its top.
+func openToFiles(s any) any {
+	of, ok := s.(map[string]any)
+	if !ok {
+		return s
+	}
+	out := maps.Clone(of)
+	for _, keyword := range []string{"items", "additionalProperties"} {
+		if sub, ok := of[keyword].(map[string]any); ok {
+			out[keyword] = orIncluded(openToFiles(sub))
+		}
+	}
+	if properties, ok := of["properties"].(map[string]any); ok {
+		opened := map[string]any{}
+		for name, sub := range properties {
+			opened[name] = orIncluded(openToFiles(sub))
+		}
+		out["properties"] = opened
+	}
+	if defs, ok := of["$defs"].(map[string]any); ok {
+		opened := map[string]any{}
+		for name, sub := range defs {
+			opened[name] = openToFiles(sub)
+		}
+		out["$defs"] = opened
+	}
+	for _, keyword := range []string{"anyOf", "allOf"} {
+		if list, ok := of[keyword].([]any); ok {
+			opened := make([]any, len(list))
+			for i, sub := range list {
+				opened[i] = openToFiles(sub)
+			}
+			out[keyword] = opened
+		}
+	}
+	return out
+}
+
+// moveRefs makes references into a schema lead to the place where it is now: "#/$defs/x" is "#/$defs/mem0/$defs/x" then.
+func moveRefs(v any, at string) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = moveRefs(e, at)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for key, e := range v {
+			ref, isText := e.(string)
+			if key == "$ref" && isText && ref != includedRef {
+				out[key] = at + strings.TrimPrefix(ref, "#")
+				continue
+			}
+			out[key] = moveRefs(e, at)
+		}
+		return out
+	}
+	return v
+}
+
+// group is the schema of a group of keys.
+func group(n *node) map[string]any {
+	properties := map[string]any{}
+	for _, name := range n.order {
+		child := n.children[name]
+		if child.key != nil {
+			properties[name] = child.key.schema()
+		} else {
+			properties[name] = group(child)
+		}
+	}
+	if scope, ok := properties["persona_id"].(map[string]any); ok {
+		user := maps.Clone(scope)
+		user["description"] = "Another name of persona_id."
+		properties["user_id"] = user
+	}
+	return map[string]any{"type": []any{"object", "null"}, "additionalProperties": false, "properties": properties}
+}
+
+// schema is the schema of the key's values. Null is as good as absence everywhere.
+func (k *key) schema() map[string]any {
+	s := map[string]any{"description": k.doc}
+	if k.def != nil {
+		s["default"] = k.def
+	}
+	text := map[string]any{"type": "string", "minLength": 1, "maxLength": maxAny}
+	switch k.kind {
+	case aText:
+		s["type"], s["maxLength"] = []any{"string", "null"}, maxAny
+		if k.max > 0 {
+			s["maxLength"] = k.max
+		}
+		if k.def == nil {
+			s["minLength"] = 1
+		}
+		if k.path == "server.listen" {
+			s["pattern"] = ":[0-9]{1,5}$"
+		}
+	case anID:
+		s["type"], s["minLength"], s["maxLength"] = []any{"string", "null"}, 1, maxID
+	case aTruth:
+		s["type"] = []any{"boolean", "null"}
+	case anInteger:
+		s["type"], s["minimum"], s["maximum"] = []any{"integer", "null"}, k.min, k.max
+	case aChoice:
+		s["enum"] = append(asAny(k.choices), nil)
+	case aList:
+		s["type"], s["items"] = []any{"array", "null"}, text
+		if len(k.choices) > 0 {
+			s["items"] = map[string]any{"enum": asAny(k.choices)}
+		}
+	case aBlocks:
+		s["type"], s["properties"] = []any{"object", "null"}, map[string]any{}
+		s["additionalProperties"] = map[string]any{"type": []any{"object", "null"}}
+	case aSecrets:
+		s["type"], s["propertyNames"] = []any{"object", "null"}, map[string]any{"pattern": "^[A-Za-z0-9_-]{1,64}$"}
+		s["additionalProperties"] = map[string]any{
+			"type": "object", "additionalProperties": false, "required": []any{"origin"},
+			"oneOf": []any{map[string]any{"required": []any{"env"}}, map[string]any{"required": []any{"file"}}},
+			"properties": map[string]any{
+				"env": map[string]any{"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
+					"description": "The environment variable that holds the credential."},
+				"file":   map[string]any{"type": "string", "minLength": 1, "description": "The file that holds the credential."},
+				"origin": map[string]any{"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*://[^@?#]+$", "description": "Where it may go: scheme://host:port."},
+			}}
+	}
+	return s
+}
+
+func asAny(words []string) []any {
+	list := make([]any, len(words))
+	for i, word := range words {
+		list[i] = word
+	}
+	return list
+}
