@@ -160,6 +160,47 @@ func TestAManifestThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
+// reclass gives routes of the wrong guest another class.
+func reclass(class abi.Class, routes ...string) func(*abi.ModuleManifest) {
+	return func(m *abi.ModuleManifest) {
+		m.Routes = slices.Clone(m.Routes)
+		for i := range m.Routes {
+			if slices.Contains(routes, m.Routes[i].Name) {
+				m.Routes[i].Class = class
+			}
+		}
+	}
+}
+
+// TestARouteThatIsWronglyCalledReadIsFound: the wall lets such a route through, so the kit has to find it.
+func TestARouteThatIsWronglyCalledReadIsFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		routes []string
+		says   string
+	}{
+		"every route":            {[]string{"create", "add", "remove"}, "record_event stored "},
+		"the route that writes":  {[]string{"add"}, "record_event stored "},
+		"the route that deletes": {[]string{"remove"}, "reset_scope says done while only routes of class read were let through (remove)"},
+		"a scope that is made":   {[]string{"create"}, ""},
+	} {
+		for kind, looks := range map[string]int{"stores at once": 0, "queues": 1} {
+			t.Run(name+", in front of a backend that "+kind, func(t *testing.T) {
+				t.Parallel()
+				target := wrong(t, "wrong", "", &tiny.Backend{QueueLooks: looks})
+				target.Provider.Module = declare(t, target.Provider.Module, reclass(abi.ClassRead, tt.routes...))
+				report := run(t, target, 4)
+				t.Logf("%s", bad(report))
+				if tt.says == "" {
+					assert.True(t, report.Green(), "%s", bad(report))
+					return
+				}
+				assert.Equal(t, []int{4}, verdicts(report, conformance.Fail), "%s", bad(report))
+				assert.Contains(t, bad(report), tt.says)
+			})
+		}
+	}
+}
+
 // known is where the controls that are configured have something to say.
 var known = &conformance.Known{Scope: abi.MemoryScope{RunID: "study", PersonaID: "mara"}, Query: "What does she drink?"}
 

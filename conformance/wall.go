@@ -80,6 +80,7 @@ func checkReadOnly(b *bench) {
 		}
 		return worst(canaries, "%d canaries not found, what was told before is", len(names))
 	})
+	b.part("classes", "what the manifest calls read stores and removes nothing", b.classes)
 }
 
 // worst is the gravest of outcomes; none of them passes with a reason.
@@ -126,12 +127,12 @@ func (b *bench) skipsBatch(events ...*abi.MemoryEvent) outcome {
 }
 
 // inventory takes what a scope holds. unsure is why that does not tell.
-func (b *bench) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
+func (r *rig) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
 	unknown := func(o outcome) (*abi.Inventory, *outcome) { return nil, &o }
-	if !slices.Contains(b.capabilities, abi.OpInventory) {
+	if !slices.Contains(r.bench.capabilities, abi.OpInventory) {
 		return unknown(lacking("the module has no inventory"))
 	}
-	i, err := b.slot.Inventory(b.ctx, &abi.InventoryRequest{Scope: s})
+	i, err := r.slot.Inventory(r.bench.ctx, &abi.InventoryRequest{Scope: s})
 	switch {
 	case err != nil:
 		return unknown(refused("inventory", err))
