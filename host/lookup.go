@@ -18,6 +18,8 @@ const (
 const (
 	warnScopeExisted = "scope_existed: the backend had this scope before the data folder did: an event that the " +
 		"folder does not know is looked up before it is sent"
+	warnNotLookedUp = "scope_existed: the backend had this scope before the data folder did, and " +
+		"memory.lookup_existing is off: what the folder does not know is sent, and what was recorded before is doubled"
 	warnMayDouble = "delivery_unverified: the backend had this scope before the data folder did, and %s: if the event " +
 		"was recorded before, it is stored twice now"
 )
@@ -32,7 +34,11 @@ func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
 	}
 	space := o.state.Space()
 	b.PutRecord(tableTrimmed, space[:], []byte{trimmedByLoss})
-	receipt.Warnings = append(receipt.Warnings, warnScopeExisted)
+	warning := warnScopeExisted
+	if o.provider.config.NoLookup {
+		warning = warnNotLookedUp
+	}
+	receipt.Warnings = append(receipt.Warnings, warning)
 }
 
 // lookUp finds out about an event that the ledger does not know, where it may have been recorded before. After
@@ -55,6 +61,9 @@ func (o *operation) lookUp(ctx context.Context, w *pendingWrite) (known *ledgerE
 	// Sent perhaps, at any time before.
 	perhaps := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: time.UnixMilli(0)}
 	switch {
+	case lost && o.provider.config.NoLookup:
+		w.warning = fmt.Sprintf(warnMayDouble, "memory.lookup_existing is off")
+		return nil, nil
 	case lost && !canAsk:
 		w.warning = fmt.Sprintf(warnMayDouble, "the provider cannot look events up (no find_event)")
 		return nil, nil

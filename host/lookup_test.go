@@ -15,6 +15,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
+	server := httptest.NewServer(mem0.New(mem0.Options{}))
+	t.Cleanup(server.Close)
+	m, _ := plugins.Find("mem0")
+	folder := func(noLookup bool) *Slot {
+		return openSlot(t, open(t, Options{}), ProviderConfig{Name: "simple_rag", Module: m.Wasm, Source: "builtin",
+			NoLookup: noLookup, Block: abi.Raw(`{"url":"` + server.URL + `"}`)})
+	}
+	event := said("a", "2026-01-02T00:00:00Z", "My cat is called Zorvex.")
+	_, err := folder(true).RecordEvent(t.Context(), event)
+	require.NoError(t, err)
+
+	off := folder(true)
+	setUp, err := off.SetupScope(t.Context(), abi.MemoryScope{RunID: "r", PersonaID: "p"})
+	require.NoError(t, err)
+	assert.Contains(t, setUp.Warnings, warnNotLookedUp)
+	receipt, err := off.RecordEvent(t.Context(), event)
+	require.NoError(t, err)
+	assert.False(t, receipt.Duplicate)
+	assert.Contains(t, strings.Join(receipt.Warnings, "\n"), "memory.lookup_existing is off")
+
+	receipt, err = folder(false).RecordEvent(t.Context(), event)
+	require.NoError(t, err)
+	assert.True(t, receipt.Duplicate)
+}
+
 // TestALostDataFolderDoublesNothing: events are recorded, the data folder goes, and the same events are recorded with a
 // new one.
 func TestALostDataFolderDoublesNothing(t *testing.T) {

@@ -165,6 +165,9 @@ type ProviderConfig struct {
 	ReadOnlyTestSessions bool
 	// Feedback lets apply_feedback through. Default: off.
 	Feedback bool
+	// NoLookup sends an event that the data folder does not know without a look into the backend first, in scopes that
+	// the backend had before the folder did.
+	NoLookup bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
 	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this

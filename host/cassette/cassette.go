@@ -65,6 +65,7 @@ type Load struct {
 	Namespace    string    `json:"namespace,omitempty"`
 	AgentScoped  bool      `json:"agent_scoped,omitempty"`
 	TestSessions []string  `json:"test_sessions,omitempty"`
+	NoLookup     bool      `json:"no_lookup,omitempty"`
 	Tokenizer    string    `json:"tokenizer"`
 	// Scope is the configured scope, which was set up before the provider served.
 	Scope *abi.MemoryScope `json:"scope,omitempty"`

@@ -231,6 +231,7 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 		Frame:       abi.Frame(c.Memory.Frame),
 		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback, Secrets: map[string]host.Secret{}}
 	p.ReadOnlyTestSessions = c.Memory.ReadOnlyTestSessions
+	p.NoLookup = !c.Memory.LookupExisting
 	if p.ReadOnlyTestSessions {
 		p.TestSessions = c.Memory.TestSessions
 	}

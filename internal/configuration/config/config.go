@@ -77,6 +77,8 @@ type Memory struct {
 	TestSessions []string `koanf:"test_sessions"`
 	// Feedback lets apply_feedback through.
 	Feedback bool `koanf:"feedback"`
+	// LookupExisting looks an event that the data folder does not know up in a backend that knows the scope.
+	LookupExisting bool `koanf:"lookup_existing"`
 }
 
 // Scope is the configured scope. AgentID is "" where there is none.

@@ -78,6 +78,8 @@ func keys() []key {
 		{path: "memory.read_only_test_sessions", kind: aTruth, def: false, doc: "Makes sessions that match test_sessions read-only."},
 		{path: "memory.test_sessions", kind: aList, def: []string{}, doc: "Globs of session ids."},
 		{path: "memory.feedback", kind: aTruth, def: false, doc: "Lets feedback change memory, where the provider can; the run manifest says so."},
+		{path: "memory.lookup_existing", kind: aTruth, def: true,
+			doc: "Looks up what a new data folder does not know in a backend that had the scope before, so that nothing is doubled."},
 		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
 		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
 		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. Blocks name them: {secret: NAME}."},
