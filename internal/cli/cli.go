@@ -130,6 +130,8 @@ type app struct {
 	interrupted bool
 	cassette    string // of run
 	mcp         string // of run: "", mcpStdio or mcpHTTP
+	// namedFileOnly: ./memhost.yaml is not read, since somebody else chooses the folder.
+	namedFileOnly bool
 }
 
 // signals is the channel of interruptions. Once asked for, it is the command that ends itself.

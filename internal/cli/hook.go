@@ -40,6 +40,10 @@ func (a *app) hookCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "hook", Short: "Be the memory of an agent, as its child process", Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.picoclawCommand())
+	for _, agent := range hookAgents {
+		cmd.AddCommand(a.agentHookCommand(agent.name, agent.title))
+	}
+	cmd.AddCommand(a.hookInstallCommand())
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
 )
@@ -45,8 +46,20 @@ func (t *mcpTransport) Set(s string) error {
 // mcpDoor makes the MCP door of the configured scope.
 func (a *app) mcpDoor(c *config.Config, slot mcpdoor.Slot, log hclog.Logger) (*mcpdoor.Door, error) {
 	scope := c.Scope()
+	if a.mcp == mcpStdio {
+		scope = a.scopeOfFolder(scope)
+	}
 	return mcpdoor.New(mcpdoor.Options{Slot: slot, Scope: scope, AgentID: scope.AgentID, Session: c.MCP.Session, MaxTokens: c.MCP.MaxTokens, Query: c.MCP.Query, Allow: c.MCP.Allow,
 		OneClient: a.mcp == mcpStdio, Now: a.Now, Version: a.version().Version, Logger: log})
+}
+
+// scopeOfFolder puts the project and the person into a scope that has places for them, as the hooks of agents do.
+func (a *app) scopeOfFolder(scope abi.MemoryScope) abi.MemoryScope {
+	dir := a.getenv("CLAUDE_PROJECT_DIR")
+	if dir == "" {
+		dir = "." // where the client has started its child
+	}
+	return agenthook.Expand(scope, agenthook.Project(dir), person())
 }
 
 // runMCP serves one client on standard input and output, until the input ends or a signal comes.

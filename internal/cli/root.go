@@ -143,7 +143,7 @@ func changedConfigFlags(cmd *cobra.Command) map[string]any {
 
 // configOptions are how the configuration is read for this command line.
 func (a *app) configOptions() (config.Options, error) {
-	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio, Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
+	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio || a.namedFileOnly, Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
 		Check: a.checkBlock}
 	for name, v := range a.flags.more {
 		o.Flags[name] = v

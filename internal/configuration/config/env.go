@@ -17,7 +17,7 @@ const (
 
 // reservedEnv lists the variables that begin like ours and are no configuration.
 func reservedEnv() []string {
-	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN"}
+	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK"}
 }
 
 // envName is the variable that sets the key at path: MEMHOST_MEMORY__SCOPE__RUN_ID.

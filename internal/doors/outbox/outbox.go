@@ -40,6 +40,8 @@ type Slot interface {
 type Options struct {
 	// Logger is told what waits, what was delivered late and what was put aside. Default: none.
 	Logger hclog.Logger
+	// Most is how many events may wait. The oldest are kept: Add refuses what comes beyond. Default: 10,000.
+	Most int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// After gives a channel that is ready when the time is over, for the pauses between two tries. Default: time.After.
@@ -49,6 +51,7 @@ type Options struct {
 // Box is a folder of events that wait for a slot. Make one with Open. It is safe for concurrent use, also by several processes.
 type Box struct {
 	dir   string
+	most  int
 	log   hclog.Logger
 	now   func() time.Time
 	after func(time.Duration) <-chan time.Time
@@ -69,6 +72,8 @@ const (
 	reasonSuffix = ".reason.txt"
 	// maxFile bounds a file that is read, in bytes: an event that a slot accepts is smaller.
 	maxFile = 64 << 20
+	// defaultMost events wait at most: some weeks of a person's turns.
+	defaultMost = 10_000
 )
 
 // Open makes the folder where it is missing. What an earlier process left in it will be delivered.
@@ -78,13 +83,16 @@ func Open(dir string, o Options) (*Box, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
+	if o.Most <= 0 {
+		o.Most = defaultMost
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.After == nil {
 		o.After = time.After
 	}
-	b := &Box{dir: dir, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1), tries: map[string]int{}}
+	b := &Box{dir: dir, most: o.Most, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1), tries: map[string]int{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, folderError(dir, err)
 	}
@@ -100,7 +108,8 @@ func (b *Box) Dir() string { return b.dir }
 // Add puts an event into the box. When it returns without an error the event survives the end of the process and a power loss. An event that waits already is
 // not put in twice.
 //
-// Errors: invalid_argument for an event that no slot would take, unavailable when it cannot be written.
+// Errors: invalid_argument for an event that no slot would take, too_large when the box is full, unavailable when it cannot
+// be written.
 func (b *Box) Add(event *abi.MemoryEvent) error {
 	if err := event.Validate(); err != nil {
 		return err
@@ -114,6 +123,10 @@ func (b *Box) Add(event *abi.MemoryEvent) error {
 	mark := "-" + digest(event) + suffix
 	if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, mark) }) {
 		return nil
+	}
+	if len(names) >= b.most {
+		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("outbox %s: full, %d events wait for the slot and are kept", b.dir, len(names))).
+			WithReason("outbox_full").WithHint("start the slot that they wait for: memhost run")
 	}
 	if len(names) > 0 {
 		b.last = max(b.last, number(names[len(names)-1]))

@@ -415,3 +415,16 @@ func FuzzFile(f *testing.F) {
 		require.Zero(t, waiting(t, b))
 	})
 }
+
+func TestAFullBoxKeepsTheOldestAndSaysSo(t *testing.T) {
+	b, err := outbox.Open(t.TempDir(), outbox.Options{Most: 2})
+	require.NoError(t, err)
+	add(t, b, "1", "2", "2")
+	err = b.Add(event("3", "ann"))
+	require.ErrorContains(t, err, "full, 2 events wait for the slot and are kept")
+	require.Equal(t, abi.CodeTooLarge, abi.CodeOf(err))
+	s := new(slot)
+	require.Zero(t, b.Deliver(t.Context(), s).Waiting)
+	require.Equal(t, []string{"1", "2"}, s.took)
+	add(t, b, "3")
+}

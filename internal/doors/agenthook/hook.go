@@ -1,0 +1,350 @@
+package agenthook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/outbox"
+)
+
+// Slot is what a hook asks of a slot. A host.Contract is one.
+type Slot interface {
+	outbox.Slot
+	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)
+	FormatContext(ctx context.Context, request *abi.FormatRequest) (*abi.FormatResult, error)
+}
+
+// Options configure Run.
+type Options struct {
+	// Agent is "claude-code" or "codex". It begins the event ids.
+	Agent string
+	// Slot is asked for context. It may be down: then its methods return errors.
+	Slot Slot
+	// Box keeps the events until the slot has taken them.
+	Box *outbox.Box
+	// Folder keeps prompts until their turn ends.
+	Folder string
+	// Scope is whose memory it is. Its ids may hold PlaceProject and PlacePerson. Nothing that is said in a conversation
+	// leads to another scope.
+	Scope abi.MemoryScope
+	// Person stands for PlacePerson. Dir is the folder that the agent was started in; "" means that of the payload.
+	Person, Dir string
+	// Budget bounds the context.
+	Budget abi.ContextBudget
+	// MaxChars bounds the context in characters. Both agents show the model up to 10,000 whole, and only a part of more.
+	// 0 means DefaultMaxChars.
+	MaxChars int
+	// Timeout is how long the agent waits for its context. 0 means 4 s.
+	Timeout time.Duration
+	// Deliver begins to deliver what is in the box, without waiting for it for long. Required.
+	Deliver func()
+	// NoRecord: the session gets context, and nothing of it is recorded.
+	NoRecord bool
+	// Problem is why there is no memory: a configuration that cannot be used. Then nothing else here is needed but Logger.
+	Problem error
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Logger goes to standard error. Required.
+	Logger hclog.Logger
+}
+
+const (
+	// DefaultMaxChars is a little less than the 10,000 characters that both agents take whole.
+	DefaultMaxChars = 9900
+	// DefaultMaxTokens is a budget that rarely comes to more than DefaultMaxChars.
+	DefaultMaxTokens = 2200
+
+	defaultTimeout = 4 * time.Second
+	// maxInput bounds the payload, in bytes. A request of the contract is bounded by as much.
+	maxInput = 16 << 20
+	// maxID is the longest id that the contract allows, in bytes.
+	maxID = 512
+)
+
+// hook is one event of an agent.
+type hook struct {
+	Options
+	payload *payload
+	session *session
+	notes   notes
+	scope   abi.MemoryScope
+}
+
+// Run reads the payload of one event from in, deals with it, and writes the answer to out. It never fails: what goes wrong
+// is in the answer or in the log, and the agent goes on without memory.
+func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.Logger.Error("no memory in this turn: this is a defect of memhost", "panic", fmt.Sprint(p))
+		}
+	}()
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.MaxChars <= 0 {
+		o.MaxChars = DefaultMaxChars
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(text) > maxInput {
+		err = abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the hook's input is longer than %d bytes", maxInput))
+	}
+	var p *payload
+	if err == nil {
+		p, err = readPayload(text)
+	}
+	if err != nil {
+		o.Logger.Warn("no memory for this event", "error", err, "hint", abi.AsError(err).Hint)
+		return
+	}
+	line := (&hook{Options: o, payload: p}).run(ctx).line(p.Event)
+	if _, err := out.Write(line); err != nil {
+		o.Logger.Warn("the agent does not take the answer", "error", err)
+	}
+}
+
+// run deals with the event.
+func (h *hook) run(ctx context.Context) answer {
+	if h.payload.AgentID != "" {
+		return answer{} // a sub-agent: its prompt and its answer are not a person's conversation
+	}
+	if h.Problem != nil {
+		h.Logger.Error("no memory: the hook's configuration cannot be used", "error", h.Problem, "hint", abi.AsError(h.Problem).Hint)
+		if h.payload.Event != eventSessionStart {
+			return answer{}
+		}
+		return answer{Message: "memhost: no memory in this session: " + h.Problem.Error()}
+	}
+	var err error
+	h.session, err = openSession(h.Folder, h.payload.SessionID, h.Now)
+	if err != nil {
+		h.Logger.Error("no memory: its folder cannot be used", "error", err)
+		return answer{Message: "memhost: no memory: its folder cannot be used: " + err.Error()}
+	}
+	h.notes = h.session.notes()
+	if h.notes.Project == "" {
+		h.notes.Project = Project(h.folder())
+	}
+	h.scope = Expand(h.Scope, h.notes.Project, h.Person)
+	if err := h.scope.Validate(); err != nil {
+		return answer{Message: "memhost: no memory: " + err.Error()}
+	}
+	switch h.payload.Event {
+	case eventSessionStart:
+		h.recordForgotten()
+		h.deliver()
+		return h.contextFor(ctx, h.startQuery())
+	case eventPrompt:
+		return h.prompted(ctx)
+	case eventStop:
+		return h.stopped()
+	case eventSessionEnd:
+		a := h.record(h.session, nil)
+		h.deliver()
+		return a
+	case eventPreCompact:
+		h.deliver()
+	default:
+		h.Logger.Info("memhost does nothing at this event; it need not be in the agent's settings", "event", h.payload.Event)
+	}
+	return answer{}
+}
+
+// folder is where the agent works.
+func (h *hook) folder() string {
+	if h.Dir != "" {
+		return h.Dir
+	}
+	return h.payload.CWD
+}
+
+// startQuery is the question of a session that starts: after a compaction or a resumption the last prompt, else the project.
+func (h *hook) startQuery() string {
+	if h.notes.Last != "" && h.payload.Source != "clear" {
+		return h.notes.Last
+	}
+	name := h.notes.Project
+	if at := strings.LastIndexByte(name, '-'); at > 0 {
+		name = name[:at]
+	}
+	return "What is known about the project " + name + "?"
+}
+
+// prompted keeps the prompt and answers with context for it.
+func (h *hook) prompted(ctx context.Context) answer {
+	text := *h.payload.Prompt
+	if !ofPerson(text) || slices.Contains(h.notes.Crons, strings.TrimSpace(text)) {
+		return answer{}
+	}
+	var problem answer
+	if !h.NoRecord {
+		err := h.session.keep(&prompt{Text: text, Time: h.Now().Format(time.RFC3339Nano), TurnID: h.payload.TurnID,
+			Session: h.payload.SessionID, CWD: h.payload.CWD, Scope: h.scope})
+		if err != nil {
+			h.Logger.Error("the turn will not be recorded: its prompt could not be put on disk", "error", err)
+			problem.Message = "memhost: this turn will not be recorded: " + err.Error()
+		}
+	}
+	h.notes.Last = text
+	h.deliver()
+	a := h.contextFor(ctx, text)
+	if problem.Message != "" {
+		a.Message = problem.Message
+	}
+	return a
+}
+
+// contextFor is the slot's context for a question, or a message for the person when there has just begun to be none.
+func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	text, err := h.retrieve(ctx, query)
+	if err != nil {
+		e := abi.AsError(err)
+		h.Logger.Warn("context is absent: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)
+		if !h.notes.Outage {
+			a.Message = "memhost: no memory for now, what is said is kept and delivered later: " + e.Message
+		}
+	}
+	h.notes.Outage = err != nil
+	if err := h.session.note(h.notes); err != nil {
+		h.Logger.Warn("the session's notes could not be written", "error", err)
+	}
+	a.Context = text
+	return a
+}
+
+// retrieve asks the slot. A context that the agent would cut is formatted again for fewer tokens.
+func (h *hook) retrieve(ctx context.Context, query string) (string, error) {
+	request := &abi.RetrieveRequest{Query: query, Scope: h.scope, SessionID: shortID(h.payload.SessionID), Budget: h.Budget}
+	result, err := h.Slot.Retrieve(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	text := result.FormattedContext
+	for range 3 {
+		chars := utf8.RuneCountInString(text)
+		if chars <= h.MaxChars {
+			return text, nil
+		}
+		tokens := int64(DefaultMaxTokens)
+		if h.Budget.MaxTokens != nil {
+			tokens = *h.Budget.MaxTokens
+		}
+		budget := h.Budget
+		fewer := tokens * int64(h.MaxChars) / int64(chars) * 9 / 10
+		budget.MaxTokens = &fewer
+		h.Budget = budget
+		again, err := h.Slot.FormatContext(ctx, &abi.FormatRequest{Result: *result, Budget: budget, Scope: h.scope})
+		if err != nil {
+			return "", err
+		}
+		text = again.FormattedContext
+	}
+	return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context stays longer than %d characters, of which the agent would show "+
+		"its model only a part", h.MaxChars)).WithHint("a smaller --max-tokens or --max-items")
+}
+
+// stopped records the turn.
+func (h *hook) stopped() answer {
+	h.notes.learnCrons(h.payload)
+	if err := h.session.note(h.notes); err != nil {
+		h.Logger.Warn("the session's notes could not be written", "error", err)
+	}
+	if h.payload.Answer == nil {
+		h.Logger.Warn("the turn is recorded without its answer: the Stop hook's input has no last_assistant_message")
+	}
+	a := h.record(h.session, h.payload)
+	h.deliver()
+	return a
+}
+
+// learnCrons remembers what scheduled tasks will submit.
+func (n *notes) learnCrons(p *payload) {
+	for _, cron := range p.Crons {
+		text := strings.TrimSpace(cron.Prompt)
+		if text != "" && !slices.Contains(n.Crons, text) {
+			n.Crons = append(n.Crons, text)
+		}
+	}
+}
+
+// record puts the prompts of a session into the box as one event, with the answer where stop has one.
+func (h *hook) record(s *session, stop *payload) answer {
+	prompts, files, err := s.pending()
+	if stop != nil {
+		prompts, files = upTo(prompts, files, stop.TurnID)
+	}
+	if err == nil && len(prompts) > 0 && !h.NoRecord {
+		err = h.Box.Add(h.event(prompts, stop))
+	}
+	if err == nil {
+		err = s.remove(files)
+	}
+	if err != nil {
+		h.Logger.Error("the turn is not recorded; its prompts stay on disk", "error", err, "folder", s.dir)
+		return answer{Message: "memhost: the turn is not recorded: " + err.Error()}
+	}
+	return answer{}
+}
+
+// event is a turn as memory takes it. Its id follows from what it holds, so that a turn told twice is one event.
+func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
+	first := &prompts[0]
+	e := &abi.MemoryEvent{RunID: first.Scope.RunID, UserID: first.Scope.PersonaID, AgentID: first.Scope.AgentID,
+		SessionID: shortID(first.Session), Timestamp: first.Time, Metadata: map[string]abi.Raw{"agent": abi.Raw(strconv.Quote(h.Agent))}}
+	parts := []string{h.Agent, first.Session, first.TurnID, first.Time}
+	for i := range prompts {
+		parts = append(parts, prompts[i].Text)
+		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: &prompts[i].Text})
+	}
+	if stop != nil && stop.Answer != nil && *stop.Answer != "" {
+		parts = append(parts, *stop.Answer)
+		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: stop.Answer})
+	}
+	e.EventID = h.Agent + "-" + outbox.Digest(parts...)
+	e.TurnID = shortID(first.TurnID + "@" + first.Time)
+	return e
+}
+
+// recordForgotten records what sessions left behind that ended without a word, as when their agent was killed.
+func (h *hook) recordForgotten() {
+	for _, s := range oldSessions(h.Folder, h.Now) {
+		if s.dir == h.session.dir || h.record(s, nil) != (answer{}) {
+			continue
+		}
+		if err := s.end(); err != nil {
+			h.Logger.Warn("the folder of an old session could not be removed", "error", err)
+		}
+	}
+}
+
+// deliver begins to deliver, where something waits.
+func (h *hook) deliver() {
+	n, err := h.Box.Waiting()
+	if err != nil {
+		h.Logger.Warn("the outbox cannot be read", "error", err)
+	}
+	if n > 0 {
+		h.Deliver()
+	}
+}
+
+// shortID is an id as it is, or a digest of it where it is longer than the contract allows.
+func shortID(id string) string {
+	if len(id) > maxID {
+		return outbox.Digest(id)
+	}
+	return id
+}
