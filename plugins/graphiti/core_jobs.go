@@ -1,0 +1,238 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/sdk"
+)
+
+// job is one of the gateway's queue.
+type job struct {
+	id, state string
+	failure   failure
+}
+
+// States of a job.
+const (
+	jobWaits, jobRuns, jobDone, jobFailed, jobInterrupted = "queued", "running", "done", "failed", "interrupted"
+)
+
+func (j *job) fields() fields {
+	return fields{{"id", &j.id}, {"state", &j.state}, {"error", j.failure.fields()}}
+}
+
+// waits tells whether the job is still to be done.
+func (j *job) waits() bool { return j.state == jobWaits || j.state == jobRuns }
+
+// readJob reads {"job": {...}}.
+func readJob(route string, body []byte) (*job, error) {
+	j := new(job)
+	err := answer(route, body, fields{{"job", j.fields()}})
+	if err == nil && (j.id == "" || j.state == "") {
+		err = unusable(route, "one without a job", body)
+	}
+	return j, err
+}
+
+// enqueue puts a write into the group's queue. The id makes it the same job however often it is sent; the gateway
+// replaces one that failed. Where the job was done earlier the receipts say committed, with the episodes; where these
+// are gone meanwhile, the job is forgotten and sent anew.
+func (s *core) enqueue(v *visit, route, id string, turns []turn, body []byte, seq int64) ([]*abi.WriteReceipt, error) {
+	for again := false; ; again = true {
+		request := v.toGroup(route, "", "")
+		request.TimeoutMS = queueMS
+		said, err := s.gateway(v, request, body)
+		if err != nil {
+			return nil, err
+		}
+		j, err := readJob(route, said)
+		switch {
+		case err != nil:
+			return nil, err
+		case j.id != id:
+			return nil, unusable(route, "of another job", said)
+		case j.state != jobDone || again:
+			return v.inQueue(turns, id, nil, seq), nil
+		}
+		stored, err := s.named(v, turnNames(turns)...)
+		if err != nil {
+			return nil, err
+		}
+		if len(stored) == len(turns) {
+			return v.inQueue(turns, id, stored, seq), nil
+		}
+		_, err = s.gateway(v, v.toGroup("core_forget_job", "job", id), nil)
+		if err != nil && abi.CodeOf(err) != abi.CodeNotFound {
+			return nil, err
+		}
+	}
+}
+
+// inQueue are the receipts of turns in the gateway's queue, or stored by the job long ago.
+func (v *visit) inQueue(turns []turn, job string, stored map[string]named, seq int64) []*abi.WriteReceipt {
+	receipts := make([]*abi.WriteReceipt, len(turns))
+	for i := range turns {
+		m := v.mark(&turns[i], seq+int64(i)+1)
+		m.job = job
+		r := v.queued(m, "add_episode, queued")
+		sdk.Put(&r.Trace.Details, "job_id", sdk.Text(job))
+		if stored != nil {
+			r.Status, r.NativeIDs, r.NativeIDsKind, r.Markers = abi.StatusCommitted, stored[m.name].uuids,
+				abi.NativeIDsFinal, nil
+			r.Trace.Consistency = "committed"
+		}
+		receipts[i] = r
+	}
+	return receipts
+}
+
+// ready judges turns by the jobs that carry them, and by what is in the graph. Jobs first: one that ends between the
+// two looks is found by the second.
+//
+// Queued or running: pending. Failed: failed, with the gateway's words; of a bulk also when its bare episodes are
+// there. Neither a job nor an episode: lost.
+func (s *core) ready(v *visit, queued []marker, answer *abi.BackendReadiness) error {
+	answer.Method = "the gateway's jobs, and episodes by name"
+	if len(queued) == 0 {
+		return nil
+	}
+	jobs, more, err := s.jobs(v)
+	if err != nil {
+		return err
+	}
+	found, err := s.named(v, namesOf(queued)...)
+	if err != nil {
+		return err
+	}
+	sum, ids, firstFailure := verdict{BackendReadiness: answer}, &answer.EventIDs, ""
+	for i := range queued {
+		m := &queued[i]
+		j := jobs[m.job]
+		sum.counted(found[m.name])
+		there := found[m.name].copies > 0
+		whole := !strings.HasPrefix(m.job, jobBulk) // a single episode is written as a whole, or not at all
+		switch {
+		case there && (whole || j == nil):
+		case j == nil && more, j != nil && j.waits():
+			sum.pending(m)
+		case j != nil && j.state != jobDone:
+			ids.Failed = append(ids.Failed, m.name)
+			if firstFailure == "" {
+				firstFailure = j.failure.code + ": " + j.failure.message
+			}
+		case m.job == "":
+			ids.Unknown = append(ids.Unknown, m.name)
+		default:
+			ids.Lost = append(ids.Lost, m.name)
+		}
+	}
+	sum.warn("marker_unread", len(ids.Unknown), "were queued on another surface, whose queue the gateway does not know")
+	sum.warn("job_failed", len(ids.Failed), "failed; the first: "+firstFailure+". Record them again")
+	sum.warn("event_lost", len(ids.Lost), "are neither in the gateway's queue nor in the graph. Record them again")
+	sum.close()
+	return nil
+}
+
+// jobs lists the jobs of a group that are not done; more tells that the gateway has more that wait than it lists.
+func (s *core) jobs(v *visit) (jobs map[string]*job, more bool, err error) {
+	const route = "core_jobs"
+	jobs = map[string]*job{}
+	var counts [4]int64
+	names := fields{{jobWaits, &counts[0]}, {jobRuns, &counts[1]}, {jobFailed, &counts[2]},
+		{jobInterrupted, &counts[3]}}
+	for i, state := range names {
+		if i > 0 && counts[i] == 0 {
+			continue
+		}
+		request := v.toGroup(route, "", "")
+		request.Query = []abi.QueryParam{{Key: "state", Value: state.name},
+			{Key: "limit", Value: sdk.Itoa(lookupAtOnce)}}
+		body, err := s.gateway(v, request, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		listed := int64(0)
+		err = answer(route, body, fields{{"counts", names}, {"jobs", func(d *wirejson.Decoder) error {
+			return d.Arr(func(d *wirejson.Decoder) error {
+				j := new(job)
+				err := j.fields().read(d)
+				jobs[j.id] = j
+				listed++
+				return err
+			})
+		}}}, "jobs")
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || i < 2 && counts[i] > listed
+	}
+	return jobs, more, nil
+}
+
+// findEvent looks for an event by its job, which has the same id however often it is sent, and by its episode.
+//
+// Without a job it cannot come any more when a later event of the scope is there, since the gateway works a group's
+// writes off in their order, or when a write that was sent then cannot be under way any more. Of a bulk an episode
+// alone proves nothing: one without entities counts as bare, and is finished.
+func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error) {
+	if s.queued() {
+		if want.job == "" {
+			want.job = jobID(jobSingle, nil, want.name)
+		}
+		waits, err := s.waits(v, want.job)
+		if err != nil {
+			return nil, err
+		}
+		if waits {
+			want.seq = max(want.seq, last.seq, 1)
+			return &abi.FindEventAnswer{Found: "present", Markers: []string{want.String()}}, nil
+		}
+	}
+	ask := []string{want.name}
+	if last.name != "" && last.name != want.name {
+		ask = append(ask, last.name)
+	}
+	found, err := s.named(v, ask...)
+	if err != nil {
+		return nil, err
+	}
+	n := found[want.name]
+	switch {
+	case n.copies > 0 && s.native() && n.facts == 0:
+		nodes, _, err := s.lookUp(v, "core_contents", "nodes", "episode_uuids", n.uuids...)
+		if err != nil || len(nodes) == 0 {
+			return &abi.FindEventAnswer{Found: "partial", NativeIDs: n.uuids, Missing: []string{"entities and facts"}},
+				err
+		}
+		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
+	case n.copies > 0:
+		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
+	case s.queued(), want.overtaken(last, found): // queued: should it still arrive, it is the same job
+		return &abi.FindEventAnswer{Found: "absent"}, nil
+	}
+	i, err := s.info(v)
+	if err != nil {
+		return nil, err
+	}
+	return unless(max(v.stallMS, i.writeMS) - (millis(v.Now) - want.sentMS)), nil
+}
+
+// waits tells whether a job is still to be done.
+func (s *core) waits(v *visit, id string) (bool, error) {
+	const route = "core_job"
+	body, err := s.gateway(v, v.toGroup(route, "job", id), nil)
+	if abi.CodeOf(err) == abi.CodeNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	j, err := readJob(route, body)
+	return err == nil && j.waits(), err
+}
+
+// groupKinds are the counts' names at the gateway, with what memhost calls them.
+var groupKinds = [...][2]string{{"episodes", "episode"}, {"nodes", "entity"}, {"edges", "fact"},
+	{"communities", "community"}, {"sagas", "saga"}}
