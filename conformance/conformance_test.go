@@ -180,7 +180,7 @@ func TestARouteThatIsWronglyCalledReadIsFound(t *testing.T) {
 	}{
 		"every route":            {[]string{"create", "add", "remove"}, "record_event stored "},
 		"the route that writes":  {[]string{"add"}, "record_event stored "},
-		"the route that deletes": {[]string{"remove"}, "reset_scope says done while only routes of class read were let through (remove)"},
+		"the route that deletes": {[]string{"remove"}, "reset_scope removed "},
 		"a scope that is made":   {[]string{"create"}, ""},
 	} {
 		for kind, looks := range map[string]int{"stores at once": 0, "queues": 1} {
