@@ -18,7 +18,9 @@ import (
 // fileVersion is a line of versions/log.jsonl: which files there were, by path, as the names of versions/blobs.
 type fileVersion struct {
 	SHA, Author, Message, Time string
-	Tree                       map[string]string
+	// Summary is what the model said of the version.
+	Summary string
+	Tree    map[string]string
 }
 
 // writeVersions makes a repository of an exported folder: a commit for each line of versions/log.jsonl, or one of all files where there is no such log.
@@ -43,7 +45,8 @@ func writeVersions(dir string, files map[string]string) error {
 			return abi.NewError(abi.CodeBackend, "versions/log.jsonl: "+err.Error())
 		}
 		by := object.Signature{Name: v.Author, Email: v.Author + "@localhost", When: at.UTC()}
-		hash, err := w.store(&object.Commit{Author: by, Committer: by, Message: v.Message + "\n", TreeHash: tree, ParentHashes: parents})
+		hash, err := w.store(&object.Commit{Author: by, Committer: by, Message: v.commitMessage(), TreeHash: tree,
+			ParentHashes: parents})
 		if err != nil {
 			return err
 		}
@@ -54,6 +57,14 @@ func writeVersions(dir string, files map[string]string) error {
 		return err
 	}
 	return repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, branch))
+}
+
+// commitMessage is the version's message, with what the model said of it behind the subject.
+func (v *fileVersion) commitMessage() string {
+	subject, record, _ := strings.Cut(v.Message, "\n\n")
+	parts := slices.DeleteFunc([]string{subject, strings.TrimSpace(v.Summary), strings.TrimRight(record, "\n")},
+		func(part string) bool { return part == "" })
+	return strings.Join(parts, "\n\n") + "\n"
 }
 
 func versionsOf(files map[string]string) (versions []fileVersion, blobs map[string]string, err error) {

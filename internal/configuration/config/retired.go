@@ -30,6 +30,19 @@ var graphitiInstead = map[string]string{
 		"remove it, or use surface: core with recipe, such as COMBINED_HYBRID_SEARCH_RRF",
 }
 
+// nanobotInstead answers keys of Nanobot's own configuration, agents.defaults and agents.defaults.dream.
+var nanobotInstead = map[string]string{
+	"memoryWindow":       "is called memory_window",
+	"intervalH":          "is called interval_h, in hours as there",
+	"modelOverride":      "is called model",
+	"model_override":     "is called model",
+	"maxBatchSize":       "is called max_entries, the entries of the history that one run reads; Nanobot ignores it by now, memhost does not",
+	"max_batch_size":     "is called max_entries, the entries of the history that one run reads; Nanobot ignores it by now, memhost does not",
+	"maxIterations":      "is called max_iterations, the rounds of one run; Nanobot ignores it by now, memhost does not",
+	"annotateLineAges":   "has no effect in Nanobot by now, and is not there in memhost: remove it",
+	"annotate_line_ages": "has no effect in Nanobot by now, and is not there in memhost: remove it",
+}
+
 // retired finds such keys in the block of one of the first-party architectures. Blocks of other providers may use the same
 // names for what they like.
 func retired(provider string, block map[string]any) []retiredKey {
@@ -88,6 +101,11 @@ func retired(provider string, block map[string]any) []retiredKey {
 					"or set api to a surface that reranks (the platform, or the gateway)")
 				return
 			}
+		case "layered_memory", "rolling_summary", "nanobot_file_summary":
+			if instead := nanobotInstead[name]; instead != "" {
+				add(path, instead)
+			}
+			return
 		default:
 			return
 		}

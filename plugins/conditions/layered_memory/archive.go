@@ -8,10 +8,6 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 )
 
-const archiveInstruction = "Compress a part of a conversation into facts: only what the user would have to say again, is new, matters and still holds in two weeks. " +
-	"Corrections and preferences first, then solutions, decisions, events, environment; nothing that the repository shows. One line a fact: - [mark] fact, with a mark of " +
-	"permanent, durable, ephemeral, correction, skip. When nothing is worth keeping answer exactly (nothing). " + onlyData
-
 const nothing = "(nothing)"
 
 // PromptTokens are those of the files, of the history that Dream has not read, and of the session's last summary.
@@ -68,10 +64,10 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 
 // compress asks the model for the facts of a conversation.
 func (m *memory) compress(conversation string, u *model.Usage) (string, error) {
-	if m.Tokens.On() && m.CountTokens(archiveInstruction+conversation) > m.Tokens.Limit() {
+	if m.Tokens.On() && m.CountTokens(m.settings.prompts.archive+conversation) > m.Tokens.Limit() {
 		return "", model.BadOutput("too large for the context window", 0, nil)
 	}
-	answer, err := m.Model.Chat(m.State, model.Prompt(archiveInstruction, conversation), u)
+	answer, err := m.Model.Chat(m.State, model.Prompt(m.settings.prompts.archive, conversation), u)
 	if err != nil {
 		return "", err
 	}

@@ -343,7 +343,7 @@ func (b *bench) version(fact string) string {
 	return r.NativeIDs[0]
 }
 
-type versionLine struct{ SHA, Parent, Subject, Diff string }
+type versionLine struct{ SHA, Parent, Subject, Summary, Diff string }
 
 func (b *bench) versionAt(sha string) (v versionLine) {
 	b.T.Helper()
@@ -359,7 +359,8 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 	third := b.version("My cat is called Zorvex.")
 
 	v := b.versionAt(second[:8])
-	assert.Equal(t, "dream: manual run", v.Subject)
+	assert.Regexp(t, `^dream: \d{4}-\d\d-\d\d \d\d:\d\d, 1 change, manual run$`, v.Subject)
+	assert.Equal(t, "Done.", v.Summary, "what the model said stands beside the record")
 	assert.Contains(t, v.Diff, "+- I live in Oslo.", "check B22: the real diff")
 	assert.NotContains(t, v.Diff, "Done.", "check B22: none of the model's prose")
 	var list []versionLine
@@ -393,7 +394,7 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 func TestB25LineEndsMakeNoVersion(t *testing.T) {
 	b := bring(t, "")
 	b.write(func(m *memory) {
-		sha := m.commit(folder{{path: userFile, before: "a\nb\n", text: "a\r\nb\r\n"}}, "dream: x", 0, 0)
+		sha := m.commit(folder{{path: userFile, before: "a\nb\n", text: "a\r\nb\r\n"}}, "dream: x", "", 0, 0)
 		assert.Empty(t, sha, "check B25")
 	})
 }

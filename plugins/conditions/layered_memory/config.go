@@ -21,6 +21,7 @@ type settings struct {
 	idleMS     int64 // 0: sessions are not archived for being idle
 	soul       bool
 	versions   bool
+	prompts    *promptSet
 	dream      dreaming
 }
 
@@ -30,15 +31,19 @@ type dreaming struct {
 	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int64
+	keep                       int64 // how many runs are kept as they were
 	model, instruction         string
-	cron                       *schedule // instead of the interval
+	// scheduled: interval_h or cron is configured.
+	scheduled bool
+	cron      *schedule // instead of the interval
 }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{raw: true, maxEntries: 1000, soul: true, versions: true,
-		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000}}
+		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000,
+			keep: 10}}
 	var after, idle abi.Raw
-	var onFailure, visibility, versioning string
+	var onFailure, visibility, versioning, prompts string
 	dream := func(d *wirejson.Decoder, name string) (err error) {
 		if name != "dream" {
 			return d.Skip()
@@ -50,9 +55,19 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s.Settings, err = nanobot.ParseSettings(config, model.PolicyTokens, dream, object.Optional("on_failure", &onFailure),
 		object.Optional("history_visibility", &visibility), object.Optional("max_history_entries",
 			&s.maxEntries), object.Optional("include_soul", &s.soul),
-		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle))
+		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle),
+		object.Optional("prompts", &prompts))
 	s.raw, s.ownHistory, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
-	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local
+	// A schedule that is configured counts under the profile control, too.
+	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local && !s.dream.scheduled
+	if err == nil && string(after) == "true" && s.dream.scheduled {
+		err = abi.NewError(abi.CodeInvalidArgument, "dream.after_session: Dream runs behind every archive, which leaves "+
+			"nothing to dream.interval_h and dream.cron: remove it, or them")
+	}
+	if prompts == "" && config.Profile == abi.ProfileSourceDesign {
+		prompts = promptsNanobot
+	}
+	s.prompts = promptsOf(prompts, s.dream.twoPhase)
 	minutes, _ := strconv.ParseInt(string(idle), 10, 64)
 	if idle == nil && s.Local {
 		minutes = 15
@@ -63,17 +78,21 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 
 // read reads the block. after is its member after_session, nil where that is absent or null.
 //
-// Errors: invalid_argument for a cron expression that is none.
+// Errors: invalid_argument for an invalid cron expression.
 func (b *dreaming) read(d *wirejson.Decoder) (after abi.Raw, err error) {
-	mode, cron, hours := "", "", 2.0
+	mode, cron, hours := "", "", 0.0
 	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills),
 		object.Optional("mode", &mode),
 		object.Optional("interval_h", &hours), object.Optional("cron", &cron), object.Optional("max_entries",
 			&b.batch), object.Optional("entry_chars", &b.entryChars),
 		object.Optional("file_chars", &b.fileChars), object.Optional("max_iterations", &b.rounds), object.Optional("model",
 			&b.model),
-		object.Optional("instruction", &b.instruction), object.Optional("after_session", &after))
-	b.on, b.twoPhase, b.intervalMS = b.on && mode != "off", mode == "two_phase", int64(hours*3600_000)
+		object.Optional("instruction", &b.instruction), object.Optional("after_session", &after),
+		object.Optional("keep_sessions", &b.keep))
+	b.on, b.twoPhase, b.scheduled = b.on && mode != "off", mode == "two_phase", hours > 0 || cron != ""
+	if hours > 0 {
+		b.intervalMS = int64(hours * 3600_000)
+	}
 	if cron != "" && err == nil {
 		var ok bool
 		if b.cron, ok = parseSchedule(cron); !ok {

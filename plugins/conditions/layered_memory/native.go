@@ -15,6 +15,8 @@ import (
 //
 //	dream_log {sha?}    the newest version of Dream, or the given one, with its diff
 //	dream_restore {}    the last 10 versions of Dream, newest first, that the mutation of this name can undo
+//	dream_diff {from, to?}   what differs between two versions; to is the newest where it is absent
+//	dream_sessions {name?}   the runs of Dream that are kept, newest first; with name one of them, line by line
 func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	switch r.Name {
 	case "dream_log":
@@ -30,6 +32,10 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 			}
 		}
 		answer.ArrEnd()
+	case "dream_diff":
+		m.writeDiff(nanobot.Param(r.Params, "from"), nanobot.Param(r.Params, "to"), answer)
+	case "dream_sessions":
+		m.writeSessions(nanobot.Param(r.Params, "name"), answer)
 	default:
 		return false
 	}
@@ -54,8 +60,25 @@ func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 func (v *version) write(e *wirejson.Encoder) {
 	subject, diff, _ := strings.Cut(v.message, "\n\n")
 	object.Write(e, object.Always("sha", &v.sha), object.Always("parent", &v.parent), object.Always("time", &v.at),
-		object.Always("subject", &subject),
+		object.Always("subject", &subject), object.Optional("summary", &v.summary),
 		object.Always("diff", &diff))
+}
+
+// writeDiff writes what changed from one version to another, {from, to, diff}.
+//
+// Errors: those of find; conflict where a version's files were not imported.
+func (m *memory) writeDiff(from, to string, answer *wirejson.Encoder) {
+	old := m.find(from)
+	if to == "" {
+		_, head := m.Last(versionLog)
+		to = string(head)
+	}
+	now, diff := m.find(to), ""
+	for i, path := range contentFiles {
+		text, _, _ := unified(path, m.blob(old.tree[i]), m.blob(now.tree[i]))
+		diff += text
+	}
+	object.Write(answer, object.Always("from", &old.sha), object.Always("to", &now.sha), object.Always("diff", &diff))
 }
 
 // Mutate does, besides those of all memories,
@@ -81,7 +104,7 @@ func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) boo
 		s.Save(m.State)
 	case "dream":
 		d := model.ReadProgress(m.State, dreamKey)
-		run := m.dream(&d, "dream: manual run")
+		run := m.dream(&d, "manual run")
 		if run.reason == "completed" || len(run.changed) > 0 {
 			receipt.Status = "applied"
 		}

@@ -25,8 +25,10 @@ const diffMost = 6000
 // it does not have.
 type version struct {
 	sha, parent, at, author, message string
-	tree                             []string
-	stats                            []stat
+	// summary is what the model said of the run, "" where it said nothing. It is no part of the record of changes.
+	summary string
+	tree    []string
+	stats   []stat
 }
 
 // stat counts a file's lines that a version added and removed.
@@ -47,7 +49,7 @@ func sameContent(a, b string) bool {
 
 // commit records a version if a content file differs from the newest one, and returns its id. The first is preceded by
 // one of what was there before.
-func (m *memory) commit(files folder, subject string, before, after int64) string {
+func (m *memory) commit(files folder, subject, summary string, before, after int64) string {
 	var old, now []string
 	counts, diff, plus, minus := "", "", 0, 0
 	var stats []stat
@@ -65,16 +67,17 @@ func (m *memory) commit(files folder, subject string, before, after int64) strin
 	}
 	_, head := m.Last(versionLog)
 	if head == nil {
-		head = []byte(m.record("", "init", append(old, sdk.Itoa(before)), nil))
+		head = []byte(m.record(&version{message: "init"}, append(old, sdk.Itoa(before))))
 	}
 	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" +
 		nanobot.Clip(diff, diffMost)
-	return m.record(string(head), message, append(now, sdk.Itoa(after)), stats)
+	v := &version{parent: string(head), message: message, summary: nanobot.Clip(summary, summaryMost), stats: stats}
+	return m.record(v, append(now, sdk.Itoa(after)))
 }
 
 // record writes a version of the tracked files' texts and returns its id.
-func (m *memory) record(parent, message string, texts []string, stats []stat) string {
-	v := version{parent: parent, at: m.Now, author: author, message: message, stats: stats}
+func (m *memory) record(v *version, texts []string) string {
+	v.at, v.author = m.Now, author
 	for _, text := range texts {
 		blob := sdk.Digest256(text)
 		v.tree = append(v.tree, blob)
@@ -103,8 +106,8 @@ func (v *version) encode(withID bool) []byte {
 	stats, tree := abi.Raw(list.Bytes()), abi.Raw(object.Encode(v.treeMembers()...))
 	return object.Encode(object.Optional("sha", &sha), object.Always("author", &v.author),
 		object.Always("message", &v.message),
-		object.Always("parent", &v.parent), object.Always("stats", &stats), object.Always("time",
-			&v.at), object.Always("tree", &tree))
+		object.Always("parent", &v.parent), object.Always("stats", &stats), object.Optional("summary", &v.summary),
+		object.Always("time", &v.at), object.Always("tree", &tree))
 }
 
 func (x *stat) members() []object.Member {
@@ -136,8 +139,9 @@ func decodeVersion(data []byte) (*version, error) {
 			})
 		}
 		return d.Skip()
-	}, object.Optional("sha", &v.sha), object.Optional("parent", &v.parent), object.Optional("time", &v.at), object.Optional("author", &v.author),
-		object.Optional("message", &v.message))
+	}, object.Optional("sha", &v.sha), object.Optional("parent", &v.parent), object.Optional("time", &v.at),
+		object.Optional("author", &v.author), object.Optional("message", &v.message),
+		object.Optional("summary", &v.summary))
 	return v, err
 }
 
@@ -215,11 +219,7 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 		if blob == "" { // a file that the version does not have stays as it is
 			continue
 		}
-		text, found := m.Get("blob/" + blob)
-		if found == 0 {
-			m.Fail(abi.NewError(abi.CodeConflict, "the files of the version before are not there: they were not imported"))
-		}
-		texts[i] = string(text)
+		texts[i] = m.blob(blob)
 	}
 	var stats []stat
 	for i, f := range files {
@@ -234,7 +234,21 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 	d.Cursor, _ = strconv.ParseInt(texts[len(files)], 10, 64)
 	d.Save(m.State, dreamKey)
 	_, head := m.Last(versionLog)
-	return m.record(string(head), "revert: undo "+v.sha[:8]+"\n\n"+nanobot.Clip(diff, diffMost), texts, stats), undone
+	back := &version{parent: string(head), message: "revert: undo " + v.sha[:8] + "\n\n" + nanobot.Clip(diff, diffMost),
+		stats: stats}
+	return m.record(back, texts), undone
+}
+
+// blob is the text of a file in a version; "" for a file that the version does not have.
+func (m *memory) blob(name string) string {
+	if name == "" {
+		return ""
+	}
+	text, found := m.Get("blob/" + name)
+	if found == 0 {
+		m.Fail(abi.NewError(abi.CodeConflict, "the files of that version are not there: they were not imported"))
+	}
+	return string(text)
 }
 
 // unified is a diff of one hunk, from the first line that differs to the last, or "" where none does.

@@ -18,16 +18,21 @@ type settings struct {
 	// memoryChars bounds MEMORY.md, in characters.
 	memoryChars int64
 	agentEdits  bool
+	prompts     *promptSet
 }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{strict: true, memoryChars: 64000, agentEdits: true}
-	failures, onFailure := int64(3), ""
+	failures, onFailure, prompts := int64(3), "", ""
 	var err error
 	s.Settings, err = nanobot.ParseSettings(config, model.PolicyWindow, nil, object.Optional("strict_payload", &s.strict),
 		object.Optional("on_failure", &onFailure), object.Optional("max_failures",
 			&failures), object.Optional("max_memory_chars", &s.memoryChars),
-		object.Optional("agent_edits", &s.agentEdits))
+		object.Optional("agent_edits", &s.agentEdits), object.Optional("prompts", &prompts))
+	s.prompts = &ownPrompts
+	if prompts == "nanobot" || prompts == "" && config.Profile == abi.ProfileSourceDesign {
+		s.prompts = &nanobotPrompts
+	}
 	if onFailure == "raw_after_n" {
 		s.rawAfter = failures
 	}

@@ -19,6 +19,27 @@ const saveMemory = `{"type":"function","function":{"name":"save_memory","descrip
 	`"memory_update":{"type":"string","description":"The complete new long-term memory in Markdown: every old fact that still holds and the new ones; unchanged if nothing is new."}},` +
 	`"required":["history_entry","memory_update"]}}}`
 
+// promptSet is what the model is told, by the option prompts.
+type promptSet struct{ system, opening, tool string }
+
+var ownPrompts = promptSet{instruction, "", saveMemory}
+
+// nanobotPrompts are Nanobot's texts of February 2026 (github.com/HKUDS/nanobot, nanobot/agent/memory.py at commit
+// ab026c513, MIT License, Copyright (c) 2025-present Xubin Ren and the nanobot contributors).
+var nanobotPrompts = promptSet{
+	system: "You are a memory consolidation agent. Call the save_memory tool with your consolidation of the " +
+		"conversation.",
+	opening: "Process this conversation and call the save_memory tool with your consolidation.\n\n",
+	tool: `{"type":"function","function":{"name":"save_memory",` +
+		`"description":"Save the memory consolidation result to persistent storage.",` +
+		`"parameters":{"type":"object","properties":{` +
+		`"history_entry":{"type":"string","description":"A paragraph (2-5 sentences) summarizing key ` +
+		`events/decisions/topics. Start with [YYYY-MM-DD HH:MM]. Include detail useful for grep search."},` +
+		`"memory_update":{"type":"string","description":"Full updated long-term memory as markdown. Include all ` +
+		`existing facts plus new ones. Return unchanged if nothing new."}},` +
+		`"required":["history_entry","memory_update"]}}}`,
+}
+
 // PromptTokens are those of MEMORY.md.
 func (m *memory) PromptTokens(*nanobot.Session) int64 { return m.CountTokens(m.longTerm().text) }
 
@@ -68,8 +89,10 @@ func (m *memory) ask(file *longTerm, conversation string, u *model.Usage) (paylo
 	if known == "" {
 		known = "(empty)"
 	}
-	r := model.Prompt(instruction, "## Current Long-term Memory\n"+known+"\n\n## Conversation to Process\n"+conversation)
-	r.Tools, r.Force = []string{saveMemory}, "save_memory"
+	prompts := m.settings.prompts
+	r := model.Prompt(prompts.system, prompts.opening+"## Current Long-term Memory\n"+known+
+		"\n\n## Conversation to Process\n"+conversation)
+	r.Tools, r.Force = []string{prompts.tool}, "save_memory"
 	answer, err := m.Model.Chat(m.State, r, u)
 	if err != nil {
 		return payload{}, err

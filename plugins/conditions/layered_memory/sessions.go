@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// The runs of Dream are files below dreams/, like dreams/20260403-000200-42.jsonl: when, and up to which entry of the
+// history. The first line is about the run, each other one is a message. They are no sessions: no model is shown them.
+const dreamDir = "dreams/"
+
+// keepSession keeps a run, and drops the oldest of those that are too many.
+func (m *memory) keepSession(run *dreamRun, first, last int64) {
+	if m.settings.dream.keep == 0 || len(run.turns) == 0 {
+		return
+	}
+	name := stamp(m.Now) + "-" + sdk.Itoa(last)
+	kind, key, from, to := "metadata", "dream:"+name, first, last
+	text := string(nanobot.Line(object.Encode(object.Always("_type", &kind), object.Always("key", &key),
+		object.Always("created_at", &m.Now), object.Always("kind", &run.kind), object.Always("reason", &run.reason),
+		object.Always("first_entry", &from), object.Always("last_entry", &to),
+		object.Optional("version", &run.version))))
+	for _, turn := range run.turns {
+		line := nanobot.Message{Role: turn.Role, Content: turn.Content, ToolCallID: turn.ToolCallID}
+		for _, call := range turn.Calls {
+			arguments := string(call.Arguments)
+			if text, err := wirejson.DecodeBytes(call.Arguments).Str(); err == nil {
+				arguments = text // by the API's rules a text that holds JSON
+			}
+			line.ToolCalls = append(line.ToolCalls, abi.ToolCall{ID: call.ID, Name: call.Name, Arguments: arguments})
+		}
+		text += string(nanobot.Line(line.Encode()))
+	}
+	nanobot.KeepFile(m.State, dreamDir+name+".jsonl", text, sdk.AnyVersion)
+	kept := m.sessions()
+	for i := range max(0, int64(len(kept))-m.settings.dream.keep) {
+		m.Delete("file/" + kept[i])
+	}
+}
+
+// sessions are the paths of the runs that are kept, oldest first.
+func (m *memory) sessions() (paths []string) {
+	for item := range m.State.Items(abi.StateListRequest{Prefix: "file/" + dreamDir}) {
+		paths = append(paths, strings.TrimPrefix(item.Key, "file/"))
+	}
+	return paths
+}
+
+// stamp is a time as a part of a file's name: 20260403-000200.
+func stamp(at string) string {
+	at = strings.NewReplacer("-", "", ":", "", "T", "-").Replace(at)
+	return at[:min(15, len(at))]
+}
+
+// writeSessions writes the runs that are kept, newest first, each as its first line; or, with a name, all lines of one.
+//
+// Errors: not_found.
+func (m *memory) writeSessions(name string, answer *wirejson.Encoder) {
+	answer.ArrStart()
+	defer answer.ArrEnd()
+	if name != "" {
+		text, version := nanobot.KeptFile(m.State, dreamDir+strings.TrimPrefix(name, "dream:")+".jsonl")
+		if version == 0 {
+			m.Fail(abi.NewError(abi.CodeNotFound, "params.name: there is no run of Dream of this name"))
+		}
+		writeLines(answer, text)
+		return
+	}
+	paths := m.sessions()
+	slices.Reverse(paths)
+	for _, path := range paths {
+		text, _ := nanobot.KeptFile(m.State, path)
+		first, _, _ := strings.Cut(text, "\n")
+		writeLines(answer, first)
+	}
+}
+
+// writeLines writes lines that are JSON. A file that was imported may hold others, which are left out.
+func writeLines(answer *wirejson.Encoder, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if wirejson.Valid([]byte(line)) {
+			answer.Raw([]byte(line))
+		}
+	}
+}
