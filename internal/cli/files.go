@@ -32,6 +32,9 @@ func (a *app) exportCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := a.addMemoryFile(ctx, d, f.scope(), files); err != nil {
+					return err
+				}
 				if withGit {
 					files = fanOut(files)
 				}
@@ -210,6 +213,9 @@ type importer struct {
 }
 
 func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, files map[string]string) error {
+	if isLedger(files) {
+		delete(files, ledgerMemoryFile)
+	}
 	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
 		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import", Params: params})
 	}}

@@ -19,10 +19,10 @@ func (a *app) ledgerCommand() *cobra.Command {
 		a.ledgerVerb("log", "log", "List the commits of a branch, newest first", nil, false, "branch"),
 		a.ledgerVerb("branches", "branches", "List the branches", nil, false),
 		a.ledgerVerb("view", "view", "Show what a branch has", nil, false, "branch", "scope"),
-		a.ledgerGraph(), a.ledgerStats(), a.ledgerExport(), a.ledgerImport(),
+		a.ledgerGraph(), a.ledgerStats(), a.ledgerExport(), a.ledgerImport(), a.ledgerHeartbeat(),
 		a.ledgerVerb("fsck", "fsck", "Check every object and chain; exit 1 where something is damaged", nil, false),
 		a.ledgerVerb("checkout NAME", "checkout", "Make a branch the current one", []string{"name"}, true),
-		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "persona", "from"),
+		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "persona", "from", "metadata"),
 		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open", []string{"source"}, true, "into", "on-conflict"),
 		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch", []string{"id"}, true, "to"),
 		a.ledgerVerb("rebuild", "rebuild", "Make a branch's view anew from the ledger", nil, true, "branch"))
@@ -50,8 +50,14 @@ func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, f
 			params[arg] = quoted(given[i])
 		}
 		for flag, value := range values {
-			if *value != "" {
+			switch {
+			case *value == "":
+			case flag != "metadata":
 				params[paramName(flag)] = quoted(*value)
+			case !abi.ValidJSON([]byte(*value)):
+				return usageError("--metadata: not JSON", "want a JSON object")
+			default:
+				params[flag] = abi.Raw(*value)
 			}
 		}
 		if most > 0 {

@@ -28,10 +28,11 @@ type ledgerFiles struct {
 }
 
 type ledgerBranch struct {
-	Name      string  `json:"name"`
-	Head      *string `json:"head"`
-	Persona   *string `json:"persona"`
-	CreatedAt string  `json:"created_at"`
+	Name      string          `json:"name"`
+	Head      *string         `json:"head"`
+	Persona   *string         `json:"persona"`
+	CreatedAt string          `json:"created_at"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
 func (k *ledgerCommit) line() string { return k.ID[:min(8, len(k.ID))] + " " + printable(k.Message) }
@@ -291,12 +292,15 @@ type ledgerFile struct {
 	Commits       []json.RawMessage `json:"commits,omitempty"`
 }
 
+const ledgerExportHelp = `Writes the memories of the current branch, without what is private or confidential. --history adds every commit with its events,
+forgotten, private and confidential ones included. As JSON that can be imported again; as Markdown it is a list, newest first.`
+
 func (a *app) ledgerExport() *cobra.Command {
 	var f scopeFlags
 	var format, to, branch string
 	var history, withPrivate bool
 	cmd := &cobra.Command{Use: "export", Short: "Write the memories as one file", Args: cobra.NoArgs,
-		Long: "Writes the memories of the current branch, without what is private or confidential. --history adds every event and commit, forgotten, private and\nconfidential ones included, and can be imported again.",
+		Long: ledgerExportHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "json" && format != "markdown" {
 				return usageError("--format is "+format, "want json or markdown")
@@ -320,6 +324,9 @@ func (a *app) ledgerExport() *cobra.Command {
 					}
 				}
 				text := file.markdown()
+				if history {
+					text += l.markdown()
+				}
 				if format == "json" {
 					if history {
 						for _, path := range slices.Sorted(maps.Keys(l.files)) {
@@ -353,9 +360,54 @@ func (a *app) ledgerExport() *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "json", "json or markdown")
 	cmd.Flags().StringVar(&branch, "branch", "current", "current or all")
 	cmd.Flags().StringVarP(&to, "output", "o", "", "the file; standard output otherwise")
-	cmd.Flags().BoolVar(&history, "history", false, "every event and commit too (json)")
+	cmd.Flags().BoolVar(&history, "history", false, "every commit and event too")
 	cmd.Flags().BoolVar(&withPrivate, "include-private", false, "private memories too")
 	return cmd
+}
+
+// eventSigns show what an event does.
+var eventSigns = map[string]string{"add": "+", "modify": "~", "forget": "-", "observe": "?"}
+
+// markdown lists the commits, newest first, each with its events.
+func (l *ledgerFiles) markdown() string {
+	var b strings.Builder
+	b.WriteString("\n## History\n\n")
+	line := func(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
+	for _, k := range slices.Backward(l.oldestFirst()) {
+		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + printable(k.Branch) + ": " + line(k.Message) + "\n")
+		for _, id := range k.Events {
+			var e ledgerEntry
+			if json.Unmarshal([]byte(l.files["events/"+id+".json"]), &e) != nil {
+				continue // fsck tells of what is damaged
+			}
+			text := strings.TrimSpace(e.Subject + " " + e.Predicate + " " + e.Object)
+			b.WriteString("    - `" + eventSigns[e.EventType] + "` " + line(text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// ledgerMemoryFile is the name of the summary for people in an exported ledger. It is made from the ledger, and an
+// import leaves it.
+const ledgerMemoryFile = "MEMORY.md"
+
+// addMemoryFile adds that summary, of the current branch, to the files of a ledger; other files stay as they are.
+func (a *app) addMemoryFile(ctx context.Context, d *door, scope abi.MemoryScope, files map[string]string) error {
+	if !isLedger(files) {
+		return nil
+	}
+	branch := strings.TrimSpace(files["HEAD"])
+	list, err := a.entries(ctx, d, scope, branch, false)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(e ledgerEntry) bool { return e.Sensitivity == "private" })
+	files[ledgerMemoryFile] = "# Memory of the branch " + branch + "\n\n" + (&ledgerFile{Memories: list}).markdown()
+	return nil
+}
+
+func isLedger(files map[string]string) bool {
+	return files["HEAD"] != "" && files["branches.json"] != ""
 }
 
 // markdown groups the memories by topic, then by subject.

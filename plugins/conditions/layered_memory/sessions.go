@@ -52,10 +52,12 @@ func (m *memory) sessions() (paths []string) {
 	return paths
 }
 
-// stamp is a time as a part of a file's name: 20260403-000200.
+// stamp is the host's clock as a part of a file's name: 20260403-000200.
 func stamp(at string) string {
-	at = strings.NewReplacer("-", "", ":", "", "T", "-").Replace(at)
-	return at[:min(15, len(at))]
+	if len(at) < 19 {
+		return at
+	}
+	return at[:4] + at[5:7] + at[8:10] + "-" + at[11:13] + at[14:16] + at[17:19]
 }
 
 // writeSessions writes the runs that are kept, newest first, each as its first line; or, with a name, all lines of one.

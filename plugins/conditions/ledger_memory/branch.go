@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
 )
@@ -13,20 +14,30 @@ import (
 // branch is a line of commits, for a persona say.
 type branch struct {
 	Name, Head, Persona, CreatedAt string
+	// Metadata is an object of whatever its maker wants to keep with it; empty means {}.
+	Metadata abi.Raw
 	// version is the state's, 0 for one that is not stored.
 	version int64
 }
 
 func (b *branch) members() []object.Member {
+	if len(b.Metadata) == 0 {
+		b.Metadata = abi.Raw("{}")
+	}
 	return []object.Member{object.Always("name", &b.Name), object.OrNull("head", &b.Head),
-		object.OrNull("persona", &b.Persona), object.Always("created_at", &b.CreatedAt)}
+		object.OrNull("persona", &b.Persona), object.Always("created_at", &b.CreatedAt),
+		object.Always("metadata", &b.Metadata)}
 }
 
 func (b *branch) encode() []byte { return object.Encode(b.members()...) }
 
 func decodeBranch(data []byte) (*branch, error) {
 	b := new(branch)
-	return b, object.DecodeStrictly(data, b.members()...)
+	err := object.DecodeStrictly(data, b.members()...)
+	if err == nil && wirejson.Raw(b.Metadata).Type() != wirejson.Object {
+		err = wrong("metadata", "want an object")
+	}
+	return b, err
 }
 
 // checkBranchName refuses an invalid name. A name is [a-z0-9][a-z0-9._-]{0,63}.
@@ -43,8 +54,8 @@ func checkBranchName(name string) error {
 // createBranch makes a branch; HEAD does not move. from is a branch or a commit, "" for the current branch.
 //
 // Errors: invalid_argument for a bad name, conflict for one that exists.
-func (l *ledger) createBranch(name, persona, from string, orphan bool) *branch {
-	b := &branch{Name: name, Persona: persona}
+func (l *ledger) createBranch(name, persona, from string, orphan bool, metadata abi.Raw) *branch {
+	b := &branch{Name: name, Persona: persona, Metadata: metadata}
 	if err := checkBranchName(name); err != nil {
 		l.Fail(err)
 		return b

@@ -29,6 +29,8 @@ type settings struct {
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
 	temporarySeconds int64
+	// consolidateMS is how often duplicates and what has expired are forgotten by themselves; 0: never.
+	consolidateMS int64
 	// exposeConfidential shows what is otherwise never shown.
 	exposeConfidential bool
 }
@@ -37,7 +39,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, temporarySeconds: 86400, conflicts: keepBoth}
-	most, profile, policy, order := int64(8000), "", "", ""
+	most, minutes, profile, policy, order := int64(8000), int64(0), "", "", ""
 	s.maxTokens = &most
 	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
@@ -57,12 +59,14 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			object.Optional("profile", &profile), object.Optional("update_policy", &policy),
 			object.Optional("conflict_policy", &s.conflicts), object.Optional("auto_persona",
 				&s.autoPersona), object.Optional("temporary_ttl_s", &s.temporarySeconds),
-			object.Optional("expose_confidential", &s.exposeConfidential), object.Optional("order", &order))
+			object.Optional("expose_confidential", &s.exposeConfidential), object.Optional("order", &order),
+			object.Optional("consolidate_minutes", &minutes))
 	}
 	if err != nil {
 		return nil, wrong("config of ledger_memory", err.Error())
 	}
 	s.perSession = policy == model.PolicySession || policy == "" && profile != "local"
+	s.consolidateMS = minutes * 60_000
 	s.byQuery = order == "query"
 	s.manual = policy == model.PolicyManual
 	return s, nil

@@ -229,11 +229,14 @@ func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 }
 
 // waitUntilReady extracts what waits, until it is done, one fails, or the time is half over. In the background, where
-// the policy is to wait for the end of a session, the one under way is left.
+// the policy is to wait for the end of a session, the one under way is left; then what is due by the clock is tidied.
 func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	return with(c, func(l *ledger) *abi.BackendReadiness {
 		if l.s.llm != nil && !l.s.manual {
 			l.work(r.Background && l.s.perSession)
+		}
+		if r.Background {
+			l.tidy()
 		}
 		return l.ready(nil)
 	})

@@ -21,11 +21,11 @@ const (
 // stands in trace.details.
 //
 //	memory_add         subject, predicate, object; scope?, topic?, confidence? (0.8), sensitivity?, evidence?,
-//	                   session_id?, branch?
+//	                   source? (agent), session_id?, branch?
 //	memory_update      object, and id or subject with predicate; confidence?, evidence?, session_id?, branch?
 //	memory_forget      id, or subject with predicate and object?; session_id?, branch?
-//	memory_branch      action: create or switch; name, persona?; also create_branch {name, persona?, from?, orphan?}
-//	                   and checkout {name}
+//	memory_branch      action: create, switch or list; name, persona?; also create_branch {name, persona?, from?,
+//	                   orphan?, metadata?} and checkout {name}
 //	merge              source, target? (the current branch), on_conflict?: report, ours, theirs or llm
 //	cherry_pick        id, target?
 //	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait
@@ -46,13 +46,15 @@ func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, e
 
 func (l *ledger) mutate(p *params, name, reason string) *abi.MutationReceipt {
 	if name == "memory_branch" {
-		switch p.oneOf("action", "", "create", "switch") {
+		switch p.oneOf("action", "", "create", "switch", "list") {
 		case "create":
 			name = "create_branch"
 		case "switch":
 			name = "checkout"
+		case "list":
+			return l.listBranches(p)
 		default:
-			p.fail("action", "want create or switch; list is a query")
+			p.fail("action", "want create, switch or list")
 			return nil
 		}
 	}
@@ -101,8 +103,11 @@ func (l *ledger) receiptOf(status string, ids []string, notes ...note) *abi.Muta
 func (l *ledger) add(p *params) *abi.MutationReceipt {
 	e := &event{identity: identity{Type: typeAdd, Subject: p.must("subject"), Predicate: p.must("predicate"),
 		Object: p.must("object"), Scope: p.text("scope"),
-		Topic: p.text("topic"), Sensitivity: p.text("sensitivity")}, Confidence: p.share("confidence"), Source: "agent",
-		Evidence: p.text("evidence"), Timestamp: l.now()}
+		Topic: p.text("topic"), Sensitivity: p.text("sensitivity")}, Confidence: p.share("confidence"),
+		Source: oneLine(p.text("source"), maxName), Evidence: p.text("evidence"), Timestamp: l.now()}
+	if e.Source == "" {
+		e.Source = "agent"
+	}
 	sessionID := p.text("session_id")
 	b, v := p.branch()
 	l.Fail(e.normalise())
@@ -239,11 +244,19 @@ func (l *ledger) forgetAll(b *branch, v *view, doomed []*entry, message, session
 
 func (l *ledger) mutateBranch(p *params) *abi.MutationReceipt {
 	name, persona, from, orphan := p.must("name"), p.text("persona"), p.text("from"), p.flag("orphan")
+	metadata := abi.Raw(p.raw("metadata", wirejson.Object))
 	p.done()
 	if orphan && from != "" {
 		p.fail("from", "an orphan begins with nothing")
 	}
-	return l.receiptOf(applied, nil, note{"branch", l.createBranch(name, persona, from, orphan).encode()})
+	return l.receiptOf(applied, nil, note{"branch", l.createBranch(name, persona, from, orphan, metadata).encode()})
+}
+
+// listBranches is the query branches as the answer of a tool that also changes.
+func (l *ledger) listBranches(p *params) *abi.MutationReceipt {
+	p.done()
+	current, _ := l.head()
+	return l.receiptOf(noChange, nil, note{"current", sdk.Text(current)}, note{"branches", l.branchList()})
 }
 
 func (l *ledger) checkout(p *params) *abi.MutationReceipt {

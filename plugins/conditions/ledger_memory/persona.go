@@ -88,7 +88,7 @@ func (l *ledger) arrive(p placing) (*branch, *view) {
 		if l.find(p.to) != nil {
 			l.Fail(movedOn("branch " + strconv.Quote(p.to) + " was made while the model was asked"))
 		}
-		l.createBranch(p.to, "", p.from, false)
+		l.createBranch(p.to, "", p.from, false, nil)
 	}
 	l.switchTo(p.to)
 	return l.onView(p.to)

@@ -17,7 +17,7 @@ var queryNames = []string{"memory_search", "memory_history", "memory_branch", "m
 // is given.
 //
 //	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?,
-//	                    limit? 1..100 (10), branch?
+//	                    limit? 1..100 (10), branch?; a word also finds those that it is a part of
 //	memory_history, log limit? 1..1000 (10), subject?, branch?, after? (the last commit of the page before)
 //	memory_branch       action: list; branches: the same
 //	memory_consolidate  what could be tidied: branch?
@@ -67,6 +67,7 @@ func unknownName(what, name string, known []string) error {
 func (l *ledger) querySearch(p *params, answer *wirejson.Encoder) {
 	s := &search{query: strings.TrimSpace(p.text("query")), subject: p.text("subject"), topic: p.text("topic"),
 		sessionID:        p.text("session_id"),
+		parts:            true,
 		includeForgotten: p.flag("include_forgotten"), limit: p.number("limit", 1, 100, 10), scope: p.scope()}
 	if s.query == "" && s.subject == "" && s.topic == "" && s.scope == "" {
 		p.fail("query", "want at least one of query, subject, scope and topic")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
@@ -88,6 +89,28 @@ func (l *ledger) queryReport(p *params, answer *wirejson.Encoder) {
 		answer.Raw(n.value)
 	}
 	answer.ObjEnd()
+}
+
+// consolidatedKey holds when tidy ran last, in ms since 1970.
+const consolidatedKey = "consolidated"
+
+// tidy forgets what the report calls a duplicate or expired, on every branch and in one commit each, where that is due
+// by the clock.
+func (l *ledger) tidy() {
+	stored, version := l.Get(consolidatedKey)
+	last, _ := strconv.ParseInt(string(stored), 10, 64) // the first time: 0
+	now := l.NowMS()
+	if l.s.consolidateMS == 0 || now >= last && now-last < l.s.consolidateMS {
+		return
+	}
+	l.Put(consolidatedKey, []byte(sdk.Itoa(now)), version)
+	for _, each := range l.branches() {
+		b, v := l.onView(each.Name)
+		r := l.examine(v)
+		if doomed := slices.Concat(r.duplicates, r.expired); len(doomed) > 0 {
+			l.forgetAll(b, v, doomed, "Consolidate, as scheduled", "")
+		}
+	}
 }
 
 // consolidate extracts what waits, and forgets what the report calls a duplicate or expired, in one commit. Without

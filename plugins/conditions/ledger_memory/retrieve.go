@@ -145,7 +145,7 @@ func (l *ledger) matching(v *view, r *abi.RetrieveRequest) (entries []*entry) {
 	if len(wordsOf(r.Query)) == 0 {
 		return nil
 	}
-	for _, h := range l.search(v, &search{query: r.Query, sessionID: r.SessionID, limit: ceilingMatches}) {
+	for _, h := range l.search(v, &search{query: r.Query, parts: true, sessionID: r.SessionID, limit: ceilingMatches}) {
 		entries = append(entries, h.entry)
 	}
 	return entries

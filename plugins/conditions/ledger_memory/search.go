@@ -11,12 +11,14 @@ type search struct {
 	sessionID                    string
 	includeForgotten             bool
 	limit                        int64
+	// parts: a word of the query also finds a word that it is a part of, or whose beginning it shares.
+	parts bool
 	// most bounds how many entries are looked at, the newest first; 0 is all.
 	most int64
 }
 
-// hit is an entry with its score, 0 where there was no query: the share of the query's words found, and one more
-// where the object contains the query.
+// hit is an entry with its score, 0 where there was no query: the share of the query's words found, of which a part
+// counts half, and one more where the object contains the query.
 type hit struct {
 	*entry
 	score share
@@ -40,7 +42,7 @@ func (l *ledger) search(v *view, s *search) []hit {
 			if !s.fits(e) || !l.mayShow(e) || e.active() && !l.visible(e, s.sessionID) {
 				continue
 			}
-			found := hit{e, scoreOf(e, s.query, words)}
+			found := hit{e, s.score(e, words)}
 			if s.query != "" && found.score == 0 {
 				continue
 			}
@@ -71,7 +73,7 @@ func (s *search) fits(e *entry) bool {
 		(s.topic == "" || s.topic == e.Topic || strings.HasPrefix(e.Topic, s.topic+"/"))
 }
 
-func scoreOf(e *entry, query string, words []string) share {
+func (s *search) score(e *entry, words []string) share {
 	if len(words) == 0 {
 		return 0
 	}
@@ -81,17 +83,46 @@ func scoreOf(e *entry, query string, words []string) share {
 			text[w] = true
 		}
 	}
-	found := 0
+	found := 0 // in halves
 	for _, w := range words {
-		if text[w] {
+		switch {
+		case text[w]:
+			found += 2
+		case s.parts && hasKin(text, w):
 			found++
 		}
 	}
-	score := share(1000 * found / len(words))
-	if strings.Contains(lower(e.Object), lower(strings.TrimSpace(query))) {
+	score := share(500 * found / len(words))
+	if strings.Contains(lower(e.Object), lower(strings.TrimSpace(s.query))) {
 		score += 1000
 	}
 	return score
+}
+
+// hasKin reports whether one of the words of a text is kin to a word.
+func hasKin(text map[string]bool, word string) bool {
+	for w := range text {
+		if kin(w, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// kin reports whether one word is a part of the other, from three bytes on, or whether they share a beginning of at
+// least five bytes and half of the longer one: "preferences" and "prefers" are kin to "preference".
+func kin(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) >= 3 && strings.Contains(b, a) {
+		return true
+	}
+	same := 0
+	for same < len(a) && a[same] == b[same] {
+		same++
+	}
+	return same >= 5 && 2*same >= len(b)
 }
 
 // wordsOf is the different lower-cased runs of letters and digits; of Chinese, Japanese and Korean, which set no

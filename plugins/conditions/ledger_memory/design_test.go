@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk/sdktest"
+)
+
+// What the published design of the ledger says beyond its checks.
+
+func TestAPartOfAWordFinds(t *testing.T) {
+	h := newHost(t)
+	must(t, h, "memory_add", `{"subject":"User","predicate":"prefers","object":"dark mode themes","scope":"permanent"}`)
+	must(t, h, "memory_add", `{"subject":"User","predicate":"has","object":"a preference for tea"}`)
+	must(t, h, "memory_add", `{"subject":"Mara","predicate":"lives in","object":"Oslo"}`)
+	found := ask(t, h, "memory_search", `{"query":"preference","scope":"permanent"}`)
+	assert.Contains(t, found, "dark mode themes", "the design's own example")
+	assert.NotContains(t, found, "Oslo")
+	found = ask(t, h, "memory_search", `{"query":"preference","limit":1}`)
+	assert.Contains(t, found, "tea", "the word itself goes first")
+	for _, c := range []struct {
+		a, b string
+		kin  bool
+	}{{"preference", "preferences", true}, {"prefers", "preference", true}, {"work", "workspace", true},
+		{"internet", "international", false}, {"user", "uses", false}, {"in", "tin", false}, {"猫", "黑猫", true}} {
+		assert.Equal(t, c.kin, kin(c.a, c.b), "%s %s", c.a, c.b)
+		assert.Equal(t, c.kin, kin(c.b, c.a), "%s %s", c.b, c.a)
+	}
+}
+
+func TestABranchHasMetadata(t *testing.T) {
+	h := newHost(t)
+	must(t, h, "create_branch", `{"name":"work","metadata":{"team":"blue","n":1}}`)
+	must(t, h, "create_branch", `{"name":"home"}`)
+	list := ask(t, h, "branches", `{}`)
+	assert.Contains(t, list, `"metadata":{"team":"blue","n":1}`)
+	assert.Contains(t, list, `"metadata":{}`)
+	must(t, h, "memory_add", `{"subject":"user","predicate":"likes","object":"tea","branch":"work"}`)
+	assert.Contains(t, ask(t, h, "branches", `{}`), `"team":"blue"`, "a commit keeps it")
+	_, err := do(h, "create_branch", `{"name":"x","metadata":[1]}`)
+	assert.ErrorContains(t, err, "params.metadata")
+	b, err := decodeBranch([]byte(`{"name":"old","head":null,"persona":null,"created_at":""}`))
+	require.NoError(t, err, "branches of before have none")
+	assert.Contains(t, string(b.encode()), `"metadata":{}`)
+}
+
+func TestTheToolMemoryBranchLists(t *testing.T) {
+	h := newHost(t)
+	must(t, h, "create_branch", `{"name":"work"}`)
+	r := must(t, h, "memory_branch", `{"action":"list"}`)
+	assert.Equal(t, noChange, r.Status)
+	assert.Contains(t, string(r.Trace.Details["branches"]), `"work"`)
+	assert.Equal(t, `"main"`, string(r.Trace.Details["current"]))
+}
+
+func TestAFactNamesItsSource(t *testing.T) {
+	h := newHost(t)
+	must(t, h, "memory_add", `{"subject":"user","predicate":"likes","object":"tea","source":"survey of May"}`)
+	must(t, h, "memory_add", `{"subject":"user","predicate":"likes","object":"rye"}`)
+	view := ask(t, h, "view", `{}`)
+	assert.Contains(t, view, `"source":"survey of May"`)
+	assert.Contains(t, view, `"source":"agent"`)
+}
+
+func TestWhatHasExpiredIsForgottenByTheClock(t *testing.T) {
+	h, _ := withModel(t, `,"consolidate_minutes":30,"temporary_ttl_s":60`)
+	idle := func() {
+		_, err := sdktest.Do(h, abi.OpWaitUntilReady, scope, waitUntilReady, &abi.WaitRequest{DeadlineMS: 30000,
+			Background: true})
+		require.NoError(t, err)
+	}
+	later := func(d time.Duration) {
+		now, err := time.Parse(time.RFC3339, h.Now)
+		require.NoError(t, err)
+		h.Now = now.Add(d).Format(time.RFC3339)
+	}
+	idle()
+	for _, branch := range []string{"main", "work"} {
+		if branch != "main" {
+			must(t, h, "create_branch", fmt.Sprintf(`{"name":%q,"orphan":true}`, branch))
+		}
+		must(t, h, "memory_add", fmt.Sprintf(
+			`{"subject":"user","predicate":"is in","object":"Graz","scope":"temporary","branch":%q}`, branch))
+	}
+	later(29 * time.Minute)
+	idle()
+	assert.NotContains(t, ask(t, h, "log", `{}`), "Consolidate", "not due")
+	wait(t, h)
+	assert.NotContains(t, ask(t, h, "log", `{}`), "Consolidate", "nor by whoever waits")
+	later(time.Minute)
+	idle()
+	for _, branch := range []string{"main", "work"} {
+		assert.Contains(t, ask(t, h, "log", fmt.Sprintf(`{"branch":%q}`, branch)), "Consolidate, as scheduled")
+	}
+	again := ask(t, h, "log", `{}`)
+	later(31 * time.Minute)
+	idle()
+	assert.Equal(t, again, ask(t, h, "log", `{}`), "nothing to tidy, no commit")
+}
