@@ -67,7 +67,16 @@ func want(t tool) string {
 	if len(t.fields) == 0 {
 		return "no arguments"
 	}
-	return strings.Join(t.fields, ", ")
+	var perhaps []string
+	for _, name := range t.fields {
+		if !slices.Contains(t.required, name) {
+			perhaps = append(perhaps, name)
+		}
+	}
+	if len(perhaps) == 0 {
+		return strings.Join(t.required, ", ")
+	}
+	return strings.Join(t.required, ", ") + "; optional: " + strings.Join(perhaps, ", ")
 }
 
 // text is an argument that is a string, "" where it is absent.

@@ -122,6 +122,7 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, done := context.WithTimeout(ctx, d.options.CallTimeout)
 		defer done()
+		defer d.progress(ctx, r)()
 		a, err := d.arguments(t, r.Params.Arguments)
 		var result *mcp.CallToolResult
 		if err == nil {
@@ -136,6 +137,36 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 			return failed(&e), nil
 		}
 		return result, nil
+	}
+}
+
+// progress tells a client that asked for it that its call is still under way, every Options.ProgressEvery until stop is called.
+func (d *Door) progress(ctx context.Context, r *mcp.CallToolRequest) (stop func()) {
+	token := r.Params.GetProgressToken()
+	if token == nil || r.Session == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(d.options.ProgressEvery)
+		defer tick.Stop()
+		for n := 1.0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: "memory is still at work"}
+			if err := r.Session.NotifyProgress(ctx, params); err != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended // no note follows the answer
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -11,39 +12,95 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
+// parts are what a status is made of, nil where the answer has not come.
+type parts struct {
+	mode   *abi.ModeReceipt
+	health *abi.BackendHealth
+	ready  *abi.BackendReadiness
+}
+
+// status says what is known within Options.StatusWait, even where the slot or its provider hangs.
+//
+// Errors: timeout when the slot has not even told its mode; the slot's own.
 func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, error) {
-	var mode *abi.ModeReceipt
-	var health *abi.BackendHealth
-	var ready *abi.BackendReadiness
-	err := d.options.Slot(ctx, func(ctx context.Context, c host.Contract) (err error) {
-		if mode, err = c.Mode(ctx); err != nil {
-			return err
-		}
-		if health, err = c.Health(ctx); err != nil {
-			return err
-		}
-		ready, err = c.Readiness(ctx, &abi.ReadinessRequest{Scope: d.options.Scope})
-		if abi.CodeOf(err) == abi.CodeUnsupported {
-			ready, err = &abi.BackendReadiness{Status: abi.ReadinessUnknown}, nil
-		}
-		return err
-	})
-	if err != nil {
+	within, done := context.WithTimeout(ctx, d.options.StatusWait)
+	defer done()
+	p, err := d.ask(within)
+	if err != nil && within.Err() == nil {
 		return nil, err
 	}
-	d.note(func(s *state) { s.readOnly = mode.ReadOnly })
+	if p.mode == nil {
+		return nil, abi.NewError(abi.CodeTimeout, fmt.Sprintf("the slot has not answered within %s", d.options.StatusWait)).
+			WithHint("it may hang, or be very busy; memory_search and memory_add may still work")
+	}
+	d.note(func(s *state) { s.readOnly = p.mode.ReadOnly })
 	word := "open for writing"
-	if mode.ReadOnly {
+	if p.mode.ReadOnly {
 		word = "READ-ONLY: nothing is recorded"
 	}
-	warnings := append(nonNil(health.Warnings), ready.Warnings...)
-	text := fmt.Sprintf("%s is %s. The slot is %s since %s. What was recorded: %s.", health.BackendName, health.Status, word, mode.Since, ready.Status)
+	warnings, provider, health, readiness, pending := []string{}, "", "unknown", abi.ReadinessUnknown, 0
+	text := fmt.Sprintf("The provider has not answered within %s: its health is not known.", d.options.StatusWait)
+	if p.health != nil {
+		provider, health, warnings = p.health.BackendName, string(p.health.Status), append(warnings, p.health.Warnings...)
+		text = fmt.Sprintf("%s is %s.", provider, health)
+	}
+	if p.ready != nil {
+		readiness, pending, warnings = p.ready.Status, len(p.ready.EventIDs.Pending), append(warnings, p.ready.Warnings...)
+	}
+	text += fmt.Sprintf(" The slot is %s since %s. What was recorded: %s.", word, p.mode.Since, readiness)
 	if len(warnings) > 0 {
 		text += "\nWarnings: " + strings.Join(warnings, "; ")
 	}
-	return answered(text, map[string]any{"provider": health.BackendName, "health": health.Status, "read_only": mode.ReadOnly, "readiness": ready.Status,
-		"pending": len(ready.EventIDs.Pending), "run_id": d.options.Scope.RunID, "persona_id": d.options.Scope.PersonaID, "session_id": d.options.Session,
+	return answered(text, map[string]any{"provider": provider, "health": health, "read_only": p.mode.ReadOnly, "readiness": readiness,
+		"pending": pending, "run_id": d.options.Scope.RunID, "persona_id": d.options.Scope.PersonaID, "session_id": d.options.Session,
 		"warnings": warnings}), nil
+}
+
+// ask asks for the parts of a status one after another, and gives those that came before ctx ended. A slot that does not heed
+// the end of ctx is not waited for.
+func (d *Door) ask(ctx context.Context) (parts, error) {
+	var mu sync.Mutex
+	var known parts
+	put := func(change func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		change()
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				ended <- abi.NewError(abi.CodeInternal, "a defect of memhost or of its provider: "+fmt.Sprint(p))
+			}
+		}()
+		ended <- d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
+			mode, err := c.Mode(ctx)
+			if err != nil {
+				return err
+			}
+			put(func() { known.mode = mode })
+			health, err := c.Health(ctx)
+			if err != nil {
+				return err
+			}
+			put(func() { known.health = health })
+			ready, err := c.Readiness(ctx, &abi.ReadinessRequest{Scope: d.options.Scope})
+			if abi.CodeOf(err) == abi.CodeUnsupported {
+				ready, err = &abi.BackendReadiness{Status: abi.ReadinessUnknown}, nil
+			}
+			put(func() { known.ready = ready })
+			return err
+		})
+	}()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return known, err
 }
 
 func (d *Door) reset(ctx context.Context, _ arguments) (*mcp.CallToolResult, error) {

@@ -49,6 +49,12 @@ type Options struct {
 	OneClient bool
 	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a manifest says otherwise.
 	CallTimeout time.Duration
+	// SearchTimeout bounds a search, whose user waits for it; default 20 s.
+	SearchTimeout time.Duration
+	// StatusWait is how long memory_status waits for provider and slot: it says what it knows by then. Default 4 s.
+	StatusWait time.Duration
+	// ProgressEvery is the time between two notes of progress to a client that asked for them; default 2 s.
+	ProgressEvery time.Duration
 	// ListWait is how long a list of tools waits for the slot to say whether it is read-only; default 1 s.
 	ListWait time.Duration
 	// Now is the clock. Default: time.Now.
@@ -82,6 +88,15 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 3 * time.Minute
+	}
+	if o.SearchTimeout <= 0 {
+		o.SearchTimeout = 20 * time.Second
+	}
+	if o.StatusWait <= 0 {
+		o.StatusWait = 4 * time.Second
+	}
+	if o.ProgressEvery <= 0 {
+		o.ProgressEvery = 2 * time.Second
 	}
 	if o.ListWait <= 0 {
 		o.ListWait = time.Second

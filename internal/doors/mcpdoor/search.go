@@ -2,6 +2,7 @@ package mcpdoor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"unicode/utf8"
 
@@ -16,8 +17,9 @@ const answerLimit = 15_500
 
 // found is what a retrieval gave.
 type found struct {
-	text string
-	meta mcp.Meta
+	text  string
+	meta  mcp.Meta
+	items []map[string]any
 }
 
 func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
@@ -29,14 +31,52 @@ func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	if err != nil {
 		return nil, err
 	}
+	ctx, done := context.WithTimeout(ctx, d.options.SearchTimeout)
+	defer done()
 	f, err := d.retrieve(ctx, query, items)
 	if err != nil {
 		return nil, err
 	}
+	fields := map[string]any{"found": f.text != "", "context": f.text}
 	if f.text == "" {
 		f.text = "Memory has nothing on this."
 	}
-	return &mcp.CallToolResult{Meta: f.meta, Content: []mcp.Content{&mcp.TextContent{Text: f.text}}}, nil
+	fields["items"], fields["items_left_out"] = fitting(f.items, f.text)
+	result := answered(f.text, fields)
+	delete(fields, "message") // which would be the context once more
+	result.Meta = f.meta
+	return result, nil
+}
+
+// itemsOf says of each item where it comes from. What it says is in the context.
+func itemsOf(evidence []abi.Evidence) []map[string]any {
+	items := make([]map[string]any, 0, len(evidence))
+	for i := range evidence {
+		e := &evidence[i]
+		item := map[string]any{"rank": e.Rank, "event_ids": nonNil(e.SourceEventIDs)}
+		if e.Score != nil {
+			item["score"] = *e.Score
+		}
+		for name, value := range map[string]string{"native_id": e.NativeID, "native_type": e.NativeType, "created_at": e.CreatedAt} {
+			if value != "" {
+				item[name] = value
+			}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// fitting is as many of the items, best first, as an answer has room for beside the text, and the number of the others.
+func fitting(items []map[string]any, text string) (fit []map[string]any, leftOut int) {
+	room := answerLimit - utf8.RuneCountInString(text)
+	for i, item := range items {
+		line, err := json.Marshal(item)
+		if room -= len(line) + 1; err != nil || room < 0 {
+			return items[:i], len(items) - i
+		}
+	}
+	return items, 0
 }
 
 // retrieve asks the slot for a context. The text is empty where there is no memory.
@@ -51,7 +91,7 @@ func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f foun
 		if err != nil {
 			return err
 		}
-		f = found{text: r.FormattedContext, meta: meta(r.Trace)}
+		f = found{text: r.FormattedContext, meta: meta(r.Trace), items: itemsOf(r.Evidence)}
 		if t := r.Trace; t != nil && len(t.ReadSideEffects) > 0 {
 			d.note(func(s *state) { s.sideEffects = true })
 		}

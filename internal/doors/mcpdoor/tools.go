@@ -27,6 +27,8 @@ type tool struct {
 	// schema of the arguments, whose properties are fields; required are those that must be there.
 	schema           string
 	fields, required []string
+	// answer is the schema of the structured result of a call that did not fail.
+	answer string
 	// Hints to clients; all tools keep to the closed world of one memory.
 	readOnly, destructive, idempotent bool
 	run                               func(ctx context.Context, a arguments) (*mcp.CallToolResult, error)
@@ -41,6 +43,12 @@ func (d *Door) table() []tool {
 			schema: `{"type":"object","additionalProperties":false,"required":["query"],"properties":{
 				"query":{"type":"string","minLength":1,"description":"What to look for, in plain words"},
 				"max_items":{"type":"integer","minimum":1,"description":"The most items wanted"}}}`,
+			answer: `{"type":"object","required":["found","context","items","items_left_out"],"properties":{
+				"found":{"type":"boolean"},"context":{"type":"string","description":"One memory-context element, or empty"},
+				"items":{"type":"array","description":"Where the context comes from, best first","items":{"type":"object","required":["rank","event_ids"],"properties":{
+					"rank":{"type":"integer"},"score":{"type":"number"},"event_ids":{"type":"array","items":{"type":"string"}},
+					"native_id":{"type":"string"},"native_type":{"type":"string"},"created_at":{"type":"string"}}}},
+				"items_left_out":{"type":"integer","description":"Items that are not listed for want of room"}}}`,
 			run: d.search},
 		{name: ToolAdd, operation: abi.OpRecordEvent, title: "Add to memory",
 			about: "Records a turn of conversation in the user's long-term memory. The answer says what became of it: queued is not yet committed. " +
@@ -50,17 +58,26 @@ func (d *Door) table() []tool {
 				"text":{"type":"string","minLength":1,"description":"What the user said, in the user's words"},
 				"reply":{"type":"string","minLength":1,"description":"What the assistant answered, where that belongs to it"},
 				"event_id":{"type":"string","description":"Only to repeat a call that failed: the event_id that its error named"}}}`,
+			answer: `{"type":"object","required":["status","event_id","duplicate","recorded","warnings","message"],"properties":{
+				"status":{"type":"string"},"event_id":{"type":"string"},"duplicate":{"type":"boolean"},"recorded":{"type":"boolean"},
+				"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
 			run: d.add},
 		{name: ToolStatus, operation: abi.OpHealth, title: "Memory status", readOnly: true, idempotent: true,
 			about:  "Tells how the memory is: which provider serves, whether it is healthy and read-only, and whether everything recorded can be found by now.",
 			schema: `{"type":"object","additionalProperties":false}`,
-			run:    d.status},
+			answer: `{"type":"object","required":["provider","health","read_only","readiness","pending","run_id","persona_id","session_id","warnings","message"],"properties":{
+				"provider":{"type":"string","description":"Empty where it has not answered in time"},"health":{"type":"string","description":"ok, degraded, unavailable, or unknown where it has not answered in time"},
+				"read_only":{"type":"boolean"},"readiness":{"type":"string"},"pending":{"type":"integer"},"run_id":{"type":"string"},"persona_id":{"type":"string"},"session_id":{"type":"string"},
+				"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
+			run: d.status},
 	}
 	if slices.Contains(d.options.Allow, AllowReset) {
 		tools = append(tools, tool{name: ToolReset, operation: abi.OpResetScope, title: "Erase memory", destructive: true, idempotent: true,
 			about:  "Erases everything that this memory holds of the user, for good. Only when the user has asked for exactly that.",
 			schema: `{"type":"object","additionalProperties":false}`,
-			run:    d.reset})
+			answer: `{"type":"object","required":["status","remains","warnings","message"],"properties":{
+				"status":{"type":"string"},"remains":{"type":"array","items":{"type":"string"}},"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
+			run: d.reset})
 	}
 	if slices.Contains(d.options.Allow, AllowSetMode) {
 		tools = append(tools, tool{name: ToolSetMode, operation: abi.OpSetMode, title: "Set the read-only mode", idempotent: true,
@@ -68,6 +85,8 @@ func (d *Door) table() []tool {
 			fields: []string{"read_only", "reason"}, required: []string{"read_only"},
 			schema: `{"type":"object","additionalProperties":false,"required":["read_only"],"properties":{
 				"read_only":{"type":"boolean"},"reason":{"type":"string","description":"Why, for whoever wonders later"}}}`,
+			answer: `{"type":"object","required":["read_only","since","in_flight","message"],"properties":{
+				"read_only":{"type":"boolean"},"since":{"type":"string"},"in_flight":{"type":"integer"},"message":{"type":"string"}}}`,
 			run: d.setMode})
 	}
 	return tools
@@ -88,5 +107,6 @@ func (t tool) definition(s state) *mcp.Tool {
 	case s.readOnly && t.name == ToolReset:
 		about = "READ-ONLY AT PRESENT: nothing is erased, a call is refused. " + about
 	}
-	return &mcp.Tool{Name: t.name, Title: t.title, Description: about, InputSchema: json.RawMessage(t.schema), Annotations: hints}
+	return &mcp.Tool{Name: t.name, Title: t.title, Description: about, InputSchema: json.RawMessage(t.schema),
+		OutputSchema: json.RawMessage(t.answer), Annotations: hints}
 }
