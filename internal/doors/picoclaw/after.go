@@ -2,6 +2,7 @@ package picoclaw
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
@@ -45,14 +46,21 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 	if e.Kind != turnEnd {
 		return
 	}
-	h.turns.end(turnKey{e.Scope.SessionKey, e.Scope.TurnID})
-	if !ofPerson(e.Scope.SessionKey, e.Scope.SenderID) {
+	turn := h.turns.end(turnKey{e.Scope.SessionKey, e.Scope.TurnID})
+	if !ofPerson(e.Scope.SessionKey, e.Scope.SenderID) || strings.HasPrefix(e.Scope.SessionKey, cronPrefix) {
 		return
 	}
 	var p turnPayload
 	if err := json.Unmarshal(e.Payload, &p); err != nil {
 		h.log.Warn("the turn was not recorded: its end has a form that memhost does not know", "error", err)
 		return
+	}
+	said := turn.steered(p.UserMessage)
+	if strings.HasPrefix(p.UserMessage, systemPrefix) {
+		if len(said) == 0 {
+			return // a sub-agent's result, and nobody spoke
+		}
+		p.UserMessage, said = said[0], said[1:]
 	}
 	if p.Status != completed || p.UserMessage == "" {
 		h.log.Info("the turn was not recorded: it has no message, or no answer", "status", p.Status)
@@ -63,16 +71,19 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		return
 	}
 	h.hear(&e)
-	if err := h.o.Box.Add(h.event(&e, &p)); err != nil {
+	if err := h.o.Box.Add(h.event(&e, &p, said)); err != nil {
 		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err)
 	}
 }
 
 // event is a turn as memory takes it. The scope is the hook's own; who spoke in which chat is said in the metadata, where it decides nothing.
-func (h *Hook) event(e *runtimeEvent, p *turnPayload) *abi.MemoryEvent {
-	event := &abi.MemoryEvent{EventID: eventID(e, p), RunID: h.o.Scope.RunID, UserID: h.o.Scope.PersonaID, AgentID: h.o.Scope.AgentID,
+func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.MemoryEvent {
+	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: h.o.Scope.RunID, UserID: h.o.Scope.PersonaID, AgentID: h.o.Scope.AgentID,
 		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time, Metadata: map[string]abi.Raw{},
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &p.UserMessage}}}
+	for i := range steered {
+		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleUser, Content: &steered[i]})
+	}
 	if p.FinalContent != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &p.FinalContent})
 	}
@@ -85,8 +96,9 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload) *abi.MemoryEvent {
 }
 
 // eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the time tells them apart.
-func eventID(e *runtimeEvent, p *turnPayload) string {
-	return "picoclaw-" + outbox.Digest(e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent)
+func eventID(e *runtimeEvent, p *turnPayload, steered []string) string {
+	parts := []string{e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent}
+	return "picoclaw-" + outbox.Digest(append(parts, steered...)...)
 }
 
 // maxID is the longest id that the contract allows, in bytes.

@@ -3,6 +3,7 @@ package picoclaw
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,9 @@ type turn struct {
 	query   string
 	once    sync.Once
 	context string
+	// users are the user messages of the latest request, and first how many the first request had.
+	users []string
+	first int
 }
 
 // turns are those under way. A turn whose end is never told (it was dropped, or not observed) goes when maxTurns newer ones have come.
@@ -47,11 +51,51 @@ func (t *turns) at(key turnKey, iteration int, query string) *turn {
 	return begun
 }
 
-// end forgets a turn. Its place in order is freed when it comes to the front.
-func (t *turns) end(key turnKey) {
+// end forgets a turn and gives what was known of it, nil for a turn that no request told of. Its place in order is freed when it
+// comes to the front.
+func (t *turns) end(key turnKey) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	known := t.byKey[key]
 	delete(t.byKey, key)
+	return known
+}
+
+// saw takes in the user messages of a request.
+func (t *turns) saw(key turnKey, users []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byKey[key]
+	if known == nil {
+		return
+	}
+	if known.users == nil {
+		known.first = len(users)
+	}
+	known.users = users
+}
+
+// steered are the messages that were sent while a turn was running, each once: PicoClaw puts them into the turn, often twice, and
+// the turn's end tells of message, the first one, alone. Results of sub-agents are among them and are left out.
+//
+// With the requests [A], [A B B R], where R is such a result, and message A it is [B].
+func (t *turn) steered(message string) (said []string) {
+	if t == nil {
+		return nil
+	}
+	from := min(t.first, len(t.users))
+	for i := from - 1; i >= 0; i-- {
+		if t.users[i] == message {
+			from = i + 1
+			break
+		}
+	}
+	for _, text := range t.users[from:] {
+		if strings.TrimSpace(text) != "" && !strings.HasPrefix(text, systemPrefix) && !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	return said
 }
 
 // beforeParams is what the hook reads of a request. The rest is not looked at, and goes back byte for byte.
@@ -72,6 +116,11 @@ type beforeParams struct {
 const (
 	subTurnPrefix = "subturn-" // a sub-agent at work; ParentTurnID is empty all the same
 	heartbeat     = "heartbeat"
+	// cronPrefix begins the key of a scheduled job, agent:cron-<job>-<uuid>. Its text is the job's. It has context, and is not
+	// recorded.
+	cronPrefix = "agent:cron-"
+	// systemPrefix begins a user message that PicoClaw wrote: the result of a sub-agent, "[System: async:spawn] ...".
+	systemPrefix = "[System: "
 )
 
 // sideQuestion is the session of a /btw, which has no key, no turn and no event.
@@ -101,7 +150,7 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	if message == nil || strings.TrimSpace(message.text) == "" {
 		return unchanged
 	}
-	found := h.contextOf(ctx, &p, message.text)
+	found := h.contextOf(ctx, &p, params, message.text)
 	if found == "" {
 		return unchanged
 	}
@@ -121,12 +170,14 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 }
 
 // contextOf retrieves once for a turn.
-func (h *Hook) contextOf(ctx context.Context, p *beforeParams, query string) string {
+func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, query string) string {
 	session := p.Meta.SessionKey
 	if session == "" || p.Meta.TurnID == "" {
 		return h.retrieve(ctx, sideQuestion, query)
 	}
-	t := h.turns.at(turnKey{session, p.Meta.TurnID}, p.Meta.Iteration, query)
+	key := turnKey{session, p.Meta.TurnID}
+	t := h.turns.at(key, p.Meta.Iteration, query)
+	h.turns.saw(key, userTexts(params))
 	t.once.Do(func() { t.context = h.retrieve(ctx, sessionID(session), query) })
 	return t.context
 }

@@ -50,6 +50,26 @@ func lastUserMessage(params []byte) (*userMessage, error) {
 	return m, json.Unmarshal(content.of(params), &m.text)
 }
 
+// userTexts lists the user messages of a request whose content is a text. A request of another form has none.
+func userTexts(params []byte) (texts []string) {
+	var request struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(params, &request); err != nil {
+		return nil
+	}
+	for _, m := range request.Messages {
+		var text string
+		if err := json.Unmarshal(m.Content, &text); err == nil && m.Role == "user" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 // with is the request with more text at the end of the message. Every other byte stays what it was: PicoClaw drops all changes when a system message differs, and
 // loses what an answer leaves out.
 func (m *userMessage) with(more string) []byte {

@@ -340,3 +340,63 @@ func TestAnInputThatBreaks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-b.done)
 }
+
+// request is a call of hook.before_llm with these user messages, an answer of the model between each two.
+func request(id, iteration int, said ...string) string {
+	var messages []string
+	for _, text := range said {
+		messages = append(messages, `{"role":"user","content":`+quoted(text)+`}`)
+	}
+	return strings.Replace(before(id, "sk_v1_x", "t1", iteration, "MESSAGES"), `{"role":"user","content":"MESSAGES"}`,
+		strings.Join(messages, `,{"role":"assistant","content":"..."},`), 1)
+}
+
+func TestMessagesSentWhileTheAgentIsBusyAreRecordedWithTheirTurn(t *testing.T) {
+	s := new(slot)
+	a := start(t, s)
+	a.call(request(2, 1, "earlier", "ok", "A"))
+	a.call(request(3, 2, "earlier", "ok", "A", "B", "B", "[System: async:spawn] found it"))
+	a.call(request(4, 3, "earlier", "ok", "A", "B", "B", "[System: async:spawn] found it", "ok"))
+	a.send(ended("sk_v1_x", "t1", "2026-11-21T04:00:00Z", "completed", "A", "the answer to ok"))
+	// The next turn has the history of the first, and nothing steered.
+	a.call(strings.ReplaceAll(request(5, 1, "earlier", "ok", "A", "B", "ok", "C"), `"t1"`, `"t2"`))
+	a.send(ended("sk_v1_x", "t2", "2026-11-21T04:01:00Z", "completed", "C", "c"))
+	a.end()
+	require.Equal(t, [][]string{{"A", "B", "ok", "the answer to ok"}, {"C", "c"}}, contents(s))
+	require.Equal(t, abi.RoleUser, s.told[0].Messages[2].Role)
+	require.Equal(t, abi.RoleAssistant, s.told[0].Messages[3].Role)
+}
+
+func TestAMessageThatWaitedBeforeTheFirstRequestIsRecorded(t *testing.T) {
+	s := new(slot)
+	a := start(t, s)
+	a.call(request(2, 1, "A", "B"))
+	a.send(ended("sk_v1_x", "t1", "2026-11-21T04:00:00Z", "completed", "A", "both"))
+	a.end()
+	require.Equal(t, [][]string{{"A", "B", "both"}}, contents(s))
+}
+
+func TestWhatPicoClawWroteItselfIsNotRecordedAsAPersonsWords(t *testing.T) {
+	s := new(slot)
+	a := start(t, s)
+	cron := "agent:cron-backup-1b2c"
+	require.NotNil(t, a.call(before(2, cron, "t1", 1, "make the backup")).modified(t), "a job has context")
+	a.send(ended(cron, "t1", "2026-11-21T04:00:00Z", "completed", "make the backup", "made"))
+	a.send(ended("sk_v1_x", "t2", "2026-11-21T04:00:00Z", "completed", "[System: async:spawn] found it", "It was found."))
+	a.call(request(3, 1, "[System: async:spawn] found it", "Where?"))
+	a.send(ended("sk_v1_x", "t1", "2026-11-21T04:01:00Z", "completed", "[System: async:spawn] found it", "In the cellar."))
+	a.end()
+	require.Equal(t, [][]string{{"Where?", "In the cellar."}}, contents(s))
+}
+
+// contents are the texts of each event that the slot was told.
+func contents(s *slot) (events [][]string) {
+	for _, e := range s.told {
+		var texts []string
+		for _, m := range e.Messages {
+			texts = append(texts, *m.Content)
+		}
+		events = append(events, texts)
+	}
+	return events
+}
