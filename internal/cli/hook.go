@@ -24,7 +24,11 @@ called, and each turn is recorded when it ends. PicoClaw starts it itself:
       "command": ["memhost", "hook", "picoclaw", "--server", "127.0.0.1:7077", "--run", "home", "--user", "ann"],
       "observe": ["agent.turn.end"], "intercept": ["before_llm"]}}}}
 
-The memory is one scope, that of the flags or of the configuration; nothing that is said in a conversation leads to another. Without --server and without a slot
+The memory is that of the flags or of the configuration; nothing that is said in a conversation leads to another. In --run, --user and
+--agent, {channel}, {sender_id}, {agent} and {session} stand for what PicoClaw says of who speaks: --user '{channel}-{sender_id}' is a
+memory for each person. Without them all who speak to the agent share one memory.
+
+Without --server and without a slot
 that runs, the hook opens the data folder itself, and nobody else can have it meanwhile.
 
 Nothing here can stop the agent: when the slot is down or slow a turn has no context, which standard error says, and what is to be recorded waits on disk.`

@@ -76,9 +76,10 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 	}
 }
 
-// event is a turn as memory takes it. The scope is the hook's own; who spoke in which chat is said in the metadata, where it decides nothing.
+// event is a turn as memory takes it. Who spoke in which chat is said in the metadata, where it decides nothing.
 func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.MemoryEvent {
-	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: h.o.Scope.RunID, UserID: h.o.Scope.PersonaID, AgentID: h.o.Scope.AgentID,
+	scope := h.scopeOf(e.speaker())
+	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID,
 		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time, Metadata: map[string]abi.Raw{},
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &p.UserMessage}}}
 	for i := range steered {
@@ -120,15 +121,23 @@ func sessionID(key string) string {
 	return shortID(key)
 }
 
+// speaker is who spoke in the turn, and where.
+func (e *runtimeEvent) speaker() speaker {
+	return speaker{agent: e.Scope.AgentID, session: e.Scope.SessionKey, channel: e.Scope.Channel, sender: e.Scope.SenderID}
+}
+
 // hear says once that several people speak into one memory. Whether they should is the operator's to decide.
 func (h *Hook) hear(e *runtimeEvent) {
+	if h.scopeOf(e.speaker()) != h.o.Scope {
+		return // the operator has said how people are told apart
+	}
 	speaker := [2]string{e.Scope.Channel, e.Scope.SenderID}
 	switch {
 	case h.speaker == nil:
 		h.speaker = &speaker
 	case *h.speaker != speaker && !h.several:
 		h.several = true
-		h.log.Warn("several people speak to this agent, and all share one memory: give each an agent, or keep the others out with PicoClaw's allow_from",
+		h.log.Warn("several people speak to this agent, and all share one memory: tell them apart with --user {sender_id}, or keep the others out with PicoClaw's allow_from",
 			"persona_id", h.o.Scope.PersonaID)
 	}
 }

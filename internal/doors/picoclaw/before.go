@@ -101,12 +101,14 @@ func (t *turn) steered(message string) (said []string) {
 // beforeParams is what the hook reads of a request. The rest is not looked at, and goes back byte for byte.
 type beforeParams struct {
 	Meta struct {
+		AgentID    string
 		TurnID     string
 		SessionKey string
 		Iteration  int
 	} `json:"meta"`
 	Context struct {
 		Inbound struct {
+			Channel  string `json:"channel"`
 			SenderID string `json:"sender_id"`
 		} `json:"inbound"`
 	} `json:"context"`
@@ -173,20 +175,26 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, query string) string {
 	session := p.Meta.SessionKey
 	if session == "" || p.Meta.TurnID == "" {
-		return h.retrieve(ctx, sideQuestion, query)
+		return h.retrieve(ctx, h.scopeOf(p.speaker()), sideQuestion, query)
 	}
 	key := turnKey{session, p.Meta.TurnID}
 	t := h.turns.at(key, p.Meta.Iteration, query)
 	h.turns.saw(key, userTexts(params))
-	t.once.Do(func() { t.context = h.retrieve(ctx, sessionID(session), query) })
+	t.once.Do(func() { t.context = h.retrieve(ctx, h.scopeOf(p.speaker()), sessionID(session), query) })
 	return t.context
 }
 
-// retrieve asks the slot, for as long as a turn can wait. The scope is the hook's own.
-func (h *Hook) retrieve(ctx context.Context, session, query string) string {
+// speaker is who speaks in a request, and where.
+func (p *beforeParams) speaker() speaker {
+	in := &p.Context.Inbound
+	return speaker{agent: p.Meta.AgentID, session: p.Meta.SessionKey, channel: in.Channel, sender: in.SenderID}
+}
+
+// retrieve asks the slot, for as long as a turn can wait.
+func (h *Hook) retrieve(ctx context.Context, scope abi.MemoryScope, session, query string) string {
 	ctx, cancel := context.WithTimeout(ctx, h.o.Timeout)
 	defer cancel()
-	result, err := h.o.Slot.Retrieve(ctx, &abi.RetrieveRequest{Query: query, Scope: h.o.Scope, SessionID: session, Budget: h.o.Budget})
+	result, err := h.o.Slot.Retrieve(ctx, &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: session, Budget: h.o.Budget})
 	if err != nil {
 		e := abi.AsError(err)
 		h.log.Warn("context is absent in this turn: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)

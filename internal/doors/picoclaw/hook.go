@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ type Options struct {
 	Slot Slot
 	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
 	Box *outbox.Box
-	// Scope is the one scope of this hook. Nothing that PicoClaw, its users or its model say leads to another one.
+	// Scope is the scope of this hook. Its ids may hold {channel}, {sender_id}, {agent} and {session}, for which stands what PicoClaw
+	// says of who speaks; nothing that is said in a conversation leads to another scope.
 	Scope abi.MemoryScope
 	// Budget bounds the context.
 	Budget abi.ContextBudget
@@ -75,6 +77,25 @@ func New(o Options) *Hook {
 		o.Linger = defaultLinger
 	}
 	return &Hook{o: o, log: o.Logger, turns: turns{byKey: map[turnKey]*turn{}}}
+}
+
+// speaker is who speaks, and where, in PicoClaw's words.
+type speaker struct{ agent, session, channel, sender string }
+
+// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written: "{sender_id}" is the
+// memory of those who have no sender id.
+func (h *Hook) scopeOf(s speaker) abi.MemoryScope {
+	var pairs []string
+	places := [][2]string{{"{channel}", s.channel}, {"{sender_id}", s.sender}, {"{agent}", s.agent}, {"{session}", s.session}}
+	for _, place := range places {
+		if place[1] != "" {
+			pairs = append(pairs, place[0], place[1])
+		}
+	}
+	put, scope := strings.NewReplacer(pairs...), h.o.Scope
+	scope.RunID, scope.PersonaID = shortID(put.Replace(scope.RunID)), shortID(put.Replace(scope.PersonaID))
+	scope.AgentID = shortID(put.Replace(scope.AgentID))
+	return scope
 }
 
 // line is a line from PicoClaw, or the end of its input.

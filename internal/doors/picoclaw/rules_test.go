@@ -400,3 +400,25 @@ func contents(s *slot) (events [][]string) {
 	}
 	return events
 }
+
+func TestPlacesOfTheScopeKeepPeopleApart(t *testing.T) {
+	s := new(slot)
+	a := start(t, s, func(o *picoclaw.Options) {
+		o.Scope = abi.MemoryScope{RunID: "{agent}", PersonaID: "{channel}-{sender_id}"}
+	})
+	for i, sender := range []string{"ann", "bob", "{session}"} {
+		by := func(line string) string {
+			return strings.ReplaceAll(line, `"sender_id":"cron"`, `"sender_id":"`+sender+`"`)
+		}
+		turn := fmt.Sprint("t", i)
+		a.call(by(before(2, "group", turn, 1, "my {sender_id} is {agent}")))
+		a.send(by(ended("group", turn, "2026-11-21T04:00:00Z", "completed", "my {sender_id} is {agent}", "ok")))
+	}
+	a.end()
+	for i, persona := range []string{"cli-ann", "cli-bob", "cli-{session}"} {
+		require.Equal(t, abi.MemoryScope{RunID: "main", PersonaID: persona}, s.asked[i].Scope)
+		require.Equal(t, []string{"main", persona}, []string{s.told[i].RunID, s.told[i].UserID})
+		require.Equal(t, "my {sender_id} is {agent}", *s.told[i].Messages[0].Content)
+	}
+	require.NotContains(t, a.log.String(), "several people")
+}
