@@ -52,8 +52,8 @@ test-page: ## the evaluation's report in a real Chromium, by keyboard and screen
 test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (KILLS=50): the same metrics.json
 	KILLS=$(or $(KILLS),50) $(GO) test -count=1 -v -timeout 30m -run '^TestAKilledEvaluation' ./cmd/memhost
 
-backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, memos:community, graphiti, ...; docs/live.md)
-	@$(GO) run ./testenv/cmd/backend $(BACKEND)
+backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
+	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)
 
 walk: ## docs/new-plugin.md as it stands, in every language: wants TinyGo's packages, node and npm
 	WALK=all $(GO) test -count=1 -timeout 20m -run '^TestWalk$$' ./cmd/memhost

@@ -3,7 +3,7 @@
 //
 // What is started: mem0 (the mem0ai package behind gateways/mem0, on PostgreSQL with pgvector), MemOS (on Neo4j or its community flavour, with Redis) and
 // Graphiti (its REST and its MCP server, on Neo4j). Their language model and embeddings are package llm, in this process, or an OpenAI-compatible endpoint
-// of the user's own.
+// of the user's own. embedder.go puts a real small embedding model behind the stub.
 //
 // In the order of reading: Env (env.go) owns a temporary folder and the processes (process.go) and ends them; install.go and python.go fetch what a
 // backend needs into a cache folder, once; postgres.go, redis.go and neo4j.go start the stores; mem0.go, memos.go and graphiti.go the servers; testing.go has the

@@ -29,6 +29,13 @@ type Env struct {
 	out      io.Writer
 	keep     bool
 	began    time.Time
+	// port is the first of the backend's own ports (0: free ones), startTimeout how long one server may take (0: its
+	// own time), lasting that Dir is the user's and its data are used again.
+	port         int
+	startTimeout time.Duration
+	lasting      bool
+	// progress is how often an installation says that it goes on.
+	progress time.Duration
 
 	mu      sync.Mutex
 	ending  []func() error // run in reverse
@@ -43,6 +50,15 @@ type Options struct {
 	Endpoint *Endpoint
 	// Keep leaves the temporary folder in place on Close.
 	Keep bool
+	// Data is a folder for data and logs that stays, so that the next start finds what the backend remembered. One
+	// run at a time. Empty: a temporary folder.
+	Data string
+	// Port is the backend's port on 127.0.0.1; a backend with two servers takes the next one too. 0: free ports.
+	Port int
+	// StartTimeout is how long each server may take to start. 0: 60 s to 5 min, by server.
+	StartTimeout time.Duration
+	// Embedder chooses the stub's embeddings: "" or "hash" are hashed words, "wordllama" a small model.
+	Embedder string
 }
 
 // Endpoint is an OpenAI-compatible endpoint.
@@ -61,35 +77,81 @@ func New(options Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "memhost-live-")
-	if err != nil {
-		return nil, err
-	}
-	e := &Env{Dir: dir, Cache: cache, out: options.Out, keep: options.Keep, began: time.Now()}
+	e := &Env{Cache: cache, out: options.Out, keep: options.Keep || options.Data != "", began: time.Now(),
+		port: options.Port, startTimeout: options.StartTimeout, lasting: options.Data != "", progress: 10 * time.Second}
 	if e.out == nil {
 		e.out = io.Discard
 	}
+	if e.Dir, err = e.folder(options.Data); err != nil {
+		return nil, err
+	}
+	dir := e.Dir
 	// Servers that refuse to run as root (PostgreSQL) must reach their folders below this one.
 	if err := errors.Join(os.Chmod(dir, 0o711), os.MkdirAll(e.logs(), 0o755)); err != nil {
 		return nil, err
 	}
 	if options.Endpoint != nil {
 		e.endpoint = *options.Endpoint
+		if e.lasting {
+			return e, e.same("embedder", e.endpoint.EmbeddingModel)
+		}
 		return e, nil
 	}
-	if err := e.startStub(); err != nil {
+	if err := e.startStub(options.Embedder); err != nil {
+		e.KeepLogs()
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
+// folder makes the folder of a run: a temporary one, or data, which is locked until the Env is closed.
+func (e *Env) folder(data string) (string, error) {
+	if data == "" {
+		return os.MkdirTemp("", "memhost-live-")
+	}
+	dir, err := filepath.Abs(data)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return "", err
+	}
+	gate, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return "", err
+	}
+	if err := tryLock(gate); err != nil {
+		return "", errors.Join(fmt.Errorf("the data folder %s is in use by another run: %w", dir, err), gate.Close())
+	}
+	e.onClose(gate.Close)
+	return dir, nil
+}
+
+// same holds a data folder to what it was made with, such as the embedder whose vectors it has.
+func (e *Env) same(name, value string) error {
+	file := filepath.Join(e.Dir, name)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return os.WriteFile(file, []byte(value+"\n"), 0o644)
+	}
+	if was := strings.TrimSpace(string(text)); err == nil && was != value {
+		return fmt.Errorf("the data folder %s was made with the %s %q, and this run has %q: name another folder, or the same %s",
+			e.Dir, name, was, value, name)
+	}
+	return err
+}
+
 // startStub serves package llm in this process, on a free port of the loopback address.
-func (e *Env) startStub() error {
+func (e *Env) startStub(embedder string) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	e.Stub = llm.New(llm.Options{})
+	embed, err := e.embedder(embedder)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	e.Stub = llm.New(llm.Options{Embed: embed})
 	server := &http.Server{Handler: e.Stub, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	e.onClose(func() error {
@@ -153,6 +215,40 @@ func (e *Env) onClose(f func() error) {
 // say tells what is being done, with the seconds since the start.
 func (e *Env) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.out, "%6.1f s  %s\n", time.Since(e.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// KeepLogs lets the logs stay on Close, when what was started failed.
+func (e *Env) KeepLogs() {
+	if e.keep {
+		return
+	}
+	e.keep = true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// The last to run: when all processes have ended, everything but the logs goes.
+	e.ending = append([]func() error{func() error {
+		entries, err := os.ReadDir(e.Dir)
+		for _, entry := range entries {
+			if entry.Name() != filepath.Base(e.logs()) {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(e.Dir, entry.Name())))
+			}
+		}
+		return err
+	}}, e.ending...)
+}
+
+// servicePort is the n-th port of the backend itself, from 0: the one that was asked for, or a free one.
+//
+// Errors: a port that was asked for and is in use.
+func (e *Env) servicePort(n int) (int, error) {
+	if e.port == 0 {
+		return freePort()
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", e.port+n))
+	if err != nil {
+		return 0, fmt.Errorf("port %d cannot be used: %w", e.port+n, err)
+	}
+	return e.port + n, l.Close()
 }
 
 // freePort asks the system for a port that nobody listens on at present.

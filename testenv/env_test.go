@@ -5,9 +5,12 @@ package testenv
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -112,4 +115,97 @@ func TestTheStubServesAndTheFolderGoes(t *testing.T) {
 	require.NoError(t, e.Close())
 	require.Error(t, answers(e.endpoint.BaseURL+"/models")(t.Context()))
 	require.NoDirExists(t, e.Dir)
+}
+
+func TestMoreTimeToStartIsAFlag(t *testing.T) {
+	e := newEnv(t)
+	e.startTimeout = 50 * time.Millisecond
+	p, err := e.start(command{name: "slow", args: []string{"sh", "-c", "echo still loading; sleep 1000"}})
+	require.NoError(t, err)
+	err = e.ready(t.Context(), p, time.Hour, func(context.Context) error { return errors.New("no answer") })
+	require.ErrorContains(t, err, "slow was not ready within 50ms")
+	require.ErrorContains(t, err, "-start-timeout 100ms")
+	require.ErrorContains(t, err, p.logFile)
+}
+
+func TestAPortThatIsTakenIsNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	e := newEnv(t)
+	e.port = l.Addr().(*net.TCPAddr).Port
+	_, err = e.servicePort(0)
+	require.ErrorContains(t, err, fmt.Sprintf("port %d cannot be used", e.port))
+	require.NoError(t, l.Close())
+	port, err := e.servicePort(0)
+	require.NoError(t, err)
+	require.Equal(t, e.port, port)
+}
+
+func TestADataFolderStaysAndIsOneRunsOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	e, err := New(Options{Data: dir})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(e.Dir, "memory"), []byte("kept"), 0o644))
+	_, err = New(Options{Data: dir})
+	require.ErrorContains(t, err, "is in use by another run")
+	require.NoError(t, e.Close())
+
+	e, err = New(Options{Data: dir})
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(e.Dir, "memory"))
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(text))
+	require.NoError(t, e.Close())
+
+	_, err = New(Options{Data: dir, Endpoint: &Endpoint{EmbeddingModel: "other"}})
+	require.ErrorContains(t, err, `was made with the embedder "hash", and this run has "other"`)
+}
+
+func TestAnUnknownEmbedderListsTheNames(t *testing.T) {
+	_, err := New(Options{Embedder: "nonsense"})
+	require.ErrorContains(t, err, "there are hash and wordllama")
+}
+
+func TestOfAFailedStartTheLogsStay(t *testing.T) {
+	e := newEnv(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(e.Dir, "postgres"), 0o755))
+	e.KeepLogs()
+	require.NoError(t, e.Close())
+	require.DirExists(t, e.Logs())
+	require.NoDirExists(t, filepath.Join(e.Dir, "postgres"))
+}
+
+func TestAnInstallationSaysThatItGoesOn(t *testing.T) {
+	e := newEnv(t)
+	said := &sayings{}
+	e.out, e.progress = said, time.Millisecond
+	end := filepath.Join(e.Dir, "end")
+	done := make(chan error, 1)
+	go func() {
+		done <- e.run(t.Context(), command{name: "pip-x",
+			args: []string{"sh", "-c", "echo Downloading big.whl; until [ -e " + end + " ]; do sleep 0.01; done"}})
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(said.text(), "Downloading big.whl") },
+		10*time.Second, 2*time.Millisecond)
+	require.NoError(t, os.WriteFile(end, nil, 0o644))
+	require.NoError(t, <-done)
+	require.Contains(t, said.text(), "pip-x is at work for")
+}
+
+// sayings collects what is said by several goroutines.
+type sayings struct {
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func (s *sayings) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.Write(p)
+}
+
+func (s *sayings) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.String()
 }

@@ -59,7 +59,7 @@ graphiti:
 func (e *Env) graphitiSource(ctx context.Context, bin string) (string, error) {
 	dir, err := e.installed("graphiti-servers-"+graphitiVersion, "sdist graphiti-core "+graphitiVersion, func(dir string) error {
 		e.say("fetch the sdist of graphiti-core %s, which carries its servers, into %s (once)", graphitiVersion, dir)
-		err := e.run(ctx, command{name: "pip-graphiti", args: []string{filepath.Join(bin, "pip"), "download", "-q", "--disable-pip-version-check", "--no-binary", "graphiti-core", "--no-deps",
+		err := e.run(ctx, command{name: "pip-graphiti", args: []string{filepath.Join(bin, "pip"), "download", "--progress-bar", "off", "--disable-pip-version-check", "--no-binary", "graphiti-core", "--no-deps",
 			"-d", dir, "graphiti-core==" + graphitiVersion}})
 		if err != nil {
 			return err
@@ -100,8 +100,8 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	if err != nil {
 		return nil, err
 	}
-	restPort, err1 := freePort()
-	mcpPort, err2 := freePort()
+	restPort, err1 := e.servicePort(0)
+	mcpPort, err2 := e.servicePort(1)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := e.servicePort(0)
 	if err != nil {
 		return nil, err
 	}

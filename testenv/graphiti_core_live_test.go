@@ -72,15 +72,15 @@ func graphitiCoreContradiction(t *testing.T, g *GraphitiCore) {
 		first, err := slot.RecordEvent(t.Context(), turn("seat-1", "2026-01-12T08:00:00Z", "I prefer window seats on flights."))
 		require.NoError(t, err)
 		require.Equal(t, abi.StatusCommitted, first.Status)
-		require.NotEmpty(t, texts(t, first.Trace.Details.Get("facts_created")))
+		require.NotEmpty(t, texts(t, first.Trace.Details["facts_created"]))
 		second, err := slot.RecordEvent(t.Context(), turn("seat-2", "2026-04-21T08:00:00Z", "I now prefer aisle seats on flights."))
 		require.NoError(t, err)
-		require.Equal(t, texts(t, first.Trace.Details.Get("facts_created")), texts(t, second.Trace.Details.Get("facts_invalidated")))
+		require.Equal(t, texts(t, first.Trace.Details["facts_created"]), texts(t, second.Trace.Details["facts_invalidated"]))
 		result, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "How should I sit on flights?", Scope: abi.MemoryScope{RunID: "live", PersonaID: "ann"}, SessionID: "s2"})
 		require.NoError(t, err)
 		for _, e := range result.Evidence {
 			require.NotNil(t, e.Score, "the reranker's own")
-			closed := e.NativeID == texts(t, first.Trace.Details.Get("facts_created"))[0]
+			closed := e.NativeID == texts(t, first.Trace.Details["facts_created"])[0]
 			require.Equal(t, closed, *e.Superseded, e.Text)
 			if closed {
 				require.True(t, sameInstant("2026-04-21T08:00:00Z", e.InvalidAt), "until %s", e.InvalidAt)

@@ -70,7 +70,7 @@ func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := e.servicePort(0)
 	if err != nil {
 		return nil, err
 	}

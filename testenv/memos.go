@@ -46,7 +46,7 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := e.servicePort(0)
 	if err != nil {
 		return nil, err
 	}

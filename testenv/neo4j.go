@@ -65,7 +65,7 @@ func (e *Env) installNeo4j(ctx context.Context) (dir, java string, err error) {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(neo4jPOM), 0o644), os.WriteFile(filepath.Join(dir, "RunNeo4j.java"), []byte(neo4jMain), 0o644)); err != nil {
 			return err
 		}
-		if err := e.run(ctx, command{name: "maven", dir: dir, args: []string{maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"}}); err != nil {
+		if err := e.run(ctx, command{name: "maven", dir: dir, args: []string{maven, "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"}}); err != nil {
 			return err
 		}
 		return e.run(ctx, command{name: "javac", dir: dir, args: []string{javac, "-cp", "lib/*", "-d", "classes", "RunNeo4j.java"}})
@@ -96,6 +96,9 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 	jars := filepath.Join(dir, "lib", "*")
 	if auth {
 		n.User, n.Password = "neo4j", "live-test-password"
+	}
+	// A data folder that was used before has its password already.
+	if _, err := os.Stat(filepath.Join(n.home, "data", "databases")); auth && err != nil {
 		if err := e.run(ctx, command{name: "neo4j-admin", env: []string{"NEO4J_HOME=" + n.home, "NEO4J_CONF=" + conf},
 			args: []string{java, "-cp", jars, "org.neo4j.cli.AdminTool", "dbms", "set-initial-password", n.Password}}); err != nil {
 			return nil, err
@@ -112,7 +115,7 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 		return nil, err
 	}
 	defer driver.Close(context.WithoutCancel(ctx))
-	return n, e.ready(ctx, n.process, 120*time.Second, driver.VerifyConnectivity)
+	return n, e.ready(ctx, n.process, 300*time.Second, driver.VerifyConnectivity)
 }
 
 // Driver opens a driver with this server's credentials.

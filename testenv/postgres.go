@@ -43,18 +43,30 @@ func (e *Env) startPostgres(ctx context.Context, venv string) (*postgres, error)
 	}
 	e.say("start PostgreSQL")
 	data := filepath.Join(home, "data")
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
+		return e.servePostgres(ctx, bin, home)
+	}
 	if err := e.run(ctx, command{name: "initdb", asServerAccount: true, dir: home, args: []string{filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--pwfile=" + passwordFile,
 		"-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync"}}); err != nil {
 		return nil, err
 	}
+	return e.servePostgres(ctx, bin, home)
+}
+
+// servePostgres starts PostgreSQL on the data below home.
+func (e *Env) servePostgres(ctx context.Context, bin, home string) (*postgres, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
+	data, fsync := filepath.Join(home, "data"), "fsync=off"
+	if e.lasting {
+		fsync = "fsync=on"
+	}
 	p := &postgres{port: port, password: "test"}
 	// SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
 	p.process, err = e.start(command{name: "postgres", asServerAccount: true, dir: home, stop: syscall.SIGINT, args: []string{filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "timezone=UTC"}})
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", fsync, "-c", "timezone=UTC"}})
 	if err != nil {
 		return nil, err
 	}

@@ -118,14 +118,46 @@ func (e *Env) run(ctx context.Context, c command) error {
 		}
 		cmd.Env = append(cleanEnvironment(e.Dir), c.env...)
 	}
-	if err := cmd.Run(); err != nil {
+	stop := e.tellProgress(c.name, logFile)
+	err = cmd.Run()
+	stop()
+	if err != nil {
 		return fmt.Errorf("%s: %s: %w; log %s\n%s", c.name, strings.Join(c.args, " "), err, logFile, tail(logFile, 15))
 	}
 	return nil
 }
 
+// tellProgress says every few seconds that a tool is still at work, with the last line of its log, until stop is called.
+func (e *Env) tellProgress(name, logFile string) (stop func()) {
+	if e.progress == 0 {
+		return func() {}
+	}
+	began, over, told := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		tick := time.NewTicker(e.progress)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				line := strings.TrimSpace(tail(logFile, 1))
+				e.say("%s is at work for %.0f s: %s", name, time.Since(began).Seconds(), line[:min(len(line), 100)])
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-told
+	}
+}
+
 // ready polls until the check passes, the process ends or the time is over.
 func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check func(context.Context) error) error {
+	if e.startTimeout > 0 {
+		within = e.startTimeout
+	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -139,7 +171,8 @@ func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check
 		case <-p.done:
 			return fmt.Errorf("%s ended before it was ready (%s); log %s\n%s", p.name, p.cmd.ProcessState, p.logFile, tail(p.logFile, 25))
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready within %s: %w; log %s\n%s", p.name, within, last, p.logFile, tail(p.logFile, 25))
+			return fmt.Errorf("%s was not ready within %s: %w; more time: -start-timeout %s; log %s\n%s",
+				p.name, within, last, 2*within, p.logFile, tail(p.logFile, 25))
 		case <-tick.C:
 		}
 	}

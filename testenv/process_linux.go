@@ -53,5 +53,10 @@ func (p *process) run(out *os.File, started chan<- error) {
 // killGroup kills what is left of a process's group.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
+// tryLock takes the file's lock, or fails at once where another process has it.
+func tryLock(file *os.File) error {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
 // lock takes the file's lock, waiting for another run that installs the same.
 func lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }

@@ -43,7 +43,7 @@ func (e *Env) python(ctx context.Context, name string, other ...string) (string,
 		if err := e.run(ctx, command{name: "pip-" + name, args: []string{python, "-m", "venv", dir}}); err != nil {
 			return fmt.Errorf("%w\n(Debian has venv in the package python3-venv)", err)
 		}
-		return e.run(ctx, command{name: "pip-" + name, args: []string{filepath.Join(dir, "bin", "pip"), "install", "-q", "--no-deps", "--disable-pip-version-check", "-r", list}})
+		return e.run(ctx, command{name: "pip-" + name, args: []string{filepath.Join(dir, "bin", "pip"), "install", "--progress-bar", "off", "--no-deps", "--disable-pip-version-check", "-r", list}})
 	})
 	return filepath.Join(dir, "bin"), err
 }

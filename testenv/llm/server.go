@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -34,6 +35,9 @@ type Options struct {
 	Dimensions int
 	// Now gives the times of the log and of the answers. nil: time.Now.
 	Now func() time.Time
+	// Embed gives a vector for each text, of any length; they are cut or filled with zeros to the length that is asked
+	// for. An error answers 503; a text whose vector is zero is hashed by the function Embed. nil: every text is hashed.
+	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// Keep bounds the log; the counts go on. 0: 10000.
 	Keep int
 }
@@ -327,16 +331,53 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		writeError(w, 400, "dimensions: at most 65536")
 		return
 	}
-	data := make([]any, 0, len(inputs))
 	for i, text := range inputs {
 		if text == "" {
 			writeError(w, 400, fmt.Sprintf("input[%d] must not be empty", i)) // as OpenAI does
 			return
 		}
-		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": encodeVector(Embed(text, dimensions), request.EncodingFormat)})
+	}
+	vectors, err := s.embed(r.Context(), inputs, dimensions)
+	if err != nil {
+		writeError(w, 503, "the embedding model: "+err.Error())
+		return
+	}
+	data := make([]any, len(inputs))
+	for i, vector := range vectors {
+		data[i] = map[string]any{"object": "embedding", "index": i, "embedding": encodeVector(vector, request.EncodingFormat)}
 	}
 	s.send(w, map[string]any{"object": "list", "model": request.Model, "data": data,
 		"usage": map[string]any{"prompt_tokens": entry.PromptTokens, "total_tokens": entry.PromptTokens}}, fault)
+}
+
+// embed gives a unit vector of each text.
+//
+// Errors: those of Options.Embed, and an answer of another count. Hashed and real vectors are never mixed because the
+// model is down; only a text that the model knows nothing of is hashed.
+func (s *Server) embed(ctx context.Context, texts []string, dimensions int) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	if s.options.Embed != nil {
+		answer, err := s.options.Embed(ctx, texts)
+		if err != nil {
+			return nil, err
+		}
+		if len(answer) != len(texts) {
+			return nil, fmt.Errorf("%d vectors for %d texts", len(answer), len(texts))
+		}
+		for i, v := range answer {
+			vector := make([]float32, dimensions)
+			copy(vector, v)
+			if normalise(vector) {
+				vectors[i] = vector
+			}
+		}
+	}
+	for i, text := range texts {
+		if vectors[i] == nil {
+			vectors[i] = Embed(text, dimensions)
+		}
+	}
+	return vectors, nil
 }
 
 func (s *Server) dimensions(r *embeddingRequest) int {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -224,4 +225,32 @@ func TestAdminRoutes(t *testing.T) {
 	defer shown.Body.Close()
 	log, _ := io.ReadAll(shown.Body)
 	require.Equal(t, 2, bytes.Count(log, []byte(`"purpose":"mem0.extract"`)))
+}
+
+func TestAModelsVectorsAreFilledToTheLengthThatIsAskedFor(t *testing.T) {
+	known := func(_ context.Context, texts []string) ([][]float32, error) {
+		vectors := make([][]float32, len(texts))
+		for i, text := range texts {
+			vectors[i] = []float32{3, 4}
+			switch text {
+			case "unknown":
+				vectors[i] = []float32{0, 0}
+			case "broken":
+				return nil, errors.New("the model is gone")
+			}
+		}
+		return vectors, nil
+	}
+	s := New(Options{Embed: known})
+	vectors, err := s.embed(t.Context(), []string{"cat", "unknown"}, 4)
+	require.NoError(t, err)
+	require.Equal(t, [][]float32{{0.6, 0.8, 0, 0}, Embed("unknown", 4)}, vectors)
+	cut, err := s.embed(t.Context(), []string{"cat"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, [][]float32{{1}}, cut)
+
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/embeddings", strings.NewReader(`{"input": ["broken"]}`)))
+	require.Equal(t, 503, w.Code)
+	require.Contains(t, w.Body.String(), "the model is gone")
 }
