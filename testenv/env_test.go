@@ -124,7 +124,7 @@ func TestMoreTimeToStartIsAFlag(t *testing.T) {
 	require.NoError(t, err)
 	err = e.ready(t.Context(), p, time.Hour, func(context.Context) error { return errors.New("no answer") })
 	require.ErrorContains(t, err, "slow was not ready within 50ms")
-	require.ErrorContains(t, err, "-start-timeout 100ms")
+	require.ErrorContains(t, err, "--start-timeout 100ms")
 	require.ErrorContains(t, err, p.logFile)
 }
 

@@ -5,6 +5,7 @@ package testenv
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -98,4 +99,36 @@ func mem0Ghosts(t *testing.T) {
 		require.NoError(t, slot.Close(t.Context()))
 		require.NoError(t, h.Close(t.Context()))
 	}
+}
+
+// TestLive_mem0_wordllama: with the small embedding model a question in other words finds its memory, also after a restart on the same data folder.
+func TestLive_mem0_wordllama(t *testing.T) {
+	data := t.TempDir()
+	require.NoError(t, os.Chmod(data, 0o711))
+	// PostgreSQL does not run as root, and must reach the folder.
+	require.NoError(t, os.Chmod(filepath.Dir(data), 0o711))
+	start := func() *Backend {
+		e, err := New(Options{Out: os.Stderr, Data: data, Embedder: "wordllama"})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		b, err := Start(t.Context(), e, "mem0")
+		require.NoError(t, err)
+		return b
+	}
+	found := func(result *abi.RetrieveResult) {
+		require.NotEmpty(t, result.Evidence)
+		require.Contains(t, result.Evidence[0].Text, "Zorvex")
+	}
+	question := "What pet does she have?"
+	b := start()
+	config := b.providerConfig(t, "mem0", nil)
+	found(tell(t, config, question, turn("pet-1", "2026-01-12T08:00:00Z", "My dog Zorvex barks at night."),
+		turn("pet-2", "2026-01-12T08:01:00Z", "I work as a nurse in a hospital.")))
+	require.NoError(t, b.Env.Close())
+	open(t, start().providerConfig(t, "mem0", nil), func(slot *host.Slot) {
+		result, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: question,
+			Scope: abi.MemoryScope{RunID: "live", PersonaID: "ann"}, SessionID: "s3"})
+		require.NoError(t, err)
+		found(result)
+	})
 }

@@ -171,7 +171,7 @@ func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check
 		case <-p.done:
 			return fmt.Errorf("%s ended before it was ready (%s); log %s\n%s", p.name, p.cmd.ProcessState, p.logFile, tail(p.logFile, 25))
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready within %s: %w; more time: -start-timeout %s; log %s\n%s",
+			return fmt.Errorf("%s was not ready within %s: %w; more time: --start-timeout %s; log %s\n%s",
 				p.name, within, last, 2*within, p.logFile, tail(p.logFile, 25))
 		case <-tick.C:
 		}

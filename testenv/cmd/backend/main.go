@@ -92,9 +92,9 @@ func serve(ctx context.Context, env *testenv.Env, name string, installOnly bool,
 	if env.Stub != nil {
 		fmt.Println("Facts are extracted by rules that stand in for a language model: they show that the way is open, not how good a memory is.")
 	}
-	after := "what it remembered is gone then (-data DIR keeps it)"
+	after := "what it remembered is gone then (--data DIR keeps it)"
 	if data != "" {
-		after = "the next start with -data " + data + " finds what it remembered"
+		after = "the next start with --data " + data + " finds what it remembered"
 	}
 	fmt.Printf("Logs: %s. Ctrl-C ends it; %s.\n", env.Logs(), after)
 	return env.Wait(ctx)
