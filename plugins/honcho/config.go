@@ -14,15 +14,17 @@ import (
 // it.
 type settings struct {
 	config *abi.GuestConfig
+	// sourceDesign: a retrieval makes the calls that the adapter's published design names, and no other.
+	sourceDesign bool
 	// fixed is the one workspace for all scopes; empty means a workspace for each.
 	fixed string
 
 	// read is the strategy of a retrieval: readContext, readSearch or readChat.
 	read                string
 	supplements         []string
-	contextTokens       int64
-	maxConclusions      int64
-	searchTopK          int64   // 0: as many as max_conclusions
+	contextTokens       int64   // 0: max_tokens
+	maxConclusions      int64   // 0: max_items, or by max_tokens
+	searchTopK          int64   // 0: as many conclusions as are asked for
 	searchMaxDistance   abi.Raw // a number as it was written, nil for none
 	includeMostFrequent bool
 	limitToSession      bool
@@ -68,8 +70,8 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 
 // parseSettings reads the block. The values before it are the schema's defaults.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, read: readContext, contextTokens: 8000, maxConclusions: 25, summary: true,
-		messages: true, queryChars: 2000, searchMessages: 10, pastSessions: 3, reasoningLevel: "low",
+	s := &settings{config: config, read: readContext, summary: true, messages: true,
+		sourceDesign: config.Profile == abi.ProfileSourceDesign, queryChars: 2000, searchMessages: 10, pastSessions: 3, reasoningLevel: "low",
 		maxMessageChars: 25_000, derived: map[string]bool{}, server: serverFacts{batchTokens: 512},
 		headers: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {

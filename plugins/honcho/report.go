@@ -30,9 +30,7 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 	if r.Budget.MaxTokens != nil && q.tokens != nil {
 		sdk.Put(&t.BudgetApplied, "max_tokens", abi.BudgetUse{How: "advisory", Sent: q.tokens})
 	}
-	if r.Budget.MaxItems != nil && q.read != readChat {
-		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &q.conclusions})
-	}
+	q.reportItems(t)
 	switch {
 	case fitted.Cut:
 		t.Warnings = append(t.Warnings, "item_cut: the first item alone is larger than max_tokens; only its "+
@@ -57,12 +55,33 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		"fixed_workspace", wire.If(q.fixed != "", true)}.Map()
 }
 
+// reportItems says how many conclusions were asked for, or messages with read: search, and how many came. Other items
+// come beside them.
+func (q *retrieval) reportItems(t *abi.Trace) {
+	if q.read == readChat || q.sourceDesign && q.request.Budget.MaxItems == nil {
+		return
+	}
+	received := int64(0)
+	for _, e := range q.result.Evidence {
+		first := strings.HasPrefix(e.Pointer, "/calls/0/")
+		if first && (q.read == readSearch || e.NativeType == "conclusion") {
+			received++
+		}
+	}
+	sent := q.conclusions
+	if q.read == readContext && q.sourceDesign && q.maxConclusions == 0 {
+		sent = q.topK()
+	}
+	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &sent, Received: &received})
+}
+
 // effective is the read strategy with its limits as they were sent.
 func (q *retrieval) effective() wire.Object {
 	o := wire.Object{"read", q.read}
 	switch q.read {
 	case readContext:
-		o = append(o, "tokens", *q.tokens, "max_conclusions", q.conclusions, "search_top_k", q.topK())
+		o = append(o, "tokens", *q.tokens, "max_conclusions", wire.If(!q.sourceDesign || q.maxConclusions > 0,
+			q.conclusions), "search_top_k", q.topK())
 	case readSearch:
 		o = append(o, "limit", q.conclusions)
 	case readChat:

@@ -10,15 +10,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// tokensPerConclusion is what a line of a representation comes to: Honcho does not bound a representation by tokens,
-// only by their number.
-const tokensPerConclusion = 40
+// Honcho does not bound a representation by tokens, only by the number of conclusions.
+const (
+	tokensPerConclusion = 40  // of a line of a representation, about
+	ownConclusions      = 25  // asked for where nobody says how many
+	mostConclusions     = 100 // Honcho takes no more, of conclusions and of messages that are searched
+	ownTokens           = 8000
+	mostTokens          = 100_000
+)
 
 // retrieve asks session context for what Honcho made of the user, in one call by default; with another read strategy it
 // searches messages, or lets Honcho's model answer. Never two of them: which one is in the configuration and the trace.
 //
 // In:     max_tokens is sent as tokens, which bounds summary and messages; max_items as max_conclusions, which bounds
-// the representation.
+// the representation, and under the profile source-design as search_top_k.
 // Out:    raw is Honcho's answers. An unknown peer, session or workspace is no memory. Honcho gives no scores.
 // Errors: Honcho's own, typed; isolation_breach where a message is of another workspace or session; unavailable, reason
 // embeddings_down, where the representation is empty because the embedding provider fails.
@@ -67,7 +72,7 @@ func (q *retrieval) run() error {
 	if err != nil {
 		return err
 	}
-	if q.read == readContext {
+	if q.read == readContext && !q.sourceDesign {
 		err = q.checkSearched(q.result.Raw.Calls[0].Body)
 		if err != nil {
 			return err
@@ -81,16 +86,38 @@ func (q *retrieval) run() error {
 	return nil
 }
 
-// most is how many conclusions are asked for.
+// most is how many conclusions, or messages with read: search, are asked for:
+//
+//	max_items 60                               60, the most is 100
+//	max_tokens 2000, 40 a conclusion           50
+//	neither                                    25
+//	max_items 60, and 30 are configured        30
+//	max_items 60, max_tokens 800               20, of conclusions
 func (q *retrieval) most() int64 {
-	n, b := q.maxConclusions, q.request.Budget
-	if b.MaxItems != nil {
-		n = min(n, *b.MaxItems)
+	b := q.request.Budget
+	n := q.ItemsFor(b, ownConclusions)
+	if q.maxConclusions > 0 {
+		n = min(q.ItemsFor(b, q.maxConclusions), q.maxConclusions)
 	}
-	if b.MaxTokens != nil {
+	if b.MaxTokens != nil && q.AskItems == 0 && !q.sourceDesign && q.read != readSearch {
 		n = min(n, *b.MaxTokens/tokensPerConclusion)
 	}
-	return max(n, 1)
+	return min(max(n, 1), mostConclusions)
+}
+
+// mostTokens is what is sent as tokens.
+func (q *retrieval) mostTokens() int64 {
+	tokens := q.contextTokens
+	if b := q.request.Budget.MaxTokens; b != nil {
+		if tokens == 0 {
+			tokens = mostTokens
+		}
+		return max(0, min(tokens, *b))
+	}
+	if tokens == 0 {
+		return ownTokens
+	}
+	return tokens
 }
 
 // words are the query with the labels that Honcho's context cannot filter by: they can only steer what is found.
@@ -119,10 +146,7 @@ func (q *retrieval) ask(r request) error {
 }
 
 func (q *retrieval) readContext() error {
-	tokens := q.contextTokens
-	if b := q.request.Budget.MaxTokens; b != nil {
-		tokens = max(0, min(tokens, *b))
-	}
+	tokens := q.mostTokens()
 	if !q.messages {
 		tokens = 0
 	}
@@ -135,6 +159,9 @@ func (q *retrieval) readContext() error {
 	err := q.ask(request{route: "context", session: q.session, query: params})
 	if err != nil {
 		return err
+	}
+	if q.sourceDesign {
+		return nil
 	}
 	body := q.result.Raw.Calls[0].Body
 	return q.lastMessage(q.session, wire.At(body, "summary"), wire.At(body, "messages"))
@@ -201,15 +228,21 @@ func (q *retrieval) readChat() error {
 }
 
 // selection adds to a URL's query what chooses conclusions. As many by the query as there are at all makes the
-// representation purely query-driven; without a query Honcho takes the newest.
+// representation purely query-driven; without a query Honcho takes the newest. The adapter's published design names the
+// query and its number only: under source-design the rest is sent where it is configured.
 func (q *retrieval) selection(params []abi.QueryParam) []abi.QueryParam {
-	params = append(params, abi.QueryParam{Key: "max_conclusions", Value: sdk.Itoa(q.conclusions)})
+	if !q.sourceDesign || q.maxConclusions > 0 {
+		params = append(params, abi.QueryParam{Key: "max_conclusions", Value: sdk.Itoa(q.conclusions)})
+	}
 	if q.query != "" {
 		params = append(params, abi.QueryParam{Key: "search_query", Value: q.query}, abi.QueryParam{Key: "search_top_k",
 			Value: sdk.Itoa(q.topK())})
 		if len(q.searchMaxDistance) > 0 {
 			params = append(params, abi.QueryParam{Key: "search_max_distance", Value: string(q.searchMaxDistance)})
 		}
+	}
+	if q.sourceDesign && !q.includeMostFrequent {
+		return params
 	}
 	return append(params, abi.QueryParam{Key: "include_most_frequent",
 		Value: strconv.FormatBool(q.includeMostFrequent)})
@@ -228,10 +261,6 @@ func (q *retrieval) readMessages() error {
 	r := request{route: "search"}
 	if q.fixed != "" {
 		r.route, r.peer = "peer_search", q.user // the workspace holds other scopes
-	}
-	q.conclusions = q.maxConclusions
-	if b := q.request.Budget.MaxItems; b != nil {
-		q.conclusions = min(q.conclusions, max(*b, 1))
 	}
 	context := q.request.Context
 	if sdk.CrossContext(q.request) {

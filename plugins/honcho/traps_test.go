@@ -178,7 +178,8 @@ func TestTraps(t *testing.T) {
 		}
 		result := b.mustAsk(t, "colleague", func(r *abi.RetrieveRequest) { r.Budget.MaxItems = new(int64(3)) })
 		assert.Len(t, result.Evidence, 3)
-		assert.Equal(t, abi.BudgetUse{How: "native", Sent: new(int64(3))}, result.Trace.BudgetApplied["max_items"])
+		assert.Equal(t, abi.BudgetUse{How: "native", Sent: new(int64(3)), Received: new(int64(3))},
+			result.Trace.BudgetApplied["max_items"])
 	})
 
 	t.Run("trap 7: no more is asked than the server gives", func(t *testing.T) {
