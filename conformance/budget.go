@@ -67,6 +67,7 @@ func checkBudget(b *bench) {
 	b.part("applied", "budget_applied says of every field how it took effect, and what was sent stands in the recorded request", func() outcome { return b.applied(q) })
 	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too", func() outcome { return b.shown(q) })
 	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
+	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what ended the context", func() outcome { return b.fills(q) })
 	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.unforged(q, hostile) })
 }
 

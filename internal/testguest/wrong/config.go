@@ -28,6 +28,7 @@ const (
 	unstableFormat fault = "unstable_format" // 5: formats the same result in another way
 	showsIDs       fault = "shows_ids"       // 5: the id of an event is in the context
 	shownElsewhere fault = "shown_elsewhere" // 5: says that a text is shown where it is not
+	fewItems       fault = "few_items"       // 5: asks for 20 items whatever max_tokens is, and does not say so
 
 	resetTooMuch   fault = "reset_too_much"   // 6: resets every scope of the run
 	resetTooLittle fault = "reset_too_little" // 6: says done, and removes nothing

@@ -183,6 +183,10 @@ func (s *settings) search(c *sdk.Call, r *abi.RetrieveRequest) (answer []byte, s
 			j.Int64(*sent)
 		}
 	}
+	if s.fault == fewItems && sent == nil {
+		j.FieldStart("limit")
+		j.Int64(20)
+	}
 	if s.fault == sessionBound {
 		j.FieldStart("session")
 		j.Str(r.SessionID)
