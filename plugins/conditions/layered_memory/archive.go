@@ -42,6 +42,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	x := entry{session: s.ID, events: nanobot.EventsOf(messages)}
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
+		m.Yielded(messages, s.Pointer, false)
 		s.Done(end, tokens)
 		return true, nil
 	}
@@ -58,6 +59,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 		m.remember(x, summaryMost)
 		s.Summary, s.Summarised = prepare(text, summaryMost), s.Updated
 	}
+	m.Yielded(messages, s.Pointer, failed != nil || text != nothing)
 	s.Done(end, tokens)
 	return failed == nil, nil
 }

@@ -138,6 +138,16 @@ func TestB6NothingWorthKeeping(t *testing.T) {
 	assert.Equal(t, 1, b.Calls())
 	assert.Empty(t, b.history(), "check B6: no entry")
 	assert.Equal(t, 1, b.Session("s1").Pointer)
+
+	kept := b.Turn("s1", "I like oolong tea.")
+	b.Record(kept)
+	b.Wait()
+	greeting := b.Turn("s2", "Hello?")
+	b.Record(greeting)
+	b.Wait()
+	ready := b.Ready(greeting.EventID, kept.EventID)
+	assert.Equal(t, []string{greeting.EventID}, ready.EventIDs.Empty, "events that yielded nothing have names")
+	assert.Equal(t, abi.ReadinessReady, ready.Status)
 }
 
 func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {

@@ -46,11 +46,28 @@ func newRecorder(m Memory) *recorder {
 type index struct {
 	session, digest string
 	first, last     int64
+	// empty: the model found nothing worth keeping in the event, as far as it has read.
+	empty bool
 }
 
 func (x *index) members() []object.Member {
 	return []object.Member{object.Optional("session", &x.session), object.Optional("digest", &x.digest),
-		object.Optional("first", &x.first), object.Optional("last", &x.last)}
+		object.Optional("first", &x.first), object.Optional("last", &x.last),
+		object.Optional("empty", &x.empty)}
+}
+
+// Yielded notes whether the model kept something of an archive's messages, of which the first is from. An event of which
+// an earlier archive had a part is empty only where that one kept nothing either.
+func (b *Base) Yielded(messages []Message, from int64, kept bool) {
+	for _, id := range EventsOf(messages) {
+		var at index
+		version := b.Load(eventKey(id), at.members()...)
+		empty := !kept && (at.first > from || at.empty)
+		if version != 0 && empty != at.empty {
+			at.empty = empty
+			b.Store(eventKey(id), version, at.members()...)
+		}
+	}
 }
 
 // nativeIDs name the messages of an event: the session, and the first of them.

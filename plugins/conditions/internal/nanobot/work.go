@@ -77,7 +77,7 @@ func work(m Memory, s *Session, u *model.Usage, background bool) error {
 }
 
 // readiness is ready when no work waits, failed while the last try failed and the next is not due yet, otherwise
-// pending.
+// pending. Of the markers it names those that wait, and those in which the model found nothing worth keeping.
 func readiness(m Memory, markers []string) *abi.BackendReadiness {
 	b := m.Common()
 	answer := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "work on sessions"}
@@ -106,6 +106,8 @@ func readiness(m Memory, markers []string) *abi.BackendReadiness {
 		b.Load(eventKey(id), at.members()...)
 		if slices.ContainsFunc(sessions, func(s *Session) bool { return s.key == at.session && at.last > s.Pointer }) {
 			answer.EventIDs.Pending = append(answer.EventIDs.Pending, id)
+		} else if at.empty {
+			answer.EventIDs.Empty = append(answer.EventIDs.Empty, id)
 		}
 	}
 	m.Waits(answer)
