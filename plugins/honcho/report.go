@@ -58,7 +58,11 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 // reportItems says how many conclusions were asked for, or messages with read: search, and how many came. Other items
 // come beside them.
 func (q *retrieval) reportItems(t *abi.Trace) {
-	if q.read == readChat || q.sourceDesign && q.request.Budget.MaxItems == nil {
+	switch {
+	case q.read == readChat: // one answer, as long as Honcho's model makes it
+		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "fixed"})
+		return
+	case q.sourceDesign && q.request.Budget.MaxItems == nil:
 		return
 	}
 	received := int64(0)
