@@ -13,9 +13,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
 
 run: ## the slot at work: record a conversation, ask, swap the memory, serve
-	@$(GO) run ./cmd/memhost demo
+	@test -x bin/memhost || echo "building bin/memhost; the first time this takes one to three minutes"
+	@$(GO) build -o bin/memhost ./cmd/memhost
+	@trap : INT; bin/memhost demo || test $$? -eq 130
 
 test: tools ## all tests that need Go alone, with the race detector where a C compiler exists
+	@echo "every package is shown when it is done: 4 to 10 minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -timeout 30m $(RACE) ./...
 	@cd tools && ../bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -timeout 30m $(RACE) ./...

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -118,6 +119,8 @@ func waitSlot(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer watcher.Close()
 	ts.Check(watcher.Add(dir))
+	const patience = time.Minute // a start that failed never writes slot.json
+	late := time.After(patience)
 	for {
 		if info, err := state.ReadSlot(dir); err == nil {
 			ts.Setenv("SLOT", info.Address)
@@ -127,6 +130,8 @@ func waitSlot(ts *testscript.TestScript, neg bool, args []string) {
 		case <-watcher.Events:
 		case err := <-watcher.Errors:
 			ts.Check(err)
+		case <-late:
+			ts.Fatalf("no slot serves %s after %s", args[0], patience)
 		}
 	}
 }

@@ -56,6 +56,13 @@ func (o *output) columns(list []column) {
 	}
 }
 
+// paragraph prints text in lines of the terminal's width, broken between words.
+func (o *output) paragraph(text string) {
+	for _, part := range wrap(text, o.width) {
+		o.print("%s\n", part)
+	}
+}
+
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
 }

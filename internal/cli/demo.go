@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,9 +176,10 @@ func (a *app) demoShow(ctx context.Context, slot *servedSlot, bar *output) error
 		return err
 	}
 	for i, q := range questions {
-		a.out.print("\n%s asks, in a new session: %s\n", q.PersonaID, q.Query)
-		a.out.print("A good memory shows: %s\n", q.Why)
-		a.out.print("What the agent gets (here: the last lines with %s):\n", strings.Join(q.words, " or "))
+		a.out.print("\n")
+		a.out.paragraph(q.PersonaID + " asks, in a new session: " + q.Query)
+		a.out.paragraph("A good memory shows: " + q.Why)
+		a.out.paragraph("What the agent gets (here: the last lines with " + strings.Join(q.words, " or ") + "):")
 		var cells []column
 		for j, p := range providers {
 			cells = append(cells, column{head: p.name, lines: answers[j][i].text, foot: answers[j][i].cost})
@@ -367,17 +370,48 @@ func (o *otherClient) stop() (asked, failed int) {
 // demoNext prints what to try.
 func (a *app) demoNext(slot *servedSlot) {
 	server := strings.TrimPrefix(slot.url, "http://")
+	program := programName()
 	a.out.print(`
 Try next, in another terminal:
 
-  memhost --server %[1]s retrieve "Which seat should I book?" --run demo --user mara
-  echo '[{"role":"user","content":"I drink rooibos now."},{"role":"assistant","content":"Noted."}]' |
-    memhost --server %[1]s record - --run demo --user mara --session today --start 2026-06-20T09:00:00+02:00
-  memhost --server %[1]s mode read-only --reason "test session"
-  curl -s %[2]s/v1/swap -H 'Content-Type: application/json' -d '{"condition": "no_memory"}'
-  curl -s %[2]s/v1/retrieve -H 'Content-Type: application/json' \
-    -d '{"query": "tea?", "scope": {"run_id": "demo", "persona_id": "mara"}, "session_id": "s1"}'
+  %[4]s --server %[1]s retrieve \
+    "Which seat should I book?" --run demo --user mara
+  echo '[{"role":"user","content":"I drink rooibos now."},
+    {"role":"assistant","content":"Noted."}]' |
+    %[4]s --server %[1]s record - --run demo --user mara \
+    --session today --start 2026-06-20T09:00:00+02:00
+  %[4]s --server %[1]s mode read-only --reason "test session"
+  curl -s %[2]s/v1/swap \
+    -H 'Content-Type: application/json' -d '{"condition": "no_memory"}'
+  curl -s %[2]s/v1/retrieve \
+    -H 'Content-Type: application/json' -d '{"session_id": "s1", "query": "tea?",
+    "scope": {"run_id": "demo", "persona_id": "mara"}}'
 
-(without memhost on the PATH: go run ./cmd/memhost ...)   API: %[2]s/docs   data: %[3]s
-`, server, slot.url, slot.dir)
+API:  %[2]s/docs
+Data: %[3]s
+`, server, slot.url, slot.dir, program)
+}
+
+// programName is how a person at this terminal calls this program: memhost where that is on the PATH, else its path, as it can be
+// typed in the folder where the terminal is. A program that `go run` made is gone when it ends, so that command is named.
+func programName() string {
+	const name = "memhost"
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	if found, err := exec.LookPath(name); err == nil && sameFile(found, self) {
+		return name
+	}
+	if strings.Contains(filepath.ToSlash(self), "/go-build") {
+		return "go run ./cmd/memhost"
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return self
+	}
+	if near, err := filepath.Rel(here, self); err == nil && filepath.IsLocal(near) {
+		return "." + string(filepath.Separator) + near
+	}
+	return self
 }

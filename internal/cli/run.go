@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -159,7 +160,12 @@ func (s *steps) tell(verdict, name, detail string) {
 	if verdict != "pass" {
 		mark, detail = s.out.open(), verdict+": "+detail
 	}
-	s.out.note("%s %-16s %s", mark, name, printable(detail))
+	const indent = 19 // mark, name and the blanks after them
+	detail = printable(detail)
+	if s.out.errTTY {
+		detail = strings.Join(wrap(detail, max(s.out.width-indent, 30)), "\n"+strings.Repeat(" ", indent))
+	}
+	s.out.note("%s %-16s %s", mark, name, detail)
 }
 
 func (s *steps) fail(name string) {

@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +84,47 @@ func TestMetricsThatAreThereAlready(t *testing.T) {
 	require.NoError(t, err)
 	_, err = server.NewMetrics(r)
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
+}
+
+// TestTheDashboardNamesMetricsThatThereAre holds examples/operate/grafana.json against a slot that has counted one of everything.
+func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
+	m, err := server.NewMetrics(nil)
+	require.NoError(t, err)
+	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
+	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
+	ask(s.Handler(), "GET", wire.PathLive, "")
+	shown := ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
+
+	text, err := os.ReadFile("../../../examples/operate/grafana.json")
+	require.NoError(t, err)
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	named := map[string]bool{}
+	for _, p := range dashboard.Panels {
+		require.NotEmpty(t, p.Targets, p.Title)
+		for _, target := range p.Targets {
+			metrics := regexp.MustCompile(`\b(?:memhost|go|process)_\w+`).FindAllString(target.Expr, -1)
+			require.NotEmpty(t, metrics, target.Expr)
+			for _, name := range metrics {
+				named[name] = true
+				require.Regexp(t, `(?m)^`+name+`[{ ]`, shown, "%s: %s", p.Title, name)
+			}
+		}
+	}
+	for _, line := range strings.Split(shown, "\n") {
+		if name, ok := strings.CutPrefix(line, "# TYPE memhost_"); ok {
+			name, _, _ = strings.Cut(name, " ")
+			found := false
+			for metric := range named {
+				found = found || strings.HasPrefix(metric, "memhost_"+name)
+			}
+			require.True(t, found, "no panel shows memhost_%s", name)
+		}
+	}
 }
