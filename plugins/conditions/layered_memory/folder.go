@@ -56,6 +56,11 @@ func (m *memory) Empty() bool {
 
 // TakeFiles takes the files that only this memory knows.
 func (m *memory) TakeFiles(in *nanobot.Incoming) {
+	for _, path := range slices.Clone(in.Paths) {
+		if isDreamSession(path) {
+			in.Keep(path, in.Take(path))
+		}
+	}
 	blank := true
 	for line := range in.TakeLines(linesFile) {
 		blank = false
@@ -78,6 +83,12 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	d.Ran = m.NowMS()
 	d.Save(m.State, dreamKey)
 	m.takeVersions(in)
+}
+
+// isDreamSession tells whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the Base64
+// of its key, which begins with dream:. It is no conversation, and Dream is not to read itself.
+func isDreamSession(path string) bool {
+	return strings.HasPrefix(path, "sessions/dream_") || strings.HasPrefix(path, "sessions/ZHJlYW06")
 }
 
 // takeOldHistory makes entries of HISTORY.md and keeps it under another name, as Nanobot does once. It returns how many

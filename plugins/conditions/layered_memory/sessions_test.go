@@ -137,3 +137,17 @@ func TestNanobotsOwnTexts(t *testing.T) {
 	}
 	assert.True(t, analysis && edit, "both phases have their texts")
 }
+
+func TestSessionsOfNanobotsDreamAreNoConversations(t *testing.T) {
+	b := bring(t, `"profile":"local"`)
+	const line = `{"role":"user","content":"I like oolong tea."}` + "\n"
+	files := map[string]string{"USER.md": "- Lives in Oslo.\n", "sessions/cli.jsonl": line,
+		"sessions/dream_20260528-100000.jsonl": line, "sessions/ZHJlYW06MjAyNjA1MjgtMTAwMDAw.jsonl": line}
+	require.NoError(t, b.Take(files))
+	var status struct{ Sessions []json.RawMessage }
+	require.NoError(t, json.Unmarshal(b.Query("status", `{}`), &status))
+	assert.Len(t, status.Sessions, 1)
+	out := b.Files()
+	assert.Equal(t, line, out["sessions/dream_20260528-100000.jsonl"], "kept as they are")
+	assert.Equal(t, line, out["sessions/ZHJlYW06MjAyNjA1MjgtMTAwMDAw.jsonl"])
+}

@@ -107,11 +107,11 @@ func (l *ledger) letters(most int64) []*letter {
 }
 
 // work extracts what is due, in order, until one fails or the time is half over. ended leaves out the session that is
-// under way.
-func (l *ledger) work(ended bool) {
+// under way. It reports whether a model was asked.
+func (l *ledger) work(ended bool) (asked bool) {
 	progress := model.ReadProgress(l.State, extractionKey)
 	if progress.RetryAt > l.NowMS() {
-		return
+		return false
 	}
 	current := l.arrivals().session
 	var u model.Usage
@@ -138,6 +138,7 @@ func (l *ledger) work(ended bool) {
 	if u.Calls > 0 {
 		progress.Save(l.State, extractionKey)
 	}
+	return u.Calls > 0
 }
 
 // extracted logs the warnings of a letter's extraction, and closes it. k is nil where there was nothing to remember.
@@ -232,10 +233,9 @@ func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 // the policy is to wait for the end of a session, the one under way is left; then what is due by the clock is tidied.
 func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	return with(c, func(l *ledger) *abi.BackendReadiness {
-		if l.s.llm != nil && !l.s.manual {
-			l.work(r.Background && l.s.perSession)
-		}
-		if r.Background {
+		asked := l.s.llm != nil && !l.s.manual && l.work(r.Background && l.s.perSession)
+		// While a model was asked the branches may have gone on: what is due waits for the next look.
+		if r.Background && !asked {
 			l.tidy()
 		}
 		return l.ready(nil)

@@ -109,13 +109,15 @@ func hasKin(text map[string]bool, word string) bool {
 	return false
 }
 
-// kin reports whether one word is a part of the other, from three bytes on, or whether they share a beginning of at
-// least five bytes and half of the longer one: "preferences" and "prefers" are kin to "preference".
+// kin reports whether one word begins with the other (three bytes or more), whether one is a part of the other (four or
+// more, or one Chinese character), or whether they share a beginning of at least five bytes and half of the longer one:
+// "preferences" and "prefers" are kin to "preference", "the" is not to "other".
 func kin(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	if len(a) >= 3 && strings.Contains(b, a) {
+	inside := len(a) >= 4 || len(a) == 3 && a[0] >= 0x80
+	if len(a) >= 3 && strings.HasPrefix(b, a) || inside && strings.Contains(b, a) {
 		return true
 	}
 	same := 0
