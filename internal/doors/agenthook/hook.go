@@ -197,8 +197,8 @@ func (h *hook) prompted(ctx context.Context) answer {
 		}
 	}
 	h.notes.Last = text
-	h.deliver()
 	a := h.contextFor(ctx, text)
+	h.deliver() // afterwards: where no slot runs, both want to open the data folder
 	if problem.Message != "" {
 		a.Message = problem.Message
 	}
