@@ -192,6 +192,12 @@ func (s *core) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
 	if s.triplets {
 		h.NativeIngestModes = append(h.NativeIngestModes, "add_triplet")
 	}
+	if s.entityTypes != nil {
+		h.NativeIngestModes = append(h.NativeIngestModes, "custom_entity_types")
+	}
+	if s.edgeTypes != nil {
+		h.NativeIngestModes = append(h.NativeIngestModes, "custom_edge_types")
+	}
 	if !s.queued() {
 		h.ConsistencyModel = "immediate"
 	}

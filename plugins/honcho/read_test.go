@@ -80,7 +80,8 @@ func TestASummaryHasTheTimeOfItsLastMessage(t *testing.T) {
 
 	b.tell(t, "s-long", 13)
 	result := b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) {
-		r.SessionID, r.Budget.MaxTokens = "s-long", new(int64(200)) // no room for the messages up to the 20th
+		r.SessionID, r.Budget.MaxItems = "s-long", new(int64(5))
+		r.Budget.MaxTokens = new(int64(200)) // no room for the messages up to the 20th
 	})
 	require.Equal(t, 2, len(result.Raw.Calls))
 	assert.Equal(t, "message", result.Raw.Calls[1].Route)

@@ -12,7 +12,7 @@ import (
 
 // Honcho does not bound a representation by tokens, only by the number of conclusions.
 const (
-	tokensPerConclusion = 40  // of a line of a representation, about
+	tokensPerConclusion = 30  // of a line of a representation with its time, about
 	ownConclusions      = 25  // asked for where nobody says how many
 	mostConclusions     = 100 // Honcho takes no more, of conclusions and of messages that are searched
 	ownTokens           = 8000
@@ -89,10 +89,10 @@ func (q *retrieval) run() error {
 // most is how many conclusions, or messages with read: search, are asked for:
 //
 //	max_items 60                               60, the most is 100
-//	max_tokens 2000, 40 a conclusion           50
+//	max_tokens 1500, 30 a conclusion           50
 //	neither                                    25
 //	max_items 60, and 30 are configured        30
-//	max_items 60, max_tokens 800               20, of conclusions
+//	max_items 60, max_tokens 600               20, of conclusions
 func (q *retrieval) most() int64 {
 	b := q.request.Budget
 	n := q.ItemsFor(b, ownConclusions)

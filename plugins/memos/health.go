@@ -13,7 +13,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: b.config.Provider, ConsistencyModel: "immediate",
 		Isolation: "unverified", PetObservability: "partial",
 		NativeMemoryTypes: []string{"text_mem", "pref_mem", "tool_mem", "skill_mem", "LongTermMemory", "UserMemory",
-			"PreferenceMemory", "ToolTrajectoryMemory",
+			"PreferenceMemory", "ToolSchemaMemory", "ToolTrajectoryMemory",
 			"SkillMemory", "WorkingMemory"},
 		NativeIngestModes: []string{profileAsync, profileFast, profileFine}, NativeQueryModes: []string{searchFast,
 			searchFine, searchMixture},
