@@ -1342,6 +1342,14 @@ func (x *Capabilities) Encode(e *wirejson.Encoder) {
 	writeSlice(x.NativeIngestModes, e, writeString)
 	e.FieldStart("native_query_modes")
 	writeSlice(x.NativeQueryModes, e, writeString)
+	if len(x.NativeQueries) > 0 {
+		e.FieldStart("native_queries")
+		writeStructs(x.NativeQueries, e, (*NativeDecl).Encode)
+	}
+	if len(x.NativeMutations) > 0 {
+		e.FieldStart("native_mutations")
+		writeStructs(x.NativeMutations, e, (*NativeDecl).Encode)
+	}
 	e.ObjEnd()
 }
 
@@ -1365,8 +1373,12 @@ func (x *Capabilities) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readSlice(&x.NativeIngestModes, d, m, readString)
 		case "native_query_modes":
 			o.err = readSlice(&x.NativeQueryModes, d, m, readString)
+		case "native_queries":
+			o.err = readSlice(&x.NativeQueries, d, m, (*NativeDecl).Decode)
+		case "native_mutations":
+			o.err = readSlice(&x.NativeMutations, d, m, (*NativeDecl).Decode)
 		default:
-			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes")
+			o.unknown(d, m, "provider condition_kind operations capabilities native_memory_types native_ingest_modes native_query_modes native_queries native_mutations")
 		}
 	}
 	return o.err
@@ -1415,6 +1427,14 @@ func (x *ModuleManifest) Encode(e *wirejson.Encoder) {
 	if len(x.Requires) > 0 {
 		e.FieldStart("requires")
 		writeStructs(x.Requires, e, (*RequireDecl).Encode)
+	}
+	if len(x.NativeQueries) > 0 {
+		e.FieldStart("native_queries")
+		writeStructs(x.NativeQueries, e, (*NativeDecl).Encode)
+	}
+	if len(x.NativeMutations) > 0 {
+		e.FieldStart("native_mutations")
+		writeStructs(x.NativeMutations, e, (*NativeDecl).Encode)
 	}
 	if x.Conformance != nil {
 		e.FieldStart("conformance")
@@ -1465,10 +1485,14 @@ func (x *ModuleManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readSlice(&x.YieldsScope, d, m, readString)
 		case "requires":
 			o.err = readSlice(&x.Requires, d, m, (*RequireDecl).Decode)
+		case "native_queries":
+			o.err = readSlice(&x.NativeQueries, d, m, (*NativeDecl).Decode)
+		case "native_mutations":
+			o.err = readSlice(&x.NativeMutations, d, m, (*NativeDecl).Decode)
 		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
-			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires conformance")
+			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires native_queries native_mutations conformance")
 		}
 	}
 	return o.err
@@ -1791,6 +1815,40 @@ func (x *RequireDecl) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Because, d, m)
 		default:
 			o.unknown(d, m, "export pointer equals because")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *NativeDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("name", &x.Name, e)
+	writeSomeString("params", &x.Params, e)
+	writeSomeString("about", &x.About, e)
+	writeSomeString("pointer", &x.Pointer, e)
+	writeSomeRaw("equals", x.Equals, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *NativeDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = NativeDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "params":
+			o.err = readString(&x.Params, d, m)
+		case "about":
+			o.err = readString(&x.About, d, m)
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		default:
+			o.unknown(d, m, "name params about pointer equals")
 		}
 	}
 	return o.err

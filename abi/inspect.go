@@ -209,4 +209,7 @@ type Capabilities struct {
 	NativeMemoryTypes []string `json:"native_memory_types"`
 	NativeIngestModes []string `json:"native_ingest_modes"`
 	NativeQueryModes  []string `json:"native_query_modes"`
+	// NativeQueries and NativeMutations are what native_query and native_mutation take with this configuration.
+	NativeQueries   []NativeDecl `json:"native_queries,omitempty"`
+	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`
 }

@@ -41,8 +41,11 @@ type ModuleManifest struct {
 	Background  []BackgroundDecl `json:"background,omitempty"`
 	YieldsScope []string         `json:"yields_scope,omitempty"`
 	// Requires names capabilities that the module has in some configurations only.
-	Requires    []RequireDecl    `json:"requires,omitempty"`
-	Conformance *ConformanceDecl `json:"conformance,omitempty"`
+	Requires []RequireDecl `json:"requires,omitempty"`
+	// NativeQueries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.
+	NativeQueries   []NativeDecl     `json:"native_queries,omitempty"`
+	NativeMutations []NativeDecl     `json:"native_mutations,omitempty"`
+	Conformance     *ConformanceDecl `json:"conformance,omitempty"`
 }
 
 // ProviderDecl is one name that a module serves.
@@ -173,6 +176,22 @@ type RequireDecl struct {
 	Equals  Raw    `json:"equals,omitempty"`
 	// Because is shown to a caller who asks for the capability: what to configure.
 	Because string `json:"because"`
+}
+
+// NativeDecl is a native query or mutation.
+//
+//	{"name": "memory_history", "params": "limit?, subject?, branch?", "about": "The commits, newest first."}
+type NativeDecl struct {
+	Name string `json:"name"`
+	// Params are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means
+	// that it has none.
+	Params string `json:"params,omitempty"`
+	// About is a sentence for whoever chooses among them, a model perhaps.
+	About string `json:"about,omitempty"`
+	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider
+	// has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.
+	Pointer string `json:"pointer,omitempty"`
+	Equals  Raw    `json:"equals,omitempty"`
 }
 
 // ConformanceDecl says which clauses of the conformance kit do not apply, and why.

@@ -28,7 +28,7 @@ func types() []codable {
 		new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt), new(ModuleManifest),
 		new(MutationReceipt),
-		new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable),
+		new(NativeDecl), new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult), new(NotApplicable),
 		new(OriginDecl), new(RequireDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall),
 		new(RawResult),

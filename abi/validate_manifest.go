@@ -238,7 +238,13 @@ func (x *ModuleManifest) checkTimes() *Error {
 			return e
 		}
 	}
-	return x.checkRequires()
+	if e := x.checkRequires(); e != nil {
+		return e
+	}
+	if e := checkNativeDecls("native_queries", x.NativeQueries); e != nil {
+		return e
+	}
+	return checkNativeDecls("native_mutations", x.NativeMutations)
 }
 
 func (x *ModuleManifest) checkRequires() *Error {

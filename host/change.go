@@ -14,7 +14,7 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 		func(ctx context.Context, o *operation, receipt *abi.MutationReceipt) error {
 			admitted, err := o.change(ctx, r.Scope, r, receipt)
 			if err != nil {
-				return err
+				return explainNative(err, o.provider.mutations, r.Name)
 			}
 			if !admitted {
 				receipt.Status = string(abi.StatusSkippedReadOnly)

@@ -51,7 +51,9 @@ type Provider struct {
 	itemsSet  bool
 	// lacks are the capabilities that this configuration does not have, with what they require.
 	lacks map[string]string
-	setUp sync.Map // scopeKey -> generation that this provider has set up
+	// queries and mutations are the native ones that it declares, and has with this configuration.
+	queries, mutations []abi.NativeDecl
+	setUp              sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
 	// backendName is what its health calls the backend: the element around a context may name it in place of the
@@ -86,6 +88,12 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "memory.tokenizer: "+err.Error(), err)
 	}
 	if p.lacks, err = lacking(module.Manifest.Requires, block); err != nil {
+		return nil, err
+	}
+	if p.queries, err = offered(module.Manifest.NativeQueries, block); err != nil {
+		return nil, err
+	}
+	if p.mutations, err = offered(module.Manifest.NativeMutations, block); err != nil {
 		return nil, err
 	}
 	if p.itemLimit, p.itemsSet, err = itemLimit(module.Manifest.Limits, block); err != nil {
@@ -240,6 +248,12 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	slices.Sort(c.Operations)
 	c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes,
 		health.NativeQueryModes
+	if p.has(abi.OpNativeQuery) {
+		c.NativeQueries = p.queries
+	}
+	if p.has(abi.OpNativeMutation) {
+		c.NativeMutations = p.mutations
+	}
 	return c
 }
 

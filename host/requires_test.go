@@ -47,3 +47,20 @@ func TestFeedbackIsACapabilityOnlyWhereItIsConfigured(t *testing.T) {
 		}
 	}
 }
+
+func TestNativeDeclarationsFollowTheConfiguration(t *testing.T) {
+	list, err := offered([]abi.NativeDecl{
+		{Name: "nodes", Params: "query", Pointer: "/surface", Equals: abi.Raw(`"mcp"`)},
+		{Name: "nodes", Params: "limit?", Pointer: "/surface", Equals: abi.Raw(`"core"`)},
+		{Name: "counts", Pointer: "/bolt"}, {Name: "always"}, {Name: "always", Params: "never"},
+	}, abi.Raw(`{"surface":"core","bolt":null}`))
+	require.NoError(t, err)
+	assert.Equal(t, []abi.NativeDecl{{Name: "nodes", Params: "limit?"}, {Name: "always"}}, list)
+
+	wrong := explainNative(abi.NewError(abi.CodeInvalidArgument, "params.limit: want a number"), list, "nodes")
+	assert.Equal(t, "nodes takes limit?", abi.AsError(wrong).Hint)
+	wrong = explainNative(abi.NewError(abi.CodeUnsupported, "name: no query of that name"), list, "counts")
+	assert.Equal(t, "there are nodes, always", abi.AsError(wrong).Hint)
+	other := abi.NewError(abi.CodeInvalidArgument, "scope.run_id: missing")
+	assert.Empty(t, abi.AsError(explainNative(other, list, "nodes")).Hint)
+}

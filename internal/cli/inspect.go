@@ -76,6 +76,12 @@ func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 	row("powers", "%s", orNone(info.Powers))
 	row("imports", "%s", orNone(m.Powers))
 	row("capabilities", "%s", orNone(info.Capabilities))
+	for _, q := range f.NativeQueries {
+		row("native query", "%s", nativeText(q))
+	}
+	for _, m := range f.NativeMutations {
+		row("native mutation", "%s", nativeText(m))
+	}
 	for _, p := range f.Providers {
 		note := ""
 		if p.Note != "" {
@@ -99,6 +105,24 @@ func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 		return err
 	}
 	return a.showSchema(f)
+}
+
+// nativeText is a native query or mutation in a line.
+func nativeText(n abi.NativeDecl) string {
+	text := n.Name
+	if n.Params != "" {
+		text += " (" + n.Params + ")"
+	}
+	if n.About != "" {
+		text += ": " + n.About
+	}
+	switch {
+	case len(n.Equals) > 0:
+		text += " Only with " + strings.TrimPrefix(n.Pointer, "/") + ": " + string(n.Equals)
+	case n.Pointer != "":
+		text += " Only with " + strings.TrimPrefix(n.Pointer, "/")
+	}
+	return text
 }
 
 func (a *app) showRoutes(f *abi.ModuleManifest) error {

@@ -49,7 +49,8 @@ func (a *app) mcpDoor(c *config.Config, slot mcpdoor.Slot, log hclog.Logger) (*m
 	if a.mcp == mcpStdio {
 		scope = a.scopeOfFolder(scope)
 	}
-	return mcpdoor.New(mcpdoor.Options{Slot: slot, Scope: scope, AgentID: scope.AgentID, Session: c.MCP.Session, MaxTokens: c.MCP.MaxTokens, Query: c.MCP.Query, Allow: c.MCP.Allow,
+	return mcpdoor.New(mcpdoor.Options{Slot: slot, Scope: scope, AgentID: scope.AgentID, Session: c.MCP.Session,
+		MaxTokens: c.MCP.MaxTokens, Query: c.MCP.Query, Allow: c.MCP.Allow, NativeTools: c.MCP.NativeTools,
 		OneClient: a.mcp == mcpStdio, Now: a.Now, Version: a.version().Version, Logger: log})
 }
 

@@ -98,6 +98,8 @@ type Server struct {
 
 // MCP is the Model Context Protocol door.
 type MCP struct {
+	// NativeTools are the provider's own queries and mutations that an MCP client has as tools; "*" is all.
+	NativeTools []string `koanf:"native_tools"`
 	// Session is "" where each start has a session of its own.
 	Session   string `koanf:"session"`
 	MaxTokens int64  `koanf:"max_tokens"`

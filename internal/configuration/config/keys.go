@@ -89,6 +89,8 @@ func keys() []key {
 		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID, doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
 		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20, doc: "The budget of a context that an MCP client gets."},
 		{path: "mcp.query", kind: aText, flag: "mcp-query", def: "What is known about the user?", doc: "The question behind the MCP resource memhost://context."},
+		{path: "mcp.native_tools", kind: aList, def: []string{},
+			doc: "The provider's own queries and mutations that an MCP client has as tools, by name; * is all."},
 		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset"}, doc: "Tools that an MCP client has only when they are named here."},
 		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data folder."},
 		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"}, doc: "What an acknowledged write survives: a power loss, or only the end of the process."},

@@ -28,6 +28,9 @@ type Door struct {
 
 	mu    sync.Mutex
 	shown state // what the listed tools say
+	// native are the provider's own tools that are listed, nativeOf the declarations that they were made of.
+	native   []string
+	nativeOf abi.Capabilities
 }
 
 // state is what changes in the description of tools while the door serves.
@@ -99,6 +102,14 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 				result, err = nil, protocolError(abi.NewError(abi.CodeInternal, "something went wrong inside memhost").WithHint("its log has the details"))
 			}
 		}()
+		if len(d.options.NativeTools) > 0 && (method == "tools/list" || method == "tools/call") {
+			// A slot that is being opened takes longer than a list of tools otherwise waits, and many clients list once.
+			within, done := context.WithTimeout(ctx, 10*d.options.ListWait)
+			if err := d.lookNative(within); err != nil {
+				d.log.Debug("the provider's own tools cannot be looked up", "error", err)
+			}
+			done()
+		}
 		if method == "tools/list" {
 			within, done := context.WithTimeout(ctx, d.options.ListWait)
 			if err := d.Look(within); err != nil {

@@ -45,6 +45,9 @@ type Options struct {
 	Query string
 	// Allow names tools that are absent otherwise: AllowSetMode, AllowReset.
 	Allow []string
+	// NativeTools names the provider's own queries and mutations that a client has as tools; "*" is all of them. What the
+	// provider that serves does not declare is no tool.
+	NativeTools []string
 	// OneClient says that the door serves one client on a stream that lasts, which is told when the descriptions of tools change.
 	OneClient bool
 	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a manifest says otherwise.

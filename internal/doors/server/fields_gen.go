@@ -46,6 +46,7 @@ func typeComments() map[string]string {
 		"ModeReceipt":       "ModeReceipt is the mode that holds now.",
 		"ModuleManifest":    "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
 		"MutationReceipt":   "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
+		"NativeDecl":        "NativeDecl is a native query or mutation.",
 		"NativeError":       "NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.",
 		"NativeLimit":       "NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0. With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.",
 		"NativeMutation":    "NativeMutation asks for one of the provider's own changes.",
@@ -129,7 +130,8 @@ func fieldComments() map[string]map[string]string {
 			"shown":    "shown is how much of it is in the formatted context, the frame not counted.",
 		},
 		"Capabilities": {
-			"operations": "operations are exports that every provider has; Capabilities those it may have.",
+			"native_queries": "native_queries and NativeMutations are what native_query and native_mutation take with this configuration.",
+			"operations":     "operations are exports that every provider has; Capabilities those it may have.",
 		},
 		"ContextBudget": {
 			"max_items":  "max_items bounds the number of the backend's items.",
@@ -220,11 +222,17 @@ func fieldComments() map[string]map[string]string {
 			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
 		"ModuleManifest": {
-			"config_schema": "config_schema is the JSON Schema (2020-12) of the native config block.",
-			"deadlines_ms":  "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
-			"providers":     "providers are the names under which a configuration can choose this module.",
-			"requires":      "requires names capabilities that the module has in some configurations only.",
-			"settle_ms":     "settle_ms is how long after it was sent a request can still take effect in the backend, in ms.",
+			"config_schema":  "config_schema is the JSON Schema (2020-12) of the native config block.",
+			"deadlines_ms":   "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
+			"native_queries": "native_queries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.",
+			"providers":      "providers are the names under which a configuration can choose this module.",
+			"requires":       "requires names capabilities that the module has in some configurations only.",
+			"settle_ms":      "settle_ms is how long after it was sent a request can still take effect in the backend, in ms.",
+		},
+		"NativeDecl": {
+			"about":   "about is a sentence for whoever chooses among them, a model perhaps.",
+			"params":  "params are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means that it has none.",
+			"pointer": "pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.",
 		},
 		"NativeLimit": {
 			"ceiling":         "ceiling is the most items that one answer of the route can have.",

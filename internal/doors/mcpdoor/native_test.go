@@ -1,0 +1,65 @@
+package mcpdoor_test
+
+import (
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// toolNames are the tools that a client is shown.
+func toolNames(t *testing.T, c *mcp.ClientSession) (names []string) {
+	t.Helper()
+	list, err := c.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
+	s := newSlot()
+	s.answers["capabilities"] = &abi.Capabilities{Provider: "ledger_memory",
+		NativeQueries: []abi.NativeDecl{{Name: "memory_search", Params: "query?, limit?", About: "Searches."},
+			{Name: "memory_branch", Params: "action"}, {Name: "fsck"}},
+		NativeMutations: []abi.NativeDecl{{Name: "memory_branch", Params: "action, name"}}}
+	s.answers[abi.OpNativeQuery] = &abi.NativeQueryResult{Name: "memory_search", Result: abi.Raw(`[{"id":"m1"}]`)}
+	s.answers[abi.OpNativeMutation] = &abi.MutationReceipt{Status: "applied", NativeIDs: []string{"c1"},
+		Trace: &abi.Trace{Details: map[string]abi.Raw{"branch": abi.Raw(`"b"`)}}}
+
+	assert.NotContains(t, toolNames(t, connect(t, options(s))), "ledger_memory_memory_search")
+
+	o := options(s)
+	o.NativeTools = []string{"memory_search", "memory_branch", "not_declared"}
+	c := connect(t, o)
+	assert.Equal(t, []string{"ledger_memory_memory_branch", "ledger_memory_memory_branch_change",
+		"ledger_memory_memory_search", "memory_add", "memory_search", "memory_status"}, toolNames(t, c))
+
+	call := func(name string, arguments map[string]any) *mcp.CallToolResult {
+		r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+		require.NoError(t, err)
+		return r
+	}
+	r := call("ledger_memory_memory_search", map[string]any{"query": "cat", "limit": 3})
+	assert.Equal(t, `[{"id":"m1"}]`, r.Content[0].(*mcp.TextContent).Text)
+	assert.Equal(t, []any{&abi.NativeQuery{Scope: scope, Name: "memory_search",
+		Params: map[string]abi.Raw{"query": abi.Raw(`"cat"`), "limit": abi.Raw(`3`)}}}, s.of(abi.OpNativeQuery))
+
+	r = call("ledger_memory_memory_branch_change", map[string]any{"action": "create", "name": "b"})
+	assert.False(t, r.IsError)
+	assert.Equal(t, "b", r.StructuredContent.(map[string]any)["details"].(map[string]any)["branch"])
+
+	r = call("ledger_memory_memory_branch_change", map[string]any{"action": "create"})
+	assert.True(t, r.IsError)
+	assert.Contains(t, r.Content[0].(*mcp.TextContent).Text, "name: missing")
+	r = call("ledger_memory_memory_search", map[string]any{"user_id": "bob"})
+	assert.Contains(t, r.Content[0].(*mcp.TextContent).Text, "denied")
+
+	// Another provider serves: the old one's tools are gone.
+	s.answers["capabilities"] = &abi.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}
+	assert.Equal(t, []string{"memory_add", "memory_search", "memory_status"}, toolNames(t, c))
+}
