@@ -26,7 +26,7 @@ const conformanceHelp = `Checks a provider against the fourteen clauses that eve
   fail            the provider does something else
 
 The provider is the configured one, or the one of --plugin NAME or FILE; its backend is where its block leads, which may be a real one. The check works in
-scopes of its own, on data folders of its own, and resets what it wrote; a slot that runs is not asked. It records some 80 turns: with a backend that
+scopes of its own, on data folders of its own, and resets what it wrote; a slot that runs is not asked. It records some 105 turns: with a backend that
 calls an LLM for each, that costs. --clause 1,2 checks less.
 
 --against tiny checks it in front of a backend that this program brings along (memhost backend --help describes it) and starts for the time of the check, on
