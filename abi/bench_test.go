@@ -29,8 +29,9 @@ func benchResult() *RetrieveResult {
 		Trace: &Trace{Operation: OpRetrieve, BackendName: "mem0", ConditionKind: KindArchitecture,
 			Scope:     MemoryScope{RunID: "r", PersonaID: "p"},
 			LatencyMS: 12.25, Tokenizer: "bytes4", ResultState: ResultResults, Warnings: []string{},
-			IO: []IO{{Route: "search", Class: "read", Status: 200, MS: 11.5, BytesOut: 120, BytesIn: 1500}}, BackendMS: 11.5,
-			PluginMS: 0.5, HostMS: 0.25}}
+			IO:        []IO{{Route: "search", Class: "read", Status: 200, MS: 11.5, BytesOut: 120, BytesIn: 1500}},
+			BackendMS: 11.5,
+			PluginMS:  0.5, HostMS: 0.25}}
 	score := 0.8125
 	var body []byte
 	for i := range 12 {

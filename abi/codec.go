@@ -56,8 +56,8 @@ type Encodable interface {
 // Decodable is what Unmarshal reads: every struct of this package.
 type Decodable interface {
 	// Decode reads one JSON value over whatever the receiver held; a field that is absent or null becomes zero. Of a
-	// key that occurs twice the last one counts. Where the input is not JSON, the error is the decoder's. Only Unmarshal
-	// limits how deep a document nests.
+	// key that occurs twice the last one counts. Where the input is not JSON, the error is the decoder's. Only
+	// Unmarshal limits how deep a document nests.
 	Decode(d *wirejson.Decoder, m Mode) error
 }
 

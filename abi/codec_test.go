@@ -19,12 +19,14 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 		{"a boolean for an array", `{"messages":true}`, `messages: want an array, got a boolean`},
 		{"a string for a map", `{"metadata":"x"}`, `metadata: want an object, got a string`},
 		{"the whole value", `[]`, `want an object, got an array`},
-		{"a field mistyped", `{"messages":[{},{"rolle":"user"}]}`, `messages[1].rolle: unknown field, did you mean "role"?`},
+		{"a field mistyped", `{"messages":[{},{"rolle":"user"}]}`,
+			`messages[1].rolle: unknown field, did you mean "role"?`},
 		{"a field in capitals", `{"Run_ID":"a"}`, `Run_ID: unknown field, did you mean "run_id"?`},
 		{"a field that is like none", `{"persona":"a"}`, `persona: unknown field`},
 		{"a field of odd characters", `{"a b":1}`, `["a b"]: unknown field`},
 		{"a field without name", `{"":1}`, `[""]: unknown field`},
-		{"a long field", `{"` + strings.Repeat("x", 100) + `":1}`, `["` + strings.Repeat("x", 64) + `..."]: unknown field`},
+		{"a long field", `{"` + strings.Repeat("x", 100) + `":1}`, `["` + strings.Repeat("x", 64) +
+			`..."]: unknown field`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var x MemoryEvent
@@ -139,8 +141,10 @@ func TestNestingIsLimited(t *testing.T) {
 		"brackets in strings do not nest")
 	require.True(t, ValidJSON([]byte(nested(MaxDepth))))
 	require.False(t, ValidJSON([]byte(nested(MaxDepth+1))))
-	x = MemoryEvent{EventID: "e", RunID: "r", UserID: "u", SessionID: "s", TurnID: "t", Timestamp: "2026-03-01T09:30:00Z",
-		Messages: []Message{{Role: RoleUser, Content: new(string)}}, Metadata: map[string]Raw{"a": Raw(nested(MaxValueDepth +
+	x = MemoryEvent{EventID: "e", RunID: "r", UserID: "u", SessionID: "s", TurnID: "t",
+		Timestamp: "2026-03-01T09:30:00Z",
+		Messages:  []Message{{Role: RoleUser, Content: new(string)}},
+		Metadata: map[string]Raw{"a": Raw(nested(MaxValueDepth +
 			1))}}
 	require.EqualError(t, x.Validate(), "invalid_argument: metadata.a: nested too deep at byte 56,"+tooDeep)
 }
@@ -270,7 +274,8 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 }
 
 func TestWholeNumbers(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "-0": 0, "7": 7, "-12": -12, "999999999999999999": 999999999999999999,
+	for text, want := range map[string]int64{"0": 0, "-0": 0, "7": 7, "-12": -12,
+		"999999999999999999":  999999999999999999,
 		"-999999999999999999": -999999999999999999,
 		"1000000000000000000": 1000000000000000000, "9223372036854775807": math.MaxInt64,
 		"-9223372036854775808": math.MinInt64} {
@@ -288,7 +293,8 @@ func TestStrictReadingCopiesUnlessTheTextIsOwned(t *testing.T) {
 	var r HTTPRequest
 	require.NoError(t, UnmarshalStrict(text, &r))
 	clear(text)
-	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"}, Headers: map[string]string{"x-a": "b"}},
+	require.Equal(t, HTTPRequest{Route: "r", Params: map[string]string{"id": "a"},
+		Headers: map[string]string{"x-a": "b"}},
 		r)
 	var strict HTTPRequest
 	require.Error(t, UnmarshalStrictOwned([]byte(`{"root":"r"}`), &strict))

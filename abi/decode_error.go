@@ -97,7 +97,8 @@ func notJSON(data []byte, levels int) string {
 		return ""
 	}
 	if at, deep := wirejson.DepthError(err); deep {
-		return "nested too deep at byte " + itoa(at) + ", want at most " + itoa(MaxDepth) + " levels, in a free value " +
+		return "nested too deep at byte " + itoa(at) + ", want at most " + itoa(MaxDepth) +
+			" levels, in a free value " +
 			itoa(MaxValueDepth)
 	}
 	return "not JSON: " + err.Error()

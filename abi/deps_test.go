@@ -46,7 +46,8 @@ func structsWithCodecs(t *testing.T) []string {
 
 // TestDeps keeps out what TinyGo cannot build, or only with reflection: encoding/json, fmt, reflect, net.
 func TestDeps(t *testing.T) {
-	allowed := map[string]bool{"bytes": true, "errors": true, "io": true, "slices": true, "strconv": true, "strings": true,
+	allowed := map[string]bool{"bytes": true, "errors": true, "io": true, "slices": true, "strconv": true,
+		"strings":       true,
 		"time":          true,
 		"unicode/utf16": true, "unicode/utf8": true, "unsafe": true, "github.com/memhost/memhost/abi/wirejson": true}
 	for name, file := range sources(t) {

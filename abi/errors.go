@@ -67,8 +67,8 @@ func (c Code) HTTPStatus(fromBackend bool) int {
 
 // Reasons that the host gives beside a code.
 const (
-	// ReasonContractBreach comes with internal: a guest's answer lacks a required field, or has a value that the contract
-	// does not have.
+	// ReasonContractBreach comes with internal: a guest's answer lacks a required field, or has a value that the
+	// contract does not have.
 	ReasonContractBreach = "contract_breach"
 	// ReasonForgotten comes with conflict: the event was forgotten on request, so recording it again is refused.
 	ReasonForgotten = "forgotten"
@@ -76,8 +76,8 @@ const (
 
 // Codes of warnings: a warning is its code, a colon, a blank and a text.
 const (
-	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding, with their number:
-	// "memory_pending: 3 events".
+	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding, with their
+	// number: "memory_pending: 3 events".
 	WarnMemoryPending = "memory_pending"
 	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10
 	// items".
@@ -100,8 +100,8 @@ type Error struct {
 	Operation    string       `json:"operation"`
 	Route        string       `json:"route,omitempty"`
 	Native       *NativeError `json:"native,omitempty"`
-	// NothingStored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so
-	// the event may be sent again at once.
+	// NothingStored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive,
+	// so the event may be sent again at once.
 	NothingStored bool `json:"nothing_stored,omitempty"`
 
 	cause error

@@ -29,9 +29,11 @@ func FuzzDecodeError(f *testing.F) {
 
 func fuzzRequest() *RetrieveRequest {
 	n := int64(8000)
-	return &RetrieveRequest{Query: "the cat's name?", Scope: MemoryScope{RunID: "r", PersonaID: "p", BackendNamespace: "n",
-		AgentID: "a"}, SessionID: "s",
-		Budget: ContextBudget{MaxTokens: &n}, Filters: map[string]Raw{"cross_context": Raw("true"), "x": Raw("[1.5e3]")},
+	return &RetrieveRequest{Query: "the cat's name?",
+		Scope: MemoryScope{RunID: "r", PersonaID: "p", BackendNamespace: "n",
+			AgentID: "a"}, SessionID: "s",
+		Budget: ContextBudget{MaxTokens: &n}, Filters: map[string]Raw{"cross_context": Raw("true"),
+			"x": Raw("[1.5e3]")},
 		AsOf: "2026-03-01T09:30:00+01:00"}
 }
 
@@ -59,9 +61,11 @@ func fuzzReceipt() *WriteReceipt {
 func fuzzManifest() *ModuleManifest {
 	return &ModuleManifest{Manifest: 1, Name: "mem0", ABI: ABIMemhost, Providers: []ProviderDecl{{Name: "mem0",
 		Kind: KindArchitecture, Preset: Raw(`{"infer":false}`)}},
-		ConfigSchema: Raw(`{}`), Routes: []RouteDecl{{Name: "search", Match: map[string]Raw{"/method": Raw(`"tools/call"`)},
+		ConfigSchema: Raw(`{}`), Routes: []RouteDecl{{Name: "search",
+			Match: map[string]Raw{"/method": Raw(`"tools/call"`)},
 			Class: ClassRead}},
-		DeadlinesMS: map[string]int64{"retrieve": 30000}, Conformance: &ConformanceDecl{NotApplicable: []NotApplicable{{Clause: 4, Because: "x"}}}}
+		DeadlinesMS: map[string]int64{"retrieve": 30000},
+		Conformance: &ConformanceDecl{NotApplicable: []NotApplicable{{Clause: 4, Because: "x"}}}}
 }
 
 // fuzzDecode compares the two ways to read a T, written with the generics of two pointers because codecs have pointer

@@ -56,8 +56,8 @@ type HTTPRequest struct {
 	Params  map[string]string `json:"params,omitempty"`
 	Query   []QueryParam      `json:"query,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// TimeoutMS bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call
-	// returns the error timeout, and the guest continues.
+	// TimeoutMS bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the
+	// call returns the error timeout, and the guest continues.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
@@ -79,9 +79,9 @@ type HTTPResponse struct {
 // BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.
 type BoltRequest struct {
 	Route string `json:"route"`
-	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent
-	// is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are.
-	// Absent means none.
+	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and
+	// exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are
+	// what they are. Absent means none.
 	Params Raw `json:"params,omitempty"`
 }
 

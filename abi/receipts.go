@@ -60,7 +60,8 @@ type WriteReceipt struct {
 	// Warnings start with a stable code and a colon.
 	Warnings  []string `json:"warnings"`
 	LatencyMS float64  `json:"latency_ms"`
-	// RetryAfterMS is filled by the host for an uncertain write: after so many ms recording the event again can settle it.
+	// RetryAfterMS is filled by the host for an uncertain write: after so many ms recording the event again can settle
+	// it.
 	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" codec:"host"`
 	Trace        *Trace `json:"trace,omitempty"`
 }

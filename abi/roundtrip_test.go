@@ -107,7 +107,8 @@ func TestForeignTypesAreServedToo(t *testing.T) {
 	var p ping
 	require.NoError(t, Unmarshal([]byte(" 12 "), &p))
 	require.Equal(t, 12, p.n)
-	require.EqualError(t, Unmarshal([]byte("12 13"), &p), "invalid_argument: not JSON: more after the end of the value at byte 3")
+	require.EqualError(t, Unmarshal([]byte("12 13"), &p),
+		"invalid_argument: not JSON: more after the end of the value at byte 3")
 }
 
 func TestNothingOfTheInputIsKept(t *testing.T) {

@@ -48,7 +48,8 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	has := func(word string) bool {
 		return regexp.MustCompile("[`\"{,( ]" + regexp.QuoteMeta(word) + "[`\"?:,() ]").MatchString(text)
 	}
-	names := append(append(append(RequiredOperations(), OptionalOperations()...), WASIImports()...), Marker, BufferExport,
+	names := append(append(append(RequiredOperations(), OptionalOperations()...), WASIImports()...), Marker,
+		BufferExport,
 		MemoryExport, InitExport, HostModule,
 		WASIModule, ManifestSection, ImportHTTPSend, ImportBoltRun, ImportStateGet, ImportStatePut, ImportStateDelete,
 		ImportStateList, ImportStateAppend, ImportStateRead,
@@ -77,7 +78,8 @@ func TestRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 	text := specification(t)
 	for _, op := range append(RequiredOperations(), OptionalOperations()...) {
 		require.NotEmpty(t, RequiredFields(op), op)
-		row := regexp.MustCompile("(?m)^\\| [a-z_` ]*`" + op + "`[a-z_` ]* \\| " + strings.Join(RequiredFields(op), ", ") +
+		row := regexp.MustCompile("(?m)^\\| [a-z_` ]*`" + op + "`[a-z_` ]* \\| " +
+			strings.Join(RequiredFields(op), ", ") +
 			"[ ;]")
 		require.True(t, row.MatchString(text), "the table of required fields in ABI.md has another row for %s", op)
 	}
@@ -90,7 +92,8 @@ func TestRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 func TestTheMinimalGuestOfTheSpecificationWorks(t *testing.T) {
 	source, err := os.ReadFile("testdata/minimal.wat")
 	require.NoError(t, err)
-	require.True(t, strings.Contains(specification(t), "```wat\n"+string(source)+"```"), "the text in ABI.md is another")
+	require.True(t, strings.Contains(specification(t), "```wat\n"+string(source)+"```"),
+		"the text in ABI.md is another")
 	wasm, err := os.ReadFile("testdata/minimal.wasm")
 	require.NoError(t, err)
 

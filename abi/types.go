@@ -79,7 +79,8 @@ type RetrieveRequest struct {
 	Scenario  string        `json:"scenario,omitempty"`
 	Context   string        `json:"context,omitempty"`
 	Attribute string        `json:"attribute,omitempty"`
-	// Filters are further conditions by name. cross_context: true asks that Context is deliberately not used as a filter.
+	// Filters are further conditions by name. cross_context: true asks that Context is deliberately not used as a
+	// filter.
 	Filters map[string]Raw `json:"filters,omitempty"`
 	// AsOf is RFC 3339: answer as memory stood then. trace.as_of_mode says whether the provider could.
 	AsOf string `json:"as_of,omitempty"`

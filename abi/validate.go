@@ -284,7 +284,8 @@ func (x *Message) check() *Error {
 	case "":
 		return invalid("role", "missing, want one of user, assistant, system, tool")
 	default:
-		return invalid("role", wirejson.Quote(shortenString(string(x.Role)))+" is none of user, assistant, system, tool")
+		return invalid("role", wirejson.Quote(shortenString(string(x.Role)))+" is none of user, assistant, system, "+
+			"tool")
 	}
 	if x.Content == nil && len(x.ToolCalls) == 0 {
 		return invalid("content", "missing, and there are no tool_calls")

@@ -33,7 +33,8 @@ func TestValidateManifest(t *testing.T) {
 		{`{"manifest":1,"name":"a","version":"1","abi":"mh1-extism","providers":[{"name":"a","kind":"control"}],"config_schema":{}}`, ``},
 	})
 	for _, c := range []struct{ name, old, new, want string }{
-		{"version", `"manifest":1`, `"manifest":2`, `routes[0].headers: missing, want the headers that the module may set, [] for none`},
+		{"version", `"manifest":1`, `"manifest":2`,
+			`routes[0].headers: missing, want the headers that the module may set, [] for none`},
 		{"version to come", `"manifest":1`, `"manifest":3`, `manifest: version 3, want 1 or 2`},
 		{"a header that is none", `"path":"/mcp"`, `"path":"/mcp","headers":["a b"]`,
 			`routes[1].headers[0]: "a b" is no header name`},
@@ -41,7 +42,8 @@ func TestValidateManifest(t *testing.T) {
 			`routes[1].headers[1]: X-HTTP-Method-Override is never a module's to set`},
 		{"compression beside a secret", `"path":"/mcp"`, `"path":"/mcp","headers":["Accept-Encoding"]`,
 			`routes[1].headers[0]: Accept-Encoding is never a module's to set`},
-		{"a query key without name", `"path":"/mcp"`, `"path":"/mcp","query":[""]`, `routes[1].query[0]: missing or empty`},
+		{"a query key without name", `"path":"/mcp"`, `"path":"/mcp","query":[""]`,
+			`routes[1].query[0]: missing or empty`},
 		{"headers of a bolt route", `"statement":`, `"headers":[],"statement":`,
 			`routes[2].headers: not of a bolt origin, which has none`},
 		{"query of a bolt route", `"statement":`, `"query":[],"statement":`,
@@ -67,7 +69,8 @@ func TestValidateManifest(t *testing.T) {
 		{"origin's protocol", `"protocol":"bolt"`, `"protocol":"neo4j"`,
 			`origins[1].protocol: "neo4j" is none of http, bolt`},
 		{"origin twice", `{"name":"bolt"`, `{"name":"api"`, `origins[1].name: "api" is declared twice`},
-		{"secret's pointer", `"/api_key"`, `"/api~2key"`, `secrets[0].from: "/api~2key" is no JSON Pointer, such as /url`},
+		{"secret's pointer", `"/api_key"`, `"/api~2key"`,
+			`secrets[0].from: "/api~2key" is no JSON Pointer, such as /url`},
 		{"secret's header", `"authorization"`, `"x y"`, `secrets[0].headers[1]: "x y" is no header name`},
 		{"secret's origin", `"origin":"api"},
   {"name":"password"`, `"origin":"apii"},
@@ -77,21 +80,27 @@ func TestValidateManifest(t *testing.T) {
 			`secrets[1].user_from: only of a bolt origin`},
 		{"headers of a bolt secret", `"from":"/password"`, `"from":"/password","headers":["x"]`,
 			`secrets[1].headers: not of a bolt origin, which has none`},
-		{"two secrets of a bolt origin", `{"name":"password"`, `{"name":"other","from":"/o","origin":"bolt"},{"name":"password"`, `secrets[2].origin: bolt origin "bolt" has a secret already`},
-		{"database's pointer", `"/database"`, `"database"`, `origins[1].database_from: "database" is no JSON Pointer, such as /url`},
+		{"two secrets of a bolt origin", `{"name":"password"`,
+			`{"name":"other","from":"/o","origin":"bolt"},{"name":"password"`,
+			`secrets[2].origin: bolt origin "bolt" has a secret already`},
+		{"database's pointer", `"/database"`, `"database"`,
+			`origins[1].database_from: "database" is no JSON Pointer, such as /url`},
 		{"database of an http origin", `"protocol":"http"`, `"protocol":"http","database_from":"/d"`,
 			`origins[0].database_from: only of a bolt origin`},
-		{"empty's route", `"route":"search"`, `"route":"serach"`, `empty[0].route: no route "serach", did you mean "search"?`},
+		{"empty's route", `"route":"search"`, `"route":"serach"`,
+			`empty[0].route: no route "serach", did you mean "search"?`},
 		{"empty's status", `404`, `4040`, `empty[0].status: 4040 is no HTTP status`},
 		{"limit's route", `"route":"facts"`, `"route":""`, `limits[0].route: missing or empty`},
 		{"limit's reason", `"native":10,"because":"b"`, `"native":10`, `limits[0].because: missing or empty`},
 		{"route twice", `{"name":"mcp"`, `{"name":"search"`, `routes[1].name: "search" is declared twice`},
 		{"route's origin", `"origin":"bolt","statement"`, `"origin":"blot","statement"`,
 			`routes[2].origin: no origin "blot", did you mean "bolt"?`},
-		{"class", `"class":"write"}],`, `"class":"writes"}],`, `routes[2].class: "writes" is none of read, write, admin`},
+		{"class", `"class":"write"}],`, `"class":"writes"}],`,
+			`routes[2].class: "writes" is none of read, write, admin`},
 		{"statement on http", `"path":"/mcp"`, `"path":"/mcp","statement":"x"`,
 			`routes[1].statement: not of an http origin, want method and path`},
-		{"no method", `"method":"POST","path":"/mcp"`, `"path":"/mcp"`, `routes[1].method: "" is no HTTP method in capitals`},
+		{"no method", `"method":"POST","path":"/mcp"`, `"path":"/mcp"`,
+			`routes[1].method: "" is no HTTP method in capitals`},
 		{"small method", `"method":"POST","path":"/mcp"`, `"method":"post","path":"/mcp"`,
 			`routes[1].method: "post" is no HTTP method in capitals`},
 		{"no path", `"path":"/mcp",`, ``, `routes[1].path: "" does not start with /`},
@@ -107,7 +116,8 @@ func TestValidateManifest(t *testing.T) {
 		{"statement missing", `"statement":"MATCH (e) RETURN e",`, ``, `routes[2].statement: missing or empty`},
 		{"method on bolt", `"statement"`, `"method":"GET","statement"`,
 			`routes[2].method: not of a bolt origin, want statement`},
-		{"path on bolt", `"statement"`, `"path":"/","statement"`, `routes[2].path: not of a bolt origin, want statement`},
+		{"path on bolt", `"statement"`, `"path":"/","statement"`,
+			`routes[2].path: not of a bolt origin, want statement`},
 		{"match on bolt", `"statement"`, `"match":{"/a":1},"statement"`, `routes[2].match: not of a bolt origin`},
 		{"deadline's operation", `"retrieve":30000`, `"retreve":30000`,
 			`deadlines_ms.retreve: "retreve" is no operation, did you mean "retrieve"?`},
@@ -115,7 +125,8 @@ func TestValidateManifest(t *testing.T) {
 		{"settle", `3000,`, `-1,`, `settle_ms: negative`},
 		{"background's export", `"export":"wait_until_ready"`, `"export":"wait"`,
 			`background[0].export: "wait" is none of wait_until_ready, readiness`},
-		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`, `background[0].interval_ms: want more than 0`},
+		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`,
+			`background[0].interval_ms: want more than 0`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`,
 			`background[0].class: "admin" is none of read, write`},
 		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`,
@@ -127,13 +138,15 @@ func TestValidateManifest(t *testing.T) {
 		{"required where", `"pointer":"/surface"`, `"pointer":"surface"`,
 			`requires[1].pointer: "surface" is no JSON Pointer, such as /url`},
 		{"required why", `"equals":"mcp","because":"r"`, `"equals":"mcp"`, `requires[1].because: missing or empty`},
-		{"unless", `"unless":"/bolt"`, `"unless":"bolt"`, `conformance.not_applicable[0].unless: "bolt" is no JSON Pointer, such as /url`},
+		{"unless", `"unless":"/bolt"`, `"unless":"bolt"`,
+			`conformance.not_applicable[0].unless: "bolt" is no JSON Pointer, such as /url`},
 		{"declared where", `"pointer":"/surface","equals":"rest"`, `"pointer":"surface","equals":"rest"`,
 			`conformance.not_applicable[0].pointer: "surface" is no JSON Pointer, such as /url`},
 		{"declared for what", `"pointer":"/surface","equals":"rest"`, `"pointer":"/surface"`,
 			`conformance.not_applicable[0].equals: missing`},
 		{"clause", `"clause":4`, `"clause":14`, `conformance.not_applicable[0].clause: want 1 to 13`},
-		{"whole clause", `"part":"inventory",`, ``, `conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
+		{"whole clause", `"part":"inventory",`, ``,
+			`conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`,
 			`conformance.not_applicable[0].because: missing or empty`},
 	} {
@@ -148,9 +161,11 @@ func TestValidateManifest(t *testing.T) {
 func TestNearest(t *testing.T) {
 	fields := []string{"role", "content", "name", "tool_call_id", "tool_calls", "id", "text", "test"}
 	for word, want := range map[string]string{
-		"rolle": "role", "rle": "role", "orle": "role", "ROLE": "role", "contents": "content", "tool_call": "tool_calls",
+		"rolle": "role", "rle": "role", "orle": "role", "ROLE": "role", "contents": "content",
+		"tool_call":     "tool_calls",
 		"toolcallid":    "tool_call_id",
-		"tooL_callz_id": "tool_call_id", "xy": "", "": "", "somethingelse": "", "i": "id", "texst": "text", "tst": "test",
+		"tooL_callz_id": "tool_call_id", "xy": "", "": "", "somethingelse": "", "i": "id", "texst": "text",
+		"tst":  "test",
 		"role": "role",
 	} {
 		require.Equal(t, want, Nearest(word, fields), word)
@@ -178,7 +193,8 @@ func TestHeadersThatAreNeverAGuests(t *testing.T) {
 func TestManifestWarnsOfRoutesWithoutLists(t *testing.T) {
 	m := new(ModuleManifest)
 	require.NoError(t, Unmarshal([]byte(wholeManifest), m))
-	require.Equal(t, []string{"routes_unlisted: 2 of 3 routes do not list their headers or query keys: there the module may set " +
+	require.Equal(t, []string{"routes_unlisted: 2 of 3 routes do not list their headers or query keys: there the " +
+		"module may set " +
 		"a fixed set of headers, and any query key but _method"}, m.Warnings())
 	for i := range m.Routes {
 		m.Routes[i].Headers, m.Routes[i].Query = []string{}, []string{}

@@ -135,7 +135,8 @@ func TestValidateOtherRequests(t *testing.T) {
 
 func TestValidateFeedback(t *testing.T) {
 	with := func(more string) string {
-		return `{"feedback_id":"f",` + okScope + `,"session_id":"s","timestamp":"2026-03-01T09:30:00Z","text":"x"` + more +
+		return `{"feedback_id":"f",` + okScope + `,"session_id":"s","timestamp":"2026-03-01T09:30:00Z","text":"x"` +
+			more +
 			`}`
 	}
 	checkValid(t, func() validator { return new(MemoryFeedback) }, [][2]string{
@@ -171,10 +172,12 @@ func TestValidateForget(t *testing.T) {
 		{`{` + okScope + `,"native_ids":["n"]}`, ``},
 		{`{"event_ids":["e"]}`, `scope.run_id: missing or empty`},
 		{`{` + okScope + `}`, `want exactly one of event_ids, session_id, from with to, and native_ids`},
-		{`{` + okScope + `,"event_ids":["e"],"native_ids":["n"]}`, `want exactly one of event_ids, session_id, from with to, and native_ids`},
+		{`{` + okScope + `,"event_ids":["e"],"native_ids":["n"]}`,
+			`want exactly one of event_ids, session_id, from with to, and native_ids`},
 		{`{` + okScope + `,"event_ids":["e",""]}`, `event_ids[1]: missing or empty`},
 		{`{` + okScope + `,"session_id":"\u0000"}`, `session_id: contains U+0000`},
-		{`{` + okScope + `,"from":"2026-03-01T00:00:00Z"}`, `to: "" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z`},
+		{`{` + okScope + `,"from":"2026-03-01T00:00:00Z"}`,
+			`to: "" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z`},
 		{`{` + okScope + `,"from":"2026-03-02T00:00:00Z","to":"2026-03-01T00:00:00Z"}`, `to: earlier than from`},
 		{`{` + okScope + `,"native_ids":[""]}`, `native_ids[0]: missing or empty`},
 	})

@@ -4,8 +4,8 @@ import "github.com/memhost/memhost/abi/wirejson"
 
 // Names of the binary interface "mh1". ABI.md specifies them.
 const (
-	// Marker is the exported function that names the version. The host looks for it before any guest code runs and never
-	// calls it.
+	// Marker is the exported function that names the version. The host looks for it before any guest code runs and
+	// never calls it.
 	Marker = "mh_abi_1"
 	// BufferExport returns the guest's request buffer, grown to at least the size asked for: (i32) -> i32.
 	BufferExport = "mh_buffer"
@@ -48,7 +48,8 @@ func RequiredOperations() []string {
 
 // OptionalOperations lists the exports that are capabilities.
 func OptionalOperations() []string {
-	return []string{OpRecordEvents, OpReadiness, OpWaitUntilReady, OpFindEvent, OpInventory, OpProvenance, OpNativeQuery,
+	return []string{OpRecordEvents, OpReadiness, OpWaitUntilReady, OpFindEvent, OpInventory, OpProvenance,
+		OpNativeQuery,
 		OpNativeMutation, OpApplyFeedback, OpForget}
 }
 
@@ -84,8 +85,8 @@ func RequiredFields(op string) []string {
 	return nil
 }
 
-// MissingField names the first of an operation's RequiredFields that an answer lacks or has as null; "" when it has all of
-// them. It looks at the answer's own members only.
+// MissingField names the first of an operation's RequiredFields that an answer lacks or has as null; "" when it has all
+// of them. It looks at the answer's own members only.
 //
 //	MissingField("find_event", `{"found": "absent"}`)  ""
 //	MissingField("retrieve", `{"raw": {}}`)            "formatted_context"

@@ -7,7 +7,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// answersClause counts what the host refuses as contract_breach, wherever it happens. Other clauses are inconclusive then.
+// answersClause counts what the host refuses as contract_breach, wherever it happens. Other clauses are inconclusive
+// then.
 const answersClause = 14
 
 // checkAnswers is clause 14. The host checks every answer; here each operation is called once more, and what the other
@@ -15,7 +16,8 @@ const answersClause = 14
 func checkAnswers(b *bench) {
 	s := b.scope("answers", "p")
 	e := b.event(s, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
-	q := &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, Budget: abi.ContextBudget{MaxItems: limit(3), MaxTokens: limit(500)}}
+	q := &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s,
+		Budget: abi.ContextBudget{MaxItems: limit(3), MaxTokens: limit(500)}}
 	var result *abi.RetrieveResult
 	for _, c := range []struct {
 		op  string
@@ -27,7 +29,8 @@ func checkAnswers(b *bench) {
 		{abi.OpRecordEvent, func() error { _, err := b.record(b.ctx, e); return err }},
 		{abi.OpRecordEvents, func() error { return b.recordTwo(s) }},
 		{abi.OpReadiness, func() error {
-			_, err := b.slot.Readiness(b.ctx, &abi.ReadinessRequest{Scope: s, TimeoutMS: b.kit.target.ReadyWithin.Milliseconds()})
+			_, err := b.slot.Readiness(b.ctx, &abi.ReadinessRequest{Scope: s,
+				TimeoutMS: b.kit.target.ReadyWithin.Milliseconds()})
 			return err
 		}},
 		{abi.OpRetrieve + "_found", func() (err error) { result, err = b.retrieve(q); return err }},
@@ -38,7 +41,10 @@ func checkAnswers(b *bench) {
 			_, err := b.slot.FormatContext(b.ctx, &abi.FormatRequest{Result: *result, Budget: q.Budget, Scope: s})
 			return err
 		}},
-		{abi.OpInventory, func() error { _, err := b.slot.Inventory(b.ctx, &abi.InventoryRequest{Scope: s}); return err }},
+		{abi.OpInventory, func() error {
+			_, err := b.slot.Inventory(b.ctx, &abi.InventoryRequest{Scope: s})
+			return err
+		}},
 		{abi.OpProvenance, func() error {
 			_, err := b.slot.Provenance(b.ctx, &abi.ProvenanceRequest{Scope: s, EventID: e.EventID, Limit: 2})
 			return err
@@ -48,7 +54,9 @@ func checkAnswers(b *bench) {
 		if slices.Contains(abi.OptionalOperations(), c.op) && !slices.Contains(b.capabilities, c.op) {
 			continue
 		}
-		b.part(c.op, "an answer of "+strings.TrimSuffix(c.op, "_found")+" keeps to the contract", func() outcome { return kept(c.try()) })
+		b.part(c.op, "an answer of "+strings.TrimSuffix(c.op, "_found")+" keeps to the contract", func() outcome {
+			return kept(c.try())
+		})
 	}
 	b.part("elsewhere", "no other clause met an answer that breaks the contract", func() outcome {
 		if n := len(b.kit.breaches); n > 0 {

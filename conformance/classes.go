@@ -97,7 +97,8 @@ func (r *rig) asItWas(s abi.MemoryScope, kept *planted, before *abi.RetrieveResu
 	}
 	for _, name := range told {
 		if holds(now, name) {
-			return failed("%s stored %s while only routes of class read were let through: one of these writes: %s", op, name, distinct(heard))
+			return failed("%s stored %s while only routes of class read were let through: one of these writes: %s", op,
+				name, distinct(heard))
 		}
 	}
 	if holds(before, kept.name) && !holds(now, kept.name) {
@@ -112,7 +113,8 @@ func (r *rig) asItWas(s abi.MemoryScope, kept *planted, before *abi.RetrieveResu
 		return *unsure
 	}
 	if was, is := kinds(held), kinds(i); was != is {
-		return failed("%s changed the inventory while only routes of class read were let through (%s): before %s, after %s",
+		return failed("%s changed the inventory while only routes of class read were let through (%s): before %s, "+
+			"after %s",
 			op, distinct(heard), was, is)
 	}
 	return passed("the answer and the inventory are the same")

@@ -34,10 +34,14 @@ func checkDelivery(b *bench) {
 		{"after_send", "the host is killed when a turn was sent, before its answer", true, false},
 		{"after_commit", "the host is killed when a turn was delivered, before its caller knew", true, true},
 	} {
-		b.part(c.name, c.words+": nothing is lost, and nothing doubled that is not announced", func() outcome { return b.killed(c, u) })
+		b.part(c.name, c.words+": nothing is lost, and nothing doubled that is not announced", func() outcome {
+			return b.killed(c, u)
+		})
 	}
-	b.part("late", "the backend takes a turn when its client has gone: nothing is doubled that is not announced", func() outcome { return b.lateCommit(u) })
-	b.part("partial", "the backend takes a part of a turn: the rest follows, and nothing is doubled that is not announced", func() outcome { return b.partCommit(u) })
+	b.part("late", "the backend takes a turn when its client has gone: nothing is doubled that is not announced",
+		func() outcome { return b.lateCommit(u) })
+	b.part("partial", "the backend takes a part of a turn: the rest follows, and nothing is doubled that is not "+
+		"announced", func() outcome { return b.partCommit(u) })
 }
 
 func (b *bench) resent() outcome {
@@ -52,7 +56,9 @@ func (b *bench) resent() outcome {
 	switch {
 	case err != nil:
 		return refused("record_event, again", err)
-	case !second.Duplicate || !slices.ContainsFunc(second.Warnings, func(w string) bool { return strings.HasPrefix(w, "duplicate_event:") }):
+	case !second.Duplicate || !slices.ContainsFunc(second.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "duplicate_event:")
+	}):
 		return failed("the second receipt does not say duplicate")
 	case len(changes(b.wire.since(mark))) > 0:
 		return failed("the host saw it sent again: %s", routesOf(changes(b.wire.since(mark))))
@@ -133,7 +139,8 @@ func (b *bench) usually() usual {
 	if o := control(p); o != nil {
 		return usual{silent: o}
 	}
-	return usual{writes: writesOf(b.wire.since(mark), p.name) / len(p.events), mentions: mentions(p.found, p.name) / len(p.events)}
+	return usual{writes: writesOf(b.wire.since(mark), p.name) / len(p.events),
+		mentions: mentions(p.found, p.name) / len(p.events)}
 }
 
 // crash is a moment at which the host is killed.
@@ -176,7 +183,8 @@ func (k *killer) intercept(ctx context.Context, call host.NativeCall, send next)
 
 func (k *killer) kill() { k.dead, k.err = true, copyFolder(k.from, k.to) }
 
-// copyFolder copies what a killed host would leave behind. What it was committing is not in the middle of it: the interceptor holds the one call there is.
+// copyFolder copies what a killed host would leave behind. What it was committing is not in the middle of it: the
+// interceptor holds the one call there is.
 func copyFolder(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -197,8 +205,8 @@ func copyFolder(from, to string) error {
 	})
 }
 
-// afterSettling is a clock on which every request that was ever sent has landed or never will, as the manifest promises by settle_ms (30 s where it says
-// nothing).
+// afterSettling is a clock on which every request that was ever sent has landed or never will, as the manifest promises
+// by settle_ms (30 s where it says nothing).
 func (b *bench) afterSettling() func() time.Time {
 	ahead := max(30*time.Second, time.Duration(b.kit.module.Manifest.SettleMS)*time.Millisecond) + time.Minute
 	return func() time.Time { return time.Now().Add(ahead) }
@@ -264,9 +272,10 @@ func (r *rig) leave() {
 	r.close()
 }
 
-// counted tells whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that this is not known, even after every
-// request has landed, both is allowed.
-func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u usual, writes int) outcome {
+// counted tells whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that
+// this is not known, even after every request has landed, both is allowed.
+func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u usual,
+	writes int) outcome {
 	if !announced(receipt) {
 		if o := r.wait(s); o != nil {
 			return *o
@@ -279,18 +288,22 @@ func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.Wri
 	doubled := writes > u.writes && mentions(result, name) > u.mentions
 	switch {
 	case announced(receipt):
-		return passed("announced: %s, there %d times, sent and taken %d times", receipt.Status, mentions(result, name)/max(1, u.mentions), writes)
+		return passed("announced: %s, there %d times, sent and taken %d times", receipt.Status,
+			mentions(result, name)/max(1, u.mentions), writes)
 	case doubled:
-		return failed("doubled and not announced: sent and taken %d times, once it takes %d; the receipt says %s %v", writes, u.writes, receipt.Status, receipt.Warnings)
+		return failed("doubled and not announced: sent and taken %d times, once it takes %d; the receipt says %s %v",
+			writes, u.writes, receipt.Status, receipt.Warnings)
 	case !holds(result, name):
 		return failed("lost and not announced; the receipt says %s", receipt.Status)
 	}
-	return passed("there once, %d native calls, the receipt says %s, duplicate %v", writes, receipt.Status, receipt.Duplicate)
+	return passed("there once, %d native calls, the receipt says %s, duplicate %v", writes, receipt.Status,
+		receipt.Duplicate)
 }
 
-// recordedAgain closes a rig, records its turn once more on another that begins when every request has landed, and counts it. mark is where the calls begin that
-// carried the turn, when says what has come to pass since.
-func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u usual, mark int, when string) outcome {
+// recordedAgain closes a rig, records its turn once more on another that begins when every request has landed, and
+// counts it. mark is where the calls begin that carried the turn, when says what has come to pass since.
+func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u usual, mark int,
+	when string) outcome {
 	r.scopes = nil
 	r.close()
 	later, err := b.open(dir, 2, b.afterSettling())

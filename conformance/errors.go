@@ -42,7 +42,8 @@ func faults() []injected {
 		{"429", 429, "7", codes(abi.CodeRateLimited), false, call},
 		{"500", 500, "", codes(abi.CodeBackend, abi.CodeUnavailable), true, call},
 		{"502", 502, "", codes(abi.CodeUnavailable, abi.CodeBackend), true, call},
-		{faultInside, 200, "", codes(abi.CodeBackend, abi.CodeUnavailable, abi.CodeInvalidArgument, abi.CodeNotFound), true, call},
+		{faultInside, 200, "", codes(abi.CodeBackend, abi.CodeUnavailable, abi.CodeInvalidArgument, abi.CodeNotFound),
+			true, call},
 		{faultTruncated, 200, "", codes(abi.CodeBackend), true, call},
 		{faultSlow, 0, "", codes(abi.CodeTimeout), true, 250 * time.Millisecond},
 		{faultDropped, 0, "", codes(abi.CodeUnavailable), true, call},
@@ -107,13 +108,17 @@ func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next)
 	return answer, nil
 }
 
-// repeats tells whether an error's words hold those of an answer: the marker, or for a target's own error body a text that stands in it.
+// repeats tells whether an error's words hold those of an answer: the marker, or for a target's own error body a text
+// that stands in it.
 func repeats(native string, said []byte) bool {
 	if strings.Contains(native, marker) || native != "" && strings.Contains(string(said), native) {
 		return true
 	}
 	body, ok := decode(said)
-	return ok && anywhere(body, func(v any) bool { text, ok := v.(string); return ok && len(text) > 3 && strings.Contains(native, text) })
+	return ok && anywhere(body, func(v any) bool {
+		text, ok := v.(string)
+		return ok && len(text) > 3 && strings.Contains(native, text)
+	})
 }
 
 // errorInside is an error in a body whose status says that all is well.
@@ -167,50 +172,60 @@ func checkErrors(b *bench) {
 	s := b.scope("errors", "p")
 	mark := b.wire.mark()
 	p := b.plant(s)
-	b.struckAll("record_event", "a turn that cannot be recorded is an error, never accepted", faults(), b.strikeRecord(s))
-	b.struckAll("retrieve", "a question that cannot be asked is an error, never an empty result", faults(), func(ctx context.Context, _ injected) (string, error) {
-		r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, SessionID: b.session()})
-		if err != nil {
-			return "", err
-		}
-		state := abi.ResultUnknown
-		if r.Trace != nil {
-			state = r.Trace.ResultState
-		}
-		return fmt.Sprintf("a result (%s, %d items)", state, len(r.Evidence)), nil
-	})
-	b.part("one_route", "when one of several calls of a question fails, the answer is an error or says that it is degraded", func() outcome { return b.oneRoute(s) })
-	b.struckAll("health", "health does not say ok while the backend fails", someFaults("401", "500", "502", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
-		h, err := b.slot.Health(ctx)
-		if err != nil {
-			return "", err
-		}
-		if h.Status != abi.HealthOK {
-			return "", nil
-		}
-		return "ok", nil
-	})
-	if slices.Contains(b.capabilities, abi.OpInventory) {
-		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one", someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
-			i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
-			if err != nil || !i.Complete {
+	b.struckAll("record_event", "a turn that cannot be recorded is an error, never accepted", faults(),
+		b.strikeRecord(s))
+	b.struckAll("retrieve", "a question that cannot be asked is an error, never an empty result", faults(),
+		func(ctx context.Context, _ injected) (string, error) {
+			r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s,
+				SessionID: b.session()})
+			if err != nil {
 				return "", err
 			}
-			return "a complete inventory", nil
+			state := abi.ResultUnknown
+			if r.Trace != nil {
+				state = r.Trace.ResultState
+			}
+			return fmt.Sprintf("a result (%s, %d items)", state, len(r.Evidence)), nil
 		})
+	b.part("one_route", "when one of several calls of a question fails, the answer is an error or says that it is "+
+		"degraded", func() outcome { return b.oneRoute(s) })
+	b.struckAll("health", "health does not say ok while the backend fails",
+		someFaults("401", "500", "502", faultTruncated, faultDropped),
+		func(ctx context.Context, _ injected) (string, error) {
+			h, err := b.slot.Health(ctx)
+			if err != nil {
+				return "", err
+			}
+			if h.Status != abi.HealthOK {
+				return "", nil
+			}
+			return "ok", nil
+		})
+	if slices.Contains(b.capabilities, abi.OpInventory) {
+		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one",
+			someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
+				i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
+				if err != nil || !i.Complete {
+					return "", err
+				}
+				return "a complete inventory", nil
+			})
 	}
 	erase := b.scope("erase", "p") // a reset that fails leaves its scope in a new generation
 	if _, err := b.record(b.ctx, b.event(erase, b.kit.target.Probe.Wordings[0](b.kit.names.name()))); err != nil {
-		b.part("reset_scope", "a reset that fails is never done", func() outcome { return refused("record_event", err) })
+		b.part("reset_scope", "a reset that fails is never done", func() outcome {
+			return refused("record_event", err)
+		})
 		return
 	}
-	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped), func(ctx context.Context, _ injected) (string, error) {
-		r, err := b.slot.ResetScope(ctx, erase)
-		if err != nil || r.Status != abi.ResetDone {
-			return "", err
-		}
-		return "done", nil
-	})
+	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped),
+		func(ctx context.Context, _ injected) (string, error) {
+			r, err := b.slot.ResetScope(ctx, erase)
+			if err != nil || r.Status != abi.ResetDone {
+				return "", err
+			}
+			return "done", nil
+		})
 	b.part("usable", "when the backend is well again, all is as it was", func() outcome { return b.usable(p, mark) })
 }
 
@@ -218,8 +233,8 @@ func someFaults(names ...string) []injected {
 	return slices.DeleteFunc(faults(), func(f injected) bool { return !slices.Contains(names, f.name) })
 }
 
-// struckAll runs an operation under each fault, all of its native calls struck. do tells what it came to where that is no error: the empty text is as good
-// as one.
+// struckAll runs an operation under each fault, all of its native calls struck. do tells what it came to where that is
+// no error: the empty text is as good as one.
 func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, injected) (string, error)) {
 	b.part(op, words, func() outcome {
 		struckOnes := 0
@@ -324,7 +339,8 @@ func (b *bench) oneRoute(s abi.MemoryScope) outcome {
 			case abi.CodeOf(err) == abi.CodeInternal:
 				return failed("%s at %s: %v", f.name, route, err)
 			case err == nil && (r.Trace.ResultState != abi.ResultDegraded || len(r.Trace.Warnings) == 0):
-				return failed("%s at %s: the answer is %s with %d warnings; want an error, or degraded and a warning", f.name, route, r.Trace.ResultState, len(r.Trace.Warnings))
+				return failed("%s at %s: the answer is %s with %d warnings; want an error, or degraded and a warning",
+					f.name, route, r.Trace.ResultState, len(r.Trace.Warnings))
 			}
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// hostile are ids that look alike, collide under naive templates, or mean something to a backend. Every two of a group must stay apart; so must all others.
+// hostile are ids that look alike, collide under naive templates, or mean something to a backend. Every two of a group
+// must stay apart; so must all others.
 func (b *bench) hostile() []struct {
 	name   string
 	scopes []abi.MemoryScope
@@ -25,10 +26,15 @@ func (b *bench) hostile() []struct {
 		scopes []abi.MemoryScope
 	}{
 		{"plain", group([2]string{"a", "anna"}, [2]string{"a", "berta"}, [2]string{"b", "anna"})},
-		{"separators", group([2]string{"a_b", "c"}, [2]string{"a", "b_c"}, [2]string{"a-b", "c"}, [2]string{"a", "b-c"}, [2]string{"a/b", "c"}, [2]string{"a", "b/c"}, [2]string{"a:b", "c"}, [2]string{"a", "b:c"})},
-		{"wildcards", group([2]string{"w", "*"}, [2]string{"w", "%"}, [2]string{"w", ".."}, [2]string{"w", `" OR 1=1 --`}, [2]string{"w", `{"$ne":null}`})},
-		{"escapes", group([2]string{"e", "a b"}, [2]string{"e", "a%20b"}, [2]string{"e", "a+b"}, [2]string{"e", "a b "}, [2]string{"e", "a_20b"})},
-		{"look-alikes", group([2]string{"l", "Paul"}, [2]string{"l", "paul"}, [2]string{"l", "pаul"}, [2]string{"l", "caf\u00e9"}, [2]string{"l", "cafe\u0301"}, [2]string{"l", "\U0001f642"}, [2]string{"l", "\U0001f643"})},
+		{"separators", group([2]string{"a_b", "c"}, [2]string{"a", "b_c"}, [2]string{"a-b", "c"}, [2]string{"a", "b-c"},
+			[2]string{"a/b", "c"}, [2]string{"a", "b/c"}, [2]string{"a:b", "c"}, [2]string{"a", "b:c"})},
+		{"wildcards", group([2]string{"w", "*"}, [2]string{"w", "%"}, [2]string{"w", ".."},
+			[2]string{"w", `" OR 1=1 --`}, [2]string{"w", `{"$ne":null}`})},
+		{"escapes", group([2]string{"e", "a b"}, [2]string{"e", "a%20b"}, [2]string{"e", "a+b"}, [2]string{"e", "a b "},
+			[2]string{"e", "a_20b"})},
+		{"look-alikes", group([2]string{"l", "Paul"}, [2]string{"l", "paul"}, [2]string{"l", "pаul"},
+			[2]string{"l", "caf\u00e9"}, [2]string{"l", "cafe\u0301"}, [2]string{"l", "\U0001f642"},
+			[2]string{"l", "\U0001f643"})},
 		{"long", group([2]string{"x", long + "1"}, [2]string{"x", long + "2"})},
 	}
 }
@@ -45,7 +51,8 @@ func checkIsolation(b *bench) {
 	for _, g := range groups {
 		mine := facts[at : at+len(g.scopes)]
 		at += len(g.scopes)
-		b.part(strings.ReplaceAll(g.name, "-", "_"), "each scope finds its own fact and no other's: "+g.name, func() outcome { return b.apart(mine, facts) })
+		b.part(strings.ReplaceAll(g.name, "-", "_"), "each scope finds its own fact and no other's: "+g.name,
+			func() outcome { return b.apart(mine, facts) })
 	}
 }
 
@@ -84,11 +91,14 @@ func checkConcurrency(b *bench) {
 		if pool == 1 {
 			var err error
 			if r, err = b.open(b.dir+"-1", 1, nil); err != nil {
-				b.part(poolPart(pool), "callers of several scopes at once", func() outcome { return refused("open", err) })
+				b.part(poolPart(pool), "callers of several scopes at once", func() outcome {
+					return refused("open", err)
+				})
 				continue
 			}
 		}
-		b.part(poolPart(pool), fmt.Sprintf("callers of several scopes at once do not mix, with %d instances", pool), func() outcome { return b.together(r, pool) })
+		b.part(poolPart(pool), fmt.Sprintf("callers of several scopes at once do not mix, with %d instances", pool),
+			func() outcome { return b.together(r, pool) })
 	}
 	b.part("order", "one scope's writes are sent in their order", b.inOrder)
 	b.part("moment", "what was found stays found while the scope is written", b.whileWritten)
@@ -147,7 +157,8 @@ func (b *bench) whileWritten() outcome {
 
 func poolPart(pool int) string { return fmt.Sprintf("pool_%d", pool) }
 
-// together tells and asks in several scopes at once, with the same session and the same question, so that nothing but the scope keeps them apart.
+// together tells and asks in several scopes at once, with the same session and the same question, so that nothing but
+// the scope keeps them apart.
 func (b *bench) together(r *rig, pool int) outcome {
 	const scopes, rounds = 4, 3
 	session := b.session()
@@ -156,14 +167,16 @@ func (b *bench) together(r *rig, pool int) outcome {
 	found := make([]outcome, scopes*rounds)
 	parallel(len(found), scopes, func(n int) {
 		p := facts[n%scopes]
-		result, err := r.retrieve(&abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope, SessionID: session})
+		result, err := r.retrieve(&abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope,
+			SessionID: session})
 		if err != nil {
 			found[n] = refused("retrieve in "+where(p.scope), err)
 			return
 		}
 		for _, other := range facts {
 			if other != p && holds(result, other.name) {
-				found[n] = failed("%s found %s, which was told in %s at the same time", where(p.scope), other.name, where(other.scope))
+				found[n] = failed("%s found %s, which was told in %s at the same time", where(p.scope), other.name,
+					where(other.scope))
 			}
 		}
 		if p.found != nil && !holds(result, p.name) && found[n].verdict == "" {

@@ -33,16 +33,22 @@ func clauses() []clause {
 		{2, "Retrieve in the same scope, from a new session, finds it after the readiness wait", checkFinds},
 		{3, "Nothing crosses scopes, for hostile ids too", checkIsolation},
 		{4, "Read-only sessions leave no trace in the backend", checkReadOnly},
-		{5, "budget_applied agrees with the recorded native request; the formatted context names the backend and fits", checkBudget},
-		{6, "Reset clears one scope only, comes to its end, and later events never enter the old generation", checkReset},
-		{7, "Native errors become typed errors that keep the raw diagnostics; an outage is never an empty result", checkErrors},
+		{5, "budget_applied agrees with the recorded native request; the formatted context names the backend and fits",
+			checkBudget},
+		{6, "Reset clears one scope only, comes to its end, and later events never enter the old generation",
+			checkReset},
+		{7, "Native errors become typed errors that keep the raw diagnostics; an outage is never an empty result",
+			checkErrors},
 		{8, "raw keeps ids, scores, times and type labels", checkRaw},
-		{9, "scenario, context and attribute travel as the provider documents, and filter_mode is truthful", checkLabels},
+		{9, "scenario, context and attribute travel as the provider documents, and filter_mode is truthful",
+			checkLabels},
 		{10, "Test sessions never reset: in read-only a reset is refused with no native call", checkNoReset},
 		{11, "Controls obey the same wall", checkWall},
-		{12, "Re-sent events are not duplicated where find_event decides, and every possible double is announced where it cannot", checkDelivery},
+		{12, "Re-sent events are not duplicated where find_event decides, and every possible double is announced " +
+			"where it cannot", checkDelivery},
 		{13, "Concurrent callers and scopes do not mix, and one scope's writes keep their order", checkConcurrency},
-		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's", checkAnswers},
+		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's",
+			checkAnswers},
 	}
 }
 
@@ -60,7 +66,8 @@ type kit struct {
 
 // Run checks a provider, clause by clause.
 //
-// Errors: invalid_argument for a target or options that make no sense, and whatever the provider cannot be opened with. What the provider does wrong is no
+// Errors: invalid_argument for a target or options that make no sense, and whatever the provider cannot be opened with.
+// What the provider does wrong is no
 // error but a verdict.
 func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	k := &kit{target: target.withDefaults(), options: o}
@@ -125,7 +132,8 @@ func chooseClauses(numbers []int) ([]clause, error) {
 	}
 	for _, n := range numbers {
 		if n < 1 || n > len(all) {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("clauses: %d is none, they count from 1 to %d", n, len(all)))
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("clauses: %d is none, they count from 1 to %d", n, len(all)))
 		}
 	}
 	return slices.DeleteFunc(all, func(c clause) bool { return !slices.Contains(numbers, c.number) }), nil
@@ -134,7 +142,8 @@ func chooseClauses(numbers []int) ([]clause, error) {
 // run checks one clause on a data folder of its own.
 func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport, error) {
 	began := time.Now()
-	b := &bench{ctx: ctx, kit: k, wire: &wire{}, report: &ClauseReport{Number: c.number, Words: c.words, Parts: []PartReport{}}}
+	b := &bench{ctx: ctx, kit: k, wire: &wire{}, report: &ClauseReport{Number: c.number, Words: c.words,
+		Parts: []PartReport{}}}
 	llm := b.llmCalls()
 	var err error
 	if b.rig, err = b.open(filepath.Join(k.dir, strconv.Itoa(c.number)), 4, nil); err != nil {
@@ -210,7 +219,8 @@ const testSessions = "kit-test-*"
 func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
 	limits := b.kit.options.Limits
 	limits.Pool = pool
-	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process", Logger: b.kit.options.Logger, Limits: limits,
+	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process",
+		Logger: b.kit.options.Logger, Limits: limits,
 		Now: now, Intercept: b.wire.intercept, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err
@@ -313,8 +323,8 @@ func refused(op string, err error) outcome {
 	return o
 }
 
-// part runs one check and puts its verdict beside what the manifest declares of it. A declaration never excuses a failure, and one that the check
-// disproves is a failure itself.
+// part runs one check and puts its verdict beside what the manifest declares of it. A declaration never excuses a
+// failure, and one that the check disproves is a failure itself.
 func (b *bench) part(name, words string, check func() outcome) outcome {
 	o := check()
 	if o.breach && b.report.Number != answersClause {
@@ -355,8 +365,9 @@ func (b *bench) settle() {
 		c.Verdict = NotApplicable
 	case !b.confirmed && c.Verdict == Pass:
 		c.Verdict = Fail
-		c.Parts = append(c.Parts, PartReport{Name: "declared", Words: "what the manifest declares of this clause holds", Verdict: Fail,
-			Reason: "the manifest declares it not applicable (" + c.Declared + "), and every part of it applies"})
+		c.Parts = append(c.Parts, PartReport{Name: "declared", Words: "what the manifest declares of this clause holds",
+			Verdict: Fail,
+			Reason:  "the manifest declares it not applicable (" + c.Declared + "), and every part of it applies"})
 	}
 }
 

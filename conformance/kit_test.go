@@ -38,7 +38,8 @@ func TestWhatAnAnswerCanBeSaidToBe(t *testing.T) {
 }
 
 func TestATimeIsTheSameHoweverItIsWritten(t *testing.T) {
-	for _, v := range []any{"2026-01-02T03:04:05Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05.000000", "2026-01-02 03:04:05", json.Number("1767323045"), json.Number("1767323045000")} {
+	for _, v := range []any{"2026-01-02T03:04:05Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05.000000",
+		"2026-01-02 03:04:05", json.Number("1767323045"), json.Number("1767323045000")} {
 		assert.True(t, sameTime(v, "2026-01-02T03:04:05Z"), "%v", v)
 	}
 	for _, v := range []any{"2026-01-02T03:04:06Z", "yesterday", json.Number("1"), nil, 5} {
@@ -50,7 +51,8 @@ func TestATimeIsTheSameHoweverItIsWritten(t *testing.T) {
 func TestPointersReachEveryValue(t *testing.T) {
 	value, ok := decode([]byte(`{"a/b":[1,{"~":"x"}],"":null}`))
 	require.True(t, ok)
-	for pointer, want := range map[string]string{"": `{"":null,"a/b":[1,{"~":"x"}]}`, "/a~1b/0": "1", "/a~1b/1/~0": `"x"`, "/": "null"} {
+	for pointer, want := range map[string]string{"": `{"":null,"a/b":[1,{"~":"x"}]}`, "/a~1b/0": "1",
+		"/a~1b/1/~0": `"x"`, "/": "null"} {
 		v, ok := jsonpointer.Find(value, pointer)
 		require.True(t, ok, pointer)
 		text, err := json.Marshal(v)
@@ -67,7 +69,8 @@ func TestPointersReachEveryValue(t *testing.T) {
 
 func TestSameJSON(t *testing.T) {
 	assert.True(t, sameJSON([]byte(`{"a":1.0,"b":[true,null]}`), []byte(`{"b":[true,null],"a":1}`)))
-	for _, other := range []string{`{"a":1}`, `{"a":1,"b":[true]}`, `{"a":1,"b":[true,0]}`, `{"a":"1","b":[true,null]}`, `{"a":1,"c":[true,null]}`, `nonsense`, ``} {
+	for _, other := range []string{`{"a":1}`, `{"a":1,"b":[true]}`, `{"a":1,"b":[true,0]}`, `{"a":"1","b":[true,null]}`,
+		`{"a":1,"c":[true,null]}`, `nonsense`, ``} {
 		assert.False(t, sameJSON([]byte(`{"a":1,"b":[true,null]}`), []byte(other)), other)
 	}
 }
@@ -78,13 +81,15 @@ func TestMadeUpNamesDoNotComeTwiceNorHoldEachOther(t *testing.T) {
 	for range 500 {
 		name := n.name()
 		for _, other := range seen {
-			require.False(t, strings.Contains(strings.ToLower(name), strings.ToLower(other)) || strings.Contains(strings.ToLower(other), strings.ToLower(name)), "%s, %s", name, other)
+			require.False(t, strings.Contains(strings.ToLower(name), strings.ToLower(other)) ||
+				strings.Contains(strings.ToLower(other), strings.ToLower(name)), "%s, %s", name, other)
 		}
 		seen = append(seen, name)
 	}
 }
 
-// TestBoltCallsMeetTheSameFaults: a fault is a failure of the Bolt server there, and what Bolt has not got leaves the call alone.
+// TestBoltCallsMeetTheSameFaults: a fault is a failure of the Bolt server there, and what Bolt has not got leaves the
+// call alone.
 func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 	sent := 0
 	send := func(context.Context) (host.NativeAnswer, error) {
@@ -116,7 +121,8 @@ func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 }
 
 func TestAnErrorInsideAnAnswerIsTheProtocolsOwn(t *testing.T) {
-	hit := &struck{injected: someFaults(faultInside)[0], kit: &kit{target: Target{ErrorBodies: map[string]string{"own": "<error/>"}}}}
+	hit := &struck{injected: someFaults(faultInside)[0],
+		kit: &kit{target: Target{ErrorBodies: map[string]string{"own": "<error/>"}}}}
 	body := func(route, request string) string {
 		return string(hit.errorInside(host.NativeCall{Route: route, Body: []byte(request)}))
 	}
@@ -129,7 +135,8 @@ func TestAnErrorInsideAnAnswerIsTheProtocolsOwn(t *testing.T) {
 
 func TestAnErrorRepeatsWhatTheBackendSaid(t *testing.T) {
 	said := []byte(`{"code":500,"message":"boom","data":null}`)
-	for native, want := range map[string]bool{string(said): true, "boom": true, `{"message": "boom"}`: true, `"code":500`: true, "": false, "the backend answered an error": false} {
+	for native, want := range map[string]bool{string(said): true, "boom": true, `{"message": "boom"}`: true,
+		`"code":500`: true, "": false, "the backend answered an error": false} {
 		assert.Equal(t, want, repeats(native, said), native)
 	}
 	assert.True(t, repeats("it said "+marker, []byte(`{"detail":"`+marker+`"}`)))
@@ -140,7 +147,8 @@ func TestAScoreStandsInItsItemOrAtItsPlaceInAListBeside(t *testing.T) {
 	require.True(t, ok)
 	assert.True(t, beside(raw, "/calls/0/body/edges/1", 0.5))
 	assert.False(t, beside(raw, "/calls/0/body/edges/1", 0.75), "another item's")
-	assert.False(t, beside(raw, "/calls/0/body/nodes/0", 0.75), "that list is longer than the items: whose score is whose cannot be told")
+	assert.False(t, beside(raw, "/calls/0/body/nodes/0", 0.75),
+		"that list is longer than the items: whose score is whose cannot be told")
 	assert.False(t, beside(raw, "/calls/0/body/edges/2", 0.5), "no such item")
 	for _, pointer := range []string{"", "/", "/calls", "/calls/0/body/edges/x", "/calls/0/body/edges/-1"} {
 		assert.False(t, beside(raw, pointer, 0.5), pointer)
@@ -148,9 +156,11 @@ func TestAScoreStandsInItsItemOrAtItsPlaceInAListBeside(t *testing.T) {
 }
 
 func TestADeclarationCountsForTheConfigurationsThatItIsAbout(t *testing.T) {
-	d := abi.NotApplicable{Clause: 4, Part: "inventory", Unless: "/bolt", Pointer: "/surface", Equals: abi.Raw(`"rest"`)}
-	for block, want := range map[string]bool{`{"surface":"rest"}`: true, `{"surface":"rest","bolt":null}`: true, `{"surface":"rest","bolt":"bolt://h"}`: false,
-		`{"surface":"core"}`: false, `{}`: false} {
+	d := abi.NotApplicable{Clause: 4, Part: "inventory", Unless: "/bolt", Pointer: "/surface",
+		Equals: abi.Raw(`"rest"`)}
+	for block, want := range map[string]bool{`{"surface":"rest"}`: true, `{"surface":"rest","bolt":null}`: true,
+		`{"surface":"rest","bolt":"bolt://h"}`: false,
+		`{"surface":"core"}`:                   false, `{}`: false} {
 		config, _ := decode([]byte(block))
 		assert.Equal(t, want, counts(d, config), block)
 	}

@@ -10,13 +10,16 @@ import (
 func checkLabels(b *bench) {
 	s := b.scope("labels", "p")
 	tell := func(context string) *planted {
-		return b.plantWith(s, func(e *abi.MemoryEvent) { e.Scenario, e.Context, e.Attribute = "kitscenario", context, "kitattribute" })
+		return b.plantWith(s, func(e *abi.MemoryEvent) {
+			e.Scenario, e.Context, e.Attribute = "kitscenario", context, "kitattribute"
+		})
 	}
 	mark := b.wire.mark()
 	home, office := tell("kithome"), tell("kitoffice")
 	written := b.wire.since(mark)
 	request := func(context string) *abi.RetrieveRequest {
-		return &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, Scenario: "kitscenario", Context: context, Attribute: "kitattribute"}
+		return &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, Scenario: "kitscenario",
+			Context: context, Attribute: "kitattribute"}
 	}
 	mark = b.wire.mark()
 	result, err := b.retrieve(request("kithome"))
@@ -31,11 +34,16 @@ func checkLabels(b *bench) {
 		return
 	}
 	applied := result.Trace.FiltersApplied
-	b.part("sent", "a label that is applied stands in a native request, and was recorded with the turn", func() outcome {
-		return labelsSent(applied, read, written, home)
+	b.part("sent", "a label that is applied stands in a native request, and was recorded with the turn",
+		func() outcome {
+			return labelsSent(applied, read, written, home)
+		})
+	b.part("hard", "what is called hard filters", func() outcome {
+		return b.hardFilters(applied, home, office, request)
 	})
-	b.part("hard", "what is called hard filters", func() outcome { return b.hardFilters(applied, home, office, request) })
-	b.part("cross_context", "cross_context asks that the context is not used, and it is not", func() outcome { return b.crossContext(office, request) })
+	b.part("cross_context", "cross_context asks that the context is not used, and it is not", func() outcome {
+		return b.crossContext(office, request)
+	})
 }
 
 // labelsSaid holds the trace to the words that the contract has.
@@ -44,7 +52,8 @@ func labelsSaid(t *abi.Trace) outcome {
 	for _, label := range []string{"scenario", "context", "attribute"} {
 		how := t.FiltersApplied[label]
 		if !slices.Contains([]string{"hard", "hard_session", "semantic", "none", "unverified"}, how) {
-			return failed("filters_applied says %q of %s, want hard, hard_session, semantic, none or unverified", how, label)
+			return failed("filters_applied says %q of %s, want hard, hard_session, semantic, none or unverified", how,
+				label)
 		}
 		switch how {
 		case "hard", "hard_session", "unverified":
@@ -58,7 +67,8 @@ func labelsSaid(t *abi.Trace) outcome {
 	switch {
 	case !slices.Contains([]abi.FilterMode{abi.FilterHard, abi.FilterSemantic, abi.FilterNone}, t.FilterMode):
 		return failed("filter_mode is %q, want hard, semantic or none", t.FilterMode)
-	case t.FilterMode == abi.FilterHard && strongest != "hard", t.FilterMode == abi.FilterSemantic && strongest == "none":
+	case t.FilterMode == abi.FilterHard && strongest != "hard", t.FilterMode == abi.FilterSemantic &&
+		strongest == "none":
 		return failed("filter_mode is %s, and filters_applied says %v", t.FilterMode, t.FiltersApplied)
 	}
 	return passed("%s: %v", t.FilterMode, t.FiltersApplied)
@@ -78,17 +88,22 @@ func labelsSent(applied map[string]string, read, written []exchange, home *plant
 		}
 		used = append(used, label)
 		if how != "hard_session" && !slices.ContainsFunc(read, func(x exchange) bool { return x.carries(value) }) {
-			return failed("%s is said to be %s, and %q is in no request of the question (%s)", label, how, value, routesOf(read))
+			return failed("%s is said to be %s, and %q is in no request of the question (%s)", label, how, value,
+				routesOf(read))
 		}
-		if home.retained() && len(changes(written)) > 0 && !slices.ContainsFunc(written, func(x exchange) bool { return x.carries(value) }) {
-			return failed("%s is said to be %s, and %q was not recorded with the turn (%s)", label, how, value, routesOf(changes(written)))
+		if home.retained() && len(changes(written)) > 0 && !slices.ContainsFunc(written, func(x exchange) bool {
+			return x.carries(value)
+		}) {
+			return failed("%s is said to be %s, and %q was not recorded with the turn (%s)", label, how, value,
+				routesOf(changes(written)))
 		}
 	}
 	return passed("applied: %v", used)
 }
 
 // hardFilters asks in both contexts.
-func (b *bench) hardFilters(applied map[string]string, home, office *planted, request func(string) *abi.RetrieveRequest) outcome {
+func (b *bench) hardFilters(applied map[string]string, home, office *planted,
+	request func(string) *abi.RetrieveRequest) outcome {
 	if how := applied["context"]; how != "hard" && how != "hard_session" {
 		return passed("context is %s, and said to be", how)
 	}
@@ -101,7 +116,8 @@ func (b *bench) hardFilters(applied map[string]string, home, office *planted, re
 		case err != nil:
 			return refused("retrieve with labels", err)
 		case holds(r, ask.lack.name):
-			return failed("context is said to be hard; %s was told in another one, and found in %s", ask.lack.name, ask.context)
+			return failed("context is said to be hard; %s was told in another one, and found in %s", ask.lack.name,
+				ask.context)
 		case ask.has.found != nil && !holds(r, ask.has.name):
 			return failed("%s was told in the context %s, and is not found in it", ask.has.name, ask.context)
 		}

@@ -17,8 +17,10 @@ type namer struct {
 
 // name is one that was not given before: three syllables, such as Zorvexum.
 func (n *namer) name() string {
-	first := []string{"Zor", "Quil", "Bran", "Thar", "Vex", "Jor", "Mip", "Wux", "Krel", "Fyn", "Dax", "Gloz", "Plim", "Yast", "Xan", "Hob"}
-	middle := []string{"vex", "bri", "dol", "mag", "nup", "rof", "siv", "tuk", "wab", "zin", "gor", "lyp", "quo", "fam", "jex", "cah"}
+	first := []string{"Zor", "Quil", "Bran", "Thar", "Vex", "Jor", "Mip", "Wux", "Krel", "Fyn", "Dax", "Gloz", "Plim",
+		"Yast", "Xan", "Hob"}
+	middle := []string{"vex", "bri", "dol", "mag", "nup", "rof", "siv", "tuk", "wab", "zin", "gor", "lyp", "quo", "fam",
+		"jex", "cah"}
 	last := []string{"um", "ix", "or", "an", "el", "ak", "is", "oth", "yn", "ub", "eg", "op", "az", "im", "ur", "ev"}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +108,8 @@ func (r *rig) plantAll(scopes []abi.MemoryScope) []*planted {
 	return list
 }
 
-// control is the positive control of a "not found": nil when every fact was found. A provider that retains nothing has none.
+// control is the positive control of a "not found": nil when every fact was found. A provider that retains nothing has
+// none.
 func control(facts ...*planted) *outcome {
 	for _, p := range facts {
 		switch {
@@ -117,7 +120,8 @@ func control(facts ...*planted) *outcome {
 			o := foundOut("positive control: every receipt says not_retained")
 			return &o
 		default:
-			o := inconclusive("positive control: %s was told in %d wordings and not found in %s", p.name, len(p.events), where(p.scope))
+			o := inconclusive("positive control: %s was told in %d wordings and not found in %s", p.name, len(p.events),
+				where(p.scope))
 			return &o
 		}
 	}

@@ -39,10 +39,18 @@ func checkRaw(b *bench) {
 			return check()
 		}
 	}
-	b.part("verbatim", "every body in raw is the JSON value that the host saw from the backend", unless(func() outcome { return verbatim(result, sent) }))
-	b.part("pointers", "every evidence points at something in raw, in order of rank", unless(func() outcome { return pointers(result) }))
-	b.part("invented", "ids, scores, times and texts of the evidence stand in raw", unless(func() outcome { return invented(result, sent) }))
-	b.part("trace", "what the trace says of the items agrees with them", unless(func() outcome { return traceOfItems(result) }))
+	b.part("verbatim", "every body in raw is the JSON value that the host saw from the backend", unless(func() outcome {
+		return verbatim(result, sent)
+	}))
+	b.part("pointers", "every evidence points at something in raw, in order of rank", unless(func() outcome {
+		return pointers(result)
+	}))
+	b.part("invented", "ids, scores, times and texts of the evidence stand in raw", unless(func() outcome {
+		return invented(result, sent)
+	}))
+	b.part("trace", "what the trace says of the items agrees with them", unless(func() outcome {
+		return traceOfItems(result)
+	}))
 }
 
 // verbatim compares raw with the answers of the backend.
@@ -62,13 +70,15 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 			}
 		}
 		if !same {
-			return failed("/calls/%d/body (route %s) is none of the %d answers that the host saw: %s", i, c.Route, len(sent), short(string(c.Body), 300))
+			return failed("/calls/%d/body (route %s) is none of the %d answers that the host saw: %s", i, c.Route,
+				len(sent), short(string(c.Body), 300))
 		}
 	}
 	return passed("%d bodies as they came", len(r.Raw.Calls))
 }
 
-// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, the rows of a Bolt answer, and the inner values of JSON-RPC and MCP.
+// views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, the
+// rows of a Bolt answer, and the inner values of JSON-RPC and MCP.
 func views(a host.NativeAnswer) []any {
 	var list []any
 	add := func(v any) {
@@ -133,8 +143,10 @@ func pointers(r *abi.RetrieveResult) outcome {
 		case e.Rank != int64(i+1):
 			return failed("evidence %d has the rank %d", i, e.Rank)
 		}
-		if text, isText := v.(string); e.Span != nil && (!isText || e.Span.Start < 0 || e.Span.Start > e.Span.End || e.Span.End > int64(len(text))) {
-			return failed("evidence %d: span %d to %d is not within the text at %s", i, e.Span.Start, e.Span.End, e.Pointer)
+		if text, isText := v.(string); e.Span != nil &&
+			(!isText || e.Span.Start < 0 || e.Span.Start > e.Span.End || e.Span.End > int64(len(text))) {
+			return failed("evidence %d: span %d to %d is not within the text at %s", i, e.Span.Start, e.Span.End,
+				e.Pointer)
 		}
 	}
 	if len(r.Evidence) == 0 {
@@ -152,17 +164,26 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 			continue // the part about pointers tells
 		}
 		if e.Score != nil && !anywhere(item, isNumber(*e.Score)) && !beside(raw, e.Pointer, *e.Score) {
-			return failed("evidence %d: the score %v is neither in the item at %s nor in a list beside it", i, *e.Score, e.Pointer)
+			return failed("evidence %d: the score %v is neither in the item at %s nor in a list beside it", i, *e.Score,
+				e.Pointer)
 		}
-		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt, "valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
-			if t != "" && !anywhere(item, func(v any) bool { return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t) }) {
+		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt,
+			"valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
+			if t != "" && !anywhere(item, func(v any) bool {
+				return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t)
+			}) {
 				return failed("evidence %d: %s %s is not in the item at %s", i, field, t, e.Pointer)
 			}
 		}
-		if e.Text != "" && !anywhere(item, func(v any) bool { text, ok := v.(string); return ok && strings.Contains(text, e.Text) }) {
+		if e.Text != "" && !anywhere(item, func(v any) bool {
+			text, ok := v.(string)
+			return ok && strings.Contains(text, e.Text)
+		}) {
 			return failed("evidence %d: its text is not in the item at %s", i, e.Pointer)
 		}
-		if e.NativeID != "" && len(sent) > 0 && !anywhere(raw, func(v any) bool { return fmt.Sprint(v) == e.NativeID }) && !requested(sent, e.NativeID) {
+		if e.NativeID != "" && len(sent) > 0 && !anywhere(raw, func(v any) bool {
+			return fmt.Sprint(v) == e.NativeID
+		}) && !requested(sent, e.NativeID) {
 			return failed("evidence %d: the id %q is neither in raw nor in a request", i, e.NativeID)
 		}
 	}
@@ -174,7 +195,8 @@ func isNumber(f float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(f)) }
 }
 
-// beside tells whether a score stands at an item's own place in another list of the same answer, which is as long as the item's: {"edges": [...], "edge_scores": [...]}.
+// beside tells whether a score stands at an item's own place in another list of the same answer, which is as long as
+// the item's: {"edges": [...], "edge_scores": [...]}.
 func beside(raw any, pointer string, score float64) bool {
 	listAt, place, ok := cutLast(pointer)
 	answerAt, _, ok2 := cutLast(listAt)
@@ -190,7 +212,8 @@ func beside(raw any, pointer string, score float64) bool {
 		return false
 	}
 	for _, other := range lists {
-		if scores, ok := other.([]any); ok && len(scores) == len(list) && i >= 0 && i < len(scores) && isNumber(score)(scores[i]) {
+		if scores, ok := other.([]any); ok && len(scores) == len(list) && i >= 0 && i < len(scores) &&
+			isNumber(score)(scores[i]) {
 			return true
 		}
 	}
@@ -222,7 +245,8 @@ func sameTime(v any, want string) bool {
 	}
 	switch x := v.(type) {
 	case string:
-		for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02"} {
+		for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999",
+			"2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02"} {
 			if t, err := time.Parse(layout, x); err == nil && t.Equal(moment) {
 				return true
 			}
@@ -242,7 +266,8 @@ func inProse(v any, span *abi.Span, want string) bool {
 		return false
 	}
 	part := text[span.Start:span.End]
-	return strings.Contains(part, moment.UTC().Format("2006-01-02 15:04:05")) || strings.Contains(part, moment.UTC().Format("2006-01-02T15:04:05"))
+	return strings.Contains(part, moment.UTC().Format("2006-01-02 15:04:05")) ||
+		strings.Contains(part, moment.UTC().Format("2006-01-02T15:04:05"))
 }
 
 // requested tells whether an id was part of a request.
@@ -258,7 +283,8 @@ func requested(sent []exchange, id string) bool {
 // traceOfItems compares the trace's summary with the evidence.
 func traceOfItems(r *abi.RetrieveResult) outcome {
 	t := r.Trace
-	if t.ResultState == abi.ResultEmpty && len(r.Evidence) > 0 || t.ResultState == abi.ResultResults && len(r.Evidence) == 0 {
+	if t.ResultState == abi.ResultEmpty && len(r.Evidence) > 0 || t.ResultState == abi.ResultResults &&
+		len(r.Evidence) == 0 {
 		return failed("result_state %s with %d items", t.ResultState, len(r.Evidence))
 	}
 	if t.RetrievedCount != nil && len(r.Evidence) > 0 && *t.RetrievedCount < int64(len(r.Evidence)) {

@@ -41,14 +41,18 @@ func checkReceipt(b *bench) {
 		return passed("%d native calls, %d of them no reads", len(sent), len(changes(sent)))
 	})
 	p.events, p.receipts = []*abi.MemoryEvent{e}, []*abi.WriteReceipt{receipt}
-	b.part("retained", "what a receipt calls committed can be retrieved at once, and what it calls not retained never", func() outcome { return b.truthful(p) })
-	b.part("complete", "a retrieval says whether the turn may still be missing", func() outcome { return b.complete(p, s) })
+	b.part("retained", "what a receipt calls committed can be retrieved at once, and what it calls not retained never",
+		func() outcome { return b.truthful(p) })
+	b.part("complete", "a retrieval says whether the turn may still be missing", func() outcome {
+		return b.complete(p, s)
+	})
 	b.part("capabilities", "what the provider says it can do it can", b.capable)
 }
 
 // consistentReceipt compares the parts of a receipt.
 func consistentReceipt(r *abi.WriteReceipt) outcome {
-	consistency := map[abi.WriteStatus]string{abi.StatusCommitted: "committed", abi.StatusQueued: "queued", abi.StatusNotRetained: ""}
+	consistency := map[abi.WriteStatus]string{abi.StatusCommitted: "committed", abi.StatusQueued: "queued",
+		abi.StatusNotRetained: ""}
 	want, ok := consistency[r.Status]
 	if !ok {
 		want = "pending"
@@ -56,7 +60,8 @@ func consistentReceipt(r *abi.WriteReceipt) outcome {
 	switch {
 	case r.Trace == nil || r.Trace.Consistency != want:
 		return failed("status %s, and the trace's consistency is not %q", r.Status, want)
-	case r.NativeIDsKind != abi.NativeIDsNone && len(r.NativeIDs) == 0 && r.Status == abi.StatusCommitted && (r.StoredCount == nil || *r.StoredCount > 0):
+	case r.NativeIDsKind != abi.NativeIDsNone && len(r.NativeIDs) == 0 && r.Status == abi.StatusCommitted &&
+		(r.StoredCount == nil || *r.StoredCount > 0):
 		return failed("native_ids_kind %s without a native id", r.NativeIDsKind)
 	case r.NativeIDsKind == abi.NativeIDsNone && len(r.NativeIDs) > 0:
 		return failed("native_ids_kind none with %d native ids", len(r.NativeIDs))
@@ -81,7 +86,9 @@ func coded(warning string) bool {
 
 // announced tells whether a receipt says that its event may be there twice, or not at all.
 func announced(r *abi.WriteReceipt) bool {
-	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "delivery_uncertain:") })
+	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "delivery_uncertain:")
+	})
 }
 
 // truthful compares a receipt with what can be found before and after the wait.
@@ -122,11 +129,14 @@ func (b *bench) complete(p *planted, s abi.MemoryScope) outcome {
 	if err != nil {
 		return refused("retrieve", err)
 	}
-	warned := slices.ContainsFunc(early.Trace.Warnings, func(w string) bool { return strings.HasPrefix(w, abi.WarnMemoryPending+":") })
+	warned := slices.ContainsFunc(early.Trace.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, abi.WarnMemoryPending+":")
+	})
 	outstanding := receipt.Status != abi.StatusCommitted && receipt.Status != abi.StatusNotRetained
 	switch said := early.Trace.Consistency; {
 	case outstanding != (said != "committed") || outstanding != warned:
-		return failed("the receipt says %s, the retrieval after it consistency %s, warnings %v", receipt.Status, said, early.Trace.Warnings)
+		return failed("the receipt says %s, the retrieval after it consistency %s, warnings %v", receipt.Status, said,
+			early.Trace.Warnings)
 	case early.Trace.ConsistencyAsOf == "":
 		return failed("the retrieval does not say as of when its consistency is")
 	}
@@ -185,11 +195,14 @@ func checkFinds(b *bench) {
 		case p.found != nil:
 			return passed("%s after %d wordings", p.name, len(p.events))
 		case !p.retained():
-			return foundOut("every receipt says not_retained, and a provider that retains nothing passes by returning nothing")
+			return foundOut("every receipt says not_retained, and a provider that retains nothing passes by " +
+				"returning nothing")
 		case b.stored(p) && b.silent(p):
-			return failed("receipts say that %s was stored, readiness that it can be retrieved, and retrieve is empty", p.name)
+			return failed("receipts say that %s was stored, readiness that it can be retrieved, and retrieve is empty",
+				p.name)
 		}
-		return inconclusive("%s was told in %d wordings and not found: the backend may have extracted nothing", p.name, len(p.events))
+		return inconclusive("%s was told in %d wordings and not found: the backend may have extracted nothing", p.name,
+			len(p.events))
 	})
 	b.part("new", "a scope that nobody wrote to holds nothing of it", func() outcome {
 		result, err := b.ask(b.scope("finds", "somebody else"))
@@ -206,7 +219,8 @@ func checkFinds(b *bench) {
 // stored tells whether every receipt claims that something was stored.
 func (b *bench) stored(p *planted) bool {
 	for _, r := range p.receipts {
-		if r.StoredCount == nil && r.NativeIDsKind != abi.NativeIDsFinal || r.StoredCount != nil && *r.StoredCount == 0 {
+		if r.StoredCount == nil && r.NativeIDsKind != abi.NativeIDsFinal || r.StoredCount != nil &&
+			*r.StoredCount == 0 {
 			return false
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // Verdict is what came of a clause or a part of it.
 type Verdict string
 
-// The verdicts. Green are Pass and NotApplicable: the latter was either declared in the manifest and confirmed by what the kit saw, or found out.
+// The verdicts. Green are Pass and NotApplicable: the latter was either declared in the manifest and confirmed by what
+// the kit saw, or found out.
 const (
 	Pass          Verdict = "pass"
 	NotApplicable Verdict = "not_applicable"
@@ -170,7 +171,8 @@ type junitProse struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit XML, a test case for each clause: fail is a failure, pending and inconclusive are errors, not applicable is skipped.
+// WriteJUnit writes the report as JUnit XML, a test case for each clause: fail is a failure, pending and inconclusive
+// are errors, not applicable is skipped.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	seconds := func(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 	suite := junitSuite{Name: "memhost conformance " + r.Provider, Tests: len(r.Clauses), Time: seconds(r.MS)}

@@ -68,7 +68,8 @@ func checkReset(b *bench) {
 		}
 		return passed("generation %d", result.Trace.Generation)
 	})
-	b.part("late", "an event of the old generation that reaches the backend after the reset is never seen in the new one",
+	b.part("late", "an event of the old generation that reaches the backend after the reset is never seen in the new "+
+		"one",
 		b.late)
 }
 
@@ -137,7 +138,9 @@ func (b *bench) late() outcome {
 		return *o
 	}
 	name, h := b.kit.names.name(), &holder{}
-	b.wire.during(h.intercept(name), func() { _, _ = b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](name))) })
+	b.wire.during(h.intercept(name), func() {
+		_, _ = b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](name)))
+	})
 	if len(h.held) == 0 {
 		return aside("no native call carries the event: there is nothing that could be late")
 	}

@@ -16,15 +16,17 @@ type Target struct {
 	Provider host.ProviderConfig
 	// Probe is how facts are told and asked for. Zero: first-person facts about a cat.
 	Probe Probe
-	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. Time over is the verdict pending.
+	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. Time over is the
+	// verdict pending.
 	ReadyWithin time.Duration
-	// Known is where the provider answers something although nothing was recorded, such as the persona of a configured profile. A provider that retains
-	// nothing needs it for the clauses about answers.
+	// Known is where the provider answers something although nothing was recorded, such as the persona of a configured
+	// profile. A provider that retains nothing needs it for the clauses about answers.
 	Known *Known
-	// ErrorBodies are the backend's own way to put an error inside a 200, by route; that of the empty route is for all others. Default: {"error": ...}.
+	// ErrorBodies are the backend's own way to put an error inside a 200, by route; that of the empty route is for all
+	// others. Default: {"error": ...}.
 	ErrorBodies map[string]string
-	// LLMCalls counts the calls that the backend's language models have had so far, where that can be told. Nil: unknown, unless traces tell
-	// (details.llm_calls).
+	// LLMCalls counts the calls that the backend's language models have had so far, where that can be told. Nil:
+	// unknown, unless traces tell (details.llm_calls).
 	LLMCalls func(context.Context) (int64, error)
 }
 
@@ -36,7 +38,8 @@ type Known struct {
 
 // Probe tells a fact and asks for it.
 type Probe struct {
-	// Wordings give the user's words for a made-up proper name, the plainest first. A fact that is not found is told again in the next wording.
+	// Wordings give the user's words for a made-up proper name, the plainest first. A fact that is not found is told
+	// again in the next wording.
 	Wordings []func(name string) string
 	// Question asks for the name.
 	Question string

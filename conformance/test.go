@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Test runs the kit as a Go test: one subtest per clause, named by its number and words. A clause that is not green fails its subtest: pending and
-// inconclusive too, since they prove nothing. One that does not apply is skipped.
+// Test runs the kit as a Go test: one subtest per clause, named by its number and words. A clause that is not green
+// fails its subtest: pending and inconclusive too, since they prove nothing. One that does not apply is skipped.
 //
 // `go test -run 'TestConformance/clause_7:'` checks one clause.
 func Test(t *testing.T, target Target) {

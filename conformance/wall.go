@@ -46,19 +46,24 @@ func checkReadOnly(b *bench) {
 	test := canary()
 	test.SessionID = "kit-test-1"
 	skipped = append(skipped, b.skips(test))
-	if _, err := b.retrieve(&abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s, SessionID: "kit-test-1"}); err != nil {
+	if _, err := b.retrieve(&abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s,
+		SessionID: "kit-test-1"}); err != nil {
 		calls = append(calls, refused("retrieve in a test session", err))
 	}
 	seen := b.wire.since(mark)
 
-	b.part("receipts", "writes are answered skipped_read_only", func() outcome { return worst(skipped, "%d writes skipped", len(skipped)+1) })
+	b.part("receipts", "writes are answered skipped_read_only", func() outcome {
+		return worst(skipped, "%d writes skipped", len(skipped)+1)
+	})
 	b.part("calls", "the host sees no native call that is not a read", func() outcome {
 		if wrote := changes(seen); len(wrote) > 0 {
 			calls = append(calls, failed("left the host: %s", routesOf(wrote)))
 		}
 		return worst(calls, "%d native calls, all reads", len(seen))
 	})
-	b.part("inventory", "inventories before and after are equal", func() outcome { return b.unchanged(s, p, before, unsure) })
+	b.part("inventory", "inventories before and after are equal", func() outcome {
+		return b.unchanged(s, p, before, unsure)
+	})
 	b.part("canary", "what was said while read-only is never found afterwards", func() outcome {
 		if o := b.wait(s); o != nil {
 			return *o
@@ -247,7 +252,9 @@ func checkWall(b *bench) {
 		b.part("wall", "every operation meets the wall", func() outcome { return refused("set_mode", err) })
 		return
 	}
-	b.part("wall", "feedback, mutations and queries meet the same wall as events", func() outcome { return b.everythingElse(s) })
+	b.part("wall", "feedback, mutations and queries meet the same wall as events", func() outcome {
+		return b.everythingElse(s)
+	})
 	if err := b.readOnly(false); err != nil {
 		b.part("unchanged", "memory is as it was", func() outcome { return refused("set_mode", err) })
 		return
@@ -296,7 +303,8 @@ func (b *bench) everythingElse(s abi.MemoryScope) outcome {
 	if o := b.skips(at); o.verdict != Pass {
 		return o
 	}
-	feedback, err := b.slot.ApplyFeedback(b.ctx, &abi.MemoryFeedback{FeedbackID: at.EventID, Scope: s, SessionID: at.SessionID, Timestamp: at.Timestamp, Text: "That is wrong."})
+	feedback, err := b.slot.ApplyFeedback(b.ctx, &abi.MemoryFeedback{FeedbackID: at.EventID, Scope: s,
+		SessionID: at.SessionID, Timestamp: at.Timestamp, Text: "That is wrong."})
 	status := ""
 	if feedback != nil {
 		status = feedback.Status
@@ -304,7 +312,8 @@ func (b *bench) everythingElse(s abi.MemoryScope) outcome {
 	if o := skip(abi.OpApplyFeedback, status, err); o != nil {
 		return *o
 	}
-	mutation, err := b.slot.NativeMutation(b.ctx, &abi.NativeMutation{Scope: s, Name: "kit_none", Reason: "conformance kit"})
+	mutation, err := b.slot.NativeMutation(b.ctx, &abi.NativeMutation{Scope: s, Name: "kit_none",
+		Reason: "conformance kit"})
 	status = ""
 	if mutation != nil {
 		status = mutation.Status

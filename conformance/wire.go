@@ -94,7 +94,8 @@ func (w *wire) cost(mark int) Cost {
 	c := Cost{}
 	for _, x := range w.since(mark) {
 		if x.reached > 0 {
-			c.add(Cost{NativeCalls: int64(x.reached), ByRoute: map[string]int64{string(x.call.Class) + " " + x.call.Route: int64(x.reached)}})
+			c.add(Cost{NativeCalls: int64(x.reached),
+				ByRoute: map[string]int64{string(x.call.Class) + " " + x.call.Route: int64(x.reached)}})
 		}
 	}
 	return c
@@ -114,7 +115,8 @@ func changes(list []exchange) []exchange {
 // carries tells whether a call holds a text, without regard to case.
 func (x *exchange) carries(text string) bool {
 	text = strings.ToLower(text)
-	return strings.Contains(strings.ToLower(string(x.call.Body)), text) || strings.Contains(strings.ToLower(x.call.URL), text)
+	return strings.Contains(strings.ToLower(string(x.call.Body)), text) ||
+		strings.Contains(strings.ToLower(x.call.URL), text)
 }
 
 // writesOf counts how often calls that are no reads and carry a name were done by the backend.

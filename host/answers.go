@@ -76,7 +76,8 @@ func wrongIn(answer abi.Decodable) string {
 // wrongReceipt leaves skipped_read_only out: that is the host's.
 func wrongReceipt(r *abi.WriteReceipt) string {
 	return cmp.Or(
-		wrongWord("receipt.status", r.Status, abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial,
+		wrongWord("receipt.status", r.Status, abi.StatusCommitted, abi.StatusQueued, abi.StatusPending,
+			abi.StatusPartial,
 			abi.StatusUncertain, abi.StatusNotRetained),
 		wrongWord("receipt.native_ids_kind", r.NativeIDsKind, abi.NativeIDsFinal, abi.NativeIDsTransient,
 			abi.NativeIDsNone),
@@ -285,7 +286,8 @@ func (b *branch) walkInto(name string, value abi.Raw) {
 }
 
 // hostWarnings are the codes that only the host may use.
-var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, "memory_lost", "delivery_uncertain", "delivery_found", "read_only",
+var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, "memory_lost", "delivery_uncertain",
+	"delivery_found", "read_only",
 	"reset_unfinished", "readiness_partial"}
 
 // dropHostCodes removes the warnings of a guest's answer that pretend to be the host's.

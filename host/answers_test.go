@@ -31,7 +31,8 @@ func plainAnswers() map[string]string {
 // answering is a module whose operations always answer the same texts.
 func answering(t testing.TB, answers map[string]string) []byte {
 	m := goodModule()
-	m.code = map[string][]byte{abi.Marker: {}, abi.InitExport: {}, abi.BufferExport: append([]byte{opI32}, sleb(0xc000)...)}
+	m.code = map[string][]byte{abi.Marker: {}, abi.InitExport: {},
+		abi.BufferExport: append([]byte{opI32}, sleb(0xc000)...)}
 	for _, op := range slices.Sorted(maps.Keys(answers)) {
 		m = m.with(wasmFunc{"", op, []wasmbin.ValueType{wasmbin.I32}, []wasmbin.ValueType{wasmbin.I64}})
 		at := len(m.data)
@@ -99,7 +100,8 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 			`"formatted_context":"","evidence":[%s],"trace":{%s}}`, evidence, trace)
 	}
 	element := func(backend, scope string) string {
-		text, err := json.Marshal(fmt.Sprintf("<memory-context backend=%q scope=%q>\nx\n</memory-context>", backend, scope))
+		text, err := json.Marshal(fmt.Sprintf("<memory-context backend=%q scope=%q>\nx\n</memory-context>", backend,
+			scope))
 		require.NoError(t, err)
 		return fmt.Sprintf(`{"raw":{"calls":[]},"formatted_context":%s,"evidence":[]}`, text)
 	}
@@ -124,7 +126,8 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpRetrieve, result("", `"frame_tokens":-1`), "frame_tokens is -1"},
 		{abi.OpRetrieve, result("", `"filters_applied":{"context":"maybe"}`), `filters_applied.context "maybe"`},
 		{abi.OpRetrieve, result("", `"budget_applied":{"max_items":{"how":"somehow"}}`), `max_items.how "somehow"`},
-		{abi.OpRetrieve, result("", `"budget_applied":{"max_items":{"how":"native","sent":-1}}`), "max_items.sent is -1"},
+		{abi.OpRetrieve, result("", `"budget_applied":{"max_items":{"how":"native","sent":-1}}`),
+			"max_items.sent is -1"},
 		{abi.OpRetrieve, result(`{"pointer":"/calls/0/body/items/1","rank":1}`, ""), "points to nothing"},
 		{abi.OpRetrieve, result(`{"pointer":"/calls/0/body/items/00","rank":1}`, ""), "points to nothing"},
 		{abi.OpRetrieve, result(`{"pointer":"/calls/1","rank":1}`, ""), "points to nothing"},
@@ -132,7 +135,8 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpRetrieve, result(`{"rank":1}`, ""), "evidence[0].pointer is missing"},
 		{abi.OpRetrieve, result(`{"pointer":"/calls/0"}`, ""), "evidence[0].rank is 0"},
 		{abi.OpRetrieve, result(`{"pointer":"/calls/0","rank":1,"time_basis":"x"}`, ""), `evidence[0].time_basis "x"`},
-		{abi.OpRetrieve, result(`{"pointer":"/calls/0","rank":1,"shown":{"start":0,"end":1}}`, ""), "evidence[0].shown is 0 to 1"},
+		{abi.OpRetrieve, result(`{"pointer":"/calls/0","rank":1,"shown":{"start":0,"end":1}}`, ""),
+			"evidence[0].shown is 0 to 1"},
 		{abi.OpRetrieve, element("another", "run/persona"), `backend "another"`},
 		{abi.OpRetrieve, element("hand", "run/somebody"), `scope "run/somebody"`},
 		{abi.OpFormatContext, `{"formatted_context":"","token_count":0}`, "no truncated"},
@@ -143,7 +147,8 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpHealth, `{"status":"fine"}`, `status "fine"`},
 		{abi.OpReadiness, `{"status":"ready","event_ids":{}}`, "no method"},
 		{abi.OpReadiness, `{"status":"soon","event_ids":{},"method":"m"}`, `status "soon"`},
-		{abi.OpInventory, `{"kinds":[{"kind":"k","count":-1}],"complete":true,"quiescent":true}`, "kinds[0].count is -1"},
+		{abi.OpInventory, `{"kinds":[{"kind":"k","count":-1}],"complete":true,"quiescent":true}`,
+			"kinds[0].count is -1"},
 		{abi.OpInventory, `{"kinds":[],"complete":true}`, "no quiescent"},
 		{abi.OpProvenance, `{}`, "no items"},
 		{abi.OpNativeQuery, `{"result":1}`, "no name"},

@@ -133,7 +133,9 @@ func TestOfTheWorkThatYieldsOneRunsAtATime(t *testing.T) {
 }
 
 func TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}))
 	t.Cleanup(server.Close)
 	s := netSlot(t, server.URL, Options{})
 	_, err := s.RecordEvent(context.Background(), event("e1", "http get timeout_ms=20"))

@@ -22,19 +22,26 @@ func TestLateStatementIsATimeout(t *testing.T) {
 	retrieved(t, slot, "bolt one")
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	s.Handle(oneStatement, bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer { <-ctx.Done(); return bolt.Answer{} }})
+	s.Handle(oneStatement, bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer {
+		<-ctx.Done()
+		return bolt.Answer{}
+	}})
 	_, err := slot.Retrieve(ctx, ask("bolt one"))
 	e := requireCode(t, err, abi.CodeTimeout)
 	assert.True(t, e.Retryable)
 
 	deaf := make(chan struct{})
 	t.Cleanup(func() { close(deaf) })
-	s.Handle(oneStatement, bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer { <-deaf; return bolt.Answer{} }})
+	s.Handle(oneStatement, bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer {
+		<-deaf
+		return bolt.Answer{}
+	}})
 	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_, err = slot.Retrieve(ctx, ask("bolt one"))
 	requireCode(t, err, abi.CodeTimeout)
-	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1}`)[0], "row 1", "the connection that hung is not used again")
+	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1}`)[0], "row 1",
+		"the connection that hung is not used again")
 }
 
 func TestWrongPasswordIsShownToTheServerOnceInAWhile(t *testing.T) {
@@ -48,7 +55,8 @@ func TestWrongPasswordIsShownToTheServerOnceInAWhile(t *testing.T) {
 		e := requireCode(t, err, abi.CodeUnauthenticated, "are user and password")
 		assert.Equal(t, "Neo.ClientError.Security.Unauthorized", e.Reason)
 		assert.Equal(t, "one", e.Route)
-		assert.Equal(t, "Neo.ClientError.Security.Unauthorized: The client is unauthorized due to authentication failure.", e.Native.Body)
+		assert.Equal(t, "Neo.ClientError.Security.Unauthorized: The client is unauthorized due to authentication "+
+			"failure.", e.Native.Body)
 		assert.False(t, e.Retryable)
 	}
 	assert.Equal(t, 1, s.Logons(), "three would have locked the user, the right password included")
@@ -78,7 +86,9 @@ func TestLockedUserIsTold(t *testing.T) {
 	s := graph(t, bolt.Options{Password: testSecret})
 	for range 3 {
 		c := graphConfig(s.URL("bolt"))
-		c.Secrets["P"] = Secret{Value: func() (string, error) { return "wrong-password", nil }, Origin: c.Secrets["P"].Origin}
+		c.Secrets["P"] = Secret{Value: func() (string, error) {
+			return "wrong-password", nil
+		}, Origin: c.Secrets["P"].Origin}
 		_, err := openSlot(t, open(t, Options{}), c).Retrieve(context.Background(), ask("bolt one"))
 		require.Error(t, err)
 	}
@@ -100,7 +110,8 @@ func TestServerThatWasRestartedIsUsedAgain(t *testing.T) {
 	s.Stop()
 	require.NoError(t, s.Listen())
 	told(t, slot, "e2", `bolt create {"id":2}`)
-	assert.Len(t, s.Ran(), 3, "a dead connection is found out before the statement is sent, and no statement is sent twice")
+	assert.Len(t, s.Ran(), 3, "a dead connection is found out before the statement is sent, and no statement is sent "+
+		"twice")
 }
 
 func TestConnectionThatBreaksIsAnErrorAndNoEmptyResult(t *testing.T) {
@@ -110,7 +121,8 @@ func TestConnectionThatBreaksIsAnErrorAndNoEmptyResult(t *testing.T) {
 	for i := range rows {
 		rows[i] = []any{int64(i)}
 	}
-	for name, a := range map[string]bolt.Answer{"before an answer": {Drop: true}, "in the middle of the rows": {Columns: []string{"value"}, Rows: rows, DropAfter: 5}} {
+	for name, a := range map[string]bolt.Answer{"before an answer": {Drop: true},
+		"in the middle of the rows": {Columns: []string{"value"}, Rows: rows, DropAfter: 5}} {
 		t.Run(name, func(t *testing.T) {
 			s.Handle(givenStatement, reply(a))
 			before := len(s.Ran())
@@ -125,8 +137,10 @@ func TestConnectionThatBreaksIsAnErrorAndNoEmptyResult(t *testing.T) {
 }
 
 func TestRefusedAddressIsRefusedWhateverNamedIt(t *testing.T) {
-	for _, url := range []string{"bolt://169.254.169.254", "neo4j://[fe80::1]:7687", "bolt+s://0.0.0.0", "bolt://[::ffff:169.254.169.254]:7687"} {
-		_, err := openSlot(t, open(t, Options{}), probeConfig(fmt.Sprintf(`{"db":%q}`, url))).Retrieve(context.Background(), ask("bolt one"))
+	for _, url := range []string{"bolt://169.254.169.254", "neo4j://[fe80::1]:7687", "bolt+s://0.0.0.0",
+		"bolt://[::ffff:169.254.169.254]:7687"} {
+		_, err := openSlot(t, open(t, Options{}), probeConfig(fmt.Sprintf(`{"db":%q}`,
+			url))).Retrieve(context.Background(), ask("bolt one"))
 		e := requireCode(t, err, abi.CodeDenied, "always refused")
 		assert.Equal(t, "address", e.Reason)
 	}
@@ -159,7 +173,8 @@ func TestTLSWantsACertificateUnlessToldOtherwise(t *testing.T) {
 	web.Close()
 	s := graph(t, bolt.Options{Password: testSecret, TLS: web.TLS})
 	retrieved(t, openSlot(t, open(t, Options{}), graphConfig(s.URL("bolt+ssc"))), "bolt one")
-	_, err := openSlot(t, open(t, Options{}), graphConfig(s.URL("bolt+s"))).Retrieve(context.Background(), ask("bolt one"))
+	_, err := openSlot(t, open(t, Options{}), graphConfig(s.URL("bolt+s"))).Retrieve(context.Background(),
+		ask("bolt one"))
 	requireCode(t, err, abi.CodeUnavailable, "certificate")
 }
 

@@ -43,9 +43,11 @@ func graph(t testing.TB, o bolt.Options) *bolt.Server {
 		return bolt.Answer{Columns: []string{"value"}, Rows: [][]any{{q.Params["value"]}}}
 	}})
 	for _, statement := range []string{liesStatement, createStatement} {
-		s.Handle(statement, bolt.Statement{Writes: true, Answer: reply(bolt.Answer{Counters: map[string]int64{"nodes-created": 1, "properties-set": 1}}).Answer})
+		s.Handle(statement, bolt.Statement{Writes: true,
+			Answer: reply(bolt.Answer{Counters: map[string]int64{"nodes-created": 1, "properties-set": 1}}).Answer})
 	}
-	s.Handle(wipeStatement, bolt.Statement{Writes: true, Answer: reply(bolt.Answer{Counters: map[string]int64{"nodes-deleted": 7}}).Answer})
+	s.Handle(wipeStatement, bolt.Statement{Writes: true,
+		Answer: reply(bolt.Answer{Counters: map[string]int64{"nodes-deleted": 7}}).Answer})
 	return s
 }
 
@@ -60,7 +62,8 @@ func failing(code, message string) bolt.Statement {
 
 // graphConfig is a probe with a database and its password.
 func graphConfig(url string) ProviderConfig {
-	return ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
+	return ProviderConfig{Name: "probe", Module: probeModule,
+		Block:   abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
 		Secrets: map[string]Secret{"P": {Value: func() (string, error) { return testSecret, nil }, Origin: url}}}
 }
 
@@ -99,7 +102,8 @@ func TestStatementIsRunAndAccountedFor(t *testing.T) {
 func TestUserAndDatabaseComeFromTheBlock(t *testing.T) {
 	s := graph(t, bolt.Options{User: "reader", Password: testSecret})
 	c := graphConfig(s.URL("bolt"))
-	c.Block = abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"},"db_user":"reader","db_name":"memories"}`, s.URL("bolt")))
+	c.Block = abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"},"db_user":"reader","db_name":"memories"}`,
+		s.URL("bolt")))
 	retrieved(t, openSlot(t, open(t, Options{}), c), "bolt one")
 	assert.Equal(t, "reader", s.Ran()[0].User)
 	assert.Equal(t, "memories", s.Ran()[0].Database)
@@ -129,7 +133,8 @@ func TestStatementsThatPolicyRefusesNeverLeaveTheHost(t *testing.T) {
 		requireCode(t, err, c.code, c.says)
 	}
 	assert.Zero(t, s.Accepted(), "not even a connection")
-	_, err := slot.NativeMutation(context.Background(), &abi.NativeMutation{Scope: testScope, Name: "bolt wipe", Reason: "r"})
+	_, err := slot.NativeMutation(context.Background(),
+		&abi.NativeMutation{Scope: testScope, Name: "bolt wipe", Reason: "r"})
 	require.NoError(t, err, "admin is for mutations")
 	assert.Equal(t, "w", s.Ran()[0].Mode)
 
@@ -168,11 +173,13 @@ func TestRowsAreCutAtTheLimitsAndThatIsSaid(t *testing.T) {
 	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1500}`)[0], `"rows":1500,"more":false`)
 	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1501}`)[0], `"rows":1500,"more":true`)
 
-	s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"}, Rows: [][]any{{strings.Repeat("x", 40<<10)}, {strings.Repeat("y", 40<<10)}}}))
+	s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"},
+		Rows: [][]any{{strings.Repeat("x", 40<<10)}, {strings.Repeat("y", 40<<10)}}}))
 	said := retrieved(t, slot, `bolt given {"value":1}`)[0]
 	assert.Contains(t, said, `"rows":1,"more":true`, "the bytes are cut between rows")
 	assert.NotContains(t, said, "y")
-	s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"}, Rows: [][]any{{strings.Repeat("x", 65<<10)}}}))
+	s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"},
+		Rows: [][]any{{strings.Repeat("x", 65<<10)}}}))
 	_, err := slot.Retrieve(context.Background(), ask(`bolt given {"value":1}`))
 	requireCode(t, err, abi.CodeTooLarge, "a row of more than 65536 bytes")
 	requireUsable(t, slot, "x")
@@ -181,10 +188,12 @@ func TestRowsAreCutAtTheLimitsAndThatIsSaid(t *testing.T) {
 
 func TestWriteWhoseRowsAreCutHasRunToItsEnd(t *testing.T) {
 	s := graph(t, bolt.Options{})
-	s.Handle(createStatement, bolt.Statement{Writes: true, Answer: reply(bolt.Answer{Columns: []string{"id"}, Rows: [][]any{{int64(1)}, {int64(2)}},
-		Counters: map[string]int64{"nodes-created": 2}}).Answer})
+	s.Handle(createStatement, bolt.Statement{Writes: true,
+		Answer: reply(bolt.Answer{Columns: []string{"id"}, Rows: [][]any{{int64(1)}, {int64(2)}},
+			Counters: map[string]int64{"nodes-created": 2}}).Answer})
 	slot := openSlot(t, open(t, Options{Limits: Limits{Rows: 1}}), probeConfig(fmt.Sprintf(`{"db":%q}`, s.URL("bolt"))))
-	assert.Contains(t, told(t, slot, "e1", `bolt create {"id":1}`)[0], `"rows":1,"more":true,"counters":{"nodes_created":2}`)
+	assert.Contains(t, told(t, slot, "e1", `bolt create {"id":1}`)[0],
+		`"rows":1,"more":true,"counters":{"nodes_created":2}`)
 }
 
 func TestFailuresOfTheDatabaseAreTyped(t *testing.T) {
@@ -238,7 +247,8 @@ func TestStatusOfAFailureStandsInTheTrace(t *testing.T) {
 	for i, c := range []struct {
 		code   string
 		status int64
-	}{{"Neo.ClientError.Statement.SyntaxError", 400}, {"Neo.TransientError.General.OutOfMemoryError", 503}, {"Neo.DatabaseError.General.UnknownError", 500}} {
+	}{{"Neo.ClientError.Statement.SyntaxError", 400}, {"Neo.TransientError.General.OutOfMemoryError", 503},
+		{"Neo.DatabaseError.General.UnknownError", 500}} {
 		s.Handle(givenStatement, failing(c.code, "m"))
 		_, err := slot.Retrieve(context.Background(), ask(`bolt given {"value":1}`))
 		require.Error(t, err)
@@ -286,20 +296,23 @@ func TestInterceptorSeesStatementsAndDecidesWhatComesOfThem(t *testing.T) {
 	}})
 	assert.Contains(t, retrieved(t, slot, `bolt rows {"n":1}`)[0], "row 1")
 	require.Len(t, seen, 1)
-	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1, Route: "rows", Origin: "db", Protocol: "bolt",
+	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1,
+		Route: "rows", Origin: "db", Protocol: "bolt",
 		Class: abi.ClassRead, Statement: rowsStatement, Body: []byte(`{"n":1}`)}, seen[0])
 
 	answer = func(context.Context, func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		return NativeAnswer{}, &NativeFailure{Code: "Neo.TransientError.General.OutOfMemoryError", Message: "injected"}
 	}
 	_, err := slot.Retrieve(context.Background(), ask("bolt one"))
-	assert.Equal(t, "Neo.TransientError.General.OutOfMemoryError: injected", requireCode(t, err, abi.CodeUnavailable).Native.Body)
+	assert.Equal(t, "Neo.TransientError.General.OutOfMemoryError: injected",
+		requireCode(t, err, abi.CodeUnavailable).Native.Body)
 	answer = func(ctx context.Context, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		a, err := next(ctx)
 		a.Bolt = nil
 		return a, err
 	}
-	assert.Equal(t, `{"columns":[],"rows":2,"more":false,"counters":{}} [1,"row 1"]`+"\n"+`[2,"row 2"]`+"\n", retrieved(t, slot, `bolt rows {"n":2}`)[0])
+	assert.Equal(t, `{"columns":[],"rows":2,"more":false,"counters":{}} [1,"row 1"]`+"\n"+`[2,"row 2"]`+"\n",
+		retrieved(t, slot, `bolt rows {"n":2}`)[0])
 	assert.Len(t, s.Ran(), 2)
 }
 

@@ -47,9 +47,11 @@ func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
 			requireUsable(t, s, "after retrieve "+c.command)
 		})
 		t.Run("record "+name, func(t *testing.T) {
-			_, err := s.RecordEvent(context.Background(), event("bad "+c.command, "put left behind; append turns x; "+c.command))
+			_, err := s.RecordEvent(context.Background(),
+				event("bad "+c.command, "put left behind; append turns x; "+c.command))
 			requireCode(t, err, c.code, c.says)
-			assert.Equal(t, []string{"absent", ""}, retrieved(t, s, "get left; read turns"), "an operation that failed leaves no state")
+			assert.Equal(t, []string{"absent", ""}, retrieved(t, s, "get left; read turns"),
+				"an operation that failed leaves no state")
 			requireUsable(t, s, "after record "+c.command)
 		})
 	}
@@ -106,7 +108,8 @@ func TestSleepInAGuestReturnsAtOnce(t *testing.T) {
 
 func TestLogIsCutNotEndless(t *testing.T) {
 	var out bytes.Buffer
-	h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info}), Limits: Limits{LogBytes: 4 << 10}})
+	h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info}),
+		Limits: Limits{LogBytes: 4 << 10}})
 	s := openSlot(t, h, probeConfig(`{}`))
 	retrieved(t, s, "flood 5000")
 	assert.Less(t, out.Len(), 32<<10)
@@ -134,7 +137,8 @@ func TestInstanceBeyondTheHighWaterMarkIsThrownAway(t *testing.T) {
 	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"), "a grown one is not")
 }
 
-// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop: internal/authoring/toolchain/patch.go.
+// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop:
+// internal/authoring/toolchain/patch.go.
 func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	for _, n := range []int{3, 17, 25, 40, 55, 70, 77, 90, 98} {
@@ -176,10 +180,14 @@ func TestCallersBeyondThePoolWaitAndBeyondTheLimitAreTurnedAway(t *testing.T) {
 }
 
 func TestGuestSeesConfigurationWithoutSecrets(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(`{"url":"http://127.0.0.1:1","api_key":{"secret":"K"}}`),
-		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return "top-secret-value", nil }, Origin: "http://127.0.0.1:1"}}})
+	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe", Module: probeModule,
+		Block: abi.Raw(`{"url":"http://127.0.0.1:1","api_key":{"secret":"K"}}`),
+		Secrets: map[string]Secret{"K": {Value: func() (string, error) {
+			return "top-secret-value", nil
+		}, Origin: "http://127.0.0.1:1"}}})
 	said := retrieved(t, s, "config")[0]
-	assert.Contains(t, said, `"config":{"api_key":{"secret":"K"},"health":"ok","note":"","url":"http://127.0.0.1:1"}`, "defaults are laid under it")
+	assert.Contains(t, said, `"config":{"api_key":{"secret":"K"},"health":"ok","note":"","url":"http://127.0.0.1:1"}`,
+		"defaults are laid under it")
 	assert.Contains(t, said, `"secrets":["api_key"]`)
 	assert.NotContains(t, said, "top-secret")
 }

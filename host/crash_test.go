@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world is a host that can die at any step of a write, and a backend that outlives it. Once it is dead nothing reaches the store or the backend any more, as
-// if the process had been killed; the next life opens the same folder.
+// world is a host that can die at any step of a write, and a backend that outlives it. Once it is dead nothing reaches
+// the store or the backend any more, as if the process had been killed; the next life opens the same folder.
 type world struct {
 	mu    sync.Mutex
 	clock time.Time
@@ -174,11 +174,13 @@ func (w *world) find(event string) string {
 func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, announced map[string]bool) int {
 	t.Helper()
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process", Limits: Limits{Pool: 1}})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process",
+		Limits: Limits{Pool: 1}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
+		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close(ctx)) }()
 	if !canFind {
@@ -198,7 +200,9 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 				break
 			}
 			require.Equal(t, abi.StatusUncertain, r.Status)
-			require.True(t, slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, warnUncertain) }), "%v", r.Warnings)
+			require.True(t, slices.ContainsFunc(r.Warnings, func(w string) bool {
+				return strings.HasPrefix(w, warnUncertain)
+			}), "%v", r.Warnings)
 			if announced[id] = true; !canFind {
 				break
 			}
@@ -219,41 +223,43 @@ func crashes() int {
 	return 1000
 }
 
-// A host is killed at every step of its writes (before and after each commit, before a request is sent, while it is under way, before its answer), against a
-// backend that stores, loses, stores late, or cannot tell for a while. The agent records again what was not acknowledged.
+// A host is killed at every step of its writes (before and after each commit, before a request is sent, while it is
+// under way, before its answer), against a backend that stores, loses, stores late, or cannot tell for a while. The
+// agent records again what was not acknowledged.
 func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	for _, canFind := range []bool{true, false} {
-		t.Run(map[bool]string{true: "with find_event", false: "without find_event every doubt is announced"}[canFind], func(t *testing.T) {
-			t.Parallel()
-			deaths := crashes()
-			if !canFind {
-				deaths /= 5
-			}
-			const batch = 40 // events before a fresh folder
-			for died := 0; died < deaths; {
-				w := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-				server := httptest.NewServer(w)
-				dir := t.TempDir()
-				random := rand.New(rand.NewPCG(uint64(died), 1))
-				announced := map[string]bool{}
-				for from := 0; from < batch; {
-					w.mu.Lock()
-					w.dead, w.step, w.fate = false, 0, fate(random.IntN(int(fates)))
-					if w.dieAt = 0; died < deaths {
-						w.dieAt = 1 + random.IntN(25)
-					}
-					w.mu.Unlock()
-					from = w.life(t, dir, server.URL, from, batch, canFind, announced)
-					if w.isDead() {
-						died++
-						w.advance(time.Duration(random.IntN(5000)) * time.Millisecond)
-					}
+		t.Run(map[bool]string{true: "with find_event", false: "without find_event every doubt is announced"}[canFind],
+			func(t *testing.T) {
+				t.Parallel()
+				deaths := crashes()
+				if !canFind {
+					deaths /= 5
 				}
-				w.advance(time.Minute)
-				server.Close()
-				w.verify(t, batch, canFind, announced)
-			}
-		})
+				const batch = 40 // events before a fresh folder
+				for died := 0; died < deaths; {
+					w := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+					server := httptest.NewServer(w)
+					dir := t.TempDir()
+					random := rand.New(rand.NewPCG(uint64(died), 1))
+					announced := map[string]bool{}
+					for from := 0; from < batch; {
+						w.mu.Lock()
+						w.dead, w.step, w.fate = false, 0, fate(random.IntN(int(fates)))
+						if w.dieAt = 0; died < deaths {
+							w.dieAt = 1 + random.IntN(25)
+						}
+						w.mu.Unlock()
+						from = w.life(t, dir, server.URL, from, batch, canFind, announced)
+						if w.isDead() {
+							died++
+							w.advance(time.Duration(random.IntN(5000)) * time.Millisecond)
+						}
+					}
+					w.advance(time.Minute)
+					server.Close()
+					w.verify(t, batch, canFind, announced)
+				}
+			})
 	}
 }
 
@@ -271,7 +277,8 @@ func (w *world) verify(t *testing.T, events int, canFind bool, announced map[str
 				require.Equal(t, 1, n, "%s/%s is in the backend once", id, part)
 				continue
 			}
-			require.True(t, n == 1 || n == 0 && announced[id], "%s/%s is in the backend %d times, announced %v", id, part, n, announced[id])
+			require.True(t, n == 1 || n == 0 && announced[id], "%s/%s is in the backend %d times, announced %v", id,
+				part, n, announced[id])
 		}
 	}
 }

@@ -239,7 +239,9 @@ func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
 	requireCode(t, err, abi.CodeBackend)
 	b.set(func() { b.post, b.find = nil, foundAbsent })
 	clock.add(4 * time.Second)
-	out, err := s.RecordEvents(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"), *event("3", "deliver a")}})
+	out, err := s.RecordEvents(context.Background(),
+		&abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"),
+			*event("3", "deliver a")}})
 	require.NoError(t, err)
 	for _, r := range out.Receipts {
 		require.NotNil(t, r.Receipt)
@@ -267,7 +269,8 @@ func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
 func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
 	s, _, _ := scriptedSlot(t, Options{})
 	told(t, s, "e", "echo x")
-	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, ledgerHead), "{not a receipt"...), make([]byte, ledgerHead)} {
+	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, ledgerHead), "{not a receipt"...),
+		make([]byte, ledgerHead)} {
 		var b state.Batch
 		b.PutRecord(tableLedger, ledgerKey(spaceOf(t, s), "e"), damage)
 		_, err := s.host.store.Commit(context.Background(), &b)
@@ -348,7 +351,8 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	for id, want := range map[string]struct {
 		status    abi.WriteStatus
 		duplicate bool
-	}{"1": {abi.StatusCommitted, true}, "2": {abi.StatusQueued, false}, "3": {abi.StatusQueued, false}, "4": {abi.StatusCommitted, true}} {
+	}{"1": {abi.StatusCommitted, true}, "2": {abi.StatusQueued, false}, "3": {abi.StatusQueued, false},
+		"4": {abi.StatusCommitted, true}} {
 		got, duplicate := status(id)
 		assert.Equal(t, want.status, got, id)
 		assert.Equal(t, want.duplicate, duplicate, id)
@@ -416,10 +420,12 @@ func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 	assert.Equal(t, abi.ResetIncomplete, r.Status)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration})
 	assert.Contains(t, strings.Join(r.Warnings, " "), "reset_unfinished: ")
-	assert.Equal(t, []string{"", "run/persona//2"}, retrieved(t, s, "read turns; scope"), "the old generation is not served any more")
+	assert.Equal(t, []string{"", "run/persona//2"}, retrieved(t, s, "read turns; scope"),
+		"the old generation is not served any more")
 	r, err = s.ResetScope(ctx, testScope)
 	require.NoError(t, err)
-	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration}, "nothing was written since: the new generation is kept")
+	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration},
+		"nothing was written since: the new generation is kept")
 	told(t, s, "e1", "append turns again; put reset fail")
 	_, err = s.ResetScope(ctx, testScope)
 	requireCode(t, err, abi.CodeBackend, "goes on in its new generation")

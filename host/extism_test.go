@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnExtismModuleKeepsEveryPromise runs the tests of the host's promises with the probe that was built with go-pdk: the guest that does the same, behind the other
-// engine.
+// TestAnExtismModuleKeepsEveryPromise runs the tests of the host's promises with the probe that was built with go-pdk:
+// the guest that does the same, behind the other engine.
 func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 	require.NotNil(t, testguest.ProbeExtism(), "internal/testguest/probe_extism has not been built: make plugins")
 	mh1 := probeModule
@@ -125,12 +125,15 @@ func TestSwapBetweenTheEnginesKeepsTheMemory(t *testing.T) {
 }
 
 func TestTraceIsThatOfTheTwin(t *testing.T) {
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("an answer")) }))
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("an answer"))
+	}))
 	defer backend.Close()
 	trace := func(module []byte) *abi.Trace {
 		c := probeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
 		c.Module = module
-		r, err := openSlot(t, open(t, Options{}), c).Retrieve(t.Context(), ask("echo tea;http get q:a=b;http item id=../x;tokens many words"))
+		r, err := openSlot(t, open(t, Options{}), c).Retrieve(t.Context(),
+			ask("echo tea;http get q:a=b;http item id=../x;tokens many words"))
 		require.NoError(t, err)
 		tr := *r.Trace
 		require.Len(t, tr.IO, 2)
@@ -145,7 +148,8 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 	assert.Equal(t, string(abi.Marshal(trace(testguest.Probe()))), string(abi.Marshal(trace(testguest.ProbeExtism()))))
 }
 
-// extismModule is a hand-made Extism module. The code of its operations begins with one import of extism:host/env or WASI, index 0, and goes on with what is given.
+// extismModule is a hand-made Extism module. The code of its operations begins with one import of extism:host/env or
+// WASI, index 0, and goes on with what is given.
 func extismModule(imports []wasmFunc, code map[string][]byte) *handMade {
 	m := &handMade{pages: 1, memory: abi.MemoryExport, code: code, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1-extism","description":"d",
 		"providers":[{"name":"hand","kind":"control"}],"config_schema":{"type":"object"}}`}
@@ -157,12 +161,14 @@ func extismModule(imports []wasmFunc, code map[string][]byte) *handMade {
 }
 
 var (
-	noValues  []wasmbin.ValueType
-	oneI32    = []wasmbin.ValueType{wasmbin.I32}
-	oneI64    = []wasmbin.ValueType{wasmbin.I64}
-	twoI64    = []wasmbin.ValueType{wasmbin.I64, wasmbin.I64}
-	alloc     = wasmFunc{extismEnv, "alloc", oneI64, oneI64}
-	pathOpen  = wasmFunc{abi.WASIModule, "path_open", []wasmbin.ValueType{wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I64, wasmbin.I64, wasmbin.I32, wasmbin.I32}, oneI32}
+	noValues []wasmbin.ValueType
+	oneI32   = []wasmbin.ValueType{wasmbin.I32}
+	oneI64   = []wasmbin.ValueType{wasmbin.I64}
+	twoI64   = []wasmbin.ValueType{wasmbin.I64, wasmbin.I64}
+	alloc    = wasmFunc{extismEnv, "alloc", oneI64, oneI64}
+	pathOpen = wasmFunc{abi.WASIModule, "path_open",
+		[]wasmbin.ValueType{wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I64, wasmbin.I64,
+			wasmbin.I32, wasmbin.I32}, oneI32}
 	errorSet  = wasmFunc{extismEnv, "error_set", oneI64, nil}
 	outputSet = wasmFunc{extismEnv, "output_set", twoI64, nil}
 )
@@ -203,34 +209,49 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 		reason  string
 		says    []string
 	}{
-		{"its own http", []wasmFunc{{extismEnv, "http_request", twoI64, oneI64}}, []byte{opI64, 0, opI64, 0, opCall, 0, opDrop, opI32, 0},
+		{"its own http", []wasmFunc{{extismEnv, "http_request", twoI64, oneI64}},
+			[]byte{opI64, 0, opI64, 0, opCall, 0, opDrop, opI32, 0},
 			abi.CodeDenied, "extism_off", []string{"http_request", "switched off", "http_send of extism:host/user"}},
-		{"its variables, read", []wasmFunc{{extismEnv, "var_get", oneI64, oneI64}}, []byte{opI64, 0, opCall, 0, opDrop, opI32, 0},
+		{"its variables, read", []wasmFunc{{extismEnv, "var_get", oneI64, oneI64}},
+			[]byte{opI64, 0, opCall, 0, opDrop, opI32, 0},
 			abi.CodeDenied, "extism_off", []string{"var_get", "state_get"}},
-		{"its variables, written", []wasmFunc{{extismEnv, "var_set", twoI64, nil}}, []byte{opI64, 0, opI64, 0, opCall, 0, opI32, 0},
+		{"its variables, written", []wasmFunc{{extismEnv, "var_set", twoI64, nil}},
+			[]byte{opI64, 0, opI64, 0, opCall, 0, opI32, 0},
 			abi.CodeDenied, "extism_off", []string{"var_set", "state_put"}},
-		{"files, and it gives up with an error", []wasmFunc{pathOpen, alloc}, []byte{opI32, 3, opI32, 0, opI32, 0, opI32, 1, opI32, 0, opI64, 0, opI64, 0, opI32, 0, opI32, 0, opCall, 0},
+		{"files, and it gives up with an error", []wasmFunc{pathOpen, alloc},
+			[]byte{opI32, 3, opI32, 0, opI32, 0, opI32, 1, opI32, 0, opI64, 0, opI64, 0, opI32, 0, opI32, 0, opCall, 0},
 			abi.CodeDenied, "files", []string{"asked for files (path_open)"}},
-		{"files, and it traps", []wasmFunc{pathOpen, alloc}, []byte{opI32, 3, opI32, 0, opI32, 0, opI32, 1, opI32, 0, opI64, 0, opI64, 0, opI32, 0, opI32, 0, opCall, 0, opDrop, opUnreachable},
+		{"files, and it traps", []wasmFunc{pathOpen, alloc},
+			[]byte{opI32, 3, opI32, 0, opI32, 0, opI32, 1, opI32, 0, opI64, 0, opI64, 0, opI32, 0, opI32, 0, opCall, 0,
+				opDrop, opUnreachable},
 			abi.CodeDenied, "files", []string{"asked for files (path_open)", "unreachable"}},
-		{"sockets", []wasmFunc{{abi.WASIModule, "sock_shutdown", []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, oneI32}, alloc}, []byte{opI32, 3, opI32, 0, opCall, 0},
+		{"sockets", []wasmFunc{{abi.WASIModule, "sock_shutdown", []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, oneI32},
+			alloc}, []byte{opI32, 3, opI32, 0, opCall, 0},
 			abi.CodeDenied, "sockets", []string{"asked for sockets (sock_shutdown)"}},
-		{"an end of its own, as if all were well", []wasmFunc{{abi.WASIModule, "proc_exit", oneI32, nil}, alloc}, []byte{opI32, 0, opCall, 0, opI32, 0},
+		{"an end of its own, as if all were well", []wasmFunc{{abi.WASIModule, "proc_exit", oneI32, nil}, alloc},
+			[]byte{opI32, 0, opCall, 0, opI32, 0},
 			abi.CodeInternal, "abi", []string{"ended itself with exit code 0"}},
 		{"time without end", []wasmFunc{alloc}, []byte{opLoop, void, opBranch, 0, 0x0b, opI32, 0},
 			abi.CodeTimeout, "stopped", []string{"stopped in health"}},
-		{"calls that return at once, without end", []wasmFunc{{extismEnv, "length", oneI64, oneI64}}, []byte{opLoop, void, opI64, 8, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
+		{"calls that return at once, without end", []wasmFunc{{extismEnv, "length", oneI64, oneI64}},
+			[]byte{opLoop, void, opI64, 8, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
 			abi.CodeTimeout, "stopped", []string{"stopped in health"}},
-		{"Extism's memory without end", []wasmFunc{alloc}, []byte{opLoop, void, opI64, 0x80, 0x80, 0xc0, 0x00, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
+		{"Extism's memory without end", []wasmFunc{alloc},
+			[]byte{opLoop, void, opI64, 0x80, 0x80, 0xc0, 0x00, opCall, 0, opDrop, opBranch, 0, 0x0b, opI32, 0},
 			abi.CodeTooLarge, "", []string{"bytes of Extism's memory", "limits.memory_bytes"}},
 		{"Extism's memory in one piece", []wasmFunc{alloc}, []byte{opI64, 0x7f, opCall, 0, opDrop, opI32, 0},
 			abi.CodeTooLarge, "", []string{"asked for 18446744073709551615 bytes"}},
-		{"memory that is no block", []wasmFunc{{extismEnv, "store_u64", twoI64, nil}}, []byte{opI64, 0x80, 0x80, 0x04, opI64, 0, opCall, 0, opI32, 0},
+		{"memory that is no block", []wasmFunc{{extismEnv, "store_u64", twoI64, nil}},
+			[]byte{opI64, 0x80, 0x80, 0x04, opI64, 0, opCall, 0, opI32, 0},
 			abi.CodeInternal, "abi", []string{"8 bytes at 0x10000, outside the memory"}},
 		{"no answer", []wasmFunc{alloc}, []byte{opI32, 0}, abi.CodeInternal, "abi", []string{"answered zero bytes"}},
-		{"an error without words", []wasmFunc{alloc}, []byte{opI32, 7}, abi.CodeInternal, "untyped", []string{"returned 7", "docs/extism.md"}},
-		{"a pointer that is none", []wasmFunc{errorSet}, []byte{opI64, 40, opCall, 0, opI32, 1}, abi.CodeInternal, "abi", []string{"outside the memory"}},
-		{"an answer outside of it", []wasmFunc{outputSet}, []byte{opI64, 40, opI64, 0x80, 0x80, 0x04, opCall, 0, opI32, 0}, abi.CodeInternal, "abi", []string{"outside the memory"}},
+		{"an error without words", []wasmFunc{alloc}, []byte{opI32, 7}, abi.CodeInternal, "untyped",
+			[]string{"returned 7", "docs/extism.md"}},
+		{"a pointer that is none", []wasmFunc{errorSet}, []byte{opI64, 40, opCall, 0, opI32, 1}, abi.CodeInternal,
+			"abi", []string{"outside the memory"}},
+		{"an answer outside of it", []wasmFunc{outputSet},
+			[]byte{opI64, 40, opI64, 0x80, 0x80, 0x04, opCall, 0, opI32, 0}, abi.CodeInternal, "abi",
+			[]string{"outside the memory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := extismModule(c.imports, map[string][]byte{abi.OpHealth: c.code})
@@ -285,21 +306,36 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		m    *handMade
 		says []string
 	}{
-		{"for both engines", good().with(wasmFunc{"", abi.Marker, nil, nil}), []string{"cannot be for both engines", "tag extism"}},
-		{"manifest of our own ABI", good().says("mh1-extism", "mh1"), []string{`its manifest says abi "mh1", want "mh1-extism"`}},
-		{"manifest for Extism and nothing of it", extismModule(nil, nil), []string{"imports nothing from extism:host/env"}},
+		{"for both engines", good().with(wasmFunc{"", abi.Marker, nil, nil}),
+			[]string{"cannot be for both engines", "tag extism"}},
+		{"manifest of our own ABI", good().says("mh1-extism", "mh1"),
+			[]string{`its manifest says abi "mh1", want "mh1-extism"`}},
+		{"manifest for Extism and nothing of it", extismModule(nil, nil),
+			[]string{"imports nothing from extism:host/env"}},
 		{"missing operation", good().without(abi.OpRetrieve), []string{"lacks the export retrieve of type () -> i32"}},
-		{"mistyped operation", good().with(wasmFunc{"", abi.OpRetrieve, oneI32, oneI64}), []string{"exports retrieve as (i32) -> i64, want () -> i32"}},
-		{"mistyped capability", good().with(wasmFunc{"", abi.OpInventory, nil, oneI64}), []string{"exports inventory as () -> i64"}},
-		{"the host's half of the kernel", good().with(wasmFunc{extismEnv, "input_set", twoI64, nil}), []string{"imports extism:host/env.input_set, which this host does not have"}},
-		{"mistyped import", good().with(wasmFunc{extismEnv, "free", oneI32, nil}), []string{"imports extism:host/env.free as (i32) -> (), want (i64) -> ()"}},
-		{"nearly a host function", good().with(wasmFunc{extismUser, "state_gett", oneI64, oneI64}), []string{"did it mean state_get?"}},
-		{"host function with mh1's type", good().with(wasmFunc{extismUser, "state_get", []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, oneI64}), []string{"want (i64) -> i64"}},
-		{"our own imports", good().with(wasmFunc{abi.HostModule, "log", noValues, nil}), []string{"imports memhost.log", "extism:host/env, extism:host/user and wasi_snapshot_preview1 only"}},
-		{"what the host leads imports to", good().with(wasmFunc{extismOurs, "length", oneI64, oneI64}), []string{"imports memhost.extism.length"}},
-		{"AssemblyScript without abort", good().with(wasmFunc{"env", "abort", []wasmbin.ValueType{wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32}, nil}), []string{"env.abort", "--use abort="}},
-		{"a function that nobody has", good().with(wasmFunc{abi.WASIModule, "proc_raise", oneI32, oneI32}), []string{"proc_raise, which a plugin may not have"}},
-		{"power without a route", good().with(wasmFunc{extismUser, abi.ImportHTTPSend, twoI64, oneI64}), []string{"imports http_send, but its manifest has no route"}},
+		{"mistyped operation", good().with(wasmFunc{"", abi.OpRetrieve, oneI32, oneI64}),
+			[]string{"exports retrieve as (i32) -> i64, want () -> i32"}},
+		{"mistyped capability", good().with(wasmFunc{"", abi.OpInventory, nil, oneI64}),
+			[]string{"exports inventory as () -> i64"}},
+		{"the host's half of the kernel", good().with(wasmFunc{extismEnv, "input_set", twoI64, nil}),
+			[]string{"imports extism:host/env.input_set, which this host does not have"}},
+		{"mistyped import", good().with(wasmFunc{extismEnv, "free", oneI32, nil}),
+			[]string{"imports extism:host/env.free as (i32) -> (), want (i64) -> ()"}},
+		{"nearly a host function", good().with(wasmFunc{extismUser, "state_gett", oneI64, oneI64}),
+			[]string{"did it mean state_get?"}},
+		{"host function with mh1's type", good().with(wasmFunc{extismUser, "state_get",
+			[]wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, oneI64}), []string{"want (i64) -> i64"}},
+		{"our own imports", good().with(wasmFunc{abi.HostModule, "log", noValues, nil}),
+			[]string{"imports memhost.log", "extism:host/env, extism:host/user and wasi_snapshot_preview1 only"}},
+		{"what the host leads imports to", good().with(wasmFunc{extismOurs, "length", oneI64, oneI64}),
+			[]string{"imports memhost.extism.length"}},
+		{"AssemblyScript without abort", good().with(wasmFunc{"env", "abort",
+			[]wasmbin.ValueType{wasmbin.I32, wasmbin.I32, wasmbin.I32, wasmbin.I32}, nil}),
+			[]string{"env.abort", "--use abort="}},
+		{"a function that nobody has", good().with(wasmFunc{abi.WASIModule, "proc_raise", oneI32, oneI32}),
+			[]string{"proc_raise, which a plugin may not have"}},
+		{"power without a route", good().with(wasmFunc{extismUser, abi.ImportHTTPSend, twoI64, oneI64}),
+			[]string{"imports http_send, but its manifest has no route"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Inspect(c.m.bytes(t), Limits{}, extism.Engine())
@@ -309,7 +345,8 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 }
 
 func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
-	m := extismModule([]wasmFunc{{extismEnv, "var_get", oneI64, oneI64}, {extismEnv, "http_request", twoI64, oneI64}}, nil).bytes(t)
+	m := extismModule([]wasmFunc{{extismEnv, "var_get", oneI64, oneI64}, {extismEnv, "http_request", twoI64, oneI64}},
+		nil).bytes(t)
 	info, err := Inspect(m, Limits{}, extism.Engine())
 	require.NoError(t, err)
 	_, warnings := EngineOf(info, m)

@@ -68,7 +68,8 @@ var testScope = abi.MemoryScope{RunID: "run", PersonaID: "persona"}
 
 // event is a turn of the test scope with one user message.
 func event(id, text string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: testScope.RunID, UserID: testScope.PersonaID, SessionID: "s1", TurnID: id,
+	return &abi.MemoryEvent{EventID: id, RunID: testScope.RunID, UserID: testScope.PersonaID, SessionID: "s1",
+		TurnID:    id,
 		Timestamp: "2026-01-02T03:04:05+01:00", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 

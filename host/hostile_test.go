@@ -27,7 +27,8 @@ func growsItsTable() *handMade {
 }
 
 func TestHostileModuleThatGrowsItsTableForever(t *testing.T) {
-	for name, wasm := range map[string][]byte{"metered": growsItsTable().bytes(t), "not metered": withTypedElements(t)} {
+	for name, wasm := range map[string][]byte{"metered": growsItsTable().bytes(t),
+		"not metered": withTypedElements(t)} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, Options{})
 			var before, after runtime.MemStats
@@ -60,8 +61,9 @@ func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
 		limits []byte
 		says   string
 	}{
-		"at its start": {append([]byte{0}, uleb(134_000_000)...), "demands 1022 MiB of memory and tables at its start, the limit is 128 MiB"},
-		"shared":       {[]byte{3, 0, 1}, "shared"},
+		"at its start": {append([]byte{0}, uleb(134_000_000)...),
+			"demands 1022 MiB of memory and tables at its start, the limit is 128 MiB"},
+		"shared": {[]byte{3, 0, 1}, "shared"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			m.table = c.limits

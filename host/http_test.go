@@ -50,7 +50,8 @@ func backend(t testing.TB) (*httptest.Server, *atomic.Int64) {
 			_ = c.Close()
 			return
 		}
-		fmt.Fprintf(w, "%s %s key=%s auth=%s body=%s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), body)
+		fmt.Fprintf(w, "%s %s key=%s auth=%s body=%s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Api-Key"),
+			r.Header.Get("Authorization"), body)
 	}))
 	t.Cleanup(server.Close)
 	return server, &calls
@@ -59,7 +60,8 @@ func backend(t testing.TB) (*httptest.Server, *atomic.Int64) {
 // netSlot is a probe with an origin and a secret.
 func netSlot(t testing.TB, url string, o Options) *Slot {
 	t.Helper()
-	return openSlot(t, open(t, o), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, url)),
+	return openSlot(t, open(t, o), ProviderConfig{Name: "probe", Module: probeModule,
+		Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, url)),
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: url}}})
 }
 
@@ -94,7 +96,8 @@ func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 		w.Header().Set("X-Echo", seen)
 		fmt.Fprintf(w, "you sent %s and %s", seen, r.Header.Get("Prefer"))
 	})
-	said := retrieved(t, s, "http get h:authorization={{secret:api_key}} h:prefer={{secret:api_key}}; log "+testSecret)[0]
+	said := retrieved(t, s, "http get h:authorization={{secret:api_key}} h:prefer={{secret:api_key}}; "+
+		"log "+testSecret)[0]
 	assert.Equal(t, testSecret, seen)
 	assert.NotContains(t, said, testSecret, "a backend that echoes it does not give it to the guest")
 	assert.Contains(t, said, "and {{secret:api_key}}", "elsewhere it stays text")
@@ -110,8 +113,11 @@ func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 
 func TestSecretIsBoundToItsOrigin(t *testing.T) {
 	h := open(t, Options{})
-	_, err := h.Open(context.Background(), ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(`{"url":"http://127.0.0.1:9","api_key":{"secret":"K"}}`),
-		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: "http://127.0.0.1:10"}}})
+	_, err := h.Open(context.Background(), ProviderConfig{Name: "probe", Module: probeModule,
+		Block: abi.Raw(`{"url":"http://127.0.0.1:9","api_key":{"secret":"K"}}`),
+		Secrets: map[string]Secret{"K": {Value: func() (string, error) {
+			return testSecret, nil
+		}, Origin: "http://127.0.0.1:10"}}})
 	e := requireCode(t, err, abi.CodeInvalidArgument, "bound to http://127.0.0.1:10")
 	assert.NotContains(t, e.Error(), testSecret)
 }
@@ -125,7 +131,8 @@ func TestNativeErrorsComeBackAsTheyAre(t *testing.T) {
 	assert.Contains(t, said[1], `"status":500`)
 	assert.NotContains(t, said[1], `"empty"`)
 	assert.Contains(t, said[2], `"status":307`, "a redirect is returned, never followed")
-	for do, code := range map[string]abi.Code{"big": abi.CodeTooLarge, "drop": abi.CodeUnavailable, "hang": abi.CodeTimeout} {
+	for do, code := range map[string]abi.Code{"big": abi.CodeTooLarge, "drop": abi.CodeUnavailable,
+		"hang": abi.CodeTimeout} {
 		_, err := s.Retrieve(context.Background(), ask("http get q:do="+do))
 		e := requireCode(t, err, code)
 		assert.Equal(t, "get", e.Route, do)
@@ -182,7 +189,8 @@ func TestPolicyLetsNothingElseOut(t *testing.T) {
 		requireCode(t, err, c.code, c.says)
 	}
 	assert.Zero(t, calls.Load(), "nothing left the host")
-	_, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: testScope, Name: "http remove id=1", Reason: "r"})
+	_, err := s.NativeMutation(context.Background(),
+		&abi.NativeMutation{Scope: testScope, Name: "http remove id=1", Reason: "r"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, calls.Load(), "admin is for mutations")
 }

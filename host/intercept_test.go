@@ -23,11 +23,14 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 	}})
 	retrieved(t, s, "http item id=a/b h:x-api-key={{secret:api_key}} q:x=1")
 	require.Len(t, seen, 1)
-	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1, Route: "item", Origin: "api", Protocol: "http",
-		Class: abi.ClassRead, Method: "GET", URL: server.URL + "/items/a%2Fb?x=1", Body: []byte{}}, seen[0], "the secret is in a header, which is not shown")
+	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1,
+		Route: "item", Origin: "api", Protocol: "http",
+		Class: abi.ClassRead, Method: "GET", URL: server.URL + "/items/a%2Fb?x=1", Body: []byte{}}, seen[0],
+		"the secret is in a header, which is not shown")
 
 	answer = func(func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
-		return NativeAnswer{Status: 429, Header: map[string][]string{"Retry-After": {"7"}}, Body: []byte("slow down")}, nil
+		return NativeAnswer{Status: 429, Header: map[string][]string{"Retry-After": {"7"}}, Body: []byte("slow down")},
+			nil
 	}
 	said := retrieved(t, s, "http get")[0]
 	assert.Contains(t, said, `"status":429`)
@@ -47,7 +50,8 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 		}
 		return next(context.Background())
 	}
-	assert.Contains(t, told(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`, "a call can be made again, its body too")
+	assert.Contains(t, told(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`,
+		"a call can be made again, its body too")
 	assert.EqualValues(t, 3, calls.Load())
 }
 

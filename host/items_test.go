@@ -35,7 +35,8 @@ func TestMaxTokensBecomeANumberOfItems(t *testing.T) {
 		require.Equal(t, items, p.itemsOf(&abi.ContextBudget{MaxTokens: &tokens}), tokens)
 	}
 	require.Zero(t, p.itemsOf(&abi.ContextBudget{}), "no budget of tokens")
-	require.Zero(t, p.itemsOf(&abi.ContextBudget{MaxTokens: number(800), MaxItems: number(3)}), "the caller's limit wins")
+	require.Zero(t, p.itemsOf(&abi.ContextBudget{MaxTokens: number(800), MaxItems: number(3)}),
+		"the caller's limit wins")
 	p, _ = asker(t, true, abi.ProfileBest)
 	require.Zero(t, p.itemsOf(&abi.ContextBudget{MaxTokens: number(800)}), "the operator's limit wins")
 	p, _ = asker(t, false, abi.ProfileSourceDesign)
@@ -66,7 +67,8 @@ func TestTheTraceSaysWhatEndedTheContext(t *testing.T) {
 		return result.Trace
 	}
 	trace := traced(false, abi.ProfileBest, 100, answer(3000, 100, 100, false))
-	require.Equal(t, []string{"budget_unused: 3000 of 8000 tokens: search gives at most 100 items: the server refuses more"},
+	require.Equal(t, []string{"budget_unused: 3000 of 8000 tokens: search gives at most 100 items: the server " +
+		"refuses more"},
 		trace.Warnings)
 	use := trace.BudgetApplied["max_items"]
 	require.Equal(t, abi.BudgetUse{How: "native", Sent: number(100), Asked: number(100), Received: number(100),
@@ -76,7 +78,8 @@ func TestTheTraceSaysWhatEndedTheContext(t *testing.T) {
 	require.Equal(t, []string{"budget_unused: 1271 of 8000 tokens: memory.profile source-design asks for 20 items " +
 		"whatever max_tokens is"}, traced(false, abi.ProfileSourceDesign, 0, answer(1271, 20, 20, false)).Warnings)
 	require.Empty(t, traced(false, abi.ProfileBest, 100, answer(3000, 60, 100, false)).Warnings, "there is no more")
-	require.Empty(t, traced(false, abi.ProfileBest, 100, answer(7990, 80, 80, false)).Warnings, "one more would not fit")
+	require.Empty(t, traced(false, abi.ProfileBest, 100, answer(7990, 80, 80, false)).Warnings,
+		"one more would not fit")
 }
 
 func TestTheLimitThatCountsIsFoundByTheConfiguration(t *testing.T) {
@@ -86,7 +89,8 @@ func TestTheLimitThatCountsIsFoundByTheConfiguration(t *testing.T) {
 	for block, want := range map[string]struct {
 		route string
 		set   bool
-	}{`{"infer":true}`: {"facts", false}, `{"infer":false}`: {"texts", false}, `{"infer":false,"top_k":5}`: {"texts", true},
+	}{`{"infer":true}`: {"facts", false}, `{"infer":false}`: {"texts", false},
+		`{"infer":false,"top_k":5}`:   {"texts", true},
 		`{"infer":true,"top_k":null}`: {"facts", false}} {
 		limit, set, err := itemLimit(limits, abi.Raw(block))
 		require.NoError(t, err)

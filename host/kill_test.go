@@ -21,7 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childEnv turns the test binary into a writer that is killed: "FOLDER URL FROM TO CLOCK", CLOCK being the hours that its clock is ahead.
+// childEnv turns the test binary into a writer that is killed: "FOLDER URL FROM TO CLOCK", CLOCK being the hours that
+// its clock is ahead.
 const childEnv = "HOST_TEST_WRITER"
 
 // writer records events in order and says so on standard output as each is acknowledged.
@@ -32,11 +33,14 @@ func writer(work string) error {
 		return err
 	}
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: os.Getenv("HOST_TEST_CACHE"), Now: func() time.Time { return time.Now().Add(time.Duration(hours) * time.Hour) }})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: os.Getenv("HOST_TEST_CACHE"), Now: func() time.Time {
+		return time.Now().Add(time.Duration(hours) * time.Hour)
+	}})
 	if err != nil {
 		return err
 	}
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
+		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,8 @@ func writer(work string) error {
 	return nil
 }
 
-// The same as TestCrashesLoseAndDoubleNothing with a process of its own that is killed by the operating system, so that nothing of the simulation is trusted.
+// The same as TestCrashesLoseAndDoubleNothing with a process of its own that is killed by the operating system, so that
+// nothing of the simulation is trusted.
 func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 	const events, kills = 60, 25
 	w := &world{clock: time.Now()}
@@ -95,7 +100,8 @@ func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 		}
 		child = exec.Command(os.Args[0])
 		var failure bytes.Buffer
-		child.Env = append(os.Environ(), "HOST_TEST_CACHE="+testcache.Dir(), childEnv+"="+fmt.Sprint(dir, " ", server.URL, " ", next, " ", events, " ", life))
+		child.Env = append(os.Environ(), "HOST_TEST_CACHE="+testcache.Dir(),
+			childEnv+"="+fmt.Sprint(dir, " ", server.URL, " ", next, " ", events, " ", life))
 		child.Stderr = &failure
 		out, err := child.StdoutPipe()
 		require.NoError(t, err)

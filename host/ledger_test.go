@@ -11,7 +11,8 @@ import (
 
 func TestLedgerEntry(t *testing.T) {
 	receipt := &abi.WriteReceipt{EventID: "e1", Status: abi.StatusCommitted, NativeIDs: []string{"n1"}}
-	entry := &ledgerEntry{hash: contentHash{1, 2, 3}, state: deliveryReceived, sentAt: time.UnixMilli(1_700_000_000_000), receipt: receipt}
+	entry := &ledgerEntry{hash: contentHash{1, 2, 3}, state: deliveryReceived,
+		sentAt: time.UnixMilli(1_700_000_000_000), receipt: receipt}
 	stored := entry.encode()
 
 	t.Run("is read as it was written", func(t *testing.T) {

@@ -38,7 +38,8 @@ func goodModule() *handMade {
 	i32, i64 := []wasmbin.ValueType{wasmbin.I32}, []wasmbin.ValueType{wasmbin.I64}
 	m := &handMade{pages: 1, memory: abi.MemoryExport, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1","description":"d",
 		"providers":[{"name":"hand","kind":"control"}],"config_schema":{"type":"object"}}`}
-	m.funcs = append(m.funcs, wasmFunc{"", abi.Marker, nil, nil}, wasmFunc{"", abi.InitExport, nil, nil}, wasmFunc{"", abi.BufferExport, i32, i32})
+	m.funcs = append(m.funcs, wasmFunc{"", abi.Marker, nil, nil}, wasmFunc{"", abi.InitExport, nil, nil},
+		wasmFunc{"", abi.BufferExport, i32, i32})
 	for _, op := range abi.RequiredOperations() {
 		m.funcs = append(m.funcs, wasmFunc{"", op, i32, i64})
 	}
@@ -153,32 +154,61 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"text", []byte("#!/bin/sh\nexit 0\n"), []string{"is not a wasm module"}},
 		{"truncated", probe[:len(probe)/2], []string{"truncated"}},
 		{"too large", make([]byte, 17<<20), []string{"limit is 16777216"}},
-		{"no manifest", (&handMade{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t), []string{`no custom section "memhost.manifest"`, "memhost pack"}},
+		{"no manifest", (&handMade{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t),
+			[]string{`no custom section "memhost.manifest"`, "memhost pack"}},
 		{"manifest that is no JSON", goodModule().says("{", "[").bytes(t), []string{"manifest that is wrong"}},
-		{"manifest with an unknown key", goodModule().says(`"version"`, `"verssion"`).bytes(t), []string{"verssion", `"version"`}},
-		{"manifest of another version", goodModule().says(`"manifest":1`, `"manifest":3`).bytes(t), []string{"manifest"}},
-		{"manifest with a schema that is none", goodModule().says(`{"type":"object"}`, `{"type":"objekt"}`).bytes(t), []string{"config_schema"}},
-		{"manifest without providers", goodModule().says(`[{"name":"hand","kind":"control"}]`, `[]`).bytes(t), []string{"providers"}},
+		{"manifest with an unknown key", goodModule().says(`"version"`, `"verssion"`).bytes(t),
+			[]string{"verssion", `"version"`}},
+		{"manifest of another version", goodModule().says(`"manifest":1`, `"manifest":3`).bytes(t),
+			[]string{"manifest"}},
+		{"manifest with a schema that is none", goodModule().says(`{"type":"object"}`, `{"type":"objekt"}`).bytes(t),
+			[]string{"config_schema"}},
+		{"manifest without providers", goodModule().says(`[{"name":"hand","kind":"control"}]`, `[]`).bytes(t),
+			[]string{"providers"}},
 		{"no marker", goodModule().without(abi.Marker).bytes(t), []string{"no memhost plugin", abi.Marker}},
-		{"marker of another version", goodModule().without(abi.Marker).with(wasmFunc{"", "mh_abi_2", nil, nil}).bytes(t), []string{"another version", "mh_abi_2", "mh_abi_1"}},
-		{"missing export", goodModule().without(abi.OpRetrieve).bytes(t), []string{"lacks the export retrieve", "(i32) -> i64"}},
-		{"mistyped export", goodModule().with(wasmFunc{"", abi.OpRetrieve, i32, i32}).bytes(t), []string{"exports retrieve as (i32) -> i32", "want (i32) -> i64"}},
-		{"mistyped capability", goodModule().with(wasmFunc{"", abi.OpInventory, nil, i64}).bytes(t), []string{"exports inventory as () -> i64"}},
+		{"marker of another version", goodModule().without(abi.Marker).with(wasmFunc{"", "mh_abi_2", nil,
+			nil}).bytes(t), []string{"another version", "mh_abi_2", "mh_abi_1"}},
+		{"missing export", goodModule().without(abi.OpRetrieve).bytes(t),
+			[]string{"lacks the export retrieve", "(i32) -> i64"}},
+		{"mistyped export", goodModule().with(wasmFunc{"", abi.OpRetrieve, i32, i32}).bytes(t),
+			[]string{"exports retrieve as (i32) -> i32", "want (i32) -> i64"}},
+		{"mistyped capability", goodModule().with(wasmFunc{"", abi.OpInventory, nil, i64}).bytes(t),
+			[]string{"exports inventory as () -> i64"}},
 		{"no buffer", goodModule().without(abi.BufferExport).bytes(t), []string{"lacks the export mh_buffer"}},
-		{"memory under another name", func() []byte { m := goodModule(); m.memory = "mem"; return m.bytes(t) }(), []string{`export its memory as "memory"`}},
-		{"forbidden import", goodModule().with(wasmFunc{"env", "system", i32, i32}).bytes(t), []string{"imports env.system", "memhost and wasi_snapshot_preview1 only"}},
-		{"forbidden WASI import", goodModule().with(wasmFunc{abi.WASIModule, "proc_raise", i32, i32}).bytes(t), []string{"wasi_snapshot_preview1.proc_raise"}},
-		{"unknown host import", goodModule().with(wasmFunc{abi.HostModule, "state_gett", i32, i64}).bytes(t), []string{"memhost.state_gett", "did it mean state_get?"}},
-		{"mistyped host import", goodModule().with(wasmFunc{abi.HostModule, "deadline", i32, i64}).bytes(t), []string{"imports memhost.deadline as (i32) -> i64, want () -> i64"}},
-		{"200 MB of memory", func() []byte { m := goodModule(); m.pages, m.pagesTop = 0, 25; return m.bytes(t) }(), []string{"demands 200 MiB", "limit is 128 MiB"}},
-		{"manifest of another ABI", goodModule().says(`"abi":"mh1"`, `"abi":"mh1-extism"`).bytes(t), []string{`its manifest says abi "mh1-extism"`}},
-		{"routes without the power to send", goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"http"}],"routes":[{"name":"r","origin":"o","method":"GET","path":"/","class":"read"}],"config_schema"`).bytes(t),
+		{"memory under another name", func() []byte {
+			m := goodModule()
+			m.memory = "mem"
+			return m.bytes(t)
+		}(), []string{`export its memory as "memory"`}},
+		{"forbidden import", goodModule().with(wasmFunc{"env", "system", i32, i32}).bytes(t),
+			[]string{"imports env.system", "memhost and wasi_snapshot_preview1 only"}},
+		{"forbidden WASI import", goodModule().with(wasmFunc{abi.WASIModule, "proc_raise", i32, i32}).bytes(t),
+			[]string{"wasi_snapshot_preview1.proc_raise"}},
+		{"unknown host import", goodModule().with(wasmFunc{abi.HostModule, "state_gett", i32, i64}).bytes(t),
+			[]string{"memhost.state_gett", "did it mean state_get?"}},
+		{"mistyped host import", goodModule().with(wasmFunc{abi.HostModule, "deadline", i32, i64}).bytes(t),
+			[]string{"imports memhost.deadline as (i32) -> i64, want () -> i64"}},
+		{"200 MB of memory", func() []byte {
+			m := goodModule()
+			m.pages, m.pagesTop = 0, 25
+			return m.bytes(t)
+		}(),
+			[]string{"demands 200 MiB", "limit is 128 MiB"}},
+		{"manifest of another ABI", goodModule().says(`"abi":"mh1"`, `"abi":"mh1-extism"`).bytes(t),
+			[]string{`its manifest says abi "mh1-extism"`}},
+		{"routes without the power to send", goodModule().says(`"config_schema"`,
+			`"origins":[{"name":"o","from":"/url","protocol":"http"}],"routes":[{"name":"r","origin":"o","method":"GET","path":"/","class":"read"}],"config_schema"`).bytes(t),
 			[]string{"does not import http_send", "routes[0]"}},
-		{"statements without the power to run them", goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"bolt"}],"routes":[{"name":"r","origin":"o","statement":"RETURN 1","class":"read"}],"config_schema"`).bytes(t),
+		{"statements without the power to run them",
+			goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"bolt"}],"routes":[{"name":"r","origin":"o","statement":"RETURN 1","class":"read"}],"config_schema"`).bytes(t),
 			[]string{"does not import bolt_run", "routes[0]"}},
-		{"the power to run statements without any", goodModule().with(wasmFunc{abi.HostModule, abi.ImportBoltRun, []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, i64}).bytes(t),
+		{"the power to run statements without any",
+			goodModule().with(wasmFunc{abi.HostModule, abi.ImportBoltRun, []wasmbin.ValueType{wasmbin.I32, wasmbin.I32},
+				i64}).bytes(t),
 			[]string{"imports bolt_run", "no route of protocol bolt"}},
-		{"background without its export", goodModule().says(`"config_schema"`, `"background":[{"export":"readiness","interval_ms":1000,"class":"read"}],"config_schema"`).bytes(t), []string{"no export readiness", "background[0]"}},
+		{"background without its export", goodModule().says(`"config_schema"`,
+			`"background":[{"export":"readiness","interval_ms":1000,"class":"read"}],"config_schema"`).bytes(t),
+			[]string{"no export readiness", "background[0]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Inspect(c.wasm, Limits{})
@@ -235,7 +265,8 @@ func TestConfigBlockIsValidatedWithTheNearestKey(t *testing.T) {
 }
 
 func TestPresetOfAProviderIsLaidUnderTheBlock(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe_backend", Module: probeModule, Block: abi.Raw(`{"health":"degraded"}`)})
+	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe_backend", Module: probeModule,
+		Block: abi.Raw(`{"health":"degraded"}`)})
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"health":"degraded","note":"preset"}`, string(m.Config))

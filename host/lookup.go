@@ -20,7 +20,8 @@ const (
 		"folder does not know is looked up before it is sent"
 	warnNotLookedUp = "scope_existed: the backend had this scope before the data folder did, and " +
 		"memory.lookup_existing is off: what the folder does not know is sent, and what was recorded before is doubled"
-	warnMayDouble = "delivery_unverified: the backend had this scope before the data folder did, and %s: if the event " +
+	warnMayDouble = "delivery_unverified: the backend had this scope before the data folder did, and %s: if the " +
+		"event " +
 		"was recorded before, it is stored twice now"
 )
 

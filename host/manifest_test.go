@@ -14,11 +14,13 @@ import (
 func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	ctx := context.Background()
 	told2 := 0
-	h := open(t, Options{Run: RunLabels{Seed: "7", Replicate: "2", Labels: map[string]string{"arm": "a"}}, OnManifest: func() { told2++ }})
+	h := open(t, Options{Run: RunLabels{Seed: "7", Replicate: "2", Labels: map[string]string{"arm": "a"}},
+		OnManifest: func() { told2++ }})
 	s := openSlot(t, h, probeConfig(`{}`))
 	m := ok[*abi.RunManifest](t)(s.Manifest(ctx))
 	require.Empty(t, m.Scopes)
-	require.Equal(t, []any{"7", "2", map[string]string{"arm": "a"}, "real", false}, []any{m.Seed, m.Replicate, m.Labels, m.Clock, m.FeedbackEnabled})
+	require.Equal(t, []any{"7", "2", map[string]string{"arm": "a"}, "real", false},
+		[]any{m.Seed, m.Replicate, m.Labels, m.Clock, m.FeedbackEnabled})
 	told(t, s, "e1", "echo x")
 	_, err := s.SetupScope(ctx, abi.MemoryScope{RunID: "other", PersonaID: "p"})
 	require.NoError(t, err)
@@ -64,7 +66,9 @@ func TestFeedbackIsOffUnlessConfigured(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	m := s.current.Load().provider.module
 	m.Exports = append(m.Exports, abi.OpApplyFeedback) // as a module that has it
-	_, err := s.ApplyFeedback(context.Background(), &abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z", Text: "t"})
+	_, err := s.ApplyFeedback(context.Background(),
+		&abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z",
+			Text: "t"})
 	require.Equal(t, "feedback_off", requireCode(t, err, abi.CodeUnsupported, "memory.feedback").Reason)
 }
 
@@ -130,8 +134,10 @@ func TestVerifyManifest(t *testing.T) {
 	t.Run("a manifest of another version, and what is none", func(t *testing.T) {
 		text := string(abi.Marshal(m))
 		_, err := ParseRunManifest([]byte(strings.Replace(text, `"manifest":1`, `"manifest":2`, 1)))
-		require.Equal(t, "manifest_version", requireCode(t, err, abi.CodeInvalidArgument, "version 2", "version 1").Reason)
-		for _, none := range []string{"", "{", "[]", "{}", `{"manifest": 1, "name": "a module's"}`, strings.Replace(text, `"steps":[`, `"steps":["`, 1), text[:len(text)/2]} {
+		require.Equal(t, "manifest_version", requireCode(t, err, abi.CodeInvalidArgument, "version 2",
+			"version 1").Reason)
+		for _, none := range []string{"", "{", "[]", "{}", `{"manifest": 1, "name": "a module's"}`,
+			strings.Replace(text, `"steps":[`, `"steps":["`, 1), text[:len(text)/2]} {
 			_, err := ParseRunManifest([]byte(none))
 			require.Equal(t, "manifest_form", requireCode(t, err, abi.CodeInvalidArgument).Reason, none)
 		}

@@ -33,7 +33,8 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
 	turn := func(s *Slot, i int) error {
 		at := time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC).Format(time.RFC3339)
-		_, err := s.RecordEvent(t.Context(), said(fmt.Sprintf("e%d", i), at, fmt.Sprintf("My cat is called Zorvex%d.", i)))
+		_, err := s.RecordEvent(t.Context(), said(fmt.Sprintf("e%d", i), at,
+			fmt.Sprintf("My cat is called Zorvex%d.", i)))
 		return err
 	}
 	fact := func(i int) string { return fmt.Sprintf("Zorvex%d.", i) }
@@ -44,8 +45,12 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	}{
 		{"full_history", "full_history", `{"max_tokens":2000}`, turn, fact},
 		{"bm25", "bm25", `{"max_items":20}`, turn, fact},
-		{"rolling_summary", "rolling_summary", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn, fact},
-		{"layered_memory", "layered_memory", `{` + model + `,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn, fact},
+		{"rolling_summary", "rolling_summary", `{` + model +
+			`,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn,
+			fact},
+		{"layered_memory", "layered_memory", `{` + model +
+			`,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn,
+			fact},
 		{"ledger_memory", "ledger_memory", `{"max_context_tokens":null}`, func(s *Slot, i int) error {
 			params := map[string]abi.Raw{"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"lives in"`),
 				"object": abi.Raw(strconv.Quote("Zorvex" + strconv.Itoa(i)))}
@@ -82,8 +87,9 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 				all.Go(func() {
 					for time.Now().Before(until) {
 						want := memory.want(int(acknowledged.Load()))
-						r, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "What is my cat " + want + " called?",
-							Scope: scope, SessionID: "s"})
+						r, err := s.Retrieve(t.Context(),
+							&abi.RetrieveRequest{Query: "What is my cat " + want + " called?",
+								Scope: scope, SessionID: "s"})
 						retrieves.Add(1)
 						switch {
 						case err != nil:

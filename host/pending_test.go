@@ -50,7 +50,8 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 	says("pending", "memory_pending: 4 events")
 
 	look(`{"status":"pending","event_ids":{"lost":["2"],"pending":["1","3"]},"method":"script"}`)
-	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them again")
+	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them "+
+		"again")
 	b.set(func() { b.find = foundPresent })
 	clock.add(4 * time.Second)
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)

@@ -40,14 +40,16 @@ func TestTestSessionsAreReadOnlyByThemselves(t *testing.T) {
 	c.TestSessions = []string{"test-*", "eval?"}
 	s := openSlot(t, open(t, Options{}), c)
 	ctx := context.Background()
-	for session, skipped := range map[string]bool{"s1": false, "test-1": true, "test-": true, "a test-1": false, "eval1": true, "eval12": false, "TEST-1": false, "test-a/b\n": true} {
+	for session, skipped := range map[string]bool{"s1": false, "test-1": true, "test-": true, "a test-1": false,
+		"eval1": true, "eval12": false, "TEST-1": false, "test-a/b\n": true} {
 		e := event("in "+session, "append turns x")
 		e.SessionID = session
 		r, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 		assert.Equal(t, skipped, r.Status == abi.StatusSkippedReadOnly, session)
 	}
-	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "append batch 1"), *event("b2", "append batch 2"), *event("b3", "append batch 3")}}
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "append batch 1"), *event("b2", "append batch 2"),
+		*event("b3", "append batch 3")}}
 	batch.Events[1].SessionID = "test-2"
 	out, err := s.RecordEvents(ctx, batch)
 	require.NoError(t, err)
@@ -97,7 +99,11 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 		assert.NoError(t, err)
 		done <- r
 	}()
-	require.Eventually(t, func() bool { m, err := s.Mode(context.Background()); return err == nil && m.InFlight == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		m, err := s.Mode(context.Background())
+		return err == nil && m.InFlight == 1
+	}, 10*time.Second,
+		time.Millisecond)
 	m, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, m.InFlight, "the receipt tells of it")

@@ -47,7 +47,8 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 // replayOf replays a cassette against a module.
 func replayOf(t *testing.T, path string, wasm []byte) *ReplayReport {
 	t.Helper()
-	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
+	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
+		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	require.NoError(t, err)
 	return r
 }
@@ -105,7 +106,9 @@ func countingBackend(t *testing.T) *httptest.Server {
 
 func withBackend(url string) ProviderConfig {
 	c := probeConfig(`{"url": "` + url + `", "api_key": {"secret": "key"}}`)
-	c.Secrets = map[string]Secret{"key": {Origin: url, Value: func() (string, error) { return "sesame-open-1234", nil }}}
+	c.Secrets = map[string]Secret{"key": {Origin: url, Value: func() (string, error) {
+		return "sesame-open-1234", nil
+	}}}
 	return c
 }
 
@@ -114,9 +117,13 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 	t.Run("a guest with native calls, state, time and randomness, and no backend any more", func(t *testing.T) {
 		b := countingBackend(t)
 		path := recorded(t, Options{}, withBackend(b.URL), func(s *Slot) {
-			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 some more words;log a line")
-			told(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read log;del k")
-			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 some more words;log a line") // again
+			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+				"some more words;log a line")
+			told(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read "+
+				"log;del k")
+			// again
+			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+				"some more words;log a line")
 			retrieved(t, s, "http get q:a=b;random;http item id=a/b")
 			_, err := s.Retrieve(ctx, ask("echo x;http item id="))
 			requireCode(t, err, abi.CodeInvalidArgument)
@@ -127,10 +134,12 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			_, err = s.RecordEvent(ctx, event("e4", "panic on purpose"))
 			requireCode(t, err, abi.CodeInternal)
 			told(t, s, "e5", "count;random") // in a new instance
-			_, err = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "random"), *event("b2", "fail backend broken"), *event("b3", "now")}})
+			_, err = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "random"),
+				*event("b2", "fail backend broken"), *event("b3", "now")}})
 			require.NoError(t, err)
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test"}))
-			require.Equal(t, abi.StatusSkippedReadOnly, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e6", "echo x"))).Status)
+			require.Equal(t, abi.StatusSkippedReadOnly,
+				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e6", "echo x"))).Status)
 			_, err = s.ResetScope(ctx, testScope)
 			requireCode(t, err, abi.CodeReadOnly)
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{Reason: "test"}))
@@ -181,18 +190,20 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 		for _, m := range plugins.Builtin() {
 			modules[m.Name] = m.Wasm
 		}
-		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: modules["full_history"]}, func(s *Slot) {
-			ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea")))
-			_, err := s.Swap(ctx, probeConfig(`{"health": "error"}`))
-			require.Error(t, err)
-			_, err = s.Swap(ctx, probeConfig(`{}`))
-			require.NoError(t, err)
-			told(t, s, "e1", "random")
-			_, err = s.Swap(ctx, ProviderConfig{Name: "full_history", Module: modules["full_history"]})
-			require.NoError(t, err)
-			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea"))).Duplicate)
-		})
-		r, err := Replay(ctx, ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
+		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: modules["full_history"]},
+			func(s *Slot) {
+				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea")))
+				_, err := s.Swap(ctx, probeConfig(`{"health": "error"}`))
+				require.Error(t, err)
+				_, err = s.Swap(ctx, probeConfig(`{}`))
+				require.NoError(t, err)
+				told(t, s, "e1", "random")
+				_, err = s.Swap(ctx, ProviderConfig{Name: "full_history", Module: modules["full_history"]})
+				require.NoError(t, err)
+				require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea"))).Duplicate)
+			})
+		r, err := Replay(ctx, ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(),
+			Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
 		require.NoError(t, err)
 		require.Nil(t, r.Difference, "%v", r.Difference)
 		require.EqualValues(t, 7, r.Operations)
@@ -226,7 +237,8 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 			continue // a backend's: it is recorded where its backend is at hand
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			path := recorded(t, Options{}, ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(blocks[m.Name])}, conversation(t))
+			path := recorded(t, Options{}, ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
+				Block: abi.Raw(blocks[m.Name])}, conversation(t))
 			requireSame(t, path, m.Wasm, 9)
 		})
 	}
@@ -236,13 +248,16 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 func conversation(t *testing.T) func(*Slot) {
 	return func(s *Slot) {
 		ctx := context.Background()
-		for i, text := range []string{"I like green tea.", "Äpfel & <b>tags</b>   \"quotes\"", "No more coffee since April."} {
+		for i, text := range []string{"I like green tea.", "Äpfel & <b>tags</b>   \"quotes\"",
+			"No more coffee since April."} {
 			ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event(fmt.Sprint("e", i), text)))
 		}
 		most := int64(60)
-		for _, r := range []*abi.RetrieveRequest{ask("tea?"), {Query: "tea?", Scope: testScope, SessionID: "s3", Budget: abi.ContextBudget{MaxTokens: &most}}} {
+		for _, r := range []*abi.RetrieveRequest{ask("tea?"),
+			{Query: "tea?", Scope: testScope, SessionID: "s3", Budget: abi.ContextBudget{MaxTokens: &most}}} {
 			result := ok[*abi.RetrieveResult](t)(s.Retrieve(ctx, r))
-			ok[*abi.FormatResult](t)(s.FormatContext(ctx, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: testScope}))
+			ok[*abi.FormatResult](t)(s.FormatContext(ctx,
+				&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: testScope}))
 		}
 		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
 	}
@@ -274,7 +289,8 @@ func TestSecretsAreInNoCassette(t *testing.T) {
 
 	t.Run("a block that holds a credential is not recorded at all", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "c")
-		h, err := New(ctx, Options{Engines: []Engine{extism.Engine()}, DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: file}})
+		h, err := New(ctx, Options{Engines: []Engine{extism.Engine()}, DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+			Cassette: &CassetteOptions{Path: file}})
 		require.NoError(t, err)
 		_, err = h.Open(ctx, probeConfig(`{"note": "https://user:pass@example.org"}`))
 		requireCode(t, err, abi.CodeInvalidArgument, "looks like a credential", "{secret: NAME}")
@@ -289,9 +305,12 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 		wasm[m.Name] = m.Wasm
 	}
 	t.Run("another module", func(t *testing.T) {
-		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: wasm["full_history"]}, conversation(t))
-		_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
-		requireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history", "serves no provider")
+		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: wasm["full_history"]},
+			conversation(t))
+		_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
+			CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
+		requireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history",
+			"serves no provider")
 	})
 	probes := func(t *testing.T, mend func(*cassette.Operation)) *Difference {
 		path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
@@ -313,7 +332,8 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 			if o.N == 2 {
 				o.Entries[1].Calls[2].In[0] = cassette.Text("other")
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3, What: "a host call with other arguments"}},
+		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3,
+			What: "a host call with other arguments"}},
 		"another host call": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls[2].Name = "state_put"
@@ -323,22 +343,26 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 			if o.N == 2 {
 				o.Entries[1].Calls = o.Entries[1].Calls[:3]
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 4, What: "a host call that was not recorded"}},
+		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 4,
+			What: "a host call that was not recorded"}},
 		"a call fewer": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls = append(o.Entries[1].Calls, cassette.Call{Name: "deadline"})
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 5, What: "a host call that was recorded is not made"}},
+		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 5,
+			What: "a host call that was recorded is not made"}},
 		"another answer of the slot": {func(o *cassette.Operation) {
 			if o.N == 3 {
-				o.Answer = cassette.Text(strings.Replace(string(o.Answer), `"operation":"retrieve"`, `"operation":"retrieved"`, 1))
+				o.Answer = cassette.Text(strings.Replace(string(o.Answer), `"operation":"retrieve"`,
+					`"operation":"retrieved"`, 1))
 			}
 		}, Difference{Operation: 3, Name: "retrieve", What: "another answer of the slot"}},
 		"an entry fewer": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Entries = append(o.Entries, cassette.Entry{Op: "retrieve", Request: cassette.Text("{}")})
 			}
-		}, Difference{Operation: 3, Name: "retrieve", Entry: "retrieve", What: "the guest is not entered where it was"}},
+		}, Difference{Operation: 3, Name: "retrieve", Entry: "retrieve",
+			What: "the guest is not entered where it was"}},
 		"an entry more": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Entries = nil
@@ -374,26 +398,43 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 		}
 	}
 	for name, mend := range map[string]func(*cassette.Operation){
-		"a guest before it was opened":     first(func(o *cassette.Operation) { o.Name = cassette.OpBackground }),
-		"a contract before it was opened":  first(func(o *cassette.Operation) { *o = cassette.Operation{Name: abi.OpHealth, Request: cassette.Text("{}")} }),
-		"an operation that no slot has":    second(func(o *cassette.Operation) { o.Name = "dance" }),
-		"a request that is no JSON":        second(func(o *cassette.Operation) { o.Request = cassette.Text("{") }),
-		"no request":                       second(func(o *cassette.Operation) { o.Request = nil }),
-		"an envelope that is no JSON":      second(func(o *cassette.Operation) { o.Entries[1].Request = cassette.Text("{") }),
-		"a host call without an answer":    second(func(o *cassette.Operation) { o.Entries[1].Calls[1].Head = nil }),
-		"a host call that answers rubbish": second(func(o *cassette.Operation) { o.Entries[1].Calls[1].Head = cassette.Text("\xff") }),
-		"a number for an answer":           second(func(o *cassette.Operation) { n := int64(-1); o.Entries[1].Calls[1].Result = &n }),
-		"a record without a key":           second(func(o *cassette.Operation) { o.Records = []cassette.Record{{Table: "ledger"}} }),
+		"a guest before it was opened": first(func(o *cassette.Operation) { o.Name = cassette.OpBackground }),
+		"a contract before it was opened": first(func(o *cassette.Operation) {
+			*o = cassette.Operation{Name: abi.OpHealth, Request: cassette.Text("{}")}
+		}),
+		"an operation that no slot has": second(func(o *cassette.Operation) { o.Name = "dance" }),
+		"a request that is no JSON":     second(func(o *cassette.Operation) { o.Request = cassette.Text("{") }),
+		"no request":                    second(func(o *cassette.Operation) { o.Request = nil }),
+		"an envelope that is no JSON": second(func(o *cassette.Operation) {
+			o.Entries[1].Request = cassette.Text("{")
+		}),
+		"a host call without an answer": second(func(o *cassette.Operation) { o.Entries[1].Calls[1].Head = nil }),
+		"a host call that answers rubbish": second(func(o *cassette.Operation) {
+			o.Entries[1].Calls[1].Head = cassette.Text("\xff")
+		}),
+		"a number for an answer": second(func(o *cassette.Operation) {
+			n := int64(-1)
+			o.Entries[1].Calls[1].Result = &n
+		}),
+		"a record without a key": second(func(o *cassette.Operation) {
+			o.Records = []cassette.Record{{Table: "ledger"}}
+		}),
 		"a ledger that is rubbish": second(func(o *cassette.Operation) {
 			o.Records = []cassette.Record{{Table: "modes", Key: cassette.Text("slot"), Value: cassette.Text("?")}}
 			o.Name, o.Entries = abi.OpHealth, nil
 		}),
-		"a time that is none": second(func(o *cassette.Operation) { o.Entries[1].At = "yesterday"; o.At = ""; o.Answer = nil }),
-		"no entries":          second(func(o *cassette.Operation) { o.Entries = nil }),
+		"a time that is none": second(func(o *cassette.Operation) {
+			o.Entries[1].At = "yesterday"
+			o.At = ""
+			o.Answer = nil
+		}),
+		"no entries": second(func(o *cassette.Operation) { o.Entries = nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: rewritten(t, path, mend), CacheDir: testcache.Dir(),
-				Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+			r, err := Replay(context.Background(),
+				ReplayOptions{Engines: []Engine{extism.Engine()}, Path: rewritten(t, path, mend),
+					CacheDir: testcache.Dir(),
+					Module:   func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 			if err != nil {
 				requireCode(t, err, abi.CodeInvalidArgument)
 				return
@@ -434,7 +475,8 @@ func TestVirtualTime(t *testing.T) {
 			said := told(t, s, "e1", "now;now;random")
 			require.NotEmpty(t, said[0])
 			told(t, s, "e2", "now")
-			ok[*abi.BackendReadiness](t)(s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: testScope, TimeoutMS: 50}))
+			ok[*abi.BackendReadiness](t)(s.Readiness(context.Background(),
+				&abi.ReadinessRequest{Scope: testScope, TimeoutMS: 50}))
 		})
 		var last time.Time
 		for _, o := range operationsOf(t, path) {
@@ -449,7 +491,11 @@ func TestVirtualTime(t *testing.T) {
 		var sums [2][32]byte
 		for i := range sums {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-			path := recorded(t, Options{Now: func() time.Time { now = now.Add(time.Second); return now }, Cassette: &CassetteOptions{Seed: []byte("seed"), Timeless: true}},
+			path := recorded(t, Options{Now: func() time.Time {
+				now = now.Add(time.Second)
+				return now
+			},
+				Cassette: &CassetteOptions{Seed: []byte("seed"), Timeless: true}},
 				probeConfig(`{}`), func(s *Slot) { told(t, s, "e1", "random;now;put k v") })
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -459,9 +505,13 @@ func TestVirtualTime(t *testing.T) {
 	})
 	t.Run("without a recording a clock that jumps back is harmless", func(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		s := openSlot(t, open(t, Options{Now: func() time.Time { now = now.Add(-time.Hour); return now }}), probeConfig(`{}`))
+		s := openSlot(t, open(t, Options{Now: func() time.Time {
+			now = now.Add(-time.Hour)
+			return now
+		}}), probeConfig(`{}`))
 		requireUsable(t, s, "e1")
-		require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(context.Background(), event("e1", "echo fine"))).Duplicate)
+		require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(context.Background(),
+			event("e1", "echo fine"))).Duplicate)
 		ok[*abi.ResetReceipt](t)(s.ResetScope(context.Background(), testScope))
 		requireUsable(t, s, "e1")
 	})
@@ -492,14 +542,18 @@ func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
 		require.Len(t, h.Warnings, 1)
 		require.Contains(t, h.Warnings[0], "cassette_broken: ")
 	})
-	_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
-	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off", "after 3 operations").Reason)
-	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, Partial: true, CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
+		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off",
+		"after 3 operations").Reason)
+	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, Partial: true,
+		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
 	require.NoError(t, err)
 	require.Nil(t, r.Difference)
 	require.EqualValues(t, 3, r.Operations)
 	require.NotEmpty(t, r.Cut)
 
-	_, err = New(context.Background(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Cassette: &CassetteOptions{Path: path}})
+	_, err = New(context.Background(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Cassette: &CassetteOptions{Path: path}})
 	requireCode(t, err, abi.CodeInvalidArgument, "is there already")
 }

@@ -16,8 +16,10 @@ func TestACapabilityCanRequireSomethingOfTheConfiguration(t *testing.T) {
 		{Export: abi.OpInventory, Pointer: "/bolt", Because: "an inventory needs bolt"},
 	}
 	for block, want := range map[string]map[string]string{
-		`{}`:                               {abi.OpProvenance: "configure bolt; or use mcp", abi.OpInventory: "an inventory needs bolt"},
-		`{"bolt":null,"surface":"rest"}`:   {abi.OpProvenance: "configure bolt; or use mcp", abi.OpInventory: "an inventory needs bolt"},
+		`{}`: {abi.OpProvenance: "configure bolt; or use mcp",
+			abi.OpInventory: "an inventory needs bolt"},
+		`{"bolt":null,"surface":"rest"}`: {abi.OpProvenance: "configure bolt; or use mcp",
+			abi.OpInventory: "an inventory needs bolt"},
 		`{"surface":"mcp"}`:                {abi.OpInventory: "an inventory needs bolt"},
 		`{"bolt":"bolt://127.0.0.1:7687"}`: {},
 	} {
@@ -25,7 +27,8 @@ func TestACapabilityCanRequireSomethingOfTheConfiguration(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, lacks, block)
 	}
-	p := &Provider{name: "graphiti", module: &Module{Exports: []string{abi.OpProvenance}}, lacks: map[string]string{abi.OpProvenance: "configure bolt"}}
+	p := &Provider{name: "graphiti", module: &Module{Exports: []string{abi.OpProvenance}},
+		lacks: map[string]string{abi.OpProvenance: "configure bolt"}}
 	assert.False(t, p.has(abi.OpProvenance))
 	assert.Equal(t, "configure bolt", p.unsupported(abi.OpProvenance).Hint)
 	assert.Equal(t, abi.CodeUnsupported, p.unsupported(abi.OpProvenance).Code)

@@ -49,7 +49,8 @@ func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(records), 1, "%s: the configured scope alone", table)
 	}
-	for _, next := range []struct{ smoke, verdict, says string }{{SmokeAuto, "skipped", "passed 2"}, {SmokeAlways, "pass", ""}, {SmokeNever, "skipped", "not asked for"}} {
+	for _, next := range []struct{ smoke, verdict, says string }{{SmokeAuto, "skipped", "passed 2"},
+		{SmokeAlways, "pass", ""}, {SmokeNever, "skipped", "not asked for"}} {
 		m, err := s.Swap(context.Background(), smoked("full_history", next.smoke))
 		require.NoError(t, err)
 		verdicts, details := steps(m)
@@ -74,7 +75,8 @@ func TestSmokeThatFindsNothingIsInconclusive(t *testing.T) {
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, _ := steps(m)
-	assert.Equal(t, "inconclusive", verdicts[stepIsolation], "B's own fact was not found: that A's was not proves nothing")
+	assert.Equal(t, "inconclusive", verdicts[stepIsolation],
+		"B's own fact was not found: that A's was not proves nothing")
 	m, err = s.Swap(context.Background(), c)
 	require.NoError(t, err)
 	verdicts, _ = steps(m)
@@ -140,7 +142,9 @@ func TestSmokeFindsScopesThatAreNotKeptApart(t *testing.T) {
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
 			s := openSlot(t, open(t, Options{}), smoked("no_memory", SmokeNever))
-			m, err := s.Swap(context.Background(), ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: SmokeAuto, Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
+			m, err := s.Swap(context.Background(),
+				ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: SmokeAuto,
+					Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
 			if want {
 				require.NoError(t, err)
 				verdicts, details := steps(m)
@@ -148,7 +152,8 @@ func TestSmokeFindsScopesThatAreNotKeptApart(t *testing.T) {
 				assert.Equal(t, "pass", verdicts[stepWriteRead], details[stepWriteRead])
 				return
 			}
-			requireCode(t, err, abi.CodeIsolationBreach, "step "+stepIsolation, "was found under persona", "still serves no_memory")
+			requireCode(t, err, abi.CodeIsolationBreach, "step "+stepIsolation, "was found under persona",
+				"still serves no_memory")
 		})
 	}
 }

@@ -160,8 +160,9 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	return p, health, err
 }
 
-// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help: not with credentials that were refused, nor
-// where something else answers, nor at a name that nobody knows. answered is the HTTP status of the last native call, 0 for none.
+// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help: not with
+// credentials that were refused, nor where something else answers, nor at a name that nobody knows. answered is the
+// HTTP status of the last native call, 0 for none.
 func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	why := strings.Join(health.Warnings, "; ")
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
@@ -171,7 +172,8 @@ func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	}
 	switch {
 	case answered == 401 || answered == 403:
-		e.Code, e.Retryable, e.Hint = abi.CodeUnauthenticated, false, "the backend refused the credentials: are they right in the block, and in its secrets?"
+		e.Code, e.Retryable, e.Hint = abi.CodeUnauthenticated, false,
+			"the backend refused the credentials: are they right in the block, and in its secrets?"
 	case answered >= 300 && answered < 500 && answered != 408 && answered != 425 && answered != 429:
 		e.Code, e.Retryable = abi.CodeBackend, false
 		e.Hint = fmt.Sprintf("something answers there, but not as %s does: is its URL right, the path included?", name)

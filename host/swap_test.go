@@ -33,8 +33,10 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 			persona := fmt.Sprint("p", i/2)
 			for n := 0; ctx.Err() == nil; n++ {
 				if i%2 == 0 {
-					_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", Scope: abi.MemoryScope{RunID: "run", PersonaID: persona}, SessionID: "s2",
-						Budget: abi.ContextBudget{MaxItems: &items}})
+					_, err := s.Retrieve(context.Background(),
+						&abi.RetrieveRequest{Query: "q", Scope: abi.MemoryScope{RunID: "run", PersonaID: persona},
+							SessionID: "s2",
+							Budget:    abi.ContextBudget{MaxItems: &items}})
 					assert.NoError(t, err)
 				} else {
 					e := event(fmt.Sprintf("%d-%d", i, n), "a turn")
@@ -93,7 +95,9 @@ func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
 
 func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
 	var steps []abi.RunStep
-	s := openSlot(t, open(t, Options{OnStep: func(step abi.RunStep) { steps = append(steps, step) }}), probeConfig(`{}`))
+	s := openSlot(t, open(t, Options{OnStep: func(step abi.RunStep) {
+		steps = append(steps, step)
+	}}), probeConfig(`{}`))
 	for _, c := range []struct {
 		block string
 		code  abi.Code
@@ -134,7 +138,9 @@ func TestUnsupportedOperationIsNamed(t *testing.T) {
 	_, err := s.Provenance(context.Background(), &abi.ProvenanceRequest{Scope: testScope, EventID: "e"})
 	e := requireCode(t, err, abi.CodeUnsupported, "provider probe has no provenance")
 	assert.Equal(t, abi.OpProvenance, e.Operation)
-	_, err = s.ApplyFeedback(context.Background(), &abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z", Text: "t"})
+	_, err = s.ApplyFeedback(context.Background(),
+		&abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z",
+			Text: "t"})
 	requireCode(t, err, abi.CodeUnsupported)
 }
 
@@ -150,6 +156,7 @@ func TestManifestTellsWhatServes(t *testing.T) {
 	for _, step := range m.Steps {
 		names = append(names, step.Name)
 	}
-	assert.Equal(t, []string{"identity", "configure", "load", "health", "setup_scope", "capabilities", stepIsolation, stepWriteRead, stepGate, "serve"}, names)
+	assert.Equal(t, []string{"identity", "configure", "load", "health", "setup_scope", "capabilities", stepIsolation,
+		stepWriteRead, stepGate, "serve"}, names)
 	assert.Contains(t, m.Capabilities.Capabilities, abi.OpInventory)
 }

@@ -103,7 +103,9 @@ func TestConcurrentScopesDoNotMix(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range scopes {
-		r, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "read turns", SessionID: "s", Scope: abi.MemoryScope{RunID: "run", PersonaID: fmt.Sprint("persona ", i)}})
+		r, err := s.Retrieve(context.Background(),
+			&abi.RetrieveRequest{Query: "read turns", SessionID: "s",
+				Scope: abi.MemoryScope{RunID: "run", PersonaID: fmt.Sprint("persona ", i)}})
 		require.NoError(t, err)
 		want := ""
 		for j := range turns {
@@ -114,7 +116,8 @@ func TestConcurrentScopesDoNotMix(t *testing.T) {
 }
 
 func TestLookAlikeScopesShareNothing(t *testing.T) {
-	ids := []string{"a", "A", "a ", " a", "a\t", "a/b", "a:b", "a\x01b", "*", "..", ".", "%2e", "ä", "a\u0308", "😀", `"`, "'", "a|b", strings.Repeat("x", 512), strings.Repeat("x", 511), "null", "\u200b", "run/persona"}
+	ids := []string{"a", "A", "a ", " a", "a\t", "a/b", "a:b", "a\x01b", "*", "..", ".", "%2e", "ä", "a\u0308", "😀",
+		`"`, "'", "a|b", strings.Repeat("x", 512), strings.Repeat("x", 511), "null", "\u200b", "run/persona"}
 	s := probeSlot(t, `{}`)
 	ctx := context.Background()
 	n := 0
@@ -132,7 +135,8 @@ func TestLookAlikeScopesShareNothing(t *testing.T) {
 				n--
 				continue
 			}
-			r, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "get mine", SessionID: "s", Scope: abi.MemoryScope{RunID: run, PersonaID: persona}})
+			r, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "get mine", SessionID: "s",
+				Scope: abi.MemoryScope{RunID: run, PersonaID: persona}})
 			require.NoError(t, err)
 			assert.Equal(t, fmt.Sprintf(`"%d"`, n), string(r.Raw.Calls[0].Body))
 		}
@@ -172,8 +176,10 @@ func TestAgentIsALabelUnlessScoped(t *testing.T) {
 
 func TestBatchKeepsOrderAndJudgesEachEventByItself(t *testing.T) {
 	s := probeSlot(t, `{}`)
-	b := &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "append turns 1"), *event("2", "append turns 2"), *event("", "append turns 3"),
-		*event("4", "fail backend no"), *event("1", "append turns 1"), *event("2", "other content"), *event("7", "append turns 7")}}
+	b := &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "append turns 1"), *event("2", "append turns 2"),
+		*event("", "append turns 3"),
+		*event("4", "fail backend no"), *event("1", "append turns 1"), *event("2", "other content"),
+		*event("7", "append turns 7")}}
 	other := *event("1", "append turns other")
 	other.UserID = "somebody else"
 	b.Events = append(b.Events, other)
@@ -230,8 +236,10 @@ func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
 	told(t, s, "e1", "put a 1; put b 2; append l x")
 	var steps, want []string
 	for _, step := range []struct{ command, want string }{
-		{"get a", "1"}, {"put a 9", ""}, {"get a", "9"}, {"put c 3", ""}, {"list ", "a=9 b=2 c=3 "}, {"append l y", "2"}, {"read l reverse", "2=y 1=x "},
-		{"put ab 0", ""}, {"put abc 1", ""}, {"del ab", "2"}, {"get ab", "absent"}, {"del a", "1"}, {"del b", "1"}, {"list ", "c=3 "}, {"del l", "2"},
+		{"get a", "1"}, {"put a 9", ""}, {"get a", "9"}, {"put c 3", ""}, {"list ", "a=9 b=2 c=3 "},
+		{"append l y", "2"}, {"read l reverse", "2=y 1=x "},
+		{"put ab 0", ""}, {"put abc 1", ""}, {"del ab", "2"}, {"get ab", "absent"}, {"del a", "1"}, {"del b", "1"},
+		{"list ", "c=3 "}, {"del l", "2"},
 		{"append l z", "1"}, {"read l", "1=z "},
 	} {
 		steps = append(steps, step.command)

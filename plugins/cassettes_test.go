@@ -27,28 +27,35 @@ func TestCassettes(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			cassettetest.Golden(t, *update, "testdata/"+m.Name+".cassette",
-				host.ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(blocks[m.Name])}, func(s *host.Slot) { converse(t, s) })
+				host.ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(blocks[m.Name])},
+				func(s *host.Slot) { converse(t, s) })
 		})
 	}
 }
 
 var scope = abi.MemoryScope{RunID: "r1", PersonaID: "mara"}
 
-// converse is a small life of a slot: turns, questions within several budgets, the same turn again, a wall, an inventory, a reset.
+// converse is a small life of a slot: turns, questions within several budgets, the same turn again, a wall, an
+// inventory, a reset.
 func converse(t *testing.T, s *host.Slot) {
 	ctx := context.Background()
 	must := func(err error) { t.Helper(); require.NoError(t, err) }
-	for i, text := range []string{"I like coffee, with oat milk.", "Könnten wir \"Tee\" <b>kaufen</b>? 🍵", "No more coffee for me; green tea it is."} {
+	for i, text := range []string{"I like coffee, with oat milk.", "Könnten wir \"Tee\" <b>kaufen</b>? 🍵",
+		"No more coffee for me; green tea it is."} {
 		answer := fmt.Sprintf("Noted, %d.", i)
-		e := &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID, UserID: scope.PersonaID, SessionID: fmt.Sprint("s", i/2), TurnID: fmt.Sprint("t", i),
-			Timestamp: fmt.Sprintf("2026-02-0%dT10:00:00+01:00", i+1), Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
+		e := &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID, UserID: scope.PersonaID,
+			SessionID: fmt.Sprint("s", i/2), TurnID: fmt.Sprint("t", i),
+			Timestamp: fmt.Sprintf("2026-02-0%dT10:00:00+01:00", i+1),
+			Messages: []abi.Message{{Role: abi.RoleUser, Content: &text},
+				{Role: abi.RoleAssistant, Content: &answer}}}
 		for range 2 { // the second time it is a duplicate
 			_, err := s.RecordEvent(ctx, e)
 			must(err)
 		}
 	}
 	for _, tokens := range []int64{0, 400, 60, 5} {
-		r := &abi.RetrieveRequest{Query: "What should I order?", Scope: scope, SessionID: "s9", Attribute: "hot_drink", AsOf: "2026-03-01T00:00:00Z"}
+		r := &abi.RetrieveRequest{Query: "What should I order?", Scope: scope, SessionID: "s9", Attribute: "hot_drink",
+			AsOf: "2026-03-01T00:00:00Z"}
 		if tokens > 0 {
 			r.Budget.MaxTokens = &tokens
 		}
@@ -57,7 +64,8 @@ func converse(t *testing.T, s *host.Slot) {
 		_, err = s.FormatContext(ctx, &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: scope})
 		must(err)
 	}
-	_, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "Anything of somebody else?", Scope: abi.MemoryScope{RunID: "r1", PersonaID: "*"}, SessionID: "s9"})
+	_, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "Anything of somebody else?",
+		Scope: abi.MemoryScope{RunID: "r1", PersonaID: "*"}, SessionID: "s9"})
 	must(err)
 	_, _ = s.Inventory(ctx, &abi.InventoryRequest{Scope: scope}) // unsupported is an answer, too
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test"})

@@ -1,6 +1,7 @@
 // Package plugins carries the built modules, so that `go run` and `go install` need nothing but Go.
 //
-// Each stands beside its sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock holds them to those sources.
+// Each stands beside its sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock holds them to those
+// sources.
 package plugins
 
 import (

@@ -36,7 +36,8 @@ func TestEachModuleIsWhatItsFolderSays(t *testing.T) {
 			attached, found, err := wasmbin.Custom(m.Wasm, abi.ManifestSection)
 			require.NoError(t, err)
 			require.True(t, found)
-			assert.Equal(t, compact.String(), string(attached), "the manifest beside the sources is the one that is attached")
+			assert.Equal(t, compact.String(), string(attached),
+				"the manifest beside the sources is the one that is attached")
 		})
 	}
 }

@@ -114,8 +114,8 @@ func lineEnd(text string) int {
 	return 0
 }
 
-// Day is the date of a time such as RFC 3339, as written there: "2026-03-01" of "2026-03-01T09:30:00+01:00". Another text
-// is returned as one line.
+// Day is the date of a time such as RFC 3339, as written there: "2026-03-01" of "2026-03-01T09:30:00+01:00". Another
+// text is returned as one line.
 func Day(at string) string {
 	if isDay(at) {
 		return at[:len("2026-03-01")]

@@ -32,8 +32,9 @@ type Call struct {
 
 // NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
 func NewCall(host Host, e *abi.Envelope) *Call {
-	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly, DeadlineMS: e.DeadlineMS,
-		Now: e.Now, Resume: e.Resume, AskItems: e.Items, host: host, body: e.Body}
+	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly,
+		DeadlineMS: e.DeadlineMS,
+		Now:        e.Now, Resume: e.Resume, AskItems: e.Items, host: host, body: e.Body}
 }
 
 // ItemsFor is how many items a retrieval asks its backend for: the budget's max_items, else the number that the host

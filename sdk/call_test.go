@@ -38,21 +38,22 @@ func TestABodyIsReadIntoTheMemoryOfTheOneThatWasHandedBack(t *testing.T) {
 			assert.Equal(t, pages[i], string(body))
 		}
 	})
-	t.Run("handed back, the next of the same size finds room, though each use costs the head's bytes", func(t *testing.T) {
-		kept := pages
-		defer func() { pages = kept }()
-		pages = nil
-		for _, letter := range "abcdefgh" {
-			pages = append(pages, strings.Repeat(string(letter), 1000))
-		}
-		intact := 0
-		for i, body := range read(t, (*sdk.Call).Reuse) {
-			if string(body) == pages[i] {
-				intact++
+	t.Run("handed back, the next of the same size finds room, though each use costs the head's bytes",
+		func(t *testing.T) {
+			kept := pages
+			defer func() { pages = kept }()
+			pages = nil
+			for _, letter := range "abcdefgh" {
+				pages = append(pages, strings.Repeat(string(letter), 1000))
 			}
-		}
-		assert.Equal(t, 2, intact, "the first, which left no room for a head, and the last")
-	})
+			intact := 0
+			for i, body := range read(t, (*sdk.Call).Reuse) {
+				if string(body) == pages[i] {
+					intact++
+				}
+			}
+			assert.Equal(t, 2, intact, "the first, which left no room for a head, and the last")
+		})
 	t.Run("handed back, it is overwritten", func(t *testing.T) {
 		bodies := read(t, (*sdk.Call).Reuse)
 		assert.Contains(t, string(bodies[0]), pages[1])

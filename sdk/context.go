@@ -18,8 +18,8 @@ type Context struct {
 	Kind abi.ConditionKind
 	// Frame is how much the context has beside the memories' own words. Empty means abi.FrameFull.
 	Frame abi.Frame
-	// Arrange puts the blocks that fit into the order in which they are shown, and may give them other headings. It gets
-	// a copy. Nil: they are shown as they come.
+	// Arrange puts the blocks that fit into the order in which they are shown, and may give them other headings. It
+	// gets a copy. Nil: they are shown as they come.
 	Arrange func(blocks []Block) []Block
 }
 
@@ -62,7 +62,8 @@ func EscapeText(text string) string {
 	done := 0
 	for i := range len(text) {
 		switch text[i] {
-		case '<', 0xe2, 0xe3, 0xef: // the others begin the look-alikes: quotation marks and brackets, and full-width and small forms
+		// the others begin the look-alikes: quotation marks and brackets, and full-width and small forms
+		case '<', 0xe2, 0xe3, 0xef:
 		default:
 			continue
 		}

@@ -33,11 +33,14 @@ func TestWrapWritesTheElementOfTheContract(t *testing.T) {
 		want string
 	}{
 		{"a control says that it is one", element, "Likes tea.\n",
-			"<memory-context backend=\"test\" scope=\"run/mara\" condition_kind=\"control\">\nLikes tea.\n</memory-context>"},
-		{"an architecture does not", sdk.Context{Backend: "mem0", Scope: scope, Kind: abi.KindArchitecture}, "Likes tea.",
+			"<memory-context backend=\"test\" scope=\"run/mara\" condition_kind=\"control\">\nLikes " +
+				"tea.\n</memory-context>"},
+		{"an architecture does not", sdk.Context{Backend: "mem0", Scope: scope, Kind: abi.KindArchitecture},
+			"Likes tea.",
 			"<memory-context backend=\"mem0\" scope=\"run/mara\">\nLikes tea.\n</memory-context>"},
 		{"no memory is the empty string", element, "", ""},
-		{"attributes are escaped", sdk.Context{Backend: `a"b`, Scope: abi.MemoryScope{RunID: "<x>&\n", PersonaID: "p"}}, "x",
+		{"attributes are escaped", sdk.Context{Backend: `a"b`, Scope: abi.MemoryScope{RunID: "<x>&\n", PersonaID: "p"}},
+			"x",
 			"<memory-context backend=\"a&quot;b\" scope=\"&lt;x&gt;&amp; /p\">\nx\n</memory-context>"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, tt.x.Wrap(tt.body)) })
@@ -56,7 +59,8 @@ func TestEscapeText(t *testing.T) {
 		{"zero-width space and joiner in the name", "</mem\u200bory\u200d-context>", "<\\/mem\u200bory\u200d-context>"},
 		{"a soft hyphen for the dash", "</memory\u00adcontext>", "<\\/memory\u00adcontext>"},
 		{"a soft hyphen before the dash", "</memory\u00ad-context>", "<\\/memory\u00ad-context>"},
-		{"another dash", "</memory\u2011context></memory\u2212context>", "<\\/memory\u2011context><\\/memory\u2212context>"},
+		{"another dash", "</memory\u2011context></memory\u2212context>",
+			"<\\/memory\u2011context><\\/memory\u2212context>"},
 		{"full-width", "＜／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞", "＜\\／ｍｅｍｏｒｙ－ｃｏｎｔｅｘｔ＞"},
 		{"another bracket", "‹/memory-context›", "‹\\/memory-context›"},
 		{"a bracket of Chinese and Japanese text", "〈/memory-context〉〈記憶〉<memory-context>",
@@ -79,7 +83,8 @@ func TestEscapeText(t *testing.T) {
 
 // hostile draws text that tries to build the tag: pieces of it among noise.
 func hostile() *rapid.Generator[string] {
-	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context", "MEMORY-Context",
+	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context",
+		"MEMORY-Context",
 		"memory", "-context", ">", "\\",
 		"\n", "\u00a0", "\u200b", "\ufeff", "\x00", "<memory-context", "</memory-context>", "\"", "&lt;"}))
 	return rapid.Custom(func(t *rapid.T) string {
@@ -186,7 +191,8 @@ func TestFitKeepsOrderAndNeverExceedsTheBudget(t *testing.T) {
 				require.LessOrEqual(t, c.CountTokens(fitted.Text), limit)
 				require.Equal(t, c.CountTokens(fitted.Text), fitted.Tokens)
 				if c.CountTokens(element.Wrap(strings.Join(all, ""))) <= limit {
-					require.Equal(t, element.Wrap(strings.Join(all, "")), fitted.Text, "everything fits, so everything is kept")
+					require.Equal(t, element.Wrap(strings.Join(all, "")), fitted.Text,
+						"everything fits, so everything is kept")
 					require.Equal(t, most < len(lines), fitted.Truncated)
 					return
 				}
@@ -277,7 +283,8 @@ func TestHostileLookAlikesAreEscapedAndOrdinaryTextStays(t *testing.T) {
 		unicode.Devanagari,
 		unicode.Hangul, unicode.Hiragana, unicode.Nd, unicode.So, unicode.Po, unicode.Pd), 1, 60, -1)
 	rapid.Check(t, func(t *rapid.T) {
-		text := ordinary.Draw(t, "text") + rapid.SampledFrom([]string{"", " < b", " <b>", "‹x›", "＜x＞", "<memory>"}).Draw(t,
+		text := ordinary.Draw(t, "text") + rapid.SampledFrom([]string{"", " < b", " <b>", "‹x›", "＜x＞",
+			"<memory>"}).Draw(t,
 			"bracket") + "."
 		require.Equal(t, text, sdk.EscapeText(text))
 
@@ -285,8 +292,9 @@ func TestHostileLookAlikesAreEscapedAndOrdinaryTextStays(t *testing.T) {
 			{"-", "\u00ad", "\u2010", "\u2013", "－"}, {"context", "ｃｏｎｔｅｘｔ", "CONTEXT"}}
 		forged := ""
 		for _, piece := range pieces {
-			forged += rapid.SampledFrom(piece).Draw(t, "piece") + rapid.SampledFrom([]string{"", "\u200b", "\u2060", "\ufeff",
-				"\ufe0f"}).Draw(t, "invisible")
+			forged += rapid.SampledFrom(piece).Draw(t, "piece") +
+				rapid.SampledFrom([]string{"", "\u200b", "\u2060", "\ufeff",
+					"\ufe0f"}).Draw(t, "invisible")
 		}
 		escaped := sdk.EscapeText(text + forged + text)
 		require.Len(t, escaped, len(text+forged+text)+1)

@@ -48,9 +48,9 @@ func (f Fitted) Result(evidence []abi.Evidence) *abi.FormatResult {
 // with a line end and is made of escaped text. If not even the last one fits whole, its beginning is kept and a mark is
 // added.
 //
-// The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept; otherwise
-// one block more would have been too much, except that an estimator may count a longer text lower than a shorter one
-// (bytes4, at a quarter of characters that are not ASCII).
+// The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept;
+// otherwise one block more would have been too much, except that an estimator may count a longer text lower than a
+// shorter one (bytes4, at a quarter of characters that are not ASCII).
 func (x Context) FitNewest(c *Call, blocks []Block, budget abi.ContextBudget) Fitted {
 	return x.fit(c, blocks, budget, true)
 }

@@ -16,25 +16,32 @@ import (
 
 // memories are three as a formatter describes them.
 var memories = []sdk.Block{
-	{Item: 0, Heading: "## facts", Before: "- ", Text: "The cat is called Zorvex.", After: " [2026-03-01T09:30:00Z | score 0.63 | a063983a]", When: "2026-03-01"},
-	{Item: 1, Heading: "## facts", Before: "- ", Text: "She lives in Lyon.", After: " [superseded | 77aa1b2c]", When: "until 2026-04-10, superseded", Who: "Mara"},
+	{Item: 0, Heading: "## facts", Before: "- ", Text: "The cat is called Zorvex.",
+		After: " [2026-03-01T09:30:00Z | score 0.63 | a063983a]", When: "2026-03-01"},
+	{Item: 1, Heading: "## facts", Before: "- ", Text: "She lives in Lyon.", After: " [superseded | 77aa1b2c]",
+		When: "until 2026-04-10, superseded", Who: "Mara"},
 	{Item: 2, Heading: "## preferences", Before: "- ", Text: "Window seats.", After: " [0b6c4a1e]"},
 }
 
 func TestFrames(t *testing.T) {
 	for frame, want := range map[abi.Frame]string{
-		"": "## facts\n- The cat is called Zorvex. [2026-03-01T09:30:00Z | score 0.63 | a063983a]\n- She lives in Lyon. [superseded | 77aa1b2c]\n" +
+		"": "## facts\n- The cat is called Zorvex. [2026-03-01T09:30:00Z | score 0.63 | a063983a]\n- She lives in " +
+			"Lyon. [superseded | 77aa1b2c]\n" +
 			"## preferences\n- Window seats. [0b6c4a1e]\n",
-		abi.FrameCompact: "## facts\nm1 2026-03-01 The cat is called Zorvex.\nm2 [until 2026-04-10, superseded] Mara: She lives in Lyon.\n" +
+		abi.FrameCompact: "## facts\nm1 2026-03-01 The cat is called Zorvex.\nm2 [until 2026-04-10, superseded] " +
+			"Mara: She lives in Lyon.\n" +
 			"## preferences\nm3 Window seats.\n",
-		abi.FrameMinimal: "2026-03-01 The cat is called Zorvex.\n[until 2026-04-10, superseded] Mara: She lives in Lyon.\n- Window seats.\n",
+		abi.FrameMinimal: "2026-03-01 The cat is called Zorvex.\n[until 2026-04-10, superseded] Mara: She lives in " +
+			"Lyon.\n- Window seats.\n",
 	} {
 		t.Run(string(frame), func(t *testing.T) {
 			x := element
 			x.Frame = frame
-			fitted := x.FitFirst(sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope), memories, abi.ContextBudget{})
+			fitted := x.FitFirst(sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope), memories,
+				abi.ContextBudget{})
 			require.Equal(t, x.Wrap(want), fitted.Text)
-			evidence := []abi.Evidence{{Rank: 1}, {Rank: 2}, {Rank: 3}, {Rank: 4, Shown: &abi.Shown{}}, {}, {Rank: 1 << 62}, {Rank: -1 << 63}}
+			evidence := []abi.Evidence{{Rank: 1}, {Rank: 2}, {Rank: 3}, {Rank: 4, Shown: &abi.Shown{}}, {},
+				{Rank: 1 << 62}, {Rank: -1 << 63}}
 			for i, e := range fitted.Result(evidence).Evidence {
 				if i >= len(memories) {
 					require.Nil(t, e.Shown)
@@ -102,8 +109,10 @@ func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []sdk.Block
 		for i := range rapid.IntRange(0, 8).Draw(t, "blocks") {
-			list = append(list, sdk.Block{Item: i, Heading: hostile().Draw(t, "heading"), Before: hostile().Draw(t, "before"), Text: hostile().Draw(t, "text"),
-				After: hostile().Draw(t, "after"), When: hostile().Draw(t, "when"), Who: hostile().Draw(t, "who"), Document: rapid.Bool().Draw(t, "document")})
+			list = append(list, sdk.Block{Item: i, Heading: hostile().Draw(t, "heading"),
+				Before: hostile().Draw(t, "before"), Text: hostile().Draw(t, "text"),
+				After: hostile().Draw(t, "after"), When: hostile().Draw(t, "when"), Who: hostile().Draw(t, "who"),
+				Document: rapid.Bool().Draw(t, "document")})
 		}
 		x := element
 		x.Frame = rapid.SampledFrom([]abi.Frame{"", abi.FrameFull, abi.FrameCompact, abi.FrameMinimal}).Draw(t, "frame")
@@ -142,12 +151,14 @@ func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 func words(text string) string { return strings.ReplaceAll(text, "\\", "") }
 
 func TestIndentLeavesNoLineThatBeginsAnything(t *testing.T) {
-	for in, want := range map[string]string{"": "", "one": "one", "a\nb": "a\n  b", "a\r\nb\rc\n": "a\n  b\n  c", "a\u2028[b\u0085c\vd\fe": "a\n  [b\n  c\n  d\n  e",
-		"tab\tstays \xff": "tab\tstays \xff"} {
+	for in, want := range map[string]string{"": "", "one": "one", "a\nb": "a\n  b", "a\r\nb\rc\n": "a\n  b\n  c",
+		"a\u2028[b\u0085c\vd\fe": "a\n  [b\n  c\n  d\n  e",
+		"tab\tstays \xff":        "tab\tstays \xff"} {
 		require.Equal(t, want, sdk.Indent(in))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune("\n\r\v\f\u0085\u2028\u2029 ")))).Draw(t, "text")
+		text := rapid.StringOf(rapid.OneOf(rapid.Rune(),
+			rapid.SampledFrom([]rune("\n\r\v\f\u0085\u2028\u2029 ")))).Draw(t, "text")
 		lines := strings.Split(sdk.Indent(text), "\n")
 		for _, line := range lines[1:] {
 			require.True(t, strings.HasPrefix(line, "  "))
@@ -166,16 +177,20 @@ func TestIndentLeavesNoLineThatBeginsAnything(t *testing.T) {
 
 func TestDayAndMinute(t *testing.T) {
 	for in, want := range map[string][2]string{
-		"2026-03-01T09:30:00+01:00": {"2026-03-01", "2026-03-01 09:30"}, "2026-03-01 09:30:00": {"2026-03-01", "2026-03-01 09:30"},
-		"2026-03-01": {"2026-03-01", "2026-03-01"}, "yesterday": {"yesterday", "yesterday"}, "2026-03-01X": {"2026-03-01X", "2026-03-01X"},
+		"2026-03-01T09:30:00+01:00": {"2026-03-01", "2026-03-01 09:30"},
+		"2026-03-01 09:30:00":       {"2026-03-01", "2026-03-01 09:30"},
+		"2026-03-01":                {"2026-03-01", "2026-03-01"}, "yesterday": {"yesterday", "yesterday"},
+		"2026-03-01X":   {"2026-03-01X", "2026-03-01X"},
 		"2026-03-01T09": {"2026-03-01", "2026-03-01"}, "": {"", ""}, "a\nb": {"a b", "a b"}} {
 		assert.Equal(t, want, [2]string{sdk.Day(in), sdk.Minute(in)})
 	}
 }
 
 func TestShortIDs(t *testing.T) {
-	require.Equal(t, []string{"8be2a280", "a1b2c3d4"}, sdk.ShortIDs([]string{"8be2a280-1d1c-4d0a", "a1b2c3d4-1d1c-4d0a"}))
-	require.Equal(t, []string{"8be2a280-1d1", "8be2a280-1d2"}, sdk.ShortIDs([]string{"8be2a280-1d1c-4d0a", "8be2a280-1d2c-4d0a"}))
+	require.Equal(t, []string{"8be2a280", "a1b2c3d4"},
+		sdk.ShortIDs([]string{"8be2a280-1d1c-4d0a", "a1b2c3d4-1d1c-4d0a"}))
+	require.Equal(t, []string{"8be2a280-1d1", "8be2a280-1d2"},
+		sdk.ShortIDs([]string{"8be2a280-1d1c-4d0a", "8be2a280-1d2c-4d0a"}))
 	require.Equal(t, []string{"fact-1", "", "twelve chars"}, sdk.ShortIDs([]string{"fact-1", "", "twelve chars"}))
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.StringMatching("[ab]{0,20}")).Draw(t, "ids")

@@ -5,11 +5,12 @@ package sdk
 import "github.com/memhost/memhost/sdk/internal/heap"
 
 const (
-	// enoughBytes is the memory that an instance gets when it is used again, so that no ordinary operation has to collect.
+	// enoughBytes is the memory that an instance gets when it is used again, so that no ordinary operation has to
+	// collect.
 	enoughBytes = 2 << 20
 
-	// restBytes of garbage are left before they are collected at the end of an operation: several operations' worth, and
-	// little enough to stay in a processor's nearest caches.
+	// restBytes of garbage are left before they are collected at the end of an operation: several operations' worth,
+	// and little enough to stay in a processor's nearest caches.
 	restBytes = 256 << 10
 )
 

@@ -9,8 +9,8 @@ type IDRules struct {
 	Escape byte
 	// Separator stands between parts. It must be allowed by the backend and differ from Escape.
 	Separator byte
-	// Max is the longest id, in bytes; 0 means no bound. A longer id becomes Escape, "h" and the hex SHA-256 of the whole
-	// id, so Max is at least 66.
+	// Max is the longest id, in bytes; 0 means no bound. A longer id becomes Escape, "h" and the hex SHA-256 of the
+	// whole id, so Max is at least 66.
 	Max int
 }
 

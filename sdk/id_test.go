@@ -44,8 +44,9 @@ func TestNativeID(t *testing.T) {
 }
 
 func TestDifferentPartsNeverShareAnID(t *testing.T) {
-	part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-cA-C_x.~:h0-9-]{0,6}`), rapid.Just(strings.Repeat("long",
-		30)))
+	part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-cA-C_x.~:h0-9-]{0,6}`),
+		rapid.Just(strings.Repeat("long",
+			30)))
 	parts := rapid.SliceOfN(part, 0, 4)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := parts.Draw(t, "a"), parts.Draw(t, "b")

@@ -29,7 +29,8 @@ func (h *brokenHost) Log(level int32, _ []byte) {}
 
 func envelope(body string) []byte {
 	return []byte(`{"op":"format_context","scope":{"run_id":"r","persona_id":"p"},"generation":3,"mode":{"read_only":true},` +
-		`"deadline_ms":250,"now":"2026-07-01T12:00:00Z","resume":{"missing":["m1"],"markers":["k"]},"body":` + body + `}`)
+		`"deadline_ms":250,"now":"2026-07-01T12:00:00Z","resume":{"missing":["m1"],"markers":["k"]},"body":` + body +
+		`}`)
 }
 
 func TestAnswer(t *testing.T) {
@@ -44,7 +45,8 @@ func TestAnswer(t *testing.T) {
 			`{"formatted_context":"r","token_count":0,"truncated":false}`},
 		{"a null body is an empty request", envelope(`null`), nil, "",
 			`{"formatted_context":"","token_count":0,"truncated":false}`},
-		{"unknown fields of the envelope are ignored", append([]byte(`{"future":[1,{"body":2}],`), envelope(`{}`)[1:]...),
+		{"unknown fields of the envelope are ignored",
+			append([]byte(`{"future":[1,{"body":2}],`), envelope(`{}`)[1:]...),
 			nil, "",
 			`{"formatted_context":"","token_count":0,"truncated":false}`},
 		{"an error of the contract crosses as it is", envelope(`{}`), abi.NewError(abi.CodeRateLimited, "slow down"),

@@ -28,7 +28,8 @@ func differences(table *[]string, query, at string, ours, theirs any) {
 			x, inA := a[k]
 			y, inB := b[k]
 			if inA != inB {
-				*table = append(*table, fmt.Sprintf("%s | %s/%s | %s | %s", query, at, k, present(x, inA), present(y, inB)))
+				*table = append(*table, fmt.Sprintf("%s | %s/%s | %s | %s", query, at, k, present(x, inA),
+					present(y, inB)))
 				continue
 			}
 			differences(table, query, at+"/"+k, x, y)
@@ -86,8 +87,8 @@ func sameInstant(a, b string) bool {
 	return err1 == nil && err2 == nil && x.Equal(y)
 }
 
-// sameNumber: a score has the precision of a float32 at best, and its last bits differ between two calls of one backend: MemOS takes the store's (float32) or its own
-// (float64), whichever comes first.
+// sameNumber: a score has the precision of a float32 at best, and its last bits differ between two calls of one
+// backend: MemOS takes the store's (float32) or its own (float64), whichever comes first.
 func sameNumber(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b)) }
 
 // sameScore tells whether two rows have a score, and the same.
@@ -97,8 +98,8 @@ func sameScore(a, b any) bool {
 	return ok1 && ok2 && sameNumber(x, y)
 }
 
-// settle orders runs of rows with equal scores by their text, at any depth. Which rows of the last run are in a list that a limit cut is not the same in two calls
-// either: of a last run only the scores are left.
+// settle orders runs of rows with equal scores by their text, at any depth. Which rows of the last run are in a list
+// that a limit cut is not the same in two calls either: of a last run only the scores are left.
 func settle(v any, score func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -16,7 +16,8 @@ import (
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// Env owns what one run starts: a temporary folder with data and logs, and the processes. Use New, and Close at the end.
+// Env owns what one run starts: a temporary folder with data and logs, and the processes. Use New, and Close at the
+// end.
 type Env struct {
 	// Dir is the temporary folder; Dir/logs has one file a process. Close removes it, unless Keep says otherwise.
 	Dir string
@@ -158,7 +159,8 @@ func (e *Env) startStub(embedder string) error {
 		e.Stub.ClearFaults()
 		return server.Close()
 	})
-	e.endpoint = Endpoint{BaseURL: fmt.Sprintf("http://%s/v1", listener.Addr()), APIKey: "stub", Model: "stub-chat", EmbeddingModel: "stub-embedding"}
+	e.endpoint = Endpoint{BaseURL: fmt.Sprintf("http://%s/v1", listener.Addr()), APIKey: "stub", Model: "stub-chat",
+		EmbeddingModel: "stub-embedding"}
 	return nil
 }
 
@@ -261,7 +263,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// cacheDir is memhost/live in the user's cache folder. Root's is closed to the account that PostgreSQL runs as, so root's is /var/cache/memhost.
+// cacheDir is memhost/live in the user's cache folder. Root's is closed to the account that PostgreSQL runs as, so
+// root's is /var/cache/memhost.
 func cacheDir() (string, error) {
 	base := "/var/cache"
 	if os.Geteuid() != 0 {
@@ -281,7 +284,8 @@ func repository() (string, error) {
 		return "", err
 	}
 	for {
-		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/memhost/memhost\n") {
+		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil &&
+			strings.HasPrefix(string(text), "module github.com/memhost/memhost\n") {
 			return at, nil
 		}
 		parent := filepath.Dir(at)

@@ -21,7 +21,8 @@ import (
 func newEnv(t *testing.T) *Env {
 	t.Helper()
 	dir := t.TempDir()
-	e := &Env{Dir: filepath.Join(dir, "run"), Cache: filepath.Join(dir, "cache"), out: &strings.Builder{}, began: time.Now()}
+	e := &Env{Dir: filepath.Join(dir, "run"), Cache: filepath.Join(dir, "cache"), out: &strings.Builder{},
+		began: time.Now()}
 	require.NoError(t, errors.Join(os.MkdirAll(e.logs(), 0o755), os.MkdirAll(e.Cache, 0o755)))
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e
@@ -57,13 +58,17 @@ func TestAProcessEndsWithItsEnv(t *testing.T) {
 	require.NoError(t, err)
 	group := p.cmd.Process.Pid
 	require.NoError(t, e.Close())
-	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }, 5*time.Second, 5*time.Millisecond, "its children too")
+	require.Eventually(t, func() bool {
+		return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
+	}, 5*time.Second, 5*time.Millisecond,
+		"its children too")
 	require.NoDirExists(t, e.Dir)
 }
 
 func TestAProcessThatDoesNotEndIsKilled(t *testing.T) {
 	e := newEnv(t)
-	p, err := e.start(command{name: "deaf", args: []string{"sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"}})
+	p, err := e.start(command{name: "deaf", args: []string{"sh", "-c",
+		"trap '' TERM; echo up; while :; do sleep 1; done"}})
 	require.NoError(t, err)
 	require.NoError(t, e.ready(t.Context(), p, 5*time.Second, func(context.Context) error {
 		if text, _ := os.ReadFile(p.logFile); len(text) == 0 {

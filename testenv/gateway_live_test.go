@@ -14,12 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gatewayTests runs a gateway's checks and its own tests: types, lint, pytest. environment is what its tests need to find the database and the stub.
+// gatewayTests runs a gateway's checks and its own tests: types, lint, pytest. environment is what its tests need to
+// find the database and the stub.
 func gatewayTests(t *testing.T, name, python string, environment []string, tests ...string) {
 	t.Helper()
 	source, err := gatewaySource(name)
 	require.NoError(t, err)
-	for _, tool := range [][]string{{"ruff", "check", "--no-cache", "."}, {"mypy", "--cache-dir=" + os.DevNull}, append([]string{"pytest", "-p", "no:cacheprovider", "-s", "--durations=5"}, tests...)} {
+	for _, tool := range [][]string{{"ruff", "check", "--no-cache", "."}, {"mypy", "--cache-dir=" + os.DevNull},
+		append([]string{"pytest", "-p", "no:cacheprovider", "-s", "--durations=5"}, tests...)} {
 		t.Run(tool[0], func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, append([]string{"-m"}, tool...)...)
 			cmd.Dir = source
@@ -31,7 +33,8 @@ func gatewayTests(t *testing.T, name, python string, environment []string, tests
 	}
 }
 
-// gatewayInstalled installs a gateway from the checkout and as a wheel, and has each answer --version and read its configuration file with --check.
+// gatewayInstalled installs a gateway from the checkout and as a wheel, and has each answer --version and read its
+// configuration file with --check.
 func gatewayInstalled(t *testing.T, e *Env, name, python, config string) {
 	t.Helper()
 	for _, wheel := range []bool{false, true} {
@@ -72,9 +75,9 @@ func gatewaySource(name string) (string, error) {
 	return dir, nil
 }
 
-// installGateway installs a gateway as its users do, without its dependencies, into a folder of its own: from the checkout, or as a wheel built from it. It
-// returns the folder, which belongs into PYTHONPATH; its programs are in bin. Nothing is written into the checkout: setuptools builds where the sources are,
-// so it gets a copy.
+// installGateway installs a gateway as its users do, without its dependencies, into a folder of its own: from the
+// checkout, or as a wheel built from it. It returns the folder, which belongs into PYTHONPATH; its programs are in bin.
+// Nothing is written into the checkout: setuptools builds where the sources are, so it gets a copy.
 func (e *Env) installGateway(ctx context.Context, name, python string, wheel bool) (string, error) {
 	source, err := gatewaySource(name)
 	if err != nil {
@@ -94,7 +97,8 @@ func (e *Env) installGateway(ctx context.Context, name, python string, wheel boo
 	what := tree
 	if wheel {
 		built := filepath.Join(home, "wheels")
-		if err := e.run(ctx, command{name: "pip-gateway", args: append(pip, "wheel", "--no-deps", "--no-build-isolation", "-w", built, tree)}); err != nil {
+		if err := e.run(ctx, command{name: "pip-gateway",
+			args: append(pip, "wheel", "--no-deps", "--no-build-isolation", "-w", built, tree)}); err != nil {
 			return "", err
 		}
 		wheels, err := filepath.Glob(filepath.Join(built, "*.whl"))
@@ -103,5 +107,6 @@ func (e *Env) installGateway(ctx context.Context, name, python string, wheel boo
 		}
 		what = wheels[0]
 	}
-	return target, e.run(ctx, command{name: "pip-gateway", args: append(pip, "install", "--no-deps", "--no-build-isolation", "--target", target, what)})
+	return target, e.run(ctx, command{name: "pip-gateway",
+		args: append(pip, "install", "--no-deps", "--no-build-isolation", "--target", target, what)})
 }

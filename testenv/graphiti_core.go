@@ -18,7 +18,8 @@ import (
 type GraphitiCore struct {
 	URL, Token string
 	Neo4j      *Neo4j
-	// Python is the interpreter that has graphiti-core, and Environment what a process needs to open the same graph with the library.
+	// Python is the interpreter that has graphiti-core, and Environment what a process needs to open the same graph
+	// with the library.
 	Python      string
 	Environment []string
 	Env         *Env
@@ -29,7 +30,8 @@ type GraphitiCore struct {
 // graphitiCoreToken is what the gateway of a test or a trial is asked with; it lives as long as the process.
 const graphitiCoreToken = "live-test-gateway-token"
 
-// startGraphitiLibrary installs graphiti-core with what the gateway and its tests need besides, and starts Neo4j: all but the gateway.
+// startGraphitiLibrary installs graphiti-core with what the gateway and its tests need besides, and starts Neo4j: all
+// but the gateway.
 func (e *Env) startGraphitiLibrary(ctx context.Context) (*GraphitiCore, error) {
 	root, err := repository()
 	if err != nil {
@@ -47,14 +49,17 @@ func (e *Env) startGraphitiLibrary(ctx context.Context) (*GraphitiCore, error) {
 	if dimensions == 0 {
 		dimensions = graphitiDimensions
 	}
-	return &GraphitiCore{Token: graphitiCoreToken, Neo4j: db, Python: filepath.Join(bin, "python"), Env: e, dimensions: dimensions, Environment: []string{
-		"PYTHONPATH=" + filepath.Join(root, "gateways", "graphiti"), "GRAPHITI_TELEMETRY_ENABLED=false", "OPENAI_API_KEY=" + e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL,
-		"NEO4J_URI=" + db.URL, "NEO4J_USER=" + db.User, "NEO4J_PASSWORD=" + db.Password, "EMBEDDING_DIM=" + strconv.Itoa(dimensions), "GATEWAY_TOKEN=" + graphitiCoreToken,
-	}}, nil
+	return &GraphitiCore{Token: graphitiCoreToken, Neo4j: db, Python: filepath.Join(bin, "python"), Env: e,
+		dimensions: dimensions, Environment: []string{
+			"PYTHONPATH=" + filepath.Join(root, "gateways", "graphiti"), "GRAPHITI_TELEMETRY_ENABLED=false",
+			"OPENAI_API_KEY=" + e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL,
+			"NEO4J_URI=" + db.URL, "NEO4J_USER=" + db.User, "NEO4J_PASSWORD=" + db.Password, "EMBEDDING_DIM=" +
+				strconv.Itoa(dimensions), "GATEWAY_TOKEN=" + graphitiCoreToken,
+		}}, nil
 }
 
-// StartGraphitiCore installs what is missing (the first time: 200 MB of Python packages, 130 MB of Neo4j, a minute and a half) and starts Neo4j and the gateway from
-// this checkout (about 12 s, 900 MB of memory).
+// StartGraphitiCore installs what is missing (the first time: 200 MB of Python packages, 130 MB of Neo4j, a minute and
+// a half) and starts Neo4j and the gateway from this checkout (about 12 s, 900 MB of memory).
 func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 	g, err := e.startGraphitiLibrary(ctx)
 	if err != nil {
@@ -78,15 +83,19 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 		return out
 	}
 	config := map[string]any{
-		"listen":   map[string]any{"port": port},
-		"token":    map[string]any{"env": "GATEWAY_TOKEN"},
-		"database": map[string]any{"uri": g.Neo4j.URL, "user": g.Neo4j.User, "password": map[string]any{"env": "NEO4J_PASSWORD"}},
+		"listen": map[string]any{"port": port},
+		"token":  map[string]any{"env": "GATEWAY_TOKEN"},
+		"database": map[string]any{"uri": g.Neo4j.URL, "user": g.Neo4j.User,
+			"password": map[string]any{"env": "NEO4J_PASSWORD"}},
 		"llm":      endpoint(map[string]any{"model": e.endpoint.Model, "small_model": e.endpoint.Model, "api": "chat"}),
 		"embedder": endpoint(map[string]any{"model": e.endpoint.EmbeddingModel, "dimensions": g.dimensions}),
 		"reranker": endpoint(map[string]any{"model": e.endpoint.Model}),
 		"types": map[string]any{
-			"entity": map[string]any{"Person": map[string]any{"description": "A human being", "properties": map[string]any{"occupation": map[string]any{"type": "string", "description": "what they do for a living"}}}},
-			"edge":   map[string]any{"PREFERS": map[string]any{"description": "Somebody likes something better", "properties": map[string]any{"strength": map[string]any{"type": "string"}}}},
+			"entity": map[string]any{"Person": map[string]any{"description": "A human being",
+				"properties": map[string]any{"occupation": map[string]any{"type": "string",
+					"description": "what they do for a living"}}}},
+			"edge": map[string]any{"PREFERS": map[string]any{"description": "Somebody likes something better",
+				"properties": map[string]any{"strength": map[string]any{"type": "string"}}}},
 		},
 		"queue": map[string]any{"path": filepath.Join(home, "jobs.sqlite")},
 	}
@@ -99,11 +108,13 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 		return nil, err
 	}
 	e.say("start the Graphiti gateway")
-	p, err := e.start(command{name: "graphiti-gateway", dir: home, env: g.Environment, args: []string{g.Python, "-m", "graphiti_gateway.cli", "--config", file}})
+	p, err := e.start(command{name: "graphiti-gateway", dir: home, env: g.Environment,
+		args: []string{g.Python, "-m", "graphiti_gateway.cli", "--config", file}})
 	if err != nil {
 		return nil, err
 	}
-	if err := e.ready(ctx, p, 60*time.Second, answers(g.URL+"/v1/ready", "Authorization", "Bearer "+g.Token)); err != nil {
+	if err := e.ready(ctx, p, 60*time.Second, answers(g.URL+"/v1/ready", "Authorization",
+		"Bearer "+g.Token)); err != nil {
 		return nil, err
 	}
 	e.say("the Graphiti gateway answers at %s", g.URL)
@@ -112,12 +123,15 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 
 // Backend is this gateway as memhost's configuration sees it: surface "core".
 func (g *GraphitiCore) Backend() *Backend {
-	return &Backend{Config: map[string]any{"surface": "core", "url": g.URL, "api_key": map[string]any{"secret": "graphiti_gateway"}},
-		Secrets: map[string]Secret{"graphiti_gateway": {Variable: "GRAPHITI_GATEWAY_TOKEN", Value: g.Token, Origin: g.URL}}, Env: g.Env}
+	return &Backend{Config: map[string]any{"surface": "core", "url": g.URL,
+		"api_key": map[string]any{"secret": "graphiti_gateway"}},
+		Secrets: map[string]Secret{"graphiti_gateway": {Variable: "GRAPHITI_GATEWAY_TOKEN", Value: g.Token,
+			Origin: g.URL}}, Env: g.Env}
 }
 
-// TestGraphitiGateway runs the gateway's checks and tests: ruff, mypy, and pytest against a real Neo4j and the stub, with the gateway installed from the checkout,
-// then the tests of the installation once more with the built wheel. Their output goes to out.
+// TestGraphitiGateway runs the gateway's checks and tests: ruff, mypy, and pytest against a real Neo4j and the stub,
+// with the gateway installed from the checkout, then the tests of the installation once more with the built wheel.
+// Their output goes to out.
 func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 	root, err := repository()
 	if err != nil {
@@ -143,7 +157,8 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 	if err := tool("ruff format", "ruff", "format", "--no-cache", "--check", "."); err != nil {
 		return err
 	}
-	if err := tool("mypy --strict", "mypy", "--cache-dir", filepath.Join(e.Cache, "mypy-graphiti-gateway")); err != nil {
+	if err := tool("mypy --strict", "mypy", "--cache-dir",
+		filepath.Join(e.Cache, "mypy-graphiti-gateway")); err != nil {
 		return err
 	}
 	wheels := filepath.Join(e.Dir, "wheels")
@@ -158,7 +173,8 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 		from        func() (string, error)
 	}{
 		{"checkout", "", nil, func() (string, error) { return copied, nil }},
-		{"wheel", "installation", []string{"pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", wheels, copied}, func() (string, error) {
+		{"wheel", "installation", []string{"pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+			"--disable-pip-version-check", "-w", wheels, copied}, func() (string, error) {
 			found, err := filepath.Glob(filepath.Join(wheels, "memhost_gateway_graphiti-*.whl"))
 			if err != nil || len(found) != 1 {
 				return "", fmt.Errorf("no wheel in %s", wheels)
@@ -180,11 +196,13 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 			return err
 		}
 		e.say("pytest, installed from the %s", install.name)
-		args := []string{filepath.Join(bin, "python"), "-m", "pytest", "-p", "no:cacheprovider", "--durations=8", "-s", "--no-header", "--tb=short"}
+		args := []string{filepath.Join(bin, "python"), "-m", "pytest", "-p", "no:cacheprovider", "--durations=8", "-s",
+			"--no-header", "--tb=short"}
 		if install.marks != "" {
 			args = append(args, "-m", install.marks)
 		}
-		environment := append(without(g.Environment, "PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1", "GATEWAY_COMMAND="+filepath.Join(bin, "memhost-gateway-graphiti"),
+		environment := append(without(g.Environment, "PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1",
+			"GATEWAY_COMMAND="+filepath.Join(bin, "memhost-gateway-graphiti"),
 			"GATEWAY_INSTALLED_FROM="+install.name, "STUB_URL="+e.stubURL())
 		for _, name := range []string{"GATEWAY_CALLS", "GATEWAY_QUERIES", "FALKORDB_URI"} {
 			if value := os.Getenv(name); value != "" {
@@ -200,10 +218,12 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 	return nil
 }
 
-// overlay makes an environment over the pinned packages of another interpreter, with one more project in it, and gives its bin folder.
+// overlay makes an environment over the pinned packages of another interpreter, with one more project in it, and gives
+// its bin folder.
 func (e *Env) overlay(ctx context.Context, python, name, project string) (string, error) {
 	dir := filepath.Join(e.Dir, "installed-"+name)
-	if err := e.run(ctx, command{name: "overlay", args: []string{python, "-m", "venv", "--without-pip", dir}}); err != nil {
+	if err := e.run(ctx, command{name: "overlay", args: []string{python, "-m", "venv", "--without-pip",
+		dir}}); err != nil {
 		return "", err
 	}
 	site, err := filepath.Glob(filepath.Join(dir, "lib", "python3*", "site-packages"))
@@ -215,7 +235,8 @@ func (e *Env) overlay(ctx context.Context, python, name, project string) (string
 		return "", err
 	}
 	bin := filepath.Join(dir, "bin")
-	args := []string{python, "-m", "pip", "--python", filepath.Join(bin, "python"), "install", "-q", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"}
+	args := []string{python, "-m", "pip", "--python", filepath.Join(bin, "python"), "install", "-q", "--no-deps",
+		"--no-build-isolation", "--disable-pip-version-check"}
 	if !strings.HasSuffix(project, ".whl") {
 		args = append(args, "-e")
 	}

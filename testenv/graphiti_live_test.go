@@ -27,11 +27,14 @@ func TestLive_graphiti(t *testing.T) {
 		name, surface string
 		bolt          bool
 	}{{"mcp-bolt", "mcp", true}, {"mcp", "mcp", false}, {"rest-bolt", "rest", true}, {"rest", "rest", false}} {
-		t.Run("kit/"+c.name, func(t *testing.T) { conform(t, g.Backend(c.surface, c.bolt), "graphiti", 2*time.Minute, nil) })
+		t.Run("kit/"+c.name, func(t *testing.T) {
+			conform(t, g.Backend(c.surface, c.bolt), "graphiti", 2*time.Minute, nil)
+		})
 	}
 }
 
-// graphitiParity compares with graphiti-core's own search over the same graph: the same facts in the same order, in every field that the surface has.
+// graphitiParity compares with graphiti-core's own search over the same graph: the same facts in the same order, in
+// every field that the surface has.
 func graphitiParity(t *testing.T, g *Graphiti, surface string) {
 	// The REST service tells seven fields of a fact, the MCP server all but the embedding.
 	fields := []string{"uuid", "name", "fact", "valid_at", "invalid_at", "created_at", "expired_at"}
@@ -56,7 +59,9 @@ func graphitiParity(t *testing.T, g *Graphiti, surface string) {
 		if surface == "rest" {
 			for _, answer := range answers {
 				for _, fact := range answer.([]any) {
-					maps.DeleteFunc(fact.(map[string]any), func(name string, _ any) bool { return !slices.Contains(fields, name) })
+					maps.DeleteFunc(fact.(map[string]any), func(name string, _ any) bool {
+						return !slices.Contains(fields, name)
+					})
 				}
 			}
 		}
@@ -69,7 +74,9 @@ func graphitiContradiction(t *testing.T, g *Graphiti) {
 	for _, surface := range []string{"mcp", "rest"} {
 		config := g.Backend(surface, true).providerConfig(t, "graphiti", nil)
 		config.Namespace = "contradiction-" + surface
-		result := tell(t, config, "How should I sit on flights?", turn("seat-1", "2026-01-12T08:00:00Z", "I prefer window seats on flights."), turn("seat-2", "2026-04-21T08:00:00Z", "I now prefer aisle seats on flights."))
+		result := tell(t, config, "How should I sit on flights?",
+			turn("seat-1", "2026-01-12T08:00:00Z", "I prefer window seats on flights."),
+			turn("seat-2", "2026-04-21T08:00:00Z", "I now prefer aisle seats on flights."))
 		var old, present *abi.Evidence
 		for i, e := range result.Evidence {
 			switch {

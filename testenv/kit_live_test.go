@@ -18,8 +18,9 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's block. readyWithin is how long a scope
-// may take until what was recorded can be retrieved; a busy machine needs several times what an idle one does.
+// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's
+// block. readyWithin is how long a scope may take until what was recorded can be retrieved; a busy machine needs
+// several times what an idle one does.
 func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duration, extra map[string]any) {
 	t.Helper()
 	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: readyWithin}
@@ -37,7 +38,8 @@ func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string
 		name = provider
 	}
 	module, ok := plugins.Find(name)
-	require.True(t, ok, "the module %s is not built: go run ./internal/authoring/toolchain/cmd/plugins build %s", name, name)
+	require.True(t, ok, "the module %s is not built: go run ./internal/authoring/toolchain/cmd/plugins build %s", name,
+		name)
 	block := maps.Clone(b.Config)
 	maps.Copy(block, extra)
 	text, err := json.Marshal(block)
@@ -46,18 +48,21 @@ func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string
 	for name, s := range b.Secrets {
 		secrets[name] = host.Secret{Origin: s.Origin, Value: func() (string, error) { return s.Value, nil }}
 	}
-	return host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(text), Secrets: secrets}
+	return host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(text),
+		Secrets: secrets}
 }
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
 // turn is an event of one user's message.
 func turn(id, at, said string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: "live", UserID: "ann", SessionID: "s1", TurnID: id, Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "live", UserID: "ann", SessionID: "s1", TurnID: id, Timestamp: at,
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
 }
 
 // tell records events one after the other, each when the one before is ready, and asks a question.
-func tell(t *testing.T, config host.ProviderConfig, question string, events ...*abi.MemoryEvent) (result *abi.RetrieveResult) {
+func tell(t *testing.T, config host.ProviderConfig, question string,
+	events ...*abi.MemoryEvent) (result *abi.RetrieveResult) {
 	t.Helper()
 	ctx := t.Context()
 	scope := abi.MemoryScope{RunID: events[0].RunID, PersonaID: events[0].UserID}

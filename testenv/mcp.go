@@ -36,7 +36,9 @@ func MCPNode(t testing.TB) (node, dir string) {
 		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true}`), 0o644); err != nil {
 			return err
 		}
-		return e.run(t.Context(), command{name: "npm-mcp", args: []string{npm, "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent", mcpTypeScript}})
+		return e.run(t.Context(), command{name: "npm-mcp",
+			args: []string{npm, "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent",
+				mcpTypeScript}})
 	})
 	if err != nil {
 		t.Fatal(err)

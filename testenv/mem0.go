@@ -18,13 +18,15 @@ type Mem0 struct {
 	Key string
 	// Config is the gateway's configuration file.
 	Config string
-	// Python is the interpreter that has mem0ai, and Environment what a process needs to open the same store with the library.
+	// Python is the interpreter that has mem0ai, and Environment what a process needs to open the same store with the
+	// library.
 	Python      string
 	Environment []string
 	Env         *Env
 }
 
-// mem0Config is a configuration of gateways/mem0, on the given PostgreSQL, with the stub or the user's endpoint for model, embedder and reranker.
+// mem0Config is a configuration of gateways/mem0, on the given PostgreSQL, with the stub or the user's endpoint for
+// model, embedder and reranker.
 func (e *Env) mem0Config(db *postgres, port int, key, data string) map[string]any {
 	account := map[string]any{"api_key": e.endpoint.APIKey, "openai_base_url": e.endpoint.BaseURL}
 	with := func(more map[string]any) map[string]any {
@@ -46,17 +48,22 @@ func (e *Env) mem0Config(db *postgres, port int, key, data string) map[string]an
 	return map[string]any{
 		"listen": fmt.Sprintf("127.0.0.1:%d", port), "key": key, "data": data,
 		"mem0": map[string]any{
-			"vector_store": map[string]any{"provider": "pgvector", "config": map[string]any{"host": "127.0.0.1", "port": db.port, "dbname": "postgres", "user": "postgres",
-				"password": db.password, "collection_name": "memories", "hnsw": false, "embedding_model_dims": dimensions}},
-			"llm":      map[string]any{"provider": "openai", "config": with(map[string]any{"model": chat, "temperature": 0.2})},
+			"vector_store": map[string]any{"provider": "pgvector",
+				"config": map[string]any{"host": "127.0.0.1", "port": db.port, "dbname": "postgres", "user": "postgres",
+					"password": db.password, "collection_name": "memories", "hnsw": false,
+					"embedding_model_dims": dimensions}},
+			"llm": map[string]any{"provider": "openai",
+				"config": with(map[string]any{"model": chat, "temperature": 0.2})},
 			"embedder": map[string]any{"provider": "openai", "config": with(embedder)},
-			"reranker": map[string]any{"provider": "llm_reranker", "config": map[string]any{"llm": map[string]any{"provider": "openai", "config": with(map[string]any{"model": chat})}}},
+			"reranker": map[string]any{"provider": "llm_reranker",
+				"config": map[string]any{"llm": map[string]any{"provider": "openai",
+					"config": with(map[string]any{"model": chat})}}},
 		},
 	}
 }
 
-// StartMem0 installs what is missing (the first time: 380 MB, half a minute) and starts PostgreSQL and the gateway (about 4 s, 350 MB of memory). Other pins,
-// such as "mem0ai==2.0.18", take the place of the usual ones.
+// StartMem0 installs what is missing (the first time: 380 MB, half a minute) and starts PostgreSQL and the gateway
+// (about 4 s, 350 MB of memory). Other pins, such as "mem0ai==2.0.18", take the place of the usual ones.
 func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	root, err := repository()
 	if err != nil {
@@ -75,7 +82,8 @@ func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 		return nil, err
 	}
 	home := filepath.Join(e.Dir, "mem0")
-	m := &Mem0{URL: fmt.Sprintf("http://127.0.0.1:%d", port), Key: "live-test-admin-key", Config: filepath.Join(home, "gateway.yaml"), Python: filepath.Join(bin, "python"), Env: e}
+	m := &Mem0{URL: fmt.Sprintf("http://127.0.0.1:%d", port), Key: "live-test-admin-key",
+		Config: filepath.Join(home, "gateway.yaml"), Python: filepath.Join(bin, "python"), Env: e}
 	text, err := json.MarshalIndent(e.mem0Config(db, port, m.Key, filepath.Join(home, "data")), "", "  ")
 	if err != nil {
 		return nil, err
@@ -83,9 +91,11 @@ func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	if err := errors.Join(os.MkdirAll(home, 0o755), os.WriteFile(m.Config, text, 0o600)); err != nil {
 		return nil, err
 	}
-	m.Environment = []string{"PYTHONPATH=" + filepath.Join(root, "gateways", "mem0"), "GATEWAY_CONFIG=" + m.Config, "MEM0_TELEMETRY=false"}
+	m.Environment = []string{"PYTHONPATH=" + filepath.Join(root, "gateways", "mem0"), "GATEWAY_CONFIG=" + m.Config,
+		"MEM0_TELEMETRY=false"}
 	e.say("start the mem0 gateway")
-	p, err := e.start(command{name: "mem0", dir: home, env: m.Environment, args: []string{m.Python, "-m", "mem0_gateway", "--config", m.Config}})
+	p, err := e.start(command{name: "mem0", dir: home, env: m.Environment,
+		args: []string{m.Python, "-m", "mem0_gateway", "--config", m.Config}})
 	if err != nil {
 		return nil, err
 	}

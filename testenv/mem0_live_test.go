@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/testenv/llm"
 )
 
-// TestLive_mem0 is `make test-live BACKEND=mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server instead; the gateway's own recordings and
-// the parity with the library need the one that is started here.
+// TestLive_mem0 is `make test-live BACKEND=mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server
+// instead; the gateway's own recordings and the parity with the library need the one that is started here.
 func TestLive_mem0(t *testing.T) {
 	if url := os.Getenv("MEM0_URL"); url != "" {
 		b := &Backend{Name: "mem0", Provider: "mem0", Config: map[string]any{"url": url}, Secrets: map[string]Secret{}}
@@ -47,7 +47,8 @@ func TestLive_mem0(t *testing.T) {
 	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag", nil) })
 }
 
-// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain, and with its reranker where extra says so.
+// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain,
+// and with its reranker where extra says so.
 func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string, extra map[string]any) {
 	rerank := extra["rerank"] == true
 	results := func(raw abi.RawResult) (any, error) {
@@ -57,23 +58,25 @@ func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string, extra map[st
 		}
 		return picked, err
 	}
-	parity(t, b.providerConfig(t, provider, extra), results, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
-		var lines []any
-		for _, q := range asked {
-			lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20, "threshold": 0.1, "explain": true, "rerank": rerank})
-		}
-		return askPython(t, m.Python, "mem0_search.py", m.Environment, lines)
-	}, func(row any) any {
-		item, _ := row.(map[string]any)
-		if rerank {
-			return item["rerank_score"]
-		}
-		return item["score"]
-	})
+	parity(t, b.providerConfig(t, provider, extra), results,
+		func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
+			var lines []any
+			for _, q := range asked {
+				lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20,
+					"threshold": 0.1, "explain": true, "rerank": rerank})
+			}
+			return askPython(t, m.Python, "mem0_search.py", m.Environment, lines)
+		}, func(row any) any {
+			item, _ := row.(map[string]any)
+			if rerank {
+				return item["rerank_score"]
+			}
+			return item["score"]
+		})
 }
 
-// mem0Ghosts: before 2.2.1 the library answered ids of rows that the store had refused, here for the wrong dimension of their vectors. The server says 200 and ADD;
-// memhost looks for the rows and never calls such a write committed.
+// mem0Ghosts: before 2.2.1 the library answered ids of rows that the store had refused, here for the wrong dimension of
+// their vectors. The server says 200 and ADD; memhost looks for the rows and never calls such a write committed.
 func mem0Ghosts(t *testing.T) {
 	m, err := newForTest(t).StartMem0(t.Context(), "mem0ai==2.0.18")
 	require.NoError(t, err)
@@ -81,13 +84,16 @@ func mem0Ghosts(t *testing.T) {
 	for _, fault := range []bool{true, false} {
 		if fault {
 			// The transcript's embedding is right, those of the extracted facts are not.
-			require.NoError(t, m.Env.Stub.Fail(llm.Fault{Purpose: "embeddings", Mode: llm.Dimension, Dimension: 8, After: 1, Times: 1}))
+			require.NoError(t, m.Env.Stub.Fail(llm.Fault{Purpose: "embeddings", Mode: llm.Dimension, Dimension: 8,
+				After: 1, Times: 1}))
 		}
 		h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 		require.NoError(t, err)
 		slot, err := h.Open(t.Context(), b.providerConfig(t, "mem0", nil))
 		require.NoError(t, err)
-		receipt, err := slot.RecordEvent(t.Context(), turn(fmt.Sprintf("ghost-%t", fault), "2026-01-12T08:00:00Z", fmt.Sprintf("My anniversary is on the third of May, %t.", fault)))
+		receipt, err := slot.RecordEvent(t.Context(),
+			turn(fmt.Sprintf("ghost-%t", fault), "2026-01-12T08:00:00Z",
+				fmt.Sprintf("My anniversary is on the third of May, %t.", fault)))
 		if fault {
 			require.False(t, err == nil && receipt.Status == abi.StatusCommitted, "a lost write is called committed")
 		} else {

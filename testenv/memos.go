@@ -28,8 +28,8 @@ type MemOS struct {
 // memosDimensions is the length of the stub's embeddings for MemOS; its index is created with it.
 const memosDimensions = 384
 
-// StartMemOS installs what is missing (the first time: 900 MB of Python packages, 130 MB of Neo4j, two minutes) and starts Neo4j, Redis and MemOS (about
-// 12 s, 1.1 GB of memory). graph is "neo4j" or "neo4j-community".
+// StartMemOS installs what is missing (the first time: 900 MB of Python packages, 130 MB of Neo4j, two minutes) and
+// starts Neo4j, Redis and MemOS (about 12 s, 1.1 GB of memory). graph is "neo4j" or "neo4j-community".
 func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 	if graph != "neo4j" && graph != "neo4j-community" {
 		return nil, fmt.Errorf("graph %q: want neo4j or neo4j-community", graph)
@@ -52,7 +52,8 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 	}
 	home := filepath.Join(e.Dir, "memos")
 	launcher := filepath.Join(home, "launch.py")
-	if err := errors.Join(os.MkdirAll(filepath.Join(home, "qdrant"), 0o755), os.WriteFile(launcher, memosLauncher, 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, "qdrant"), 0o755),
+		os.WriteFile(launcher, memosLauncher, 0o644)); err != nil {
 		return nil, err
 	}
 	dimensions := e.endpoint.Dimensions
@@ -66,7 +67,8 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 	}
 	m := &MemOS{URL: "http://127.0.0.1:" + strconv.Itoa(port), Graph: graph, Neo4j: db, Env: e}
 	e.say("start MemOS on %s", graph)
-	p, err := e.start(command{name: "memos", dir: home, env: env, patience: 30 * time.Second, args: []string{filepath.Join(bin, "python"), launcher, strconv.Itoa(port)}})
+	p, err := e.start(command{name: "memos", dir: home, env: env, patience: 30 * time.Second,
+		args: []string{filepath.Join(bin, "python"), launcher, strconv.Itoa(port)}})
 	if err != nil {
 		return nil, err
 	}
@@ -80,18 +82,25 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 // memosEnvironment are MemOS's settings: one general model, one memory reader, one embedder, all at one endpoint.
 func memosEnvironment(home string, db *Neo4j, redis int, endpoint Endpoint, dimensions int) []string {
 	return []string{
-		"NEO4J_URI=" + db.URL, "NEO4J_USER=neo4j", "NEO4J_PASSWORD=unused", "NEO4J_DB_NAME=neo4j", "MOS_NEO4J_SHARED_DB=true",
+		"NEO4J_URI=" + db.URL, "NEO4J_USER=neo4j", "NEO4J_PASSWORD=unused", "NEO4J_DB_NAME=neo4j",
+		"MOS_NEO4J_SHARED_DB=true",
 		"EMBEDDING_DIMENSION=" + strconv.Itoa(dimensions),
-		"MOS_EMBEDDER_BACKEND=universal_api", "MOS_EMBEDDER_PROVIDER=openai", "MOS_EMBEDDER_API_BASE=" + endpoint.BaseURL, "MOS_EMBEDDER_API_KEY=" + endpoint.APIKey,
+		"MOS_EMBEDDER_BACKEND=universal_api", "MOS_EMBEDDER_PROVIDER=openai", "MOS_EMBEDDER_API_BASE=" +
+			endpoint.BaseURL, "MOS_EMBEDDER_API_KEY=" + endpoint.APIKey,
 		"MOS_EMBEDDER_MODEL=" + endpoint.EmbeddingModel,
 		// A model whose name begins with qwen is taken to these.
 		"QWEN_API_BASE=" + endpoint.BaseURL, "QWEN_API_KEY=" + endpoint.APIKey,
-		"OPENAI_API_BASE=" + endpoint.BaseURL, "OPENAI_BASE_URL=" + endpoint.BaseURL, "OPENAI_API_KEY=" + endpoint.APIKey, "MOS_CHAT_MODEL=" + endpoint.Model,
-		"MEMRADER_API_BASE=" + endpoint.BaseURL, "MEMRADER_API_KEY=" + endpoint.APIKey, "MEMRADER_MODEL=" + endpoint.Model,
+		"OPENAI_API_BASE=" + endpoint.BaseURL, "OPENAI_BASE_URL=" + endpoint.BaseURL, "OPENAI_API_KEY=" +
+			endpoint.APIKey, "MOS_CHAT_MODEL=" + endpoint.Model,
+		"MEMRADER_API_BASE=" + endpoint.BaseURL, "MEMRADER_API_KEY=" + endpoint.APIKey, "MEMRADER_MODEL=" +
+			endpoint.Model,
 		"MOS_RERANKER_BACKEND=cosine_local", "MOS_FEEDBACK_RERANKER_BACKEND=cosine_local",
-		"MEMSCHEDULER_USE_REDIS_QUEUE=true", "MEMSCHEDULER_REDIS_HOST=127.0.0.1", "MEMSCHEDULER_REDIS_PORT=" + strconv.Itoa(redis), "MEMSCHEDULER_REDIS_DB=0",
-		"API_SCHEDULER_ON=true", "ENABLE_PREFERENCE_MEMORY=true", "ENABLE_INTERNET=false", "ENABLE_CHAT_API=false", "MOS_ENABLE_REORGANIZE=false", "MEM_READER_BACKEND=multimodal_struct",
-		"MEMOS_BASE_PATH=" + home, "HOME=" + home, "SKILLS_LOCAL_TMP_DIR=" + filepath.Join(home, "skills-tmp"), "SKILLS_LOCAL_DIR=" + filepath.Join(home, "skills"),
+		"MEMSCHEDULER_USE_REDIS_QUEUE=true", "MEMSCHEDULER_REDIS_HOST=127.0.0.1", "MEMSCHEDULER_REDIS_PORT=" +
+			strconv.Itoa(redis), "MEMSCHEDULER_REDIS_DB=0",
+		"API_SCHEDULER_ON=true", "ENABLE_PREFERENCE_MEMORY=true", "ENABLE_INTERNET=false", "ENABLE_CHAT_API=false",
+		"MOS_ENABLE_REORGANIZE=false", "MEM_READER_BACKEND=multimodal_struct",
+		"MEMOS_BASE_PATH=" + home, "HOME=" + home, "SKILLS_LOCAL_TMP_DIR=" + filepath.Join(home, "skills-tmp"),
+		"SKILLS_LOCAL_DIR=" + filepath.Join(home, "skills"),
 		"LANGSMITH_TRACING=false", "OTEL_SDK_DISABLED=true",
 	}
 }

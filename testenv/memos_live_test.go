@@ -19,7 +19,9 @@ func TestLive_memos(t *testing.T) {
 			m, err := newForTest(t).StartMemOS(t.Context(), graph)
 			require.NoError(t, err)
 			for _, mode := range []string{"sync/fast", "sync/fine", "async"} {
-				t.Run("kit/"+mode, func(t *testing.T) { conform(t, m.Backend(), "memos", 60*time.Second, map[string]any{"add_mode": mode}) })
+				t.Run("kit/"+mode, func(t *testing.T) {
+					conform(t, m.Backend(), "memos", 60*time.Second, map[string]any{"add_mode": mode})
+				})
 			}
 			if graph == "neo4j-community" { // the other flavour loses a batch with a skill in it
 				t.Run("four groups", func(t *testing.T) { memosFourGroups(t, m) })
@@ -33,28 +35,39 @@ func TestLive_memos(t *testing.T) {
 
 // memosParity compares with a direct request of POST /product/search in mode fast, with the provider's default limits.
 func memosParity(t *testing.T, m *MemOS, mode string) {
-	parity(t, m.Backend().providerConfig(t, "memos", map[string]any{"add_mode": mode}), firstCall, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
-		var answers []any
-		for _, q := range asked {
-			answers = append(answers, postJSON(t, m.URL+"/product/search", map[string]any{"user_id": scopes[q.scope]["user_id"], "readable_cube_ids": []string{scopes[q.scope]["cube_id"]},
-				"query": q.text, "mode": "fast", "session_id": "parity", "top_k": 10, "pref_top_k": 6, "tool_mem_top_k": 6, "skill_mem_top_k": 3,
-				"include_preference": true, "search_tool_memory": true, "include_skill_memory": true, "dedup": "mmr", "rerank": true, "relativity": 0, "internet_search": false}))
-		}
-		return answers
-	}, func(row any) any {
-		item, _ := row.(map[string]any)
-		metadata, _ := item["metadata"].(map[string]any)
-		return metadata["relativity"]
-	})
+	parity(t, m.Backend().providerConfig(t, "memos", map[string]any{"add_mode": mode}), firstCall,
+		func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
+			var answers []any
+			for _, q := range asked {
+				answers = append(answers, postJSON(t, m.URL+"/product/search",
+					map[string]any{"user_id": scopes[q.scope]["user_id"],
+						"readable_cube_ids": []string{scopes[q.scope]["cube_id"]},
+						"query":             q.text, "mode": "fast", "session_id": "parity", "top_k": 10,
+						"pref_top_k":     6,
+						"tool_mem_top_k": 6, "skill_mem_top_k": 3,
+						"include_preference": true, "search_tool_memory": true, "include_skill_memory": true,
+						"dedup":  "mmr",
+						"rerank": true, "relativity": 0, "internet_search": false}))
+			}
+			return answers
+		}, func(row any) any {
+			item, _ := row.(map[string]any)
+			metadata, _ := item["metadata"].(map[string]any)
+			return metadata["relativity"]
+		})
 }
 
-// memosFourGroups: a turn with a wish and several tool calls gives memories of all four kinds, and the context has each under its own heading.
+// memosFourGroups: a turn with a wish and several tool calls gives memories of all four kinds, and the context has each
+// under its own heading.
 func memosFourGroups(t *testing.T, m *MemOS) {
-	event := turn("groups-1", "2026-05-01T10:00:00Z", "I always prefer an aisle seat. Book me one again on flights AF1 to AF5.")
+	event := turn("groups-1", "2026-05-01T10:00:00Z",
+		"I always prefer an aisle seat. Book me one again on flights AF1 to AF5.")
 	for i := range 5 { // fewer tool messages make no skill
 
-		id, arguments, seat := fmt.Sprintf("call_%d", i), fmt.Sprintf(`{"flight":"AF%d","kind":"aisle"}`, i+1), fmt.Sprintf(`{"seat":"%dC"}`, 10+i)
-		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: id, Name: "book_seat", Arguments: arguments}}},
+		id, arguments, seat := fmt.Sprintf("call_%d", i), fmt.Sprintf(`{"flight":"AF%d","kind":"aisle"}`, i+1),
+			fmt.Sprintf(`{"seat":"%dC"}`, 10+i)
+		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant,
+			ToolCalls: []abi.ToolCall{{ID: id, Name: "book_seat", Arguments: arguments}}},
 			abi.Message{Role: abi.RoleTool, ToolCallID: id, Content: &seat})
 	}
 	done := "Done: 10C to 14C, all on the aisle."

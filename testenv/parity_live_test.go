@@ -26,8 +26,9 @@ import (
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
-// Native parity: what memhost returns in raw for at least 50 questions is, field by field, what the backend's own client gets for the same scope and
-// parameters. The conversation is that of package chats: examples/demo, or with CHATS=DIR the chats in that folder.
+// Native parity: what memhost returns in raw for at least 50 questions is, field by field, what the backend's own
+// client gets for the same scope and parameters. The conversation is that of package chats: examples/demo, or with
+// CHATS=DIR the chats in that folder.
 
 // minQueries of a parity run.
 const minQueries = 50
@@ -43,10 +44,12 @@ type parityQuery struct {
 	text  string
 }
 
-// parity records the conversation through memhost and asks each question through memhost and through native, which is given the scope's native ids.
-// pick takes from raw what native answers. Rows with equal scores have no order in any store: runs of them are compared as sets, by score's value.
+// parity records the conversation through memhost and asks each question through memhost and through native, which is
+// given the scope's native ids. pick takes from raw what native answers. Rows with equal scores have no order in any
+// store: runs of them are compared as sets, by score's value.
 func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResult) (any, error),
-	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any, score func(row any) any) {
+	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any,
+	score func(row any) any) {
 	t.Helper()
 	talk := loadConversation(t)
 	open(t, config, func(slot *host.Slot) {
@@ -93,16 +96,20 @@ func recordAll(t *testing.T, slot *host.Slot, talk conversation) map[abi.MemoryS
 		}
 	}
 	for scope := range scopes {
-		ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: (10 * time.Minute).Milliseconds()})
+		ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope,
+			TimeoutMS: (10 * time.Minute).Milliseconds()})
 		require.NoError(t, err)
-		t.Logf("%s: readiness %s after %.0f s (%s)", scope.PersonaID, ready.Status, time.Since(began).Seconds(), ready.Method)
+		t.Logf("%s: readiness %s after %.0f s (%s)", scope.PersonaID, ready.Status, time.Since(began).Seconds(),
+			ready.Method)
 	}
 	return scopes
 }
 
 // compare asks each question through memhost and natively.
-func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.MemoryScope]map[string]string, pick func(raw abi.RawResult) (any, error),
-	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any, score func(row any) any) {
+func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.MemoryScope]map[string]string,
+	pick func(raw abi.RawResult) (any, error),
+	native func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any,
+	score func(row any) any) {
 	t.Helper()
 	ctx := t.Context()
 	var ours []any
@@ -118,8 +125,8 @@ func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.Me
 	require.GreaterOrEqual(t, len(ours), minQueries)
 	require.Greater(t, found, len(ours), "hardly anything was found: equal emptiness proves nothing")
 
-	// A backend may not give the same answer twice: rows with equal scores come in any order, and texts are made of them. So what differs is asked again, and
-	// memhost's answer must be one that the backend's client gets too.
+	// A backend may not give the same answer twice: rows with equal scores come in any order, and texts are made of
+	// them. So what differs is asked again, and memhost's answer must be one that the backend's client gets too.
 	const tries = 8
 	open, again := make([]int, len(ours)), 0
 	for i := range open {
@@ -149,9 +156,11 @@ func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.Me
 			break
 		}
 	}
-	fmt.Fprintf(os.Stderr, "parity: %d of %d questions equal (%d of them when asked again), %d items, %d differences\n", len(ours)-len(open), len(ours), again, found, len(table))
+	fmt.Fprintf(os.Stderr, "parity: %d of %d questions equal (%d of them when asked again), %d items, %d differences\n",
+		len(ours)-len(open), len(ours), again, found, len(table))
 	if len(table) > 0 {
-		t.Errorf("query | field | memhost | the backend's own client\n%s", strings.Join(table[:min(len(table), 60)], "\n"))
+		t.Errorf("query | field | memhost | the backend's own client\n%s",
+			strings.Join(table[:min(len(table), 60)], "\n"))
 	}
 }
 
@@ -228,7 +237,8 @@ func loadConversation(t *testing.T) conversation {
 		questions, err := demo.Questions()
 		require.NoError(t, err)
 		for _, q := range questions {
-			talk.queries = append(talk.queries, parityQuery{abi.MemoryScope{RunID: demo.RunID, PersonaID: q.PersonaID}, q.Query})
+			talk.queries = append(talk.queries, parityQuery{abi.MemoryScope{RunID: demo.RunID, PersonaID: q.PersonaID},
+				q.Query})
 		}
 	}
 	// The first words of what was said are questions with an answer in the memory.
@@ -237,7 +247,9 @@ func loadConversation(t *testing.T) conversation {
 		for _, m := range e.Messages {
 			if i%every == 0 && m.Role == abi.RoleUser && m.Content != nil && strings.TrimSpace(*m.Content) != "" {
 				words := strings.Fields(*m.Content)
-				talk.queries = append(talk.queries, parityQuery{abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}, strings.Join(words[:min(len(words), 12)], " ")})
+				talk.queries = append(talk.queries,
+					parityQuery{abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID},
+						strings.Join(words[:min(len(words), 12)], " ")})
 				break
 			}
 		}

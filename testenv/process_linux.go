@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// processAttributes puts a process into a group of its own and lets it die with this one. With serverAccount, and when this process is root's, it runs as
-// the account postgres, or nobody where there is none.
+// processAttributes puts a process into a group of its own and lets it die with this one. With serverAccount, and when
+// this process is root's, it runs as the account postgres, or nobody where there is none.
 func processAttributes(serverAccount bool) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if serverAccount && os.Geteuid() == 0 {
@@ -35,10 +35,12 @@ func accountIDs() (uid, gid int, err error) {
 		gid, err2 := strconv.Atoi(account.Gid)
 		return uid, gid, errors.Join(err1, err2)
 	}
-	return 0, 0, fmt.Errorf("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody here")
+	return 0, 0, fmt.Errorf("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody " +
+		"here")
 }
 
-// run starts the process and waits for it, on one thread: the signal on a parent's death comes when that thread ends, not the program.
+// run starts the process and waits for it, on one thread: the signal on a parent's death comes when that thread ends,
+// not the program.
 func (p *process) run(out *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	err := p.cmd.Start()

@@ -16,7 +16,8 @@ func Mem0Server(t testing.TB) *Mem0 {
 	return m
 }
 
-// newForTest makes an Env whose progress goes to standard error and that ends with the test. What a failed test left in the logs stays, and its path is shown.
+// newForTest makes an Env whose progress goes to standard error and that ends with the test. What a failed test left in
+// the logs stays, and its path is shown.
 func newForTest(t testing.TB) *Env {
 	t.Helper()
 	e, err := New(Options{Out: os.Stderr})

@@ -103,7 +103,8 @@ func TestAsEncodingJSON(t *testing.T) {
 func TestEveryPlaceInAString(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
-			for _, c := range []string{`\"`, `\\`, `\u00e9`, "\x00", "\x1f", " ", "!", "\"", "#", "[", "\\", "]", "\x7f", "é",
+			for _, c := range []string{`\"`, `\\`, `\u00e9`, "\x00", "\x1f", " ", "!", "\"", "#", "[", "\\", "]",
+				"\x7f", "é",
 				"\x80", "\xff"} {
 				holds(t, []byte(`["`+strings.Repeat("x", at)+c+strings.Repeat("y", length-at-1)+`","end"]`))
 			}

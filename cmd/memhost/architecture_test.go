@@ -58,8 +58,8 @@ func roomOf(rooms map[string][]string, pkg string) string {
 	return ""
 }
 
-// eachFile calls visit for each file of the tree with a suffix, by its path from the root. Test data, templates and what
-// is built are left out.
+// eachFile calls visit for each file of the tree with a suffix, by its path from the root. Test data, templates and
+// what is built are left out.
 func eachFile(t *testing.T, suffix string, visit func(name string)) {
 	err := fs.WalkDir(os.DirFS(repository), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -109,10 +109,12 @@ func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 	})
 	for room, listed := range rooms {
 		for _, used := range slices.Sorted(maps.Keys(uses[room])) {
-			assert.Contains(t, listed, used, "%s uses room %q, which docs/architecture.md does not list for %s", uses[room][used], used, room)
+			assert.Contains(t, listed, used, "%s uses room %q, which docs/architecture.md does not list for %s",
+				uses[room][used], used, room)
 		}
 		for _, used := range listed {
-			assert.Contains(t, uses[room], used, "docs/architecture.md lists %s for %s, which no longer uses it", used, room)
+			assert.Contains(t, uses[room], used, "docs/architecture.md lists %s for %s, which no longer uses it", used,
+				room)
 		}
 		if room != "tools" {
 			_, err := os.Stat(filepath.Join(repository, room))
@@ -125,7 +127,8 @@ func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 // helpers, and package host carries no second engine.
 func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 	rooms := readRooms(t)
-	for _, room := range []string{"host", "host/internal/guest", "host/internal/egress", "host/internal/opstate", "host/internal/tape"} {
+	for _, room := range []string{"host", "host/internal/guest", "host/internal/egress", "host/internal/opstate",
+		"host/internal/tape"} {
 		assert.NotContains(t, rooms[room], "host/extism", room)
 	}
 	for _, room := range []string{"cmd/memhost", "internal/cli", "internal/doors", "host", "conformance", "eval"} {
@@ -189,7 +192,8 @@ func TestLinksBetweenPagesWork(t *testing.T) {
 				continue
 			}
 			if assert.NoError(t, err, "%s links to %s", name, m[1]) && fragment != "" && strings.HasSuffix(at, ".md") {
-				assert.True(t, anchors(string(text))[fragment], "%s links to %s, and no heading there has that fragment", name, m[1])
+				assert.True(t, anchors(string(text))[fragment],
+					"%s links to %s, and no heading there has that fragment", name, m[1])
 			}
 		}
 	})

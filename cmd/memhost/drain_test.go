@@ -46,7 +46,8 @@ func serveProbe(m memhost, b *slowBackend) (slot *slotProcess, called <-chan err
 	require.NoError(m.t, err)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := c.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "http get", Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, SessionID: "s"})
+		_, err := c.Retrieve(context.Background(),
+			&abi.RetrieveRequest{Query: "http get", Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, SessionID: "s"})
 		answer <- err
 	}()
 	<-b.arrived

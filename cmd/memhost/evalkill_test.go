@@ -17,8 +17,8 @@ import (
 const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers": ["full_history", "ledger_memory"], "stability": 0.1,
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
-// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3) and resumes it: metrics.json must have the
-// bytes of a run that nobody killed.
+// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3) and resumes
+// it: metrics.json must have the bytes of a run that nobody killed.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 	kills := 3
 	if text := os.Getenv("KILLS"); text != "" {
@@ -38,7 +38,8 @@ func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 		return string(text)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "lab.json"), []byte(killedLab), 0o600))
-	mustRun("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas=3", "--option", "sessions=4", "--option", "turns=3")
+	mustRun("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas=3", "--option", "sessions=4",
+		"--option", "turns=3")
 	mustRun("eval", "run", "lab.json", "--out", "compiled") // so that the next one is as fast as those that are killed
 	began := time.Now()
 	mustRun("eval", "run", "lab.json", "--out", "whole")

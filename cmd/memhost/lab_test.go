@@ -15,7 +15,8 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// TestTheLocalLabRuns runs examples/lab/local.yaml whole, and reads every other lab file there. The lab with a real mem0 is run by testenv.
+// TestTheLocalLabRuns runs examples/lab/local.yaml whole, and reads every other lab file there. The lab with a real
+// mem0 is run by testenv.
 func TestTheLocalLabRuns(t *testing.T) {
 	folder := filepath.Join(repository, "examples", "lab")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -29,7 +30,8 @@ func TestTheLocalLabRuns(t *testing.T) {
 	require.NoError(t, err)
 	m := memhost{t, t.TempDir(), t.TempDir()}
 	for _, args := range [][]string{
-		{"eval", "pack", "build", "synth", "-o", "local.pack", "--option", "personas=6", "--option", "sessions=3", "--option", "turns=3"},
+		{"eval", "pack", "build", "synth", "-o", "local.pack", "--option", "personas=6", "--option", "sessions=3",
+			"--option", "turns=3"},
 		{"eval", "run", local, "--pack", filepath.Join(m.dir, "local.pack"), "--out", "run", "--yes"},
 		{"eval", "report", "run"},
 		{"eval", "verify", "run"},

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"memhost": main})
 }
 
-// noRaceSleep is for GORACE: a program with the race detector waits a second before it ends, which some hundred of them need not.
+// noRaceSleep is for GORACE: a program with the race detector waits a second before it ends, which some hundred of them
+// need not.
 const noRaceSleep = "atexit_sleep_ms=0"
 
 // TestScripts runs testdata/script: one promise of the command line each. UPDATE_SCRIPTS=1 rewrites what they expect.
@@ -41,7 +42,8 @@ func TestScripts(t *testing.T) {
 	cache := t.TempDir() // modules are compiled once for all
 	forGo, source := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true, RequireUniqueNames: true,
+		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
+		RequireUniqueNames: true,
 		Condition: func(name string) (bool, error) {
 			if name == "bound" { // by the permissions of files, as root is not
 				return os.Geteuid() > 0, nil
@@ -62,21 +64,24 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("PROGRAM", program)
 			e.Setenv("SOURCE", source)
-			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(), "extism.wasm": testguest.EchoExtism()} {
+			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(),
+				"extism.wasm": testguest.EchoExtism()} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), wasm, 0o644); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP, "occupy": occupy, "exits": exits, "terminate": terminate},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP,
+			"occupy": occupy, "exits": exits, "terminate": terminate},
 	})
 }
 
 // goEnvironment is what the go command needs where there is no home folder, and the checkout that is tested.
 func goEnvironment(t *testing.T) (env map[string]string, source string) {
 	t.Helper()
-	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOENV", "GOTOOLCHAIN", "GOMOD").Output()
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB",
+		"GOPRIVATE", "GOENV", "GOTOOLCHAIN", "GOMOD").Output()
 	if err == nil {
 		err = json.Unmarshal(out, &env)
 	}
@@ -148,7 +153,8 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(process.Signal(syscall.SIGTERM))
 }
 
-// askHTTP METHOD PATH [BODY] asks the slot at $SLOT; the answer goes to standard output. With ! the status must be an error.
+// askHTTP METHOD PATH [BODY] asks the slot at $SLOT; the answer goes to standard output. With ! the status must be an
+// error.
 func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: http METHOD PATH [BODY]")
@@ -175,11 +181,14 @@ func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// occupy listens on a free port until the script ends, answers as something that is no slot, and sets $TAKEN to its HOST:PORT.
+// occupy listens on a free port until the script ends, answers as something that is no slot, and sets $TAKEN to its
+// HOST:PORT.
 func occupy(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "somebody else") })}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "somebody else")
+	})}
 	go func() { _ = server.Serve(l) }()
 	ts.Defer(func() { _ = server.Close() })
 	ts.Setenv("TAKEN", l.Addr().String())

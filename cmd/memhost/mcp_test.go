@@ -41,7 +41,8 @@ type mcpClient struct {
 func (m memhost) mcpClient(args ...string) *mcpClient {
 	cmd := m.command(append([]string{"run", "--mcp", "--run", "r", "--persona", "u"}, args...)...)
 	cmd.Stderr = os.Stderr
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(context.Background(), &mcp.CommandTransport{Command: cmd}, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(context.Background(),
+		&mcp.CommandTransport{Command: cmd}, nil)
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { _ = c.Close() })
 	return &mcpClient{c, m.t, cmd}

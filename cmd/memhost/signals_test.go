@@ -21,8 +21,12 @@ import (
 // TestSignals is about a process that is told to end, in whatever way.
 func TestSignals(t *testing.T) {
 	runProcessTests(t, []processTest{
-		{"a recording that is killed goes on", func(t *testing.T, m memhost) { testEndedRecording(t, m, syscall.SIGKILL) }},
-		{"a recording that is interrupted goes on", func(t *testing.T, m memhost) { testEndedRecording(t, m, syscall.SIGINT) }},
+		{"a recording that is killed goes on", func(t *testing.T, m memhost) {
+			testEndedRecording(t, m, syscall.SIGKILL)
+		}},
+		{"a recording that is interrupted goes on", func(t *testing.T, m memhost) {
+			testEndedRecording(t, m, syscall.SIGINT)
+		}},
 		{"a slot that is killed has what it acknowledged", testKilledSlot},
 		{"a call under way ends before the slot does", testDrain},
 		{"a second signal waits for nothing", testSecondSignal},
@@ -33,7 +37,8 @@ func TestSignals(t *testing.T) {
 func (m memhost) turns(n int) (file string, lines []string) {
 	for i := range n {
 		lines = append(lines, fmt.Sprintf(`{"event_id":"e%05d","run_id":"r","user_id":"u","session_id":"s","turn_id":"t%d","timestamp":"2026-01-01T00:00:00Z",`+
-			`"messages":[{"role":"user","content":"turn %d, %s"}]}`+"\n", i, i, i, strings.Repeat("said at some length ", 40)))
+			`"messages":[{"role":"user","content":"turn %d, %s"}]}`+"\n", i, i, i,
+			strings.Repeat("said at some length ", 40)))
 	}
 	file = filepath.Join(m.dir, "turns.jsonl")
 	require.NoError(m.t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
@@ -48,7 +53,8 @@ func (m memhost) remembered() (ids []string) {
 	return ids
 }
 
-// interrupted starts a recording from a pipe, and ends it by a signal once most of the lines must have been read: a pipe holds only so much.
+// interrupted starts a recording from a pipe, and ends it by a signal once most of the lines must have been read: a
+// pipe holds only so much.
 func (m memhost) interrupted(lines []string, signal syscall.Signal, args ...string) (code int, stderr string) {
 	cmd := m.command(append([]string{"record", "-"}, args...)...)
 	var errs bytes.Buffer

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWalk walks docs/new-plugin.md, command by command as they stand there, and compares what they print. What needs more than Go is left out unless
-// WALK=all.
+// TestWalk walks docs/new-plugin.md, command by command as they stand there, and compares what they print. What needs
+// more than Go is left out unless WALK=all.
 func TestWalk(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "new-plugin.md")
 	text, err := os.ReadFile(page)
@@ -145,7 +145,9 @@ func newShell(t *testing.T) *shell {
 	cmd := exec.CommandContext(ctx, "sh")
 	cmd.Dir = work
 	// Called by a make, a page's make would speak of its folders.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
+	})
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -174,7 +176,8 @@ func newShell(t *testing.T) *shell {
 	return sh
 }
 
-// run runs a command and compares. One in the background has come as far as the page says when it has printed what stands there.
+// run runs a command and compares. One in the background has come as far as the page says when it has printed what
+// stands there.
 func (s *shell) run(t *testing.T, heading string, c walkCommand) {
 	t.Helper()
 	_, err := fmt.Fprintf(s.in, "%s\necho %s$?\n", c.line, marker)

@@ -1,7 +1,7 @@
 // Package build makes packs from the files that data sets are published as. The data are the user's: none are shipped.
 //
-// Each builder is one file, reads its source as a stream, one conversation at a time, and mends nothing silently: what it repairs or leaves out is counted in
-// the pack (pack.Repair), with the place in the source.
+// Each builder is one file, reads its source as a stream, one conversation at a time, and mends nothing silently: what
+// it repairs or leaves out is counted in the pack (pack.Repair), with the place in the source.
 package build
 
 import (
@@ -82,14 +82,16 @@ type builder struct {
 
 // Build writes a pack to path: a folder, or a .tar.zst.
 //
-// Errors: invalid_argument for an unknown option, and for a source of another shape, with the place and what was expected there.
+// Errors: invalid_argument for an unknown option, and for a source of another shape, with the place and what was
+// expected there.
 func (b *Builder) Build(r Request, path string) (*pack.Manifest, error) {
 	options, err := b.options(r.Options)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.Sources) != len(b.Sources) {
-		return nil, wrong("builder %s takes %d files (%s), %d were given", b.Name, len(b.Sources), strings.Join(b.Sources, ", "), len(r.Sources))
+		return nil, wrong("builder %s takes %d files (%s), %d were given", b.Name, len(b.Sources),
+			strings.Join(b.Sources, ", "), len(r.Sources))
 	}
 	m := pack.Manifest{Name: r.Name, Builder: pack.Builder{Name: b.Name, Options: options}, Timestamps: b.Timestamps}
 	run := &builder{options: options, sources: r.Sources, progress: r.Progress}
@@ -262,7 +264,8 @@ func (b *builder) insertion() (insertion, error) {
 	return insertion{}, wrong("option insert: %q is none of asap, end, every:N", value)
 }
 
-// after is the session after which a probe is asked whose newest evidence is in session newest (0: none) of last sessions.
+// after is the session after which a probe is asked whose newest evidence is in session newest (0: none) of last
+// sessions.
 func (i insertion) after(newest, last int) int {
 	if i.every == 0 || newest == 0 {
 		return last

@@ -45,11 +45,13 @@ func told(t *testing.T, p *pack.Pack) (events, probes []string) {
 			for _, m := range e.Messages {
 				said = append(said, string(m.Role)+": "+*m.Content)
 			}
-			events = append(events, fmt.Sprintf("%d %s %s | %s", e.SessionIndex, e.EventID, e.Timestamp, strings.Join(said, " / ")))
+			events = append(events, fmt.Sprintf("%d %s %s | %s", e.SessionIndex, e.EventID, e.Timestamp,
+				strings.Join(said, " / ")))
 		}
 		for q, err := range p.Probes(persona.PersonaID) {
 			require.NoError(t, err)
-			probes = append(probes, fmt.Sprintf("%s after %d [%s] %v %v", q.ProbeID, q.AfterSession, q.Label, q.Gold.Evidence, q.Gold.Answers))
+			probes = append(probes, fmt.Sprintf("%s after %d [%s] %v %v", q.ProbeID, q.AfterSession, q.Label,
+				q.Gold.Evidence, q.Gold.Answers))
 		}
 	}
 	return events, probes
@@ -59,9 +61,11 @@ func TestLocomo(t *testing.T) {
 	p := built(t, "locomo", map[string]string{"insert": "asap"}, "locomo.json")
 	events, probes := told(t, p)
 	assert.Equal(t, []string{
-		"1 locomo-conv-1-a-1-1 2023-05-08T13:56:00Z | user: Hi Tom! I started pottery on Monday. / assistant: Lovely. I adopted a greyhound. [shares a photo of a grey dog]",
+		"1 locomo-conv-1-a-1-1 2023-05-08T13:56:00Z | user: Hi Tom! I started pottery on Monday. / assistant: " +
+			"Lovely. I adopted a greyhound. [shares a photo of a grey dog]",
 		"1 locomo-conv-1-a-1-2 2023-05-08T13:57:00Z | user: What is its name?",
-		"2 locomo-conv-1-a-2-1 2023-05-25T09:05:00Z | assistant: She is called Juno. / user: I gave up pottery, my wrist hurts.",
+		"2 locomo-conv-1-a-2-1 2023-05-25T09:05:00Z | assistant: She is called Juno. / user: I gave up pottery, my " +
+			"wrist hurts.",
 		"3 locomo-conv-1-a-3-1 2023-08-01T23:00:00Z | assistant: Juno won a race. / user: Bravo!",
 	}, events)
 	assert.Equal(t, []string{
@@ -76,11 +80,13 @@ func TestLocomo(t *testing.T) {
 		repairs[r.Kind] = r.Count
 		assert.Len(t, r.Examples, r.Count, "every repair is listed")
 	}
-	assert.Equal(t, map[string]int{"date_without_session": 1, "evidence_mended": 3, "evidence_unknown": 1, "evidence_unreadable": 1, "unknown_category": 1}, repairs)
+	assert.Equal(t, map[string]int{"date_without_session": 1, "evidence_mended": 3, "evidence_unknown": 1,
+		"evidence_unreadable": 1, "unknown_category": 1}, repairs)
 }
 
 func TestLocomoPerspectivesAreOneCluster(t *testing.T) {
-	p := built(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"}, "locomo.json")
+	p := built(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"},
+		"locomo.json")
 	assert.Equal(t, pack.Counts{Personas: 2, Clusters: 1, Sessions: 6, Events: 14, Probes: 10}, p.Manifest.Counts)
 	events, probes := told(t, p)
 	assert.Contains(t, events[0], "| user: Hi Tom!")
@@ -126,7 +132,8 @@ func TestPersonamem(t *testing.T) {
 		"personamem-c2-q3 after 1 [recall_user_shared_facts] [] []",
 	}, probes)
 	assert.Equal(t, []pack.Repair{{Kind: "correct_answer_unknown", Count: 1, Examples: []string{`question q3: "(z)"`}},
-		{Kind: "question_without_context", Count: 1, Examples: []string{"shared_context_id c9: 1 questions"}}}, p.Manifest.Repairs)
+		{Kind: "question_without_context", Count: 1, Examples: []string{"shared_context_id c9: 1 questions"}}},
+		p.Manifest.Repairs)
 }
 
 func TestChats(t *testing.T) {
@@ -139,10 +146,12 @@ func TestChats(t *testing.T) {
 }
 
 func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
-	one, again, other := built(t, "synth", nil), built(t, "synth", nil), built(t, "synth", map[string]string{"seed": "2"})
+	one, again, other := built(t, "synth", nil), built(t, "synth", nil),
+		built(t, "synth", map[string]string{"seed": "2"})
 	assert.Equal(t, one.Manifest, again.Manifest)
 	assert.NotEqual(t, one.Manifest.ContentSHA256, other.Manifest.ContentSHA256)
-	assert.Equal(t, pack.Counts{Personas: 6, Clusters: 6, Sessions: 216, Events: 6 * (9 + 35*6), Probes: 6 * (36*4 + 9)}, one.Manifest.Counts)
+	assert.Equal(t, pack.Counts{Personas: 6, Clusters: 6, Sessions: 216, Events: 6 * (9 + 35*6),
+		Probes: 6 * (36*4 + 9)}, one.Manifest.Counts)
 	labels := map[string]int{}
 	for _, persona := range one.Manifest.Personas {
 		said := map[string]string{}
@@ -174,15 +183,19 @@ func TestASourceOfAnotherShapeIsToldWithItsPlace(t *testing.T) {
 		options               map[string]string
 		says                  []string
 	}{
-		{"an object for a list", "locomo", `{"sample_id":"x"}`, nil, []string{"want LoCoMo samples", "a JSON array", "found an object"}},
+		{"an object for a list", "locomo", `{"sample_id":"x"}`, nil,
+			[]string{"want LoCoMo samples", "a JSON array", "found an object"}},
 		{"another element", "locomo", `[{"question_id":"x"}]`, nil, []string{"sample 1: want conversation"}},
-		{"a number for turns", "locomo", `[{"sample_id":"s","conversation":{"session_1":7}}]`, nil, []string{"sample s, session_1: want turns", "number"}},
+		{"a number for turns", "locomo", `[{"sample_id":"s","conversation":{"session_1":7}}]`, nil,
+			[]string{"sample s, session_1: want turns", "number"}},
 		{"a date of another form", "locomo", `[{"sample_id":"s","conversation":{"session_1":[{"text":"x"}],"session_1_date_time":"2023-05-08"}}]`, nil,
 			[]string{"session_1_date_time: want a date", `"2023-05-08"`}},
-		{"cut off", "longmemeval", `[{"question_id":"x","question":"y","question_da`, nil, []string{"element 0, near byte"}},
+		{"cut off", "longmemeval", `[{"question_id":"x","question":"y","question_da`, nil,
+			[]string{"element 0, near byte"}},
 		{"LoCoMo for LongMemEval", "longmemeval", `[{"sample_id":"x"}]`, nil, []string{"want LongMemEval questions"}},
 		{"an unknown option", "locomo", `[]`, map[string]string{"insret": "end"}, []string{"no option", "insert"}},
-		{"an unknown insertion", "locomo", `[]`, map[string]string{"insert": "every:0"}, []string{"asap, end, every:N"}},
+		{"an unknown insertion", "locomo", `[]`, map[string]string{"insert": "every:0"},
+			[]string{"asap, end, every:N"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "source.json")

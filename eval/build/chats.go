@@ -13,9 +13,11 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// chatsBuilder reads one's own conversations, as `memhost record` takes them, with probes written by hand. It keeps them in memory.
+// chatsBuilder reads one's own conversations, as `memhost record` takes them, with probes written by hand. It keeps
+// them in memory.
 var chatsBuilder = &Builder{
-	Name: "chats", What: "one's own conversations, and probes written by hand", Sources: []string{"conversation.jsonl", "probes.jsonl"}, Timestamps: "source",
+	Name: "chats", What: "one's own conversations, and probes written by hand",
+	Sources: []string{"conversation.jsonl", "probes.jsonl"}, Timestamps: "source",
 	Options: map[string]string{
 		"user":  "whose memory it is, for lines that name nobody",
 		"start": "RFC 3339: when a conversation began, for messages without a time",
@@ -100,8 +102,10 @@ func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, erro
 			session = len(c.sessions) + 1
 			c.sessions[e.SessionID] = session
 		}
-		c.events = append(c.events, &pack.Event{SessionIndex: session, EventID: e.EventID, AgentID: e.AgentID, SessionID: e.SessionID, TurnID: e.TurnID,
-			Timestamp: e.Timestamp, Messages: e.Messages, Scenario: e.Scenario, Context: e.Context, Attribute: e.Attribute, Metadata: e.Metadata})
+		c.events = append(c.events, &pack.Event{SessionIndex: session, EventID: e.EventID, AgentID: e.AgentID,
+			SessionID: e.SessionID, TurnID: e.TurnID,
+			Timestamp: e.Timestamp, Messages: e.Messages, Scenario: e.Scenario, Context: e.Context,
+			Attribute: e.Attribute, Metadata: e.Metadata})
 	}
 	if len(order) == 0 {
 		return nil, nil, wrong("%s: want at least one event or conversation; found none", filepath.Base(b.sources[0]))
@@ -109,7 +113,8 @@ func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, erro
 	return chats, order, nil
 }
 
-// readProbes reads lines of pack.Probe. Without an after_session a probe is asked at the end, without a persona_id it is the only person's.
+// readProbes reads lines of pack.Probe. Without an after_session a probe is asked at the end, without a persona_id it
+// is the only person's.
 func (b *builder) readProbes(chats map[string]*chat) error {
 	in, err := b.open(1)
 	if err != nil {

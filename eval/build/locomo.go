@@ -16,10 +16,12 @@ import (
 
 // locomoBuilder reads LoCoMo: conversations of two people over months, with questions whose evidence is named by turn.
 //
-// Form: [{sample_id, conversation {speaker_a, speaker_b, session_<n>_date_time, session_<n> [{speaker, dia_id, text, img_url?, blip_caption?}]},
-// qa [{question, answer?, adversarial_answer?, evidence [dia_id], category}]}], as github.com/snap-research/locomo publishes it.
+// Form: [{sample_id, conversation {speaker_a, speaker_b, session_<n>_date_time, session_<n> [{speaker, dia_id, text,
+// img_url?, blip_caption?}]}, qa [{question, answer?, adversarial_answer?, evidence [dia_id], category}]}], as
+// github.com/snap-research/locomo publishes it.
 var locomoBuilder = &Builder{
-	Name: "locomo", What: "LoCoMo: locomo10.json", Sources: []string{"locomo10.json"}, Licence: "CC-BY-NC-4.0", Timestamps: "source",
+	Name: "locomo", What: "LoCoMo: locomo10.json", Sources: []string{"locomo10.json"}, Licence: "CC-BY-NC-4.0",
+	Timestamps: "source",
 	Options: map[string]string{
 		"insert":      "when a question is asked: asap (after its newest evidence), end, every:N sessions",
 		"group":       "what one event is: pair (a message and its answer), message, session",
@@ -144,7 +146,8 @@ func (b *builder) locomoSessions(sample string, conversation map[string]json.Raw
 }
 
 // locomoPersona writes the conversation as one of its two people would remember it: their words are the user's.
-func (b *builder) locomoPersona(sample, side, group string, insert insertion, s *locomoSample, sessions []locomoSession) error {
+func (b *builder) locomoPersona(sample, side, group string, insert insertion, s *locomoSample,
+	sessions []locomoSession) error {
 	persona := "locomo-" + sample + "-" + side
 	b.Persona(persona, "locomo-"+sample)
 	user := scalar(s.Conversation["speaker_"+side])
@@ -154,7 +157,8 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 		index, at := i+1, session.began
 		for n, turns := range grouped(session.turns, group) {
 			e := &pack.Event{SessionIndex: index, EventID: fmt.Sprintf("%s-%d-%d", persona, index, n+1),
-				SessionID: fmt.Sprintf("%s-session-%d", persona, index), TurnID: fmt.Sprintf("turn-%d", n+1), Timestamp: at.Format(time.RFC3339)}
+				SessionID: fmt.Sprintf("%s-session-%d", persona, index), TurnID: fmt.Sprintf("turn-%d", n+1),
+				Timestamp: at.Format(time.RFC3339)}
 			for _, t := range turns {
 				role := abi.RoleAssistant
 				if t.Speaker == user {
@@ -184,7 +188,8 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 			b.Repair("empty_question", where)
 			continue
 		}
-		p := &pack.Probe{ProbeID: fmt.Sprintf("%s-q%d", persona, i+1), Kind: "question", Label: locomoCategories[q.Category-1], Query: q.Question}
+		p := &pack.Probe{ProbeID: fmt.Sprintf("%s-q%d", persona, i+1), Kind: "question",
+			Label: locomoCategories[q.Category-1], Query: q.Question}
 		newest, seen := 0, map[string]bool{}
 		for _, id := range b.locomoEvidence(where, q.Evidence, eventOf) {
 			newest = max(newest, sessionOf[id])
@@ -228,7 +233,8 @@ func grouped(turns []locomoTurn, by string) [][]locomoTurn {
 
 var diaID = regexp.MustCompile(`D(\d+):(\d+)`)
 
-// locomoEvidence reads evidence ids, of which some are malformed in the published file: "D8:6; D9:17" is two, "D30:05" is D30:5, "D" is nothing.
+// locomoEvidence reads evidence ids, of which some are malformed in the published file: "D8:6; D9:17" is two, "D30:05"
+// is D30:5, "D" is nothing.
 func (b *builder) locomoEvidence(where string, given []string, known map[string]string) []string {
 	var list []string
 	for _, text := range given {

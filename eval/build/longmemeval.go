@@ -11,12 +11,15 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// longmemevalBuilder reads LongMemEval: for each question a haystack of sessions of its own, so that each question is a persona.
+// longmemevalBuilder reads LongMemEval: for each question a haystack of sessions of its own, so that each question is a
+// persona.
 //
-// Form: [{question_id, question_type, question, answer, question_date, haystack_session_ids, haystack_dates, haystack_sessions [[{role, content,
-// has_answer?}]], answer_session_ids}], as github.com/xiaowu0162/LongMemEval publishes it.
+// Form: [{question_id, question_type, question, answer, question_date, haystack_session_ids, haystack_dates,
+// haystack_sessions [[{role, content, has_answer?}]], answer_session_ids}], as github.com/xiaowu0162/LongMemEval
+// publishes it.
 var longmemevalBuilder = &Builder{
-	Name: "longmemeval", What: "LongMemEval: longmemeval_s.json, _m.json or _oracle.json", Sources: []string{"longmemeval_s.json"},
+	Name: "longmemeval", What: "LongMemEval: longmemeval_s.json, _m.json or _oracle.json",
+	Sources: []string{"longmemeval_s.json"},
 	Licence: "MIT", Timestamps: "source",
 	Options:  map[string]string{"limit": "take the first N questions of each type; 0: all"},
 	Defaults: map[string]string{"limit": "0"},
@@ -87,7 +90,8 @@ func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]l
 	for n, turns := range q.Sessions {
 		began, err := longmemevalDate(q.Dates[n])
 		if err != nil {
-			return nil, wrong(`%s, haystack_dates[%d]: want a date such as "2023/05/30 (Tue) 23:40"; found %q`, where, n, q.Dates[n])
+			return nil, wrong(`%s, haystack_dates[%d]: want a date such as "2023/05/30 (Tue) 23:40"; found %q`, where,
+				n, q.Dates[n])
 		}
 		if len(turns) == 0 {
 			b.Repair("session_without_turns", fmt.Sprintf("%s, haystack_sessions[%d]", where, n))
@@ -99,8 +103,10 @@ func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]l
 	return list, nil
 }
 
-// longmemevalPersona writes one question's haystack. Its ids are numbers: the source's session ids tell which session has the answer.
-func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQuestion, sessions []longmemevalSession) error {
+// longmemevalPersona writes one question's haystack. Its ids are numbers: the source's session ids tell which session
+// has the answer.
+func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQuestion,
+	sessions []longmemevalSession) error {
 	persona := fmt.Sprintf("lme-%04d", number+1)
 	base, unanswerable := strings.CutSuffix(q.QuestionID, "_abs")
 	b.Persona(persona, base)
@@ -112,8 +118,9 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 			at = last // two sessions of one minute
 		}
 		for n, turns := range byUser(s.turns) {
-			e := &pack.Event{SessionIndex: i + 1, EventID: fmt.Sprintf("%s-%d-%d", persona, i+1, n+1), SessionID: fmt.Sprintf("%s-session-%d", persona, i+1),
-				TurnID: fmt.Sprintf("turn-%d", n+1), Timestamp: at.Format(time.RFC3339)}
+			e := &pack.Event{SessionIndex: i + 1, EventID: fmt.Sprintf("%s-%d-%d", persona, i+1, n+1),
+				SessionID: fmt.Sprintf("%s-session-%d", persona, i+1),
+				TurnID:    fmt.Sprintf("turn-%d", n+1), Timestamp: at.Format(time.RFC3339)}
 			answers := false
 			for _, m := range turns {
 				role := abi.Role(m.Role)
@@ -137,8 +144,9 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 	if err != nil {
 		return wrong(`%s, question_date: want a date such as "2023/05/30 (Tue) 23:40"; found %q`, where, q.QuestionDate)
 	}
-	p := &pack.Probe{ProbeID: persona + "-q", AfterSession: len(sessions), Kind: "question", Label: q.QuestionType, Query: q.Question,
-		AsOf: asked.Format(time.RFC3339), Gold: pack.Gold{Answerable: !unanswerable}}
+	p := &pack.Probe{ProbeID: persona + "-q", AfterSession: len(sessions), Kind: "question", Label: q.QuestionType,
+		Query: q.Question,
+		AsOf:  asked.Format(time.RFC3339), Gold: pack.Gold{Answerable: !unanswerable}}
 	if p.Gold.Answerable {
 		p.Gold.Answers = [][]string{{scalar(q.Answer)}}
 		for _, id := range q.AnswerSessionIDs {

@@ -18,14 +18,17 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// personamemBuilder reads PersonaMem: long conversations, with multiple-choice questions that are asked at a message of them.
+// personamemBuilder reads PersonaMem: long conversations, with multiple-choice questions that are asked at a message of
+// them.
 //
-// Form: contexts JSONL {id: [{role, content}]}; questions CSV with question_id, question_type, question or user_question_or_message, correct_answer "(c)",
-// all_options, shared_context_id, end_index_in_shared_context, as huggingface.co/datasets/bowen-upenn/PersonaMem publishes it.
+// Form: contexts JSONL {id: [{role, content}]}; questions CSV with question_id, question_type, question or
+// user_question_or_message, correct_answer "(c)", all_options, shared_context_id, end_index_in_shared_context, as
+// huggingface.co/datasets/bowen-upenn/PersonaMem publishes it.
 var personamemBuilder = &Builder{
 	Name: "personamem", What: "PersonaMem: shared_contexts_*.jsonl and questions_*.csv", Timestamps: "synthetic",
 	Sources: []string{"shared_contexts_32k.jsonl", "questions_32k.csv"}, Licence: "MIT",
-	Options:  map[string]string{"start": "RFC 3339: when the first message was said; each further one is a minute later"},
+	Options: map[string]string{"start": "RFC 3339: when the first message was said; each further one is a minute " +
+		"later"},
 	Defaults: map[string]string{"start": "2026-01-05T09:00:00Z"},
 	build:    buildPersonamem,
 }
@@ -86,11 +89,14 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 		return nil, wrong("%s: want a CSV file with a header; found: %v", name, err)
 	}
 	column := func(names ...string) int {
-		return slices.IndexFunc(head, func(h string) bool { return slices.Contains(names, strings.TrimPrefix(h, "\ufeff")) })
+		return slices.IndexFunc(head, func(h string) bool {
+			return slices.Contains(names, strings.TrimPrefix(h, "\ufeff"))
+		})
 	}
 	columns := map[string]int{"question_id": column("question_id"), "question_type": column("question_type"),
-		"question or user_question_or_message": column("question", "user_question_or_message"), "correct_answer": column("correct_answer"),
-		"all_options": column("all_options"), "shared_context_id": column("shared_context_id"),
+		"question or user_question_or_message": column("question", "user_question_or_message"),
+		"correct_answer":                       column("correct_answer"),
+		"all_options":                          column("all_options"), "shared_context_id": column("shared_context_id"),
 		"end_index_in_shared_context": column("end_index_in_shared_context")}
 	for _, wanted := range abi.SortedKeys(columns) {
 		if columns[wanted] < 0 {
@@ -110,7 +116,8 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 		q := personamemQuestion{id: row[columns["question_id"]], kind: row[columns["question_type"]],
 			text: row[columns["question or user_question_or_message"]], correct: row[columns["correct_answer"]]}
 		if q.end, err = strconv.Atoi(row[columns["end_index_in_shared_context"]]); err != nil {
-			return nil, wrong("%s, line %d: want a whole number in end_index_in_shared_context; found %q", name, line, row[columns["end_index_in_shared_context"]])
+			return nil, wrong("%s, line %d: want a whole number in end_index_in_shared_context; found %q", name, line,
+				row[columns["end_index_in_shared_context"]])
 		}
 		if q.options = optionList(row[columns["all_options"]]); len(q.options) == 0 {
 			b.Repair("options_unreadable", fmt.Sprintf("%s, line %d", name, line))
@@ -139,7 +146,8 @@ func optionList(text string) []string {
 }
 
 // personamemPersona writes one context, cut into sessions where questions are asked.
-func (b *builder) personamemPersona(id string, messages []longmemevalMessage, questions []personamemQuestion, start time.Time) error {
+func (b *builder) personamemPersona(id string, messages []longmemevalMessage, questions []personamemQuestion,
+	start time.Time) error {
 	if len(messages) == 0 {
 		b.Repair("context_without_messages", id)
 		return nil
@@ -151,7 +159,8 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 	var probes []*pack.Probe
 	for from < len(messages) {
 		until := len(messages)
-		for asked < len(questions) && questions[asked].end <= from { // before anything was said, or again at the same place
+		// before anything was said, or again at the same place
+		for asked < len(questions) && questions[asked].end <= from {
 			probes = append(probes, b.personamemProbe(persona, max(1, session-1), at(from), &questions[asked]))
 			asked++
 		}
@@ -160,8 +169,9 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 		}
 		for _, turns := range byUser(messages[from:until]) {
 			turn++
-			e := &pack.Event{SessionIndex: session, EventID: fmt.Sprintf("%s-%d", persona, turn), SessionID: fmt.Sprintf("%s-session-%d", persona, session),
-				TurnID: fmt.Sprintf("turn-%d", turn), Timestamp: at(from)}
+			e := &pack.Event{SessionIndex: session, EventID: fmt.Sprintf("%s-%d", persona, turn),
+				SessionID: fmt.Sprintf("%s-session-%d", persona, session),
+				TurnID:    fmt.Sprintf("turn-%d", turn), Timestamp: at(from)}
 			for _, m := range turns {
 				e.Messages = append(e.Messages, message(abi.Role(m.Role), "", m.Content))
 				from++
@@ -184,7 +194,8 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 }
 
 func (b *builder) personamemProbe(persona string, after int, at string, q *personamemQuestion) *pack.Probe {
-	p := &pack.Probe{ProbeID: persona + "-" + q.id, AfterSession: after, Kind: "choice", Label: q.kind, Query: q.text, AsOf: at, Options: q.options}
+	p := &pack.Probe{ProbeID: persona + "-" + q.id, AfterSession: after, Kind: "choice", Label: q.kind, Query: q.text,
+		AsOf: at, Options: q.options}
 	letter := strings.ToLower(strings.Trim(q.correct, "() "))
 	n := -1
 	if len(letter) == 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// synthBuilder makes conversations of its own, without a model, from a seed: people whose preferences change at known times, half of them in one context
-// only. Values are made-up names, so that scoring is exact string work.
+// synthBuilder makes conversations of its own, without a model, from a seed: people whose preferences change at known
+// times, half of them in one context only. Values are made-up names, so that scoring is exact string work.
 var synthBuilder = &Builder{
 	Name: "synth", What: "made here, from a seed; no file", Timestamps: "synthetic",
 	Options: map[string]string{
@@ -39,16 +39,22 @@ var synthAttributes = []synthAttribute{
 	{"pet", nil, "By the way, my pet goes by the name %s now.", "What is the user's pet called?"},
 	{"neighbourhood", nil, "I live in the quarter called %s at the moment.", "In which quarter does the user live?"},
 	{"band", nil, "The band I listen to most is %s.", "Which band does the user listen to most?"},
-	{"editor", []string{"work", "home"}, "For writing I use %s when I am at %s.", "Which writing program does the user use at %s?"},
-	{"lunch", []string{"work", "home"}, "For lunch I take %s when I am at %s.", "What does the user take for lunch at %s?"},
-	{"bag", []string{"work", "home"}, "I carry the bag named %s when I leave for %s.", "Which bag does the user carry when leaving for %s?"},
-	{"chair", []string{"work", "home"}, "The chair I sit on is the %s at %s.", "Which chair does the user sit on at %s?"},
+	{"editor", []string{"work", "home"}, "For writing I use %s when I am at %s.",
+		"Which writing program does the user use at %s?"},
+	{"lunch", []string{"work", "home"}, "For lunch I take %s when I am at %s.",
+		"What does the user take for lunch at %s?"},
+	{"bag", []string{"work", "home"}, "I carry the bag named %s when I leave for %s.",
+		"Which bag does the user carry when leaving for %s?"},
+	{"chair", []string{"work", "home"}, "The chair I sit on is the %s at %s.",
+		"Which chair does the user sit on at %s?"},
 }
 
 // synthSmallTalk are distractors: %s is a name that nobody asks for.
 var synthSmallTalk = []string{
-	"Did you see the weather today? %s said it will rain until Friday.", "I am reading a book by %s, it is slow but I like it.",
-	"My cousin %s sends her regards.", "The train from %s was late again.", "Could you remind me what a haiku is? %s asked me yesterday.",
+	"Did you see the weather today? %s said it will rain until Friday.",
+	"I am reading a book by %s, it is slow but I like it.",
+	"My cousin %s sends her regards.", "The train from %s was late again.",
+	"Could you remind me what a haiku is? %s asked me yesterday.",
 	"There is a new shop at the corner, %s, I have not been in yet.",
 }
 
@@ -96,7 +102,8 @@ func buildSynth(b *builder) (map[string]json.RawMessage, error) {
 		entries = append(entries, p.entries()...)
 	}
 	conditions := map[string]json.RawMessage{}
-	for name, block := range map[string]any{"static_profile": map[string]any{"profiles": profiles}, "oracle_ipas": map[string]any{"entries": entries}} {
+	for name, block := range map[string]any{"static_profile": map[string]any{"profiles": profiles},
+		"oracle_ipas": map[string]any{"entries": entries}} {
 		text, err := json.Marshal(block)
 		if err != nil {
 			return nil, err
@@ -116,7 +123,8 @@ func (n *synthNames) next() string {
 	starts, middles, ends := strings.Fields("Zor Quel Brin Tav Mirk Oll Fen Gry Ush Pelk Vand Skir"),
 		strings.Fields("va li mo ru the na dri so ke bu"), strings.Fields("x nth rk lm sk ndo rra vik zil pt")
 	for {
-		name := starts[n.random.IntN(len(starts))] + middles[n.random.IntN(len(middles))] + middles[n.random.IntN(len(middles))] + ends[n.random.IntN(len(ends))]
+		name := starts[n.random.IntN(len(starts))] + middles[n.random.IntN(len(middles))] +
+			middles[n.random.IntN(len(middles))] + ends[n.random.IntN(len(ends))]
 		if !n.used[name] {
 			n.used[name] = true
 			return name
@@ -157,8 +165,9 @@ func (p *synthPersona) write() error {
 			}
 		}
 		for turn := range max(p.turns, len(tell)+len(said)) {
-			e := &pack.Event{SessionIndex: session, EventID: fmt.Sprintf("%s-%d-%d", p.id, session, turn+1), SessionID: fmt.Sprintf("%s-session-%d", p.id, session),
-				TurnID: fmt.Sprintf("turn-%d", turn+1), Timestamp: at.Format(time.RFC3339)}
+			e := &pack.Event{SessionIndex: session, EventID: fmt.Sprintf("%s-%d-%d", p.id, session, turn+1),
+				SessionID: fmt.Sprintf("%s-session-%d", p.id, session),
+				TurnID:    fmt.Sprintf("turn-%d", turn+1), Timestamp: at.Format(time.RFC3339)}
 			words := said[turn]
 			if f := tell[turn]; f != nil {
 				f.eventID, f.from = e.EventID, at
@@ -170,7 +179,8 @@ func (p *synthPersona) write() error {
 			} else {
 				words = fmt.Sprintf(synthSmallTalk[p.random.IntN(len(synthSmallTalk))], p.names.next())
 			}
-			e.Messages = []abi.Message{message(abi.RoleUser, "", words), message(abi.RoleAssistant, "", "Thanks for telling me.")}
+			e.Messages = []abi.Message{message(abi.RoleUser, "", words),
+				message(abi.RoleAssistant, "", "Thanks for telling me.")}
 			if err := p.Event(e); err != nil {
 				return err
 			}
@@ -202,11 +212,13 @@ func (f *synthFact) words() string {
 	return fmt.Sprintf(f.attribute.say, f.value, f.context)
 }
 
-// ask makes a test session: some attributes' present values, one thing that nobody said, and now and then the canary of the persona itself.
+// ask makes a test session: some attributes' present values, one thing that nobody said, and now and then the canary of
+// the persona itself.
 func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 	var probes []*pack.Probe
 	add := func(kind, label, query string) *pack.Probe {
-		probe := &pack.Probe{ProbeID: fmt.Sprintf("%s-%d-q%d", p.id, session, len(probes)+1), AfterSession: session, Kind: kind, Label: label,
+		probe := &pack.Probe{ProbeID: fmt.Sprintf("%s-%d-q%d", p.id, session, len(probes)+1), AfterSession: session,
+			Kind: kind, Label: label,
 			Query: query, AsOf: at.Format(time.RFC3339)}
 		probes = append(probes, probe)
 		return probe
@@ -228,15 +240,18 @@ func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 		probe.Attribute, probe.Context = a.name, now.context
 		probe.Gold = pack.Gold{Answerable: true, Answers: [][]string{{now.value}}, Evidence: [][]string{{now.eventID}}}
 		for v := range versions[:len(versions)-1] {
-			probe.Gold.Stale = append(probe.Gold.Stale, pack.StaleValue{Value: versions[v].value, EventID: versions[v].eventID,
-				SupersededAt: versions[v+1].from.Format(time.RFC3339)})
+			probe.Gold.Stale = append(probe.Gold.Stale,
+				pack.StaleValue{Value: versions[v].value, EventID: versions[v].eventID,
+					SupersededAt: versions[v+1].from.Format(time.RFC3339)})
 		}
 	}
-	unknown := []string{"What is the user's blood group?", "Which school did the user's grandmother go to?", "What is the user's shoe size?"}
+	unknown := []string{"What is the user's blood group?", "Which school did the user's grandmother go to?",
+		"What is the user's shoe size?"}
 	add("preference", "unanswerable", unknown[session%len(unknown)])
 	if session%4 == 1 {
 		probe := add(pack.CanaryKind, "canary", "What is the user's locker code word?")
-		probe.Gold = pack.Gold{Answerable: true, Answers: [][]string{{p.canary.value}}, Evidence: [][]string{{p.canary.eventID}}}
+		probe.Gold = pack.Gold{Answerable: true, Answers: [][]string{{p.canary.value}},
+			Evidence: [][]string{{p.canary.eventID}}}
 	}
 	return probes
 }
@@ -254,10 +269,12 @@ func (p *synthPersona) profile() synthProfile {
 
 // entries are the values with the time in which each was true.
 func (p *synthPersona) entries() []synthEntry {
-	list := []synthEntry{{PersonaID: p.id, Attribute: "locker", Value: p.canary.value, ValidFrom: p.canary.from.Format(time.RFC3339)}}
+	list := []synthEntry{{PersonaID: p.id, Attribute: "locker", Value: p.canary.value,
+		ValidFrom: p.canary.from.Format(time.RFC3339)}}
 	for i := range p.facts {
 		f := &p.facts[i]
-		e := synthEntry{PersonaID: p.id, Attribute: f.attribute.name, Value: f.value, Context: f.context, ValidFrom: f.from.Format(time.RFC3339)}
+		e := synthEntry{PersonaID: p.id, Attribute: f.attribute.name, Value: f.value, Context: f.context,
+			ValidFrom: f.from.Format(time.RFC3339)}
 		for j := i + 1; j < len(p.facts); j++ {
 			if next := &p.facts[j]; next.attribute == f.attribute && next.context == f.context {
 				e.ValidUntil = next.from.Format(time.RFC3339)

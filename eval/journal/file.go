@@ -37,8 +37,9 @@ type Writer struct {
 	err  error // of an earlier line: after it nothing is written any more
 }
 
-// Append opens a journal, or makes it. An unterminated last line, as a kill in the middle of a write leaves one, is cut off and noted in a line of its own.
-// each is called for every line that is there already, in order. now gives RFC 3339.
+// Append opens a journal, or makes it. An unterminated last line, as a kill in the middle of a write leaves one, is cut
+// off and noted in a line of its own. each is called for every line that is there already, in order. now gives RFC
+// 3339.
 //
 // Errors: invalid_argument for a chain that is broken, unavailable for a file that cannot be used.
 func Append(path string, now func() string, each func(*Line)) (*Writer, error) {
@@ -136,12 +137,14 @@ type CutOff struct{ Bytes int64 }
 
 // Error says how much is left of the line.
 func (e *CutOff) Error() string {
-	return fmt.Sprintf("the last line is cut off after %d bytes: the run was ended while it wrote; `memhost eval resume` goes on", e.Bytes)
+	return fmt.Sprintf("the last line is cut off after %d bytes: the run was ended while it wrote; `memhost eval "+
+		"resume` goes on", e.Bytes)
 }
 
 // Read reads a journal line by line and checks the chain.
 //
-// Errors: *CutOff at an unterminated last line; invalid_argument where a line is no line, or does not follow the one before it.
+// Errors: *CutOff at an unterminated last line; invalid_argument where a line is no line, or does not follow the one
+// before it.
 func Read(path string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		f, err := os.Open(path)
@@ -171,7 +174,8 @@ func Read(path string) iter.Seq2[*Entry, error] {
 				return
 			}
 			if e.N != n || e.Prev != head {
-				yield(nil, broken(path, n, "does not follow the line before it: a line was changed, dropped or added later"))
+				yield(nil, broken(path, n, "does not follow the line before it: a line was changed, dropped or added "+
+					"later"))
 				return
 			}
 			head = hash(text)
@@ -201,13 +205,15 @@ func Verify(path, head string) (lines int64, err error) {
 	}
 	if last != head {
 		return lines, abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path, last, head))
+			fmt.Sprintf("%s: its head is %.12s, sealed was %.12s: lines were changed, or dropped from its end", path,
+				last, head))
 	}
 	return lines, nil
 }
 
 func broken(path string, n int64, format string, args ...any) error {
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: ", path, n)+fmt.Sprintf(format, args...)).WithReason("chain")
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: ", path, n)+fmt.Sprintf(format,
+		args...)).WithReason("chain")
 }
 
 func unusable(err error) error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }

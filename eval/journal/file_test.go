@@ -69,13 +69,19 @@ func TestAChangedJournalIsFound(t *testing.T) {
 		change func(lines []string) []string
 		says   string
 	}{
-		{"a word", func(l []string) []string { l[1] = strings.Replace(l[1], "committed", "uncertain", 1); return l }, "does not follow"},
+		{"a word", func(l []string) []string {
+			l[1] = strings.Replace(l[1], "committed", "uncertain", 1)
+			return l
+		}, "does not follow"},
 		{"a line dropped", func(l []string) []string { return append(l[:1], l[2:]...) }, "does not follow"},
 		{"the last line dropped", func(l []string) []string { return l[:len(l)-1] }, "dropped from its end"},
 		{"two lines turned", func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }, "does not follow"},
 		{"a line doubled", func(l []string) []string { return append(l, l[len(l)-1]) }, "does not follow"},
 		{"what is no line", func(l []string) []string { l[2] = "{}x"; return l }, "line 3"},
-		{"a field that is not known", func(l []string) []string { l[3] = `{"m":1}`; return l }, "is not a journal's line"},
+		{"a field that is not known", func(l []string) []string {
+			l[3] = `{"m":1}`
+			return l
+		}, "is not a journal's line"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), Name)

@@ -96,7 +96,8 @@ type Readiness struct {
 	// Purpose is test_session or canary_check.
 	Purpose string              `json:"purpose"`
 	Status  abi.ReadinessStatus `json:"status"`
-	// TimedOut is true where the lab's patience ended before the status was ready: the session's probes count as pending.
+	// TimedOut is true where the lab's patience ended before the status was ready: the session's probes count as
+	// pending.
 	TimedOut bool                  `json:"timed_out,omitempty"`
 	Events   abi.ReadinessEventIDs `json:"event_ids"`
 	WaitedMS float64               `json:"waited_ms"`
@@ -179,7 +180,8 @@ type Freshness struct {
 	EventID string `json:"event_id"`
 	// Found: it was shown. Otherwise memory was ready and did not show it, or the time was over.
 	Found bool `json:"found"`
-	// AfterMS is from its receipt to the end of the retrieval that showed it, or of the last one. A retrieval takes time, too: it is an upper bound.
+	// AfterMS is from its receipt to the end of the retrieval that showed it, or of the last one. A retrieval takes
+	// time, too: it is an upper bound.
 	AfterMS float64 `json:"after_ms"`
 	Reads   int     `json:"reads"`
 	// Duplicate is true where a resumed run recorded it again: its time is nobody's.

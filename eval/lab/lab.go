@@ -33,20 +33,23 @@ type Lab struct {
 	Replicates int `json:"replicates" yaml:"replicates"`
 	// Seed is that of everything drawn: canaries, sampled probes, statistics. Default 1.
 	Seed uint64 `json:"seed" yaml:"seed"`
-	// Concurrency is how many personas of a cell run side by side; default 1, with which alone latencies are comparable.
+	// Concurrency is how many personas of a cell run side by side; default 1, with which alone latencies are
+	// comparable.
 	Concurrency int `json:"concurrency" yaml:"concurrency"`
 	// CellsAtOnce is how many cells run side by side; default 1.
 	CellsAtOnce int       `json:"cells_at_once" yaml:"cells_at_once"`
 	Readiness   Readiness `json:"readiness" yaml:"readiness"`
-	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Both are comparability keys.
+	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Both are comparability
+	// keys.
 	Tokenizer string `json:"tokenizer" yaml:"tokenizer"`
 	Frame     string `json:"frame" yaml:"frame"`
 	// Stability is the share of probes that are read three times; default 0: a read may cost money.
 	Stability float64 `json:"stability" yaml:"stability"`
-	// Freshness is how many events measure how soon something acknowledged can be retrieved. Default: 3 for providers without a backend, otherwise 0,
-	// since a read may cost money.
+	// Freshness is how many events measure how soon something acknowledged can be retrieved. Default: 3 for providers
+	// without a backend, otherwise 0, since a read may cost money.
 	Freshness *int `json:"freshness,omitempty" yaml:"freshness"`
-	// Primary is the comparison that verdicts are given for. It is sealed before the run; everything else is exploratory.
+	// Primary is the comparison that verdicts are given for. It is sealed before the run; everything else is
+	// exploratory.
 	Primary *Primary `json:"primary,omitempty" yaml:"primary"`
 	// Cassettes has each cell recorded, for replay: one operation at a time.
 	Cassettes bool `json:"cassettes,omitempty" yaml:"cassettes"`
@@ -99,7 +102,8 @@ type Model struct {
 // Agent answers probes with the context that a provider gave.
 type Agent struct {
 	Model `yaml:",inline"`
-	// Template has {{context}} and {{query}}, and {{options}} where probes have choices; one for all providers. Default: DefaultTemplate.
+	// Template has {{context}} and {{query}}, and {{options}} where probes have choices; one for all providers.
+	// Default: DefaultTemplate.
 	Template string `json:"template" yaml:"template"`
 }
 
@@ -203,9 +207,12 @@ func unknownKey(err error) error {
 }
 
 // keys are those that a typing error may have meant.
-var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secrets", "plugin", "budgets", "replicates", "seed", "concurrency", "cells_at_once",
-	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric", "budget", "reference", "cassettes", "agent",
-	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns", "rubric"}
+var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secrets", "plugin", "budgets", "replicates",
+	"seed", "concurrency", "cells_at_once",
+	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric",
+	"budget", "reference", "cassettes", "agent",
+	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns",
+	"rubric"}
 
 func (l *Lab) complete() {
 	if l.Name == "" {
@@ -286,7 +293,8 @@ var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 func (l *Lab) Validate() error {
 	switch {
 	case l.Lab != Version:
-		return wrong("lab: is version %d, this program reads version %d", l.Lab, Version).WithHint("a lab file begins with: lab: 1")
+		return wrong("lab: is version %d, this program reads version %d", l.Lab,
+			Version).WithHint("a lab file begins with: lab: 1")
 	case l.Pack == "":
 		return wrong("pack: required").WithHint("`memhost eval pack build` makes one")
 	case len(l.Providers) == 0:
@@ -302,7 +310,8 @@ func (l *Lab) Validate() error {
 	case !slices.Contains([]string{"full", "compact", "minimal"}, l.Frame):
 		return wrong("frame: %q is none of full, compact, minimal", l.Frame)
 	case l.Cassettes && (l.Concurrency > 1 || l.CellsAtOnce > 1):
-		return wrong("cassettes: a host that records does one operation at a time").WithHint("leave out concurrency and cells_at_once")
+		return wrong("cassettes: a host that records does one operation at a time").WithHint("leave out concurrency " +
+			"and cells_at_once")
 	}
 	labels := map[string]bool{}
 	for i := range l.Providers {
@@ -342,16 +351,18 @@ func (l *Lab) Validate() error {
 	return nil
 }
 
-// references are the providers that every table has, to read the others by: a floor, a lexical control, and the whole history, which without a limit
-// (budget 0) must find everything, and so tests the chain from pack to metric.
+// references are the providers that every table has, to read the others by: a floor, a lexical control, and the whole
+// history, which without a limit (budget 0) must find everything, and so tests the chain from pack to metric.
 var references = []string{"no_memory", "bm25", "full_history"}
 
-// AddReferences puts the references that exist, and that the lab does not name itself, beside its providers. known tells which exist.
+// AddReferences puts the references that exist, and that the lab does not name itself, beside its providers. known
+// tells which exist.
 func (l *Lab) AddReferences(known func(name string) bool) {
 	for _, name := range references {
 		i := slices.IndexFunc(l.Providers, func(p Provider) bool { return p.Label == name })
 		if i < 0 && known(name) {
-			l.Providers = append(l.Providers, Provider{Label: name, Memory: map[string]any{"provider": name}, Reference: true})
+			l.Providers = append(l.Providers, Provider{Label: name, Memory: map[string]any{"provider": name},
+				Reference: true})
 			i = len(l.Providers) - 1
 		}
 		if i >= 0 && name == "full_history" && l.Providers[i].Budgets == nil && !slices.Contains(l.Budgets, 0) {

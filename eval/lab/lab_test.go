@@ -14,7 +14,8 @@ const small = "lab: 1\npack: p.pack\nproviders: [no_memory]\n"
 
 func TestALabFileIsCompleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(small+"primary: {metric: recall, budget: 1000, reference: no_memory}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(small+"primary: {metric: recall, budget: 1000, reference: "+
+		"no_memory}\n"), 0o600))
 	l, err := Read(path)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(filepath.Dir(path), "p.pack"), l.Pack, "relative to the file")
@@ -39,8 +40,10 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 		{"no provider", "lab: 1\npack: p", "providers: want at least one", ""},
 		{"a key mistyped", small + "budgtes: [1]", "budgtes: is not a key", "budgets"},
 		{"a provider's key mistyped", "lab: 1\npack: p\nproviders: [{lable: x}]", "lable: is not a key", "label"},
-		{"a provider without a name", "lab: 1\npack: p\nproviders: [{label: x, memory: {}}]", "providers[0].memory", ""},
-		{"a label that is a path", "lab: 1\npack: p\nproviders: [{label: ../x, memory: {backend: mem0}}]", "providers[0].label", ""},
+		{"a provider without a name", "lab: 1\npack: p\nproviders: [{label: x, memory: {}}]", "providers[0].memory",
+			""},
+		{"a label that is a path", "lab: 1\npack: p\nproviders: [{label: ../x, memory: {backend: mem0}}]",
+			"providers[0].label", ""},
 		{"a label twice", "lab: 1\npack: p\nproviders: [mem0, Mem0]", "is there twice", "a label of its own"},
 		{"a budget twice", small + "budgets: [5, 5]", "budgets[1]", ""},
 		{"a frame that is none", small + "frame: fancy", "full, compact, minimal", ""},
@@ -48,8 +51,10 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 		{"a share beyond one", small + "stability: 1.5", "from 0 to 1", ""},
 		{"a judge without an agent", small + "judge: {url: http://127.0.0.1:1/v1}", "there is no agent", ""},
 		{"an agent without an endpoint", small + "agent: {model: x}", "agent.url: required", ""},
-		{"a reference that does not run", small + "primary: {metric: recall, budget: 1000, reference: mem0}", "no provider's label", ""},
-		{"a primary budget that is not asked", small + "primary: {metric: recall, budget: 7, reference: no_memory}", "none of budgets", ""},
+		{"a reference that does not run", small + "primary: {metric: recall, budget: 1000, reference: mem0}",
+			"no provider's label", ""},
+		{"a primary budget that is not asked", small + "primary: {metric: recall, budget: 7, reference: no_memory}",
+			"none of budgets", ""},
 		{"cassettes side by side", small + "cassettes: true\nconcurrency: 2", "one operation at a time", "leave out"},
 		{"a list", "[1]", "want a mapping", ""},
 		{"no YAML", "a: [", "yaml", ""},

@@ -11,7 +11,8 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// Agent answers probes with the context that a provider gave: one template for all, the context always in the same place.
+// Agent answers probes with the context that a provider gave: one template for all, the context always in the same
+// place.
 type Agent struct {
 	client   *Client
 	template string
@@ -43,8 +44,10 @@ func prefixed(path string, err error) error {
 	return &e
 }
 
-// Answer implements run.Agent. With a simulator the conversation goes on for its turns; each answer of the agent is one journal.Answer.
-func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText string, put func([]byte) (string, error)) ([]journal.Answer, error) {
+// Answer implements run.Agent. With a simulator the conversation goes on for its turns; each answer of the agent is one
+// journal.Answer.
+func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText string,
+	put func([]byte) (string, error)) ([]journal.Answer, error) {
 	talk := []Message{{"user", a.prompt(probe, contextText)}}
 	var answers []journal.Answer
 	for turn := 1; ; turn++ {
@@ -52,8 +55,9 @@ func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText strin
 		if err != nil {
 			return answers, err
 		}
-		answers = append(answers, journal.Answer{Turn: turn, Text: reply.Text, Model: reply.Model, Stub: reply.Stub, RequestSHA256: reply.RequestSHA256,
-			AnswerSHA256: reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000})
+		answers = append(answers, journal.Answer{Turn: turn, Text: reply.Text, Model: reply.Model, Stub: reply.Stub,
+			RequestSHA256: reply.RequestSHA256,
+			AnswerSHA256:  reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000})
 		if a.user == nil || turn == a.user.turns {
 			return answers, nil
 		}
@@ -80,7 +84,8 @@ func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	if len(probe.Options) > 0 {
 		options = "\nChoose one of these:\n" + strings.Join(probe.Options, "\n")
 	}
-	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}", options).Replace(a.template)
+	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}",
+		options).Replace(a.template)
 }
 
 // checkTemplate wants context and question in the template: without the first every memory would be the same.

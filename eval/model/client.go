@@ -1,7 +1,8 @@
-// Package model is the part of an evaluation that asks language models: an agent that answers probes, a simulator that plays the user, a judge that decides
-// whether an answer is right. None of them is needed for the metrics of retrieval.
+// Package model is the part of an evaluation that asks language models: an agent that answers probes, a simulator that
+// plays the user, a judge that decides whether an answer is right. None of them is needed for the metrics of retrieval.
 //
-// All speak to an OpenAI-compatible endpoint; every request and answer is kept verbatim in the run's blobs, by hash. Nothing they say ever becomes memory.
+// All speak to an OpenAI-compatible endpoint; every request and answer is kept verbatim in the run's blobs, by hash.
+// Nothing they say ever becomes memory.
 package model
 
 import (
@@ -58,10 +59,13 @@ type Client struct {
 //
 // Errors: invalid_argument where the variable is named and empty.
 func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
-	c := &Client{model: m, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, wait: sleep}
+	c := &Client{model: m, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}, wait: sleep}
 	if m.KeyEnv != "" {
 		if c.key = getenv(m.KeyEnv); c.key == "" {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("key_env: the variable %s is empty", m.KeyEnv))
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("key_env: the variable %s is empty", m.KeyEnv))
 		}
 	}
 	return c, nil
@@ -83,10 +87,12 @@ const attempts = 5
 
 // Chat asks for one answer, again where the endpoint says that it may work later.
 //
-// Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an answer, with the raw text.
+// Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an
+// answer, with the raw text.
 func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put Put) (*Reply, error) {
-	body, err := json.Marshal(map[string]any{"model": c.model.Model, "messages": messages, "temperature": c.model.Temperature,
-		"max_tokens": c.model.MaxTokens, "seed": seed & (1<<31 - 1)})
+	body, err := json.Marshal(map[string]any{"model": c.model.Model, "messages": messages,
+		"temperature": c.model.Temperature,
+		"max_tokens":  c.model.MaxTokens, "seed": seed & (1<<31 - 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,8 @@ func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put 
 func (c *Client) send(ctx context.Context, body []byte) ([]byte, *abi.Error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.model.TimeoutMS)*time.Millisecond)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.model.URL, "/")+"/chat/completions", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		strings.TrimSuffix(c.model.URL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "url: "+err.Error(), err)
 	}
@@ -200,7 +207,8 @@ func (r *Reply) read(text []byte) error {
 		err = errors.New("it has no choices")
 	}
 	if err != nil {
-		e := abi.WrapError(abi.CodeBackend, "the model's endpoint answered what is not a chat completion: "+err.Error(), err)
+		e := abi.WrapError(abi.CodeBackend, "the model's endpoint answered what is not a chat completion: "+err.Error(),
+			err)
 		e.Native = &abi.NativeError{Body: string(text[:min(len(text), abi.NativeBodyLimit)])}
 		return e
 	}

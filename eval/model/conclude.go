@@ -18,7 +18,8 @@ type Judged struct {
 	ByLabel []LabelRate `json:"by_label"`
 }
 
-// LabelRate is what a judge found of one provider's answers to the probes of one label. The correction is the whole judge's.
+// LabelRate is what a judge found of one provider's answers to the probes of one label. The correction is the whole
+// judge's.
 type LabelRate struct {
 	Label   string          `json:"label"`
 	Answers int             `json:"answers"`
@@ -65,8 +66,8 @@ type rated struct {
 	label    string // of probes; empty for all
 }
 
-// Conclude turns a judge's file into rates, corrected by the judge's own errors: on people's labels where there are enough, otherwise on made items.
-// A text that was judged again after an error counts by its last line.
+// Conclude turns a judge's file into rates, corrected by the judge's own errors: on people's labels where there are
+// enough, otherwise on made items. A text that was judged again after an error counts by its last line.
 func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}}
 	answers, missing := map[rated]stats.Outcomes{}, map[rated]int{}
@@ -125,14 +126,17 @@ func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 		right, wrong = r, w
 	}
 	correct := func(of rated) stats.Corrected {
-		return stats.Correct(answers[of], right, wrong, stats.Random(seed, fmt.Sprint("judge ", of.provider, of.budget, of.label)))
+		return stats.Correct(answers[of], right, wrong,
+			stats.Random(seed, fmt.Sprint("judge ", of.provider, of.budget, of.label)))
 	}
 	for _, all := range order {
-		judged := Judged{Label: all.provider, Budget: all.budget, Answers: len(answers[all]), Missing: missing[all], Rate: correct(all),
+		judged := Judged{Label: all.provider, Budget: all.budget, Answers: len(answers[all]), Missing: missing[all],
+			Rate:    correct(all),
 			ByLabel: []LabelRate{}}
 		for _, label := range probeLabels[all] {
 			of := rated{all.provider, all.budget, label}
-			judged.ByLabel = append(judged.ByLabel, LabelRate{Label: label, Answers: len(answers[of]), Rate: correct(of)})
+			judged.ByLabel = append(judged.ByLabel,
+				LabelRate{Label: label, Answers: len(answers[of]), Rate: correct(of)})
 		}
 		v.Providers = append(v.Providers, judged)
 	}
@@ -159,8 +163,8 @@ func lastOfEach(list []Judgement) []Judgement {
 	return kept
 }
 
-// byPeople are the judge's verdicts on the answers that people call right, and on those that they call wrong. Where people disagree, an answer is
-// left out.
+// byPeople are the judge's verdicts on the answers that people call right, and on those that they call wrong. Where
+// people disagree, an answer is left out.
 func byPeople(labels []Labelled, accepted map[string]bool, clusters map[string]string) (right, wrong stats.Outcomes) {
 	says, split := map[string]bool{}, map[string]bool{}
 	var order []string

@@ -73,12 +73,15 @@ type judged struct {
 	question, expected, text string
 }
 
-// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on where an earlier call stopped.
-// tell is told of progress.
+// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on
+// where an earlier call stopped. tell is told of progress.
 //
-// Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where the endpoint is gone, after which
-// another call goes on. What the endpoint says to a single text that is no verdict is kept as a line: that text is missing, not wrong.
-func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string, tell func(done, total int)) error {
+// Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
+// the endpoint is gone, after which
+// another call goes on. What the endpoint says to a single text that is no verdict is kept as a line: that text is
+// missing, not wrong.
+func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
+	tell func(done, total int)) error {
 	if r.Lab.Judge == nil {
 		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
 	}
@@ -172,7 +175,8 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 		j.Accepted = true
 	case "no":
 	default:
-		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %q", firstWord(reply.Text)))
+		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %q",
+			firstWord(reply.Text)))
 	}
 	return nil
 }
@@ -211,7 +215,8 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 			}
 			probe := probes[l.Answer.ProbeID]
 			item := newItem(probe, clusters, SortAnswer, l.Answer.Text, func(j *Judgement) {
-				j.Item = fmt.Sprintf("%s/%d %s %d %d", c.Label, c.Replicate, probe.ProbeID, l.Answer.Budget, l.Answer.Turn)
+				j.Item = fmt.Sprintf("%s/%d %s %d %d", c.Label, c.Replicate, probe.ProbeID, l.Answer.Budget,
+					l.Answer.Turn)
 				j.Label, j.Budget, j.Error = c.Label, l.Answer.Budget, l.Answer.Error
 				j.Text = textID(probe.ProbeID, l.Answer.Text)
 			})
@@ -227,7 +232,8 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 }
 
 func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, set func(*Judgement)) judged {
-	j := judged{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID, ProbeLabel: p.Label, Cluster: clusters[p.ProbeID]},
+	j := judged{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID,
+		ProbeLabel: p.Label, Cluster: clusters[p.ProbeID]},
 		question: p.Query, expected: expected(p), text: text}
 	if set != nil {
 		set(&j.Judgement)
@@ -246,7 +252,8 @@ func expected(p *pack.Probe) string {
 // calibrationProbes bounds how many probes calibration items are made of; they are spread over the pack.
 const calibrationProbes = 100
 
-// calibration makes items whose truth is known. Paraphrases and wrong answers on topic are made by fixed sentences: no model made them.
+// calibration makes items whose truth is known. Paraphrases and wrong answers on topic are made by fixed sentences: no
+// model made them.
 func calibration(probes []*pack.Probe, clusters map[string]string) []judged {
 	var items []judged
 	step := max(1, len(probes)/calibrationProbes)

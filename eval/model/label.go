@@ -38,8 +38,8 @@ func textID(probe, text string) string {
 // sheetHead are the columns of a label sheet. right is for the person: yes or no.
 var sheetHead = []string{"item", "question", "expected", "answer", "right"}
 
-// Sheet writes a blind sheet of real answers, spread over providers: no column tells which memory, budget or model is behind an answer.
-// It returns how many answers it has.
+// Sheet writes a blind sheet of real answers, spread over providers: no column tells which memory, budget or model is
+// behind an answer. It returns how many answers it has.
 //
 // Errors: conflict where the run has no answers.
 func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (int, error) {
@@ -109,11 +109,12 @@ func guarded(text string) string {
 	return text
 }
 
-// TakeLabels reads a filled sheet and keeps its labels in the run's folder, in place of what the same person said before. It returns how many rows
-// had a label, and how many had none.
+// TakeLabels reads a filled sheet and keeps its labels in the run's folder, in place of what the same person said
+// before. It returns how many rows had a label, and how many had none.
 //
 // Errors: invalid_argument with the row for another sheet's item, and for a label that is neither yes nor no.
-func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by string) (labelled, empty int, err error) {
+func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by string) (labelled, empty int,
+	err error) {
 	items, err := itemsOf(folder, r, p)
 	if err != nil {
 		return 0, 0, err
@@ -136,7 +137,8 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 	kept = slices.DeleteFunc(kept, func(l Labelled) bool { return l.By == by })
 	for i, row := range rows[1:] {
 		if !known[row[0]] {
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the sheet, row %d: %q is no answer of this run", i+2, row[0]))
+			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("the sheet, row %d: %q is no answer of this run", i+2, row[0]))
 		}
 		switch strings.ToLower(strings.TrimSpace(row[4])) {
 		case "yes", "y", "1", "true":
@@ -147,7 +149,8 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 			empty++
 			continue
 		default:
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the sheet, row %d: right: want yes, no or nothing, found %q", i+2, row[4]))
+			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("the sheet, row %d: right: want yes, no or nothing, found %q", i+2, row[4]))
 		}
 		labelled++
 	}

@@ -39,13 +39,15 @@ func endpoint(t *testing.T, answer func(messages []Message) string) string {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"model": "m", "system_fingerprint": StubFingerprint,
-			"choices": []any{map[string]any{"message": map[string]string{"role": "assistant", "content": answer(request.Messages)}}}})
+			"choices": []any{map[string]any{"message": map[string]string{"role": "assistant",
+				"content": answer(request.Messages)}}}})
 	}))
 	t.Cleanup(s.Close)
 	return s.URL + "/v1"
 }
 
-// fromContext answers a prompt with its context's lines that share a word with the question: a reader without a mind of its own.
+// fromContext answers a prompt with its context's lines that share a word with the question: a reader without a mind of
+// its own.
 func fromContext(messages []Message) string {
 	text := messages[len(messages)-1].Content
 	context, question, _ := strings.Cut(text, "Question: ")
@@ -84,7 +86,8 @@ func ran(t *testing.T, text string) (string, *rundir.Run, *pack.Pack) {
 	require.NoError(t, err)
 	p, err := pack.Open(path)
 	require.NoError(t, err)
-	l, err := lab.Parse([]byte("lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [full_history, no_memory]\n" + text))
+	l, err := lab.Parse([]byte("lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [full_history, " +
+		"no_memory]\n" + text))
 	require.NoError(t, err)
 	folder := filepath.Join(t.TempDir(), "run")
 	r, err := run.Begin(folder, l, path, p, runOptions(t, l))
@@ -99,7 +102,8 @@ func runOptions(t *testing.T, l *lab.Lab) run.Options {
 	require.NoError(t, err)
 	agent.client.wait = func(context.Context, time.Duration) error { return nil }
 	t.Cleanup(agent.Close)
-	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent, Host: host.Options{CacheDir: t.TempDir()},
+	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent,
+		Host: host.Options{CacheDir: t.TempDir()},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, _ := plugins.Find(entry.Name())
 			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw("{}")}, nil
@@ -107,7 +111,8 @@ func runOptions(t *testing.T, l *lab.Lab) run.Options {
 }
 
 func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
-	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}", endpoint(t, fromContext), endpoint(t, exact)))
+	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}",
+		endpoint(t, fromContext), endpoint(t, exact)))
 	answers := 0
 	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
 		require.NoError(t, err)
@@ -164,7 +169,8 @@ func TestALyingJudgeIsCorrected(t *testing.T) {
 		}
 		for _, s := range []Sort{SortAnswer, sort} {
 			answer := lies([]Message{{"user", "Question: q\nExpected answer: green tea\nAnswer: " + text}})
-			list = append(list, Judgement{Item: fmt.Sprint(s, i), Sort: s, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20), Accepted: answer == "yes"})
+			list = append(list, Judgement{Item: fmt.Sprint(s, i), Sort: s, Label: "x", Budget: 1,
+				Cluster: fmt.Sprint(i % 20), Accepted: answer == "yes"})
 		}
 	}
 	rate := Conclude(list, nil, 1).Providers[0].Rate
@@ -190,7 +196,9 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 	at := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answers[at](w); at++ }))
 	defer s.Close()
-	c, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string { return "sesame-sesame" })
+	c, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string {
+		return "sesame-sesame"
+	})
 	require.NoError(t, err)
 	var waited []time.Duration
 	c.wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
@@ -211,12 +219,16 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte("bad key sesame-sesame"))
 		}, abi.CodeUnauthenticated},
-		{"rate limits without end", func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, abi.CodeRateLimited},
+		{"rate limits without end", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, abi.CodeRateLimited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.say(w) }))
 			defer s.Close()
-			client, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string { return "sesame-sesame" })
+			client, err := NewClient(lab.Model{URL: s.URL, KeyEnv: "KEY", TimeoutMS: 5000}, func(string) string {
+				return "sesame-sesame"
+			})
 			require.NoError(t, err)
 			client.wait = func(context.Context, time.Duration) error { return nil }
 			_, err = client.Chat(t.Context(), nil, 1, put)
@@ -233,13 +245,15 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 
 func TestASimulatorsProcessPlaysTheUser(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "user.sh")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do echo '{\"content\": \"And why?\"}'; done\n"), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do echo '{\"content\": \"And "+
+		"why?\"}'; done\n"), 0o700))
 	said := map[string]int{}
 	url := endpoint(t, func(messages []Message) string {
 		said[messages[len(messages)-1].Content]++
 		return "Because."
 	})
-	folder, r, _ := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\nsimulator: {command: [/bin/sh, %q], turns: 3}", url, script))
+	folder, r, _ := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\nsimulator: {command: [/bin/sh, %q], turns: 3}", url,
+		script))
 	turns := map[int]int{}
 	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
 		require.NoError(t, err)
@@ -283,7 +297,8 @@ func TestAnEndpointThatIsGoneEndsTheCellAndAResumptionAsksAgain(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	l, err := lab.Parse(fmt.Appendf(nil, "lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: [no_memory]\nagent: {url: %q, model: a}", s.URL))
+	l, err := lab.Parse(fmt.Appendf(nil, "lab: 1\npack: p\ntokenizer: bytes4\nbudgets: [2000]\nproviders: "+
+		"[no_memory]\nagent: {url: %q, model: a}", s.URL))
 	require.NoError(t, err)
 	folder := filepath.Join(t.TempDir(), "run")
 	r, err := run.Begin(folder, l, path, p, runOptions(t, l))
@@ -309,7 +324,8 @@ func TestAnEndpointThatIsGoneEndsTheCellAndAResumptionAsksAgain(t *testing.T) {
 }
 
 func TestPeopleLabelAnswersBlind(t *testing.T) {
-	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}", endpoint(t, fromContext), endpoint(t, exact)))
+	folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}",
+		endpoint(t, fromContext), endpoint(t, exact)))
 	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
 	var sheet strings.Builder
 	n, err := Sheet(&sheet, folder, r, p, 10)
@@ -367,7 +383,8 @@ func TestAJudgeIsCorrectedByPeoplesLabels(t *testing.T) {
 		right := i%10 < 6
 		accepted := right && i%7 > 0 || !right && i%4 == 0 // wrong about real answers, and perfect on made ones
 		text := fmt.Sprint("text", i)
-		list = append(list, Judgement{Item: text, Sort: SortAnswer, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20), Accepted: accepted, Text: text},
+		list = append(list, Judgement{Item: text, Sort: SortAnswer, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20),
+			Accepted: accepted, Text: text},
 			Judgement{Item: fmt.Sprint("good", i), Sort: SortVerbatim, Cluster: fmt.Sprint(i % 20), Accepted: true},
 			Judgement{Item: fmt.Sprint("bad", i), Sort: SortOnTopic, Cluster: fmt.Sprint(i % 20)})
 		if i%3 == 0 {

@@ -17,11 +17,11 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// Simulator plays the user in a test session: a model, or an external process that speaks JSON lines. What it says is a record of the evaluation,
-// never memory.
+// Simulator plays the user in a test session: a model, or an external process that speaks JSON lines. What it says is a
+// record of the evaluation, never memory.
 //
-// The process reads one line for each turn, {"query", "scenario"?, "context"?, "attribute"?, "messages": [{role, content}]}, and writes one,
-// {"content": "..."}. It is started when it is needed first, and ended with the run.
+// The process reads one line for each turn, {"query", "scenario"?, "context"?, "attribute"?, "messages": [{role,
+// content}]}, and writes one, {"content": "..."}. It is started when it is needed first, and ended with the run.
 type Simulator struct {
 	client *Client
 	turns  int
@@ -40,7 +40,8 @@ type process struct {
 }
 
 func newSimulator(l *lab.Lab, getenv func(string) string) (*Simulator, error) {
-	s := &Simulator{turns: l.Simulator.Turns, seed: l.Seed, command: l.Simulator.Command, timeout: time.Duration(l.Simulator.TimeoutMS) * time.Millisecond}
+	s := &Simulator{turns: l.Simulator.Turns, seed: l.Seed, command: l.Simulator.Command,
+		timeout: time.Duration(l.Simulator.TimeoutMS) * time.Millisecond}
 	if len(s.command) > 0 {
 		return s, nil
 	}
@@ -59,7 +60,8 @@ func (s *Simulator) Say(ctx context.Context, probe *pack.Probe, talk []Message, 
 	if s.client == nil {
 		return s.ask(ctx, probe, talk)
 	}
-	setting := strings.Join(strings.Fields(strings.Join([]string{probe.Scenario, probe.Context, probe.Attribute}, " ")), ", ")
+	setting := strings.Join(strings.Fields(strings.Join([]string{probe.Scenario, probe.Context, probe.Attribute}, " ")),
+		", ")
 	// The agent's prompt holds the memory: the user does not see it, only the question.
 	messages := []Message{{"system", fmt.Sprintf(simulatorPrompt, probe.Query, setting)}, {"assistant", probe.Query}}
 	for _, m := range talk[1:] {
@@ -86,7 +88,8 @@ func (s *Simulator) ask(ctx context.Context, probe *pack.Probe, talk []Message) 
 		}
 	}
 	messages := append([]Message{{"user", probe.Query}}, talk[1:]...)
-	line, err := json.Marshal(map[string]any{"query": probe.Query, "scenario": probe.Scenario, "context": probe.Context, "attribute": probe.Attribute, "messages": messages})
+	line, err := json.Marshal(map[string]any{"query": probe.Query, "scenario": probe.Scenario, "context": probe.Context,
+		"attribute": probe.Attribute, "messages": messages})
 	if err != nil {
 		return "", err
 	}
@@ -118,9 +121,11 @@ func (s *Simulator) ask(ctx context.Context, probe *pack.Probe, talk []Message) 
 		if r.err == nil {
 			return r.text, nil
 		}
-		failed = abi.WrapError(abi.CodeBackend, "the simulator's process answered what is no line {\"content\": ...}: "+r.err.Error(), r.err)
+		failed = abi.WrapError(abi.CodeBackend, "the simulator's process answered what is no line {\"content\": "+
+			"...}: "+r.err.Error(), r.err)
 	case <-timer.C:
-		failed = abi.NewError(abi.CodeTimeout, fmt.Sprintf("the simulator's process did not answer in %d ms", s.timeout.Milliseconds()))
+		failed = abi.NewError(abi.CodeTimeout, fmt.Sprintf("the simulator's process did not answer in %d ms",
+			s.timeout.Milliseconds()))
 	case <-ctx.Done():
 		failed = context.Cause(ctx)
 	}

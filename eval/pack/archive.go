@@ -62,14 +62,16 @@ func addFile(t *tar.Writer, folder, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0),
+		Format: tar.FormatPAX}); err != nil {
 		return err
 	}
 	_, err = io.Copy(t, f)
 	return err
 }
 
-// unpack writes an archive's pack into a temporary folder. Only the four files of a pack are taken, by their names, so that no entry can lead elsewhere.
+// unpack writes an archive's pack into a temporary folder. Only the four files of a pack are taken, by their names, so
+// that no entry can lead elsewhere.
 func unpack(path string) (folder string, err error) {
 	in, err := os.Open(path)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Audit is what a person found of a pack's gold keys: probes whose key is wrong count for no provider. It is a file beside the pack, whose content stays as it is.
+// Audit is what a person found of a pack's gold keys: probes whose key is wrong count for no provider. It is a file
+// beside the pack, whose content stays as it is.
 type Audit struct {
 	PackSHA256 string `json:"pack_sha256"`
 	By         string `json:"by"`
@@ -32,7 +33,8 @@ type Excluded struct {
 // auditHead are the columns of an audit's sheet; wrong is for the person.
 var auditHead = []string{"probe", "label", "question", "answers", "evidence", "stale", "wrong"}
 
-// AuditSheet writes a sheet of probes with their gold, so many spread over the pack, or all where sample is 0. It returns how many.
+// AuditSheet writes a sheet of probes with their gold, so many spread over the pack, or all where sample is 0. It
+// returns how many.
 func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 	step := 1
 	if total := p.Manifest.Counts.Probes; sample > 0 && sample < total {
@@ -49,7 +51,8 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 			}
 			for i := range e.Messages {
 				if m := &e.Messages[i]; m.Content != nil {
-					said[e.EventID] = strings.TrimSpace(said[e.EventID] + "\n" + strings.TrimPrefix(m.Name+": ", ": ") + *m.Content)
+					said[e.EventID] = strings.TrimSpace(said[e.EventID] + "\n" + strings.TrimPrefix(m.Name+": ", ": ") +
+						*m.Content)
 				}
 			}
 		}
@@ -61,7 +64,8 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 				continue
 			}
 			n++
-			row := []string{probe.ProbeID, probe.Label, probe.Query, groups(probe.Gold.Answers, nil), groups(probe.Gold.Evidence, said), staleText(probe), ""}
+			row := []string{probe.ProbeID, probe.Label, probe.Query, groups(probe.Gold.Answers, nil),
+				groups(probe.Gold.Evidence, said), staleText(probe), ""}
 			if !probe.Gold.Answerable {
 				row[3] = strings.TrimSpace("not answerable " + row[3])
 			}
@@ -78,7 +82,8 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 	return n, nil
 }
 
-// groups writes gold groups for a person: members of a group by "or", groups on lines of their own. texts replaces ids by what was said.
+// groups writes gold groups for a person: members of a group by "or", groups on lines of their own. texts replaces ids
+// by what was said.
 func groups(list [][]string, texts map[string]string) string {
 	var lines []string
 	for _, group := range list {
@@ -173,8 +178,9 @@ func ReadAudit(path string, p *Pack) (*Audit, error) {
 		return nil, wrong("%s: %v", path, err)
 	}
 	if a.PackSHA256 != p.Manifest.ContentSHA256 {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s is an audit of a pack with the content %.12s, this one has %.12s",
-			path, a.PackSHA256, p.Manifest.ContentSHA256))
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s is an audit of a pack with the content %.12s, this one has %.12s",
+				path, a.PackSHA256, p.Manifest.ContentSHA256))
 	}
 	return a, nil
 }

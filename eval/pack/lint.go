@@ -11,7 +11,8 @@ import (
 
 // Finding is one fault of a pack.
 type Finding struct {
-	// Rule is its stable name: dangling_evidence, time_backwards, doubled_id, canary_not_unique, evidence_after_probe, unknown_licence, ...
+	// Rule is its stable name: dangling_evidence, time_backwards, doubled_id, canary_not_unique, evidence_after_probe,
+	// unknown_licence, ...
 	Rule string `json:"rule"`
 	// Fatal findings keep an evaluation from running; the others are warnings.
 	Fatal bool   `json:"fatal"`
@@ -28,7 +29,8 @@ const CanaryKind = "canary"
 func Lint(p *Pack) ([]Finding, error) {
 	l := &linter{probes: map[string]bool{}, canaries: map[string]string{}}
 	if source := p.Manifest.Source; source != nil && (source.Licence == "" || source.Licence == "unknown") {
-		l.add("unknown_licence", false, ManifestFile, "the source's licence is unknown: do not pass on the pack, nor a report with text")
+		l.add("unknown_licence", false, ManifestFile,
+			"the source's licence is unknown: do not pass on the pack, nor a report with text")
 	}
 	for _, persona := range p.Manifest.Personas {
 		if err := l.persona(p, persona); err != nil {
@@ -76,12 +78,14 @@ func (l *linter) persona(p *Pack, persona Persona) error {
 		}
 		at, err := abi.ParseTime(e.Timestamp)
 		if err == nil && at.Before(last) {
-			l.add("time_backwards", true, where, "it is at %s, the event before it at %s", e.Timestamp, last.Format(time.RFC3339))
+			l.add("time_backwards", true, where, "it is at %s, the event before it at %s", e.Timestamp,
+				last.Format(time.RFC3339))
 		}
 		last = at
 	}
 	if session != persona.Sessions {
-		l.add("counts", true, "persona "+persona.PersonaID, "%d sessions were found, %s says %d", session, ManifestFile, persona.Sessions)
+		l.add("counts", true, "persona "+persona.PersonaID, "%d sessions were found, %s says %d", session, ManifestFile,
+			persona.Sessions)
 	}
 	return l.probesOf(p, persona, sessionOf)
 }
@@ -106,7 +110,8 @@ func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) er
 		}
 		before = probe.AfterSession
 		if probe.Gold.Answerable && len(probe.Gold.Answers) == 0 && len(probe.Gold.Evidence) == 0 {
-			l.add("no_gold", false, where, "it is answerable, but has neither answers nor evidence: no metric can use it")
+			l.add("no_gold", false, where, "it is answerable, but has neither answers nor evidence: no metric can "+
+				"use it")
 		}
 		ids := slices.Concat(probe.Gold.Evidence...)
 		for _, stale := range probe.Gold.Stale {
@@ -115,9 +120,11 @@ func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) er
 		for _, id := range ids {
 			switch session, known := sessionOf[id]; {
 			case !known:
-				l.add("dangling_evidence", true, where, "its evidence %q is no event of persona %s", id, persona.PersonaID)
+				l.add("dangling_evidence", true, where, "its evidence %q is no event of persona %s", id,
+					persona.PersonaID)
 			case session > probe.AfterSession:
-				l.add("evidence_after_probe", true, where, "its evidence %q is in session %d, it is asked after session %d",
+				l.add("evidence_after_probe", true, where,
+					"its evidence %q is in session %d, it is asked after session %d",
 					id, session, probe.AfterSession)
 			}
 		}

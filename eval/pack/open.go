@@ -22,7 +22,8 @@ import (
 // maxLine bounds one line of a pack, in bytes.
 const maxLine = 16 << 20
 
-// Pack is an opened pack. It holds no events in memory: they are read from the folder, persona by persona. It is safe for concurrent use.
+// Pack is an opened pack. It holds no events in memory: they are read from the folder, persona by persona. It is safe
+// for concurrent use.
 type Pack struct {
 	Manifest Manifest
 	// Conditions are the blocks of conditions.json, by provider; nil where the pack has none.
@@ -40,7 +41,8 @@ type span struct{ from, to int64 }
 
 // Open opens a pack: a folder, or a .tar.zst that is unpacked into a temporary folder until Close.
 //
-// Errors: invalid_argument for what is not a pack, for one of another version, and for content that does not have the hash in pack.json;
+// Errors: invalid_argument for what is not a pack, for one of another version, and for content that does not have the
+// hash in pack.json;
 // unavailable for a file that cannot be read. A line that is wrong is named with its number.
 func Open(path string) (*Pack, error) {
 	p := &Pack{folder: path, persona: map[string]place{}}
@@ -146,7 +148,8 @@ func (p *Pack) indexFile(name string, content hash.Hash) (map[string]span, error
 		}
 		s, known := spans[owner.PersonaID]
 		if known && owner.PersonaID != last {
-			return nil, wrong("%s, line %d: the lines of persona %q do not follow each other", name, line.number, owner.PersonaID)
+			return nil, wrong("%s, line %d: the lines of persona %q do not follow each other", name, line.number,
+				owner.PersonaID)
 		}
 		if !known {
 			s.from = at

@@ -41,7 +41,8 @@ type Manifest struct {
 	// Repairs counts what the builder had to mend or leave out, by kind; the first few of each are examples.
 	Repairs []Repair `json:"repairs,omitempty"`
 	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order,
-	// each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in hexadecimal.
+	// each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in
+	// hexadecimal.
 	ContentSHA256 string `json:"content_sha256"`
 }
 

@@ -17,13 +17,15 @@ func text(s string) *string { return &s }
 
 // event is a turn of a session, some minutes after the one before it.
 func event(session, turn int, content string) *Event {
-	return &Event{SessionIndex: session, EventID: fmt.Sprintf("e%d-%d", session, turn), SessionID: fmt.Sprint("s", session),
-		TurnID: fmt.Sprint("t", turn), Timestamp: fmt.Sprintf("2026-03-%02dT10:%02d:00Z", session, turn),
+	return &Event{SessionIndex: session, EventID: fmt.Sprintf("e%d-%d", session, turn),
+		SessionID: fmt.Sprint("s", session),
+		TurnID:    fmt.Sprint("t", turn), Timestamp: fmt.Sprintf("2026-03-%02dT10:%02d:00Z", session, turn),
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: text(content)}}}
 }
 
 func question(id string, after int, evidence ...string) *Probe {
-	p := &Probe{ProbeID: id, AfterSession: after, Kind: "question", Label: "single", Query: "What?", Gold: Gold{Answerable: true}}
+	p := &Probe{ProbeID: id, AfterSession: after, Kind: "question", Label: "single", Query: "What?",
+		Gold: Gold{Answerable: true}}
 	for _, e := range evidence {
 		p.Gold.Evidence = append(p.Gold.Evidence, []string{e})
 	}
@@ -115,7 +117,8 @@ func TestAPackThatWasChangedIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			at := strings.LastIndex(string(content), c.old)
 			require.GreaterOrEqual(t, at, 0)
-			require.NoError(t, os.WriteFile(file, []byte(string(content[:at])+c.new+string(content[at+len(c.old):])), 0o600))
+			require.NoError(t, os.WriteFile(file, []byte(string(content[:at])+c.new+string(content[at+len(c.old):])),
+				0o600))
 			_, err = Open(path)
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), c.says)

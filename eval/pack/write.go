@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Writer writes a pack, persona by persona: Persona, then its events and probes in order, then the next. Close seals it.
+// Writer writes a pack, persona by persona: Persona, then its events and probes in order, then the next. Close seals
+// it.
 type Writer struct {
 	Manifest Manifest
 
@@ -32,8 +33,8 @@ type output struct {
 	buffer *bufio.Writer
 }
 
-// Create begins a pack at path: a folder, which must not exist or be empty, or a .tar.zst. Of the manifest, name, source, builder and timestamps are the
-// caller's; the rest is counted.
+// Create begins a pack at path: a folder, which must not exist or be empty, or a .tar.zst. Of the manifest, name,
+// source, builder and timestamps are the caller's; the rest is counted.
 func Create(path string, manifest Manifest) (*Writer, error) {
 	w := &Writer{Manifest: manifest, path: path, folder: path, labels: map[string]bool{}, clusters: map[string]bool{}}
 	w.Manifest.Pack = Version

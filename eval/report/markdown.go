@@ -91,7 +91,8 @@ func writeTable(b *strings.Builder, t table) {
 
 // plain keeps a text from being Markdown or HTML.
 func plain(text string) string {
-	return strings.NewReplacer("\n", " ", "|", "\\|", "<", "&lt;", "`", "'", "[", "\\[", "]", "\\]", "*", "\\*", "_", "\\_").Replace(text)
+	return strings.NewReplacer("\n", " ", "|", "\\|", "<", "&lt;", "`", "'", "[", "\\[", "]", "\\]", "*", "\\*", "_",
+		"\\_").Replace(text)
 }
 
 // Terminal writes verdicts and the headline figures for a terminal.

@@ -12,7 +12,8 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// more are the tables below the figures: what is without probes that were asked while memory was pending, by speaker, and errors by class.
+// more are the tables below the figures: what is without probes that were asked while memory was pending, by speaker,
+// and errors by class.
 func more(m *score.Metrics) []table {
 	var list []table
 	for _, budget := range m.Keys.Budgets {
@@ -39,7 +40,8 @@ func atBudget(c *score.Column, budget int64) *score.Budgeted {
 
 func withoutPending(m *score.Metrics, budget int64) table {
 	entries := headline(m)
-	t := table{Title: "Without what was asked while memory was pending, " + budgetName(budget), Head: []string{"memory"},
+	t := table{Title: "Without what was asked while memory was pending, " + budgetName(budget),
+		Head: []string{"memory"},
 		Note: "The tables above hold these probes, too."}
 	for _, e := range entries {
 		t.Head = append(t.Head, e.Name)
@@ -61,7 +63,8 @@ func withoutPending(m *score.Metrics, budget int64) table {
 // bySpeaker shows the first headline metric by who said the evidence, where the pack names speakers.
 func bySpeaker(m *score.Metrics, budget int64) table {
 	e := headline(m)[0]
-	t := table{Title: e.Name + " by who said the evidence, " + budgetName(budget), Note: e.What, Head: []string{"speaker"}}
+	t := table{Title: e.Name + " by who said the evidence, " + budgetName(budget), Note: e.What,
+		Head: []string{"speaker"}}
 	var columns []*score.Budgeted
 	var names []string
 	for i := range m.Columns {
@@ -98,7 +101,8 @@ func bySpeaker(m *score.Metrics, budget int64) table {
 
 // errorTable counts what failed, by class.
 func errorTable(m *score.Metrics) table {
-	t := table{Title: "What failed, by class", Head: []string{"memory", "retrievals", "never asked", "writes", "agent's answers"},
+	t := table{Title: "What failed, by class", Head: []string{"memory", "retrievals", "never asked", "writes",
+		"agent's answers"},
 		Note: "An error is no empty result: the probe is missing, and every verdict is held against both extremes."}
 	for i := range m.Columns {
 		c := &m.Columns[i]
@@ -125,8 +129,9 @@ func errorTable(m *score.Metrics) table {
 		for _, name := range classes {
 			retrievals = append(retrievals, score.Count{Name: name, Count: failed[name]})
 		}
-		t.Rows = append(t.Rows, row{Name: c.Label, Cells: []cell{{Text: classCounts(retrievals)}, {Text: strconv.Itoa(missing)},
-			{Text: classCounts(c.WriteErrs)}, {Text: classCounts(agent)}}})
+		t.Rows = append(t.Rows, row{Name: c.Label,
+			Cells: []cell{{Text: classCounts(retrievals)}, {Text: strconv.Itoa(missing)},
+				{Text: classCounts(c.WriteErrs)}, {Text: classCounts(agent)}}})
 	}
 	return t
 }
@@ -147,7 +152,8 @@ func models(l *lab.Lab) []fact {
 	var list []fact
 	add := func(name string, m *lab.Model, template string) {
 		sum := sha256.Sum256([]byte(template))
-		list = append(list, fact{name, fmt.Sprintf("%s, temperature %g, seed %d, template sha256 %s", m.Model, m.Temperature, l.Seed,
+		list = append(list, fact{name, fmt.Sprintf("%s, temperature %g, seed %d, template sha256 %s", m.Model,
+			m.Temperature, l.Seed,
 			short(hex.EncodeToString(sum[:])))})
 	}
 	if l.Agent != nil {

@@ -18,7 +18,8 @@ import (
 // chunk is some probes' texts, as the page has them: gzip of JSON, in base64.
 type chunk struct {
 	N int
-	// Data is base64, which needs no escaping; html/template would write + as an entity, and a script element decodes none.
+	// Data is base64, which needs no escaping; html/template would write + as an entity, and a script element decodes
+	// none.
 	Data template.HTML
 }
 
@@ -78,7 +79,8 @@ func collect(in Input) (*collection, error) {
 			if err != nil {
 				return nil, err
 			}
-			entry := indexed{ID: p.ProbeID, Persona: p.PersonaID, Session: p.AfterSession, Label: p.Label, Query: cut(p.Query, 120), Chunk: -1}
+			entry := indexed{ID: p.ProbeID, Persona: p.PersonaID, Session: p.AfterSession, Label: p.Label,
+				Query: cut(p.Query, 120), Chunk: -1}
 			if in.WithoutText {
 				entry.Query = ""
 			}
@@ -140,7 +142,8 @@ func (t *Told) said(cell *rundir.Cell, said *journal.Answer) {
 }
 
 func answer(cell *rundir.Cell, p *journal.Probe) Answered {
-	a := Answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256, Error: p.Error}
+	a := Answered{Label: cell.Label, Replicate: cell.Replicate, Budget: p.Budget, Context: p.ContextSHA256,
+		Error: p.Error}
 	if p.Trace != nil {
 		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
 	}

@@ -1,8 +1,9 @@
 // Package report shows a scored run: one HTML file without outside assets, and Markdown.
 //
-// All text of a memory is hostile. Tables and plots are rendered here by html/template; the texts of probes travel as compressed JSON that the page's one
-// script shows by textContent alone. A Content-Security-Policy in the file allows that script and the style by their hashes and nothing else, so that no
-// request leaves the file and no injected script runs.
+// All text of a memory is hostile. Tables and plots are rendered here by html/template; the texts of probes travel as
+// compressed JSON that the page's one script shows by textContent alone. A Content-Security-Policy in the file allows
+// that script and the style by their hashes and nothing else, so that no request leaves the file and no injected script
+// runs.
 //
 // Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), markdown.go; page.html, page.css and page.js.
 package report
@@ -76,7 +77,8 @@ func HTML(w io.Writer, in Input) error {
 	// HTML escaping of encoding/json keeps "</script" out; it is data, never code.
 	view.Index = template.JS(index) //nolint:gosec // JSON of our own, with <, > and & escaped
 	view.CSS, view.JS = template.CSS(pageCSS), template.JS(pageJS)
-	view.Policy = strings.Join([]string{"default-src 'none'", "script-src " + cspHash(pageJS), "style-src " + cspHash(pageCSS),
+	view.Policy = strings.Join([]string{"default-src 'none'", "script-src " + cspHash(pageJS), "style-src " +
+		cspHash(pageCSS),
 		"base-uri 'none'", "form-action 'none'"}, "; ")
 	return page.Execute(w, view)
 }

@@ -45,7 +45,8 @@ func chart(places []string, lines []line, unit string) template.HTML {
 	}
 	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-foot) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(described(places, lines)))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight,
+		html.EscapeString(described(places, lines)))
 	for i := range 5 {
 		v := most * float64(i) / 4
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="axis" x="%g" y="%.1f" text-anchor="end">%s</text>`,
@@ -54,7 +55,8 @@ func chart(places []string, lines []line, unit string) template.HTML {
 	step := max(1, (len(places)+11)/12)
 	for i, place := range places {
 		if i%step == 0 {
-			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x(i), chartHeight-foot+18, html.EscapeString(place))
+			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x(i),
+				chartHeight-foot+18, html.EscapeString(place))
 		}
 	}
 	fmt.Fprintf(&b, `<text class="axis" x="%g" y="%g">%s</text>`, left, chartHeight-4, html.EscapeString(unit))
@@ -70,13 +72,15 @@ func chart(places []string, lines []line, unit string) template.HTML {
 			fmt.Fprintf(&path, "%s%.1f %.1f", pen, x(i), y(v))
 			pen = "L"
 			if l.low != nil {
-				fmt.Fprintf(&b, `<line class="s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, x(i), x(i), y(max(0, l.low[i])), y(l.high[i]))
+				fmt.Fprintf(&b, `<line class="s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, x(i), x(i),
+					y(max(0, l.low[i])), y(l.high[i]))
 			}
 			fmt.Fprintf(&b, `<circle class="s%d" cx="%.1f" cy="%.1f" r="2.5"/>`, style, x(i), y(v))
 		}
 		at := top + 8 + 18*float64(n)
 		fmt.Fprintf(&b, `<path class="s%d" d="%s"/>`, style, path.String())
-		fmt.Fprintf(&b, `<path class="s%d" d="M%g %gL%g %g"/><text x="%g" y="%g">%s</text>`, style, chartWidth-right+12, at, chartWidth-right+36, at,
+		fmt.Fprintf(&b, `<path class="s%d" d="M%g %gL%g %g"/><text x="%g" y="%g">%s</text>`, style, chartWidth-right+12,
+			at, chartWidth-right+36, at,
 			chartWidth-right+42, at+4, html.EscapeString(l.name))
 	}
 	b.WriteString("</svg>")
@@ -200,10 +204,12 @@ func overSessions(m *score.Metrics, e score.Entry) (plot, bool) {
 			lines = append(lines, l)
 		}
 	}
-	return plot{Title: e.Name + " over insertion points, " + budgetName(budgets[0]), Note: e.What, SVG: chart(places, lines, "after session")}, len(lines) > 0
+	return plot{Title: e.Name + " over insertion points, " + budgetName(budgets[0]), Note: e.What,
+		SVG: chart(places, lines, "after session")}, len(lines) > 0
 }
 
-// overAges shows, at the smallest budget, how often the present and the former value are shown, by how long ago the value changed.
+// overAges shows, at the smallest budget, how often the present and the former value are shown, by how long ago the
+// value changed.
 func overAges(m *score.Metrics) []plot {
 	budgets := limited(m)
 	if len(budgets) == 0 {
@@ -233,7 +239,9 @@ func overAges(m *score.Metrics) []plot {
 		return nil
 	}
 	return []plot{
-		{Title: "The present value is shown, by days since it changed", Note: budgetName(budgets[0]), SVG: chart(places, current, "days since the change")},
-		{Title: "A former value is shown, by days since it changed", Note: budgetName(budgets[0]), SVG: chart(places, stale, "days since the change")},
+		{Title: "The present value is shown, by days since it changed", Note: budgetName(budgets[0]),
+			SVG: chart(places, current, "days since the change")},
+		{Title: "A former value is shown, by days since it changed", Note: budgetName(budgets[0]),
+			SVG: chart(places, stale, "days since the change")},
 	}
 }

@@ -76,11 +76,14 @@ func viewOf(in Input) *view {
 	m := in.Metrics
 	v := &view{Name: m.Run.Name, Text: !in.WithoutText, Alarms: m.Notes}
 	counts := m.Run.Pack.Counts
-	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)", m.Run.Pack.Name, counts.Personas, counts.Clusters, counts.Events,
+	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)",
+		m.Run.Pack.Name, counts.Personas, counts.Clusters, counts.Events,
 		m.Run.Probes, m.Run.Answerable)}, {"content", m.Keys.PackSHA256}, {"lab", m.Run.LabSHA256},
-		{"tokenizer, frame", m.Keys.Tokenizer + ", " + m.Keys.Frame}, {"profile", m.Keys.Profile}, {"program", strings.TrimSpace(m.Run.Program + " " + m.Run.Commit)}}
+		{"tokenizer, frame", m.Keys.Tokenizer + ", " + m.Keys.Frame}, {"profile", m.Keys.Profile},
+		{"program", strings.TrimSpace(m.Run.Program + " " + m.Run.Commit)}}
 	if s := m.Run.Pack.Source; s != nil {
-		v.Facts = append(v.Facts, fact{"source", fmt.Sprintf("%s, sha256 %.12s, licence %s", s.Name, s.SHA256, s.Licence)})
+		v.Facts = append(v.Facts, fact{"source", fmt.Sprintf("%s, sha256 %.12s, licence %s", s.Name, s.SHA256,
+			s.Licence)})
 	}
 	for _, r := range m.Run.Pack.Repairs {
 		v.Facts = append(v.Facts, fact{"mended in the source", fmt.Sprintf("%s: %d", r.Kind, r.Count)})
@@ -100,12 +103,14 @@ func viewOf(in Input) *view {
 	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)
 	v.Missing = notMeasured(m, in.Timings)
 	if in.Judge != nil && in.Judge.Stub {
-		v.Alarms = append([]string{"A stub judged instead of a model: nothing here says anything about behaviour."}, v.Alarms...)
+		v.Alarms = append([]string{"A stub judged instead of a model: nothing here says anything about behaviour."},
+			v.Alarms...)
 	}
 	for _, e := range m.Catalogue {
 		v.Terms = append(v.Terms, fact{e.Name, e.What})
 	}
-	v.Again = []string{"memhost eval verify RUN --head " + in.Run.Head(), "memhost eval score RUN", "memhost eval run LAB.yaml --out ANOTHER", "memhost eval compare RUN ANOTHER"}
+	v.Again = []string{"memhost eval verify RUN --head " + in.Run.Head(), "memhost eval score RUN",
+		"memhost eval run LAB.yaml --out ANOTHER", "memhost eval compare RUN ANOTHER"}
 	return v
 }
 
@@ -126,15 +131,18 @@ func verdicts(m *score.Metrics) []verdict {
 	case "works":
 		add("leak detector", good, "found %d of %d planted leaks", m.LeakControl.Found, m.LeakControl.Planted)
 	case "broken":
-		add("leak detector", bad, "missed %d of %d planted leaks: no isolation verdict holds", m.LeakControl.Planted-m.LeakControl.Found, m.LeakControl.Planted)
+		add("leak detector", bad, "missed %d of %d planted leaks: no isolation verdict holds",
+			m.LeakControl.Planted-m.LeakControl.Found, m.LeakControl.Planted)
 	default:
 		add("leak detector", open, "not tested")
 	}
 	switch m.SelfTest.Verdict {
 	case "pass":
-		add("self-test", good, "%s without a limit shows all evidence of %d personas", m.SelfTest.Label, m.SelfTest.Personas)
+		add("self-test", good, "%s without a limit shows all evidence of %d personas", m.SelfTest.Label,
+			m.SelfTest.Personas)
 	case "broken":
-		add("self-test", bad, "%s without a limit misses evidence: the chain from pack to metric is broken (%s)", m.SelfTest.Label, strings.Join(m.SelfTest.Missed, ", "))
+		add("self-test", bad, "%s without a limit misses evidence: the chain from pack to metric is broken (%s)",
+			m.SelfTest.Label, strings.Join(m.SelfTest.Missed, ", "))
 	default:
 		add("self-test", open, "not measured: %s", m.SelfTest.Reason)
 	}
@@ -144,25 +152,32 @@ func verdicts(m *score.Metrics) []verdict {
 		}
 		switch w := c.Wall; {
 		case w.Breached > 0 || w.CanariesFound > 0:
-			add(c.Label+": wall", bad, "breached in %d of %d test sessions, %d canaries found: %s", w.Breached, w.Breached+w.Clean+w.Inconclusive, w.CanariesFound, strings.Join(w.Breaches, "; "))
+			add(c.Label+": wall", bad, "breached in %d of %d test sessions, %d canaries found: %s", w.Breached,
+				w.Breached+w.Clean+w.Inconclusive, w.CanariesFound, strings.Join(w.Breaches, "; "))
 		case w.Inconclusive > 0:
-			add(c.Label+": wall", open, "%d test sessions clean, %d without inventories that could be compared; %d canaries skipped, 0 found", w.Clean, w.Inconclusive, w.CanariesSkipped)
+			add(c.Label+": wall", open, "%d test sessions clean, %d without inventories that could be compared; %d "+
+				"canaries skipped, 0 found", w.Clean, w.Inconclusive, w.CanariesSkipped)
 		default:
-			add(c.Label+": wall", good, "%d test sessions clean; %d canaries skipped, 0 found", w.Clean, w.CanariesSkipped)
+			add(c.Label+": wall", good, "%d test sessions clean; %d canaries skipped, 0 found", w.Clean,
+				w.CanariesSkipped)
 		}
 		switch i := c.Isolation; {
 		case !i.Measured:
 			add(c.Label+": isolation", open, "not measured: %s", i.Reason)
 		case i.Leaking > 0:
-			add(c.Label+": isolation", bad, "%d of %d clusters show text of others (%d canaries, %d sequences)", i.Leaking, i.Clusters, i.Canaries, i.Sequences)
+			add(c.Label+": isolation", bad, "%d of %d clusters show text of others (%d canaries, %d sequences)",
+				i.Leaking, i.Clusters, i.Canaries, i.Sequences)
 		case i.Bound != nil:
-			add(c.Label+": isolation", good, "0 of %d clusters show text of others; up to %s could, at 95 %%", i.Clusters, percent(*i.Bound))
+			add(c.Label+": isolation", good, "0 of %d clusters show text of others; up to %s could, at 95 %%",
+				i.Clusters, percent(*i.Bound))
 		}
 		if r := c.Readiness; r.TimedOut > 0 || r.Errors > 0 {
-			add(c.Label+": readiness", open, "%d of %d waits timed out, %d failed: %d probes were asked while memory was pending", r.TimedOut, r.Waits, r.Errors, r.PendingProbes)
+			add(c.Label+": readiness", open, "%d of %d waits timed out, %d failed: %d probes were asked while memory "+
+				"was pending", r.TimedOut, r.Waits, r.Errors, r.PendingProbes)
 		}
 		if c.Partial {
-			add(c.Label+": complete", bad, "partial column: what was not asked is missing, not zero (%s)", cellStates(c.Cells))
+			add(c.Label+": complete", bad, "partial column: what was not asked is missing, not zero (%s)",
+				cellStates(c.Cells))
 		}
 	}
 	return list
@@ -171,7 +186,8 @@ func verdicts(m *score.Metrics) []verdict {
 func cellStates(cells []score.Cell) string {
 	var parts []string
 	for _, c := range cells {
-		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("replicate %d %s, %d of %d asked, %s", c.Replicate, c.State, c.Asked, c.Wanted, c.Error), ", "))
+		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("replicate %d %s, %d of %d asked, %s", c.Replicate,
+			c.State, c.Asked, c.Wanted, c.Error), ", "))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -190,10 +206,12 @@ func sentences(m *score.Metrics) []sentence {
 		case stats.Worse:
 			s.Outcome, s.Verdict = bad, "worse than "+m.Primary.Reference
 		}
-		s.Detail = fmt.Sprintf("difference %s [%s, %s], p %s after Holm, %d probes in %d clusters", signed(c.Difference.Mean), signed(c.Difference.Low), signed(c.Difference.High),
+		s.Detail = fmt.Sprintf("difference %s [%s, %s], p %s after Holm, %d probes in %d clusters",
+			signed(c.Difference.Mean), signed(c.Difference.Low), signed(c.Difference.High),
 			number(c.Adjusted), c.Difference.N, c.Difference.Clusters)
 		if c.MissingA+c.MissingB > 0 {
-			s.Detail += fmt.Sprintf("; %d probes missing: between %s and %s", c.MissingA+c.MissingB, signed(c.Worst), signed(c.Best))
+			s.Detail += fmt.Sprintf("; %d probes missing: between %s and %s", c.MissingA+c.MissingB, signed(c.Worst),
+				signed(c.Best))
 		}
 		if c.Verdict == stats.NoDifference && c.Detectable != nil {
 			s.Detail += fmt.Sprintf("; a difference of %s would have been found with power 0.8", number(*c.Detectable))
@@ -206,7 +224,8 @@ func sentences(m *score.Metrics) []sentence {
 // overall is the table of one budget: a row for each column, references last.
 func overall(m *score.Metrics, budget int64) table {
 	entries := headline(m)
-	t := table{Title: budgetName(budget), Head: []string{"memory"}, Note: "Mean over probes, with the 95 % interval over clusters."}
+	t := table{Title: budgetName(budget), Head: []string{"memory"},
+		Note: "Mean over probes, with the 95 % interval over clusters."}
 	for _, e := range entries {
 		t.Head = append(t.Head, e.Name)
 	}
@@ -240,7 +259,8 @@ func auditTables(m *score.Metrics) []table {
 	entries := headline(m)
 	for _, budget := range m.Keys.Budgets {
 		t := table{Title: "Before and after the audit, " + budgetName(budget), Head: []string{"memory"},
-			Note: fmt.Sprintf("%s checked %d probes and found %d wrong keys. Above: without these probes; below: with all.", m.Audit.By, m.Audit.Checked,
+			Note: fmt.Sprintf("%s checked %d probes and found %d wrong keys. Above: without these probes; below: "+
+				"with all.", m.Audit.By, m.Audit.Checked,
 				len(m.Audit.Excluded))}
 		for _, e := range entries {
 			t.Head = append(t.Head, e.Name)
@@ -256,7 +276,8 @@ func auditTables(m *score.Metrics) []table {
 			}
 			r := row{Name: u.Label, Reference: m.Columns[c].Kind == "reference"}
 			for _, e := range entries {
-				r.Cells = append(r.Cells, cell{figureCell(m.Columns[c].Budgets[b].Overall[e.Name], e).Text, figureCell(u.Figures[e.Name], e).Text})
+				r.Cells = append(r.Cells, cell{figureCell(m.Columns[c].Budgets[b].Overall[e.Name], e).Text,
+					figureCell(u.Figures[e.Name], e).Text})
 			}
 			t.Rows = append(t.Rows, r)
 		}
@@ -360,7 +381,8 @@ func byLabel(m *score.Metrics, budget int64) []table {
 
 // judgedTable is the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
 func judgedTable(v *model.Verdicts) table {
-	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts", "false rejects", "corrected", "unclipped"}}
+	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts",
+		"false rejects", "corrected", "unclipped"}}
 	if v == nil {
 		return t
 	}
@@ -376,10 +398,12 @@ func judgedTable(v *model.Verdicts) table {
 		t.Note += "."
 	}
 	for _, p := range v.Providers {
-		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)}, {Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
+		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)},
+			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
 			{Text: value(p.Rate.FalseAccepts, "share")}, {Text: value(p.Rate.FalseRejects, "share")}}}
 		if p.Rate.Identifiable {
-			r.Cells = append(r.Cells, cell{value(p.Rate.Clipped, "share"), value(p.Rate.Low, "share") + " to " + value(p.Rate.High, "share")}, cell{Text: value(p.Rate.Rate, "share")})
+			r.Cells = append(r.Cells, cell{value(p.Rate.Clipped, "share"), value(p.Rate.Low, "share") + " to " +
+				value(p.Rate.High, "share")}, cell{Text: value(p.Rate.Rate, "share")})
 		} else {
 			r.Cells = append(r.Cells, cell{Text: "not identifiable"}, cell{Text: "–"})
 		}
@@ -400,7 +424,8 @@ func judgedByLabel(v *model.Verdicts) []table {
 		if !there {
 			i = len(list)
 			at[p.Budget] = i
-			list = append(list, table{Title: "Answers that are right, by label, " + budgetName(p.Budget), Note: "Corrected rate, unclipped; judged rate below.",
+			list = append(list, table{Title: "Answers that are right, by label, " + budgetName(p.Budget),
+				Note: "Corrected rate, unclipped; judged rate below.",
 				Head: []string{"label"}})
 		}
 		t := &list[i]
@@ -441,7 +466,8 @@ func missing(n int) string {
 
 // cost is what each column sent to its backend.
 func cost(t *score.Timings) table {
-	list := table{Title: "Native calls", Head: []string{"memory", "retrievals", "calls", "bytes out", "bytes in", "retries", "records", "calls", "bytes out", "bytes in", "retries"}}
+	list := table{Title: "Native calls", Head: []string{"memory", "retrievals", "calls", "bytes out", "bytes in",
+		"retries", "records", "calls", "bytes out", "bytes in", "retries"}}
 	for _, c := range t.Columns {
 		r := row{Name: c.Label}
 		for _, n := range []score.Native{c.Retrieve, c.Record} {
@@ -456,13 +482,16 @@ func cost(t *score.Timings) table {
 
 // latency is the table of columns whose cells ran alone. Without any, it has no rows.
 func latency(t *score.Timings) table {
-	list := table{Title: "Latency of a retrieval, in ms", Head: []string{"memory", "p50", "p95", "p99", "backend p50", "module p50", "host p50", "record p50", "record p95"}}
+	list := table{Title: "Latency of a retrieval, in ms",
+		Head: []string{"memory", "p50", "p95", "p99", "backend p50", "module p50", "host p50", "record p50",
+			"record p95"}}
 	for _, c := range t.Columns {
 		if c.Latency == nil {
 			continue
 		}
 		l, r := c.Latency, row{Name: c.Label}
-		for _, x := range []float64{l.Retrieve.Total.P50, l.Retrieve.Total.P95, l.Retrieve.Total.P99, l.Retrieve.Backend.P50, l.Retrieve.Module.P50, l.Retrieve.Host.P50,
+		for _, x := range []float64{l.Retrieve.Total.P50, l.Retrieve.Total.P95, l.Retrieve.Total.P99,
+			l.Retrieve.Backend.P50, l.Retrieve.Module.P50, l.Retrieve.Host.P50,
 			l.Record.P50, l.Record.P95} {
 			r.Cells = append(r.Cells, cell{Text: number(x)})
 		}
@@ -473,14 +502,17 @@ func latency(t *score.Timings) table {
 
 // fresh is how soon what was acknowledged could be retrieved. Where nobody measured, it has no rows.
 func fresh(t *score.Timings) table {
-	list := table{Title: "Acknowledged until retrievable, in ms", Head: []string{"memory", "events", "shown", "failed", "p50", "max"},
-		Note: "In scopes of their own, after everything else. Not shown: memory was ready and did not show it, or the time was over."}
+	list := table{Title: "Acknowledged until retrievable, in ms",
+		Head: []string{"memory", "events", "shown", "failed", "p50", "max"},
+		Note: "In scopes of their own, after everything else. Not shown: memory was ready and did not show it, or " +
+			"the time was over."}
 	for _, c := range t.Columns {
 		f := c.Freshness
 		if f == nil {
 			continue
 		}
-		r := row{Name: c.Label, Cells: []cell{{Text: strconv.Itoa(f.Tried)}, {Text: strconv.Itoa(f.Found)}, {Text: strconv.Itoa(f.Failed)}, {Text: "–"}, {Text: "–"}}}
+		r := row{Name: c.Label, Cells: []cell{{Text: strconv.Itoa(f.Tried)}, {Text: strconv.Itoa(f.Found)},
+			{Text: strconv.Itoa(f.Failed)}, {Text: "–"}, {Text: "–"}}}
 		if f.Found > 0 {
 			r.Cells[3].Text, r.Cells[4].Text = number(f.AfterMS.P50), number(f.AfterMS.Max)
 		}
@@ -491,7 +523,8 @@ func fresh(t *score.Timings) table {
 
 // modules is what served each column: the difference between their manifests.
 func modules(m *score.Metrics) table {
-	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration", "contract", "smokes"}}
+	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration",
+		"contract", "smokes"}}
 	for _, c := range m.Columns {
 		if c.Module == nil {
 			continue
@@ -500,8 +533,10 @@ func modules(m *score.Metrics) table {
 		for _, s := range c.Smokes {
 			smokes = append(smokes, s.Name+": "+s.Verdict)
 		}
-		t.Rows = append(t.Rows, row{Name: c.Label, Cells: []cell{{Text: c.Provider}, {Text: c.Kind}, {Text: c.Module.Name + " " + c.Module.Version}, {Text: short(c.Module.SHA256)},
-			{Text: short(c.Module.ConfigHash)}, {Text: c.Module.ABI}, {Text: strings.Join(smokes, ", ")}}})
+		t.Rows = append(t.Rows, row{Name: c.Label,
+			Cells: []cell{{Text: c.Provider}, {Text: c.Kind}, {Text: c.Module.Name + " " + c.Module.Version},
+				{Text: short(c.Module.SHA256)},
+				{Text: short(c.Module.ConfigHash)}, {Text: c.Module.ABI}, {Text: strings.Join(smokes, ", ")}}})
 	}
 	return t
 }

@@ -48,12 +48,15 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 		return "", abi.NewError(abi.CodeInvalidArgument, "the lab has no provider of this label")
 	}
 	counts, budgets := r.pack.Manifest.Counts, r.Lab.BudgetsOf(provider)
-	c := &cell{runner: r, Cell: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder), before: newDone(),
-		has: map[string]bool{}, total: counts.Events + counts.Probes*len(budgets)}
+	c := &cell{runner: r, Cell: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder),
+		before: newDone(),
+		has:    map[string]bool{}, total: counts.Events + counts.Probes*len(budgets)}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", unusable(err)
 	}
-	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string { return stamp(r.options.Now()) }, c.before.add)
+	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string {
+		return stamp(r.options.Now())
+	}, c.before.add)
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +106,8 @@ func (c *cell) open(ctx context.Context) (closers, error) {
 	}
 	if c.Lab.Cassettes {
 		if c.before.begin != nil {
-			return nil, abi.NewError(abi.CodeUnsupported, "a cell that is recorded on a cassette cannot be resumed: the cassette would have a gap").
+			return nil, abi.NewError(abi.CodeUnsupported,
+				"a cell that is recorded on a cassette cannot be resumed: the cassette would have a gap").
 				WithHint("remove the cell's folder, and it begins anew")
 		}
 		if c.smokes, err = c.rehearse(ctx, config); err != nil {
@@ -124,7 +128,8 @@ func (c *cell) open(ctx context.Context) (closers, error) {
 	return closers{h.Close, s.Close}, nil
 }
 
-// seal writes the cell's manifest and the journal's first line. A cell that goes on must be served by what it began with.
+// seal writes the cell's manifest and the journal's first line. A cell that goes on must be served by what it began
+// with.
 func (c *cell) seal(ctx context.Context) error {
 	capabilities, err := c.slot.Capabilities(ctx)
 	if err != nil {
@@ -147,14 +152,16 @@ func (c *cell) seal(ctx context.Context) error {
 			return unusable(err)
 		}
 		if digest(sealed) != begun.ManifestSHA256 {
-			return abi.NewError(abi.CodeConflict, path+" is not the manifest that was sealed when the cell began").WithReason("sealed")
+			return abi.NewError(abi.CodeConflict, path+" is not the manifest that was sealed when the cell "+
+				"began").WithReason("sealed")
 		}
 		first, err := host.ParseRunManifest(sealed)
 		if err != nil {
 			return err
 		}
 		if first.Module.SHA256 != m.Module.SHA256 || first.ConfigHash != m.ConfigHash {
-			return abi.NewError(abi.CodeConflict, fmt.Sprintf("the cell began with module %.12s and configuration %.12s, now they are %.12s and %.12s",
+			return abi.NewError(abi.CodeConflict, fmt.Sprintf("the cell began with module %.12s and configuration "+
+				"%.12s, now they are %.12s and %.12s",
 				first.Module.SHA256, first.ConfigHash, m.Module.SHA256, m.ConfigHash)).WithReason("sealed").
 				WithHint("resume with the program and the lab file that it began with")
 		}
@@ -164,8 +171,9 @@ func (c *cell) seal(ctx context.Context) error {
 	if err := rundir.WriteFile(path, text); err != nil {
 		return err
 	}
-	return c.journal.Write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{RunID: c.RunID, Label: c.Label, Replicate: c.Replicate,
-		PackSHA256: c.Pack.ContentSHA256, LabSHA256: c.LabSHA256, ManifestSHA256: digest(text)}})
+	return c.journal.Write(&journal.Line{Kind: journal.KindBegin,
+		Begin: &journal.Begin{RunID: c.RunID, Label: c.Label, Replicate: c.Replicate,
+			PackSHA256: c.Pack.ContentSHA256, LabSHA256: c.LabSHA256, ManifestSHA256: digest(text)}})
 }
 
 // personas walks every persona, some side by side; the steps of one run in order.
@@ -177,7 +185,8 @@ func (c *cell) personas(ctx context.Context) error {
 	for range c.Lab.Concurrency {
 		workers.Go(func() {
 			for id := range work {
-				p := &persona{cell: c, id: id, scope: abi.MemoryScope{RunID: c.RunID, PersonaID: id}, done: c.before.personas[id]}
+				p := &persona{cell: c, id: id, scope: abi.MemoryScope{RunID: c.RunID, PersonaID: id},
+					done: c.before.personas[id]}
 				if p.done == nil {
 					p.done = newDone().persona(id)
 				}
@@ -363,8 +372,8 @@ func gone(code abi.Code) bool {
 	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
 }
 
-// lost is the error that ends the cell where a backend is gone, so that a resumption goes on at the same place. It is nil
-// where the backend is well: then the error is that of the one request, and a result like any other.
+// lost is the error that ends the cell where a backend is gone, so that a resumption goes on at the same place. It is
+// nil where the backend is well: then the error is that of the one request, and a result like any other.
 func (c *cell) lost(ctx context.Context, e *abi.Error) error {
 	if !gone(e.Code) {
 		return nil

@@ -15,7 +15,8 @@ import (
 // localFreshness is how many events a provider without a backend is measured with, where the lab does not say.
 const localFreshness = 3
 
-// FreshnessOf is how many events measure a provider's freshness. Calls of a backend may cost money: the lab must ask for them.
+// FreshnessOf is how many events measure a provider's freshness. Calls of a backend may cost money: the lab must ask
+// for them.
 func FreshnessOf(l *lab.Lab, p *lab.Provider, local bool) int {
 	switch {
 	case l.Cassettes: // its clock is virtual
@@ -28,8 +29,8 @@ func FreshnessOf(l *lab.Lab, p *lab.Provider, local bool) int {
 	return 0
 }
 
-// freshness records events one by one, each in a scope that is for this alone, and asks for each until it is shown, or until memory is ready and does
-// not show it. It comes last, so that no probe meets it.
+// freshness records events one by one, each in a scope that is for this alone, and asks for each until it is shown, or
+// until memory is ready and does not show it. It comes last, so that no probe meets it.
 func (c *cell) freshness(ctx context.Context) error {
 	n := FreshnessOf(c.Lab, c.provider, c.options.Local != nil && c.options.Local(c.provider))
 	for i := 1; i <= n; i++ {
@@ -54,7 +55,8 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 	f := &journal.Freshness{EventID: id}
 	scope := abi.MemoryScope{RunID: c.RunID + "-freshness", PersonaID: persona}
 	text := "My lighthouse is called " + name + "."
-	receipt, err := c.slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: persona, SessionID: "session-1", TurnID: "turn-1",
+	receipt, err := c.slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: persona,
+		SessionID: "session-1", TurnID: "turn-1",
 		Timestamp: "2026-01-05T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 	began := time.Now()
 	if err != nil {
@@ -63,7 +65,8 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 	f.Duplicate = receipt.Duplicate
 	deadline := began.Add(time.Duration(c.Lab.Readiness.TimeoutMS) * time.Millisecond)
 	for ready, wait := false, 10*time.Millisecond; ; wait = min(2*wait, time.Second) {
-		result, err := c.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What is my lighthouse called?", Scope: scope, SessionID: "session-2"})
+		result, err := c.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What is my lighthouse called?", Scope: scope,
+			SessionID: "session-2"})
 		f.Reads++
 		f.AfterMS = since(began)
 		if err != nil {
@@ -77,7 +80,8 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 		if err != nil && abi.CodeOf(err) != abi.CodeUnsupported {
 			return f, c.failed(ctx, f, err)
 		}
-		ready = err != nil || answer.Status == abi.ReadinessReady // what has no readiness does its work before it answers
+		// what has no readiness does its work before it answers
+		ready = err != nil || answer.Status == abi.ReadinessReady
 		if ready {
 			continue
 		}

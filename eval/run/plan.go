@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// Cost is what one provider's cells will do, over all replicates. Native calls are counted as one for each write and each retrieval, where the
-// provider has a backend: a backend may need more.
+// Cost is what one provider's cells will do, over all replicates. Native calls are counted as one for each write and
+// each retrieval, where the provider has a backend: a backend may need more.
 type Cost struct {
 	Label string `json:"label"`
 	// Events are writes, Retrievals reads; TestSessions each have two inventories, a readiness wait and a canary.
@@ -18,7 +18,8 @@ type Cost struct {
 	TestSessions int `json:"test_sessions"`
 	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
 	NativeCalls int `json:"native_calls"`
-	// ModelCalls are the agent's, the simulator's and the judge's; what a backend asks of a model of its own is not known here.
+	// ModelCalls are the agent's, the simulator's and the judge's; what a backend asks of a model of its own is not
+	// known here.
 	ModelCalls int `json:"model_calls"`
 }
 
@@ -82,7 +83,8 @@ func Lint(p *pack.Pack) (int, error) {
 		return 0, nil
 	}
 	f := fatal[0]
-	return len(fatal), abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has %d faults that would make the comparison wrong, the first is %s (%s): %s",
-		p.Manifest.Name, len(fatal), f.Rule, f.Where, f.What)).
+	return len(fatal), abi.NewError(abi.CodeInvalidArgument,
+		fmt.Sprintf("the pack %s has %d faults that would make the comparison wrong, the first is %s (%s): %s",
+			p.Manifest.Name, len(fatal), f.Rule, f.Where, f.What)).
 		WithHint("`memhost eval pack lint` lists them; --allow-faults runs it all the same, and the report says so")
 }

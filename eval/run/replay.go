@@ -37,10 +37,12 @@ var (
 	_ slot = (*player)(nil)
 )
 
-// Replay makes a new run of one with cassettes, without any backend. Each cassette is first played through the module, which must answer byte for byte
-// as then; then the cell is walked again, and the cassette answers. Models are not asked again: the new run has no agent's answers.
+// Replay makes a new run of one with cassettes, without any backend. Each cassette is first played through the module,
+// which must answer byte for byte as then; then the cell is walked again, and the cassette answers. Models are not
+// asked again: the new run has no agent's answers.
 //
-// Errors: invalid_argument for a run without cassettes or a cell that is not complete; conflict with the first difference, where a module answers
+// Errors: invalid_argument for a run without cassettes or a cell that is not complete; conflict with the first
+// difference, where a module answers
 // otherwise; those of Begin and Go.
 func Replay(ctx context.Context, from string, to string, p *pack.Pack, o Options) (*rundir.Run, error) {
 	recorded, err := rundir.Open(from)
@@ -48,11 +50,13 @@ func Replay(ctx context.Context, from string, to string, p *pack.Pack, o Options
 		return nil, err
 	}
 	if !recorded.Lab.Cassettes {
-		return nil, abi.NewError(abi.CodeInvalidArgument, from+" has no cassettes").WithHint("a lab file with cassettes: true records them")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			from+" has no cassettes").WithHint("a lab file with cassettes: true records them")
 	}
 	for _, c := range recorded.Cells {
 		if c.State != rundir.Complete {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cell %s/%d is %s: its cassette is not whole", c.Label, c.Replicate, c.State))
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("cell %s/%d is %s: its cassette is not whole", c.Label, c.Replicate, c.State))
 		}
 		if err := verifyCassette(ctx, recorded, c, from, o); err != nil {
 			return nil, err
@@ -74,20 +78,22 @@ func verifyCassette(ctx context.Context, r *rundir.Run, c *rundir.Cell, folder s
 	if err != nil {
 		return err
 	}
-	report, err := host.Replay(ctx, host.ReplayOptions{Path: filepath.Join(c.Folder(folder), cassetteFile), CacheDir: o.Host.CacheDir,
-		Engines: o.Host.Engines, Module: func(cassette.Load) ([]byte, error) { return config.Module, nil }})
+	report, err := host.Replay(ctx, host.ReplayOptions{Path: filepath.Join(c.Folder(folder), cassetteFile),
+		CacheDir: o.Host.CacheDir,
+		Engines:  o.Host.Engines, Module: func(cassette.Load) ([]byte, error) { return config.Module, nil }})
 	if err != nil {
 		return err
 	}
 	if report.Difference != nil {
-		return abi.NewError(abi.CodeConflict, fmt.Sprintf("cell %s/%d: the module answers otherwise than its cassette: %s", c.Label, c.Replicate,
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("cell %s/%d: the module answers otherwise than its "+
+			"cassette: %s", c.Label, c.Replicate,
 			report.Difference)).WithReason("replay")
 	}
 	return nil
 }
 
-// rehearse tries a provider out in a host of its own, since a cassette holds no smoke tests, and returns their verdicts. A provider with background
-// work is refused: a host that records does none.
+// rehearse tries a provider out in a host of its own, since a cassette holds no smoke tests, and returns their
+// verdicts. A provider with background work is refused: a host that records does none.
 func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.SmokeVerdict, error) {
 	o := c.options.Host
 	dir, err := os.MkdirTemp("", "memhost-eval-smokes-")
@@ -101,7 +107,8 @@ func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.
 		return nil, err
 	}
 	if len(m.Manifest.Background) > 0 {
-		return nil, abi.NewError(abi.CodeUnsupported, fmt.Sprintf("%s works in the background, and a host that records does no such work", config.Name)).
+		return nil, abi.NewError(abi.CodeUnsupported,
+			fmt.Sprintf("%s works in the background, and a host that records does no such work", config.Name)).
 			WithHint("run it without cassettes")
 	}
 	h, err := host.New(ctx, o)
@@ -169,7 +176,8 @@ func (p *player) play(name string, request abi.Encodable, answer abi.Decodable) 
 			continue
 		}
 		if o.Name != name || request != nil && !bytes.Equal(o.Request, abi.Marshal(request)) {
-			return abi.NewError(abi.CodeConflict, fmt.Sprintf("operation %d of the cassette is another %s: pack, lab or program differ from then", o.N, o.Name))
+			return abi.NewError(abi.CodeConflict, fmt.Sprintf("operation %d of the cassette is another %s: pack, lab "+
+				"or program differ from then", o.N, o.Name))
 		}
 		if len(o.Error) > 0 {
 			failed := new(abi.Error)

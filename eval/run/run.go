@@ -20,9 +20,11 @@ import (
 
 // Options are what a runner needs besides the run's folder.
 type Options struct {
-	// Provider resolves a lab's entry to what a host opens. Pack-made blocks (conditions.json) are its caller's to lay under.
+	// Provider resolves a lab's entry to what a host opens. Pack-made blocks (conditions.json) are its caller's to lay
+	// under.
 	Provider func(p *lab.Provider) (host.ProviderConfig, error)
-	// Host completes the options of each cell's host: Version, Commit, Logger, engines. DataDir, Run, Durability and Cassette are the runner's.
+	// Host completes the options of each cell's host: Version, Commit, Logger, engines. DataDir, Run, Durability and
+	// Cassette are the runner's.
 	Host   host.Options
 	Logger hclog.Logger
 	Now    func() time.Time
@@ -55,7 +57,8 @@ type Agent interface {
 	// Turns is how many answers a whole conversation has.
 	Turns() int
 	// Answer says something to a probe. put keeps a text in the run's blobs and returns its hash.
-	Answer(ctx context.Context, probe *pack.Probe, contextText string, put func([]byte) (string, error)) ([]journal.Answer, error)
+	Answer(ctx context.Context, probe *pack.Probe, contextText string,
+		put func([]byte) (string, error)) ([]journal.Answer, error)
 }
 
 // Begin makes a run's folder for a lab. The folder must not exist, or be empty.
@@ -73,7 +76,8 @@ func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) 
 	if err != nil {
 		return nil, unusable(err)
 	}
-	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()), Lab: l, LabSHA256: l.SHA256(),
+	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()),
+		Lab: l, LabSHA256: l.SHA256(),
 		PackPath: packPath, Dir: dir, Pack: p.Manifest, Faults: o.Faults}
 	for replicate := 1; replicate <= l.Replicates; replicate++ {
 		for i := range l.Providers {
@@ -95,14 +99,17 @@ type runner struct {
 	mu sync.Mutex // of Run
 }
 
-// Go runs every cell that is not complete. A cell that fails leaves the others running; the first failure is returned at the end.
-// It may be called again, after an interruption or a failure: cells go on where they were.
+// Go runs every cell that is not complete. A cell that fails leaves the others running; the first failure is returned
+// at the end. It may be called again, after an interruption or a failure: cells go on where they were.
 //
-// Errors: invalid_argument when the pack is not the one that the run began with; the context's; those of cells, with the cell's label in front.
+// Errors: invalid_argument when the pack is not the one that the run began with; the context's; those of cells, with
+// the cell's label in front.
 func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Options) error {
 	if p.Manifest.ContentSHA256 != r.Pack.ContentSHA256 {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the pack %s has the content %.12s, the run began with %.12s",
-			p.Manifest.Name, p.Manifest.ContentSHA256, r.Pack.ContentSHA256)).WithHint("resume it with the pack it began with")
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("the pack %s has the content %.12s, the run began with %.12s",
+				p.Manifest.Name, p.Manifest.ContentSHA256,
+				r.Pack.ContentSHA256)).WithHint("resume it with the pack it began with")
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()

@@ -46,7 +46,8 @@ func labOf(t *testing.T, text string) *lab.Lab {
 // options open built-in modules by the names of their providers.
 func options(t *testing.T, p *pack.Pack) Options {
 	t.Helper()
-	return Options{Now: time.Now, Logger: hclog.NewNullLogger(), Host: host.Options{CacheDir: cacheDir(t), Version: "test"},
+	return Options{Now: time.Now, Logger: hclog.NewNullLogger(),
+		Host: host.Options{CacheDir: cacheDir(t), Version: "test"},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, ok := plugins.Find(entry.Name())
 			require.True(t, ok, entry.Name())
@@ -54,7 +55,8 @@ func options(t *testing.T, p *pack.Pack) Options {
 			if block == nil {
 				block = json.RawMessage("{}")
 			}
-			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}, nil
+			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)},
+				nil
 		}}
 }
 

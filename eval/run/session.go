@@ -111,8 +111,10 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	}
 	t.done.readiness = r
 	if r.TimedOut && t.Lab.Readiness.OnTimeout == "stop" {
-		return abi.NewError(abi.CodeTimeout, fmt.Sprintf("memory of persona %s was not ready %d ms after session %d", t.id, t.Lab.Readiness.TimeoutMS, t.number)).
-			WithHint("raise readiness.timeout_ms, or set readiness.on_timeout: pending, which asks all the same and flags the probes")
+		return abi.NewError(abi.CodeTimeout, fmt.Sprintf("memory of persona %s was not ready %d ms after session %d",
+			t.id, t.Lab.Readiness.TimeoutMS, t.number)).
+			WithHint("raise readiness.timeout_ms, or set readiness.on_timeout: pending, which asks all the same and " +
+				"flags the probes")
 	}
 	return nil
 }
@@ -174,8 +176,8 @@ func (t *testSession) sampled(probe string) bool {
 	return float64(sum[0])/256 < t.Lab.Stability
 }
 
-// retrieve asks for one context and writes down what came, then lets the agent answer. An error is a result, and never an
-// empty one; but where the backend is gone, the cell ends, and a resumption asks again.
+// retrieve asks for one context and writes down what came, then lets the agent answer. An error is a result, and never
+// an empty one; but where the backend is gone, the cell ends, and a resumption asks again.
 func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) error {
 	stored, done := t.done.probes[a]
 	if !done {
@@ -207,8 +209,10 @@ func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) 
 //
 // Errors: those that end the cell.
 func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*journal.Probe, error) {
-	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope, SessionID: fmt.Sprintf("test-session-%d", t.number),
-		Scenario: probe.Scenario, Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters, AsOf: probe.AsOf}
+	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope,
+		SessionID: fmt.Sprintf("test-session-%d", t.number),
+		Scenario:  probe.Scenario, Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters,
+		AsOf: probe.AsOf}
 	if a.budget > 0 {
 		request.Budget.MaxTokens = &a.budget
 	}
@@ -245,8 +249,8 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 	return nil
 }
 
-// answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption asks
-// again, from the first turn.
+// answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption
+// asks again, from the first turn.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
 	answers, err := t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
 	if ctx.Err() != nil {
@@ -279,7 +283,8 @@ type canary struct{ eventID, name, text string }
 func (t *testSession) newCanary() *canary {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00canary\x00%s\x00%d", t.Lab.Seed, t.id, t.number))
 	name := "Zq" + hex.EncodeToString(sum[:5])
-	return &canary{eventID: "canary-" + hex.EncodeToString(sum[:8]), name: name, text: "My parrot is called " + name + "."}
+	return &canary{eventID: "canary-" + hex.EncodeToString(sum[:8]), name: name, text: "My parrot is called " + name +
+		"."}
 }
 
 // remembered is the session's canary if one was tried.
@@ -296,7 +301,8 @@ func (t *testSession) tryCanary(ctx context.Context) error {
 		return nil
 	}
 	c := t.newCanary()
-	event := &abi.MemoryEvent{EventID: c.eventID, RunID: t.RunID, UserID: t.id, SessionID: fmt.Sprintf("test-session-%d", t.number), TurnID: "canary",
+	event := &abi.MemoryEvent{EventID: c.eventID, RunID: t.RunID, UserID: t.id,
+		SessionID: fmt.Sprintf("test-session-%d", t.number), TurnID: "canary",
 		Timestamp: t.at.Timestamp, Messages: []abi.Message{{Role: abi.RoleUser, Content: &c.text}}}
 	r := &journal.Canary{EventID: c.eventID, Text: c.name}
 	receipt, err := t.slot.RecordEvent(ctx, event)
@@ -321,7 +327,8 @@ func (t *testSession) findCanary(ctx context.Context) error {
 		return nil
 	}
 	check := &journal.CanaryCheck{EventID: c.eventID}
-	result, err := t.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What is my parrot called?", Scope: t.scope, SessionID: fmt.Sprintf("canary-check-%d", t.number)})
+	result, err := t.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What is my parrot called?", Scope: t.scope,
+		SessionID: fmt.Sprintf("canary-check-%d", t.number)})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -28,7 +28,8 @@ func (s *receipts) RecordEvent(context.Context, *abi.MemoryEvent) (*abi.WriteRec
 }
 
 func TestAnUncertainEventIsRecordedAgainWithinTheWait(t *testing.T) {
-	uncertain := abi.ReceiptOrError{Receipt: &abi.WriteReceipt{Status: abi.StatusUncertain, RetryAfterMS: new(int64(100))}}
+	uncertain := abi.ReceiptOrError{Receipt: &abi.WriteReceipt{Status: abi.StatusUncertain,
+		RetryAfterMS: new(int64(100))}}
 	committed := abi.ReceiptOrError{Receipt: &abi.WriteReceipt{Status: abi.StatusCommitted, Duplicate: true}}
 	down := abi.ReceiptOrError{Error: abi.NewError(abi.CodeUnavailable, "down")}
 	for name, c := range map[string]struct {

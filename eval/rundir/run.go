@@ -37,7 +37,8 @@ type Run struct {
 	BegunAt   string   `json:"begun_at"`
 	Lab       *lab.Lab `json:"lab"`
 	LabSHA256 string   `json:"lab_sha256"`
-	// PackPath is where the pack was, Dir the base of relative names in the lab file; both absolute. They are not part of Head.
+	// PackPath is where the pack was, Dir the base of relative names in the lab file; both absolute. They are not part
+	// of Head.
 	PackPath string        `json:"pack_path"`
 	Dir      string        `json:"dir,omitempty"`
 	Pack     pack.Manifest `json:"pack"`
@@ -55,7 +56,8 @@ type Cell struct {
 	RunID string `json:"run_id"`
 	// State is waiting, running, complete or failed.
 	State string `json:"state"`
-	// Alone: it ran while no other cell did, with one persona at a time, from its beginning to its end: its latencies may be compared.
+	// Alone: it ran while no other cell did, with one persona at a time, from its beginning to its end: its latencies
+	// may be compared.
 	Alone bool `json:"alone"`
 	// Head is the hash of the journal's last line, once the cell is complete.
 	Head  string     `json:"head,omitempty"`
@@ -85,9 +87,11 @@ func Open(folder string) (*Run, error) {
 	case err != nil:
 		return nil, err
 	case !there:
-		return nil, abi.NewError(abi.CodeInvalidArgument, folder+" is not a run: it has no "+File).WithHint("`memhost eval run` makes one")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			folder+" is not a run: it has no "+File).WithHint("`memhost eval run` makes one")
 	case r.Run != Version:
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s is a run of version %d, this program reads version %d", folder, r.Run, Version))
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s is a run of version %d, this program reads version %d", folder, r.Run, Version))
 	}
 	return r, nil
 }
@@ -95,7 +99,8 @@ func Open(folder string) (*Run, error) {
 // Save writes run.json, as a whole.
 func (r *Run) Save(folder string) error { return writeJSON(filepath.Join(folder, File), r) }
 
-// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors the run.
+// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors
+// the run.
 func (r *Run) Head() string {
 	parts := []string{r.LabSHA256, r.Pack.ContentSHA256}
 	for _, c := range r.Cells {

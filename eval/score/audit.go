@@ -53,7 +53,8 @@ func Excluded(folder string, p *pack.Pack) (map[string]bool, error) {
 
 // audited puts the figures without an audit beside those with it.
 func audited(a *pack.Audit, before *Metrics) *Audited {
-	result := &Audited{By: a.By, Checked: a.Checked, Excluded: a.Excluded, Before: []Unaudited{}, Primary: before.Primary}
+	result := &Audited{By: a.By, Checked: a.Checked, Excluded: a.Excluded, Before: []Unaudited{},
+		Primary: before.Primary}
 	for i := range before.Columns {
 		c := &before.Columns[i]
 		for _, b := range c.Budgets {

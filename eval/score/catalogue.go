@@ -31,7 +31,8 @@ var metrics = func() []metric {
 	list := []metric{
 		{Entry: Entry{Name: "recall@tokens", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
 			Attribution: true,
-			What:        "gold groups of which the context shows a member, by an item that names at most 3 source events"}},
+			What: "gold groups of which the context shows a member, by an item that names at most 3 source " +
+				"events"}},
 		{Entry: Entry{Name: "all@tokens", Group: "budgeted", Unit: "share", Better: "more", Attribution: true,
 			What: "probes of which the context shows every gold group"}},
 		{Entry: Entry{Name: "content", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
@@ -50,7 +51,8 @@ var metrics = func() []metric {
 			What: "probes of which the context holds a member of every answers group, as whole words in any case"},
 			applies: (*probe).hasAnswers, none: "no probe has answers"},
 		metric{Entry: Entry{Name: "forbidden_shown", Group: "answer", Unit: "share", Better: "less",
-			What: "probes whose context holds a text that it must not"}, applies: (*probe).hasForbidden, none: "no probe forbids a text"},
+			What: "probes whose context holds a text that it must not"}, applies: (*probe).hasForbidden,
+			none: "no probe forbids a text"},
 	)
 	for _, m := range []metric{
 		{Entry: Entry{Name: "current_shown", Unit: "share", Better: "more", Headline: true,
@@ -62,7 +64,8 @@ var metrics = func() []metric {
 		{Entry: Entry{Name: "stale_unflagged", Unit: "share", Better: "less", Headline: true,
 			What: "probes with earlier values of which one is shown without a legible sign that it no longer holds"}},
 		{Entry: Entry{Name: "stale_age_days", Unit: "days",
-			What: "how long ago the oldest value that is shown unflagged was superseded, over the probes that show one"}},
+			What: "how long ago the oldest value that is shown unflagged was superseded, over the probes that show " +
+				"one"}},
 	} {
 		m.Group, m.applies, m.none = "validity", (*probe).hasStale, "the pack has no stale values"
 		list = append(list, m)
@@ -116,9 +119,13 @@ func ranking(level string) []metric {
 	for i, k := range cutoffs {
 		name := func(metric string) string { return fmt.Sprintf("%s@%d", metric, k) }
 		within := fmt.Sprintf("among the first %d, by %s", k, what)
-		add(name("hit"), "probes of which a gold group is served "+within, func(s *rankScores) float64 { return s.hit[i] })
+		add(name("hit"), "probes of which a gold group is served "+within, func(s *rankScores) float64 {
+			return s.hit[i]
+		})
 		add(name("recall"), "gold groups that are served "+within, func(s *rankScores) float64 { return s.recall[i] })
-		add(name("all"), "probes of which every gold group is served "+within, func(s *rankScores) float64 { return s.all[i] })
+		add(name("all"), "probes of which every gold group is served "+within, func(s *rankScores) float64 {
+			return s.all[i]
+		})
 		add(name("ndcg"), "discounted gain of gold groups when first served, of the ideal, "+within,
 			func(s *rankScores) float64 { return s.ndcg[i] })
 	}

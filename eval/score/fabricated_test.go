@@ -58,7 +58,9 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 			}
 			for probe, err := range p.Probes(persona.PersonaID) {
 				require.NoError(t, err)
-				known := slices.IndexFunc(events, func(e *pack.Event) bool { return e.SessionIndex > probe.AfterSession })
+				known := slices.IndexFunc(events, func(e *pack.Event) bool {
+					return e.SessionIndex > probe.AfterSession
+				})
 				if known < 0 {
 					known = len(events)
 				}

@@ -40,7 +40,8 @@ func (s *scorer) keys() Keys {
 		Order: map[string]string{},
 		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS,
 			OnTimeout:  l.Readiness.OnTimeout,
-			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency, Cassettes: l.Cassettes}}
+			Replicates: l.Replicates, Seed: l.Seed, Stability: l.Stability, Concurrency: l.Concurrency,
+			Cassettes: l.Cassettes}}
 	for _, name := range insertion {
 		if value, set := s.run.Pack.Builder.Options[name]; set {
 			k.Policies.Insertion[name] = value
@@ -133,7 +134,8 @@ func (s *scorer) notes(m *Metrics) []string {
 		}
 	}
 	if stub > 0 {
-		add("a stub answered instead of a model, %d of %d times: nothing here says anything about behaviour", stub, given)
+		add("a stub answered instead of a model, %d of %d times: nothing here says anything about behaviour", stub,
+			given)
 	}
 	if m.SelfTest.Verdict == "broken" {
 		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
@@ -162,7 +164,8 @@ func (s *scorer) notes(m *Metrics) []string {
 		}
 	}
 	if n := s.run.Faults; n > 0 {
-		add("the pack has %d faults that make the comparison wrong, and was run all the same: `memhost eval pack lint` lists them", n)
+		add("the pack has %d faults that make the comparison wrong, and was run all the same: `memhost eval pack "+
+			"lint` lists them", n)
 	}
 	if n := len(s.excluded); n > 0 {
 		add("%d probes whose keys an audit found wrong are left out; the figures with them are under audit", n)

@@ -123,7 +123,8 @@ func TestValidityOfWhatIsShown(t *testing.T) {
 }
 
 func TestItemsAreLocatedByTheirText(t *testing.T) {
-	const text = "<memory-context backend=\"x\" scope=\"tea/tea\">\n- I like tea & cake.\n- Two\n  lines.\n- I like tea &lt;b&gt;.\n</memory-context>"
+	const text = "<memory-context backend=\"x\" scope=\"tea/tea\">\n- I like tea & cake.\n- Two\n  lines.\n- I like " +
+		"tea &lt;b&gt;.\n</memory-context>"
 	list := []item{}
 	for _, s := range []string{"I like tea & cake.", "Two\nlines.", "I like tea <b>.", "not there", ""} {
 		list = append(list, item{Evidence: &abi.Evidence{Text: s}})
@@ -143,7 +144,8 @@ func TestItemsAreLocatedByTheirText(t *testing.T) {
 func TestEachMetricOfARetrieval(t *testing.T) {
 	p := &probe{Probe: &pack.Probe{AfterSession: 3, Context: "work",
 		Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Zorvex", "the cat"}, {"7 May"}},
-			Evidence: [][]string{{"e1"}, {"e2", "e3"}}, Forbidden: []pack.ForbiddenValue{{Text: "secret word"}}}}, persona: person()}
+			Evidence: [][]string{{"e1"}, {"e2", "e3"}}, Forbidden: []pack.ForbiddenValue{{Text: "secret word"}}}},
+		persona: person()}
 	p.persona.events["e1"].content = contentWords("zorvex sleeps")
 	p.persona.events["e2"].content = contentWords("may seven evening")
 	p.persona.events["e3"].content = contentWords("something else")
@@ -164,7 +166,8 @@ func TestEachMetricOfARetrieval(t *testing.T) {
 	got := (&timeline{}).measure(p, r).values
 	for name, want := range map[string]float64{
 		"hit@1": 0, "hit@5": 1, "recall@5": 1, "all@5": 1, "mrr": 1.0 / 3, "recall@tokens": 0.5, "all@tokens": 0,
-		"content": 0.5, "content_false": 0.25, "answer_shown": 1, "forbidden_shown": 0, "items": 5, "coverage": 0.6, "other_context": 1.0 / 3,
+		"content": 0.5, "content_false": 0.25, "answer_shown": 1, "forbidden_shown": 0, "items": 5, "coverage": 0.6,
+		"other_context": 1.0 / 3,
 		"session.hit@1": 0, "session.mrr": 1.0 / 3, "session.recall@5": 1,
 	} {
 		assert.InDelta(t, want, got[place[name]], 1e-12, name)

@@ -114,7 +114,8 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 		}
 		return a
 	})
-	clean, tells, whispers, hides := m.Columns[0].Isolation, m.Columns[1].Isolation, m.Columns[2].Isolation, m.Columns[3].Isolation
+	clean, tells, whispers, hides := m.Columns[0].Isolation, m.Columns[1].Isolation, m.Columns[2].Isolation,
+		m.Columns[3].Isolation
 	assert.Zero(t, clean.Leaking+clean.Canaries+clean.Sequences)
 	require.NotNil(t, clean.Bound)
 	assert.Equal(t, 4, clean.Clusters)
@@ -138,7 +139,8 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 
 func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
-	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, reference: empty}")
+	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, "+
+		"budget: 500, reference: empty}")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		switch {
 		case label == "empty":
@@ -196,7 +198,8 @@ func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 
 func TestAVerdictNeedsContentToAgree(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
-	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@tokens, budget: 500, reference: nothing}")
+	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@tokens, budget: "+
+		"500, reference: nothing}")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		a := perfect(label, probe, budget, events)
 		switch label {
@@ -370,10 +373,11 @@ func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
 		lines: "line 1: pack_sha256: required",
 		strings.Replace(heading, p.Manifest.ContentSHA256[:4], "zzzz",
 			1): "the ranking was made from",
-		heading + `{"probe_id":"x","event_ids":[]}`:                                          `line 2: probe_id: the pack has no probe "x"`,
-		heading + lines + lines:                                                              "is there twice",
-		heading + `{"probe_id":"synth-01-1-q1","event_ids":["nope"]}`:                        `event_ids[0]: persona synth-01 has no event "nope"`,
-		heading + `{"probe_id":"synth-01-1-q1","event_ids":["synth-01-2-1"]}`:                "is in session 2, the probe is asked after session 1",
+		heading + `{"probe_id":"x","event_ids":[]}`:                   `line 2: probe_id: the pack has no probe "x"`,
+		heading + lines + lines:                                       "is there twice",
+		heading + `{"probe_id":"synth-01-1-q1","event_ids":["nope"]}`: `event_ids[0]: persona synth-01 has no event "nope"`,
+		heading + `{"probe_id":"synth-01-1-q1","event_ids":["synth-01-2-1"]}`: "is in session 2, the " +
+			"probe is asked after session 1",
 		heading + `{"probe_id":"synth-01-1-q1","event_ids":["synth-01-1-1","synth-01-1-1"]}`: "event_ids[1]: event \"synth-01-1-1\" is there twice",
 		heading + `{"probe_id":"synth-01-1-q1","events":[]}`:                                 "unknown field",
 		heading + heading: "has no probe",
@@ -444,7 +448,8 @@ func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
 	}
 	_, p := synthetic(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
 	require.Greater(t, p.Manifest.Counts.Probes, 2000)
-	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: answer_shown, budget: 1000, reference: a}"), p,
+	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: "+
+		"answer_shown, budget: 1000, reference: a}"), p,
 		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
 			random := stats.Random(7, label+probe.ProbeID)
 			var list []*pack.Event
@@ -471,7 +476,8 @@ func TestFormulasAreGuarded(t *testing.T) {
 
 func TestAnAuditLeavesProbesOutForEverybody(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "7", "sessions": "3", "turns": "2"})
-	l := labOf(t, "providers: [whole, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, reference: empty}")
+	l := labOf(t, "providers: [whole, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, "+
+		"reference: empty}")
 	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		if label == "empty" || probe.ProbeID == "synth-01-1-q1" {
 			return answered{}
@@ -523,9 +529,12 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 	r, err := rundir.Open(folder)
 	require.NoError(t, err)
 	c := r.Cells[0]
-	w, err := journal.Append(filepath.Join(c.Folder(folder), journal.Name), func() string { return "2026-03-02T10:00:00Z" }, func(*journal.Line) {})
+	w, err := journal.Append(filepath.Join(c.Folder(folder), journal.Name), func() string {
+		return "2026-03-02T10:00:00Z"
+	}, func(*journal.Line) {})
 	require.NoError(t, err)
-	for _, a := range []journal.Answer{{ProbeID: "x", Turn: 1, Stub: true}, {ProbeID: "x", Turn: 1, Stub: true}, // again, after an interruption
+	// again, after an interruption
+	for _, a := range []journal.Answer{{ProbeID: "x", Turn: 1, Stub: true}, {ProbeID: "x", Turn: 1, Stub: true},
 		{ProbeID: "y", Turn: 1, Error: abi.NewError(abi.CodeBackend, "nonsense")}} {
 		require.NoError(t, w.Write(&journal.Line{Kind: journal.KindAnswer, Answer: &a}))
 	}
@@ -566,6 +575,7 @@ func TestTwoReplaysOfACassetteRunHaveTheSameMetrics(t *testing.T) {
 	require.Error(t, err)
 	t.Log(err)
 
-	_, err = run.Replay(t.Context(), ran(t, "providers: [no_memory]", path, p), filepath.Join(t.TempDir(), "none"), p, options(t, p))
+	_, err = run.Replay(t.Context(), ran(t, "providers: [no_memory]", path, p), filepath.Join(t.TempDir(), "none"), p,
+		options(t, p))
 	assert.ErrorContains(t, err, "has no cassettes")
 }

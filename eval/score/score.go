@@ -451,7 +451,8 @@ func (s *scorer) metrics() *Metrics {
 func (c *column) complete() {
 	c.Notes = []string{}
 	if c.reference != nil {
-		c.Cells, c.Smokes, c.FilterMode, c.Warnings, c.WriteErrs = []Cell{}, []SmokeLine{}, []Count{}, []Count{}, []Count{}
+		c.Cells, c.Smokes, c.FilterMode, c.Warnings, c.WriteErrs = []Cell{}, []SmokeLine{}, []Count{}, []Count{},
+			[]Count{}
 		c.Wall.Breaches, c.ShownSpans = []string{}, "reported"
 		for _, readings := range c.reference {
 			for _, r := range readings {
@@ -465,7 +466,8 @@ func (c *column) complete() {
 		return
 	}
 	if c.ShownSpans == "located" {
-		c.Notes = append(c.Notes, "shown spans: located by the items' text: the provider does not say where an item is shown")
+		c.Notes = append(c.Notes, "shown spans: located by the items' text: the provider does not say where an item "+
+			"is shown")
 	}
 	for _, cell := range c.Cells {
 		switch cell.State {

@@ -36,14 +36,14 @@ type Comparison struct {
 	Adjusted float64 `json:"p_adjusted"`
 	// SmallestP is the smallest adjusted p that this many clusters can give.
 	SmallestP float64 `json:"smallest_p_adjusted"`
-	// MissingA and MissingB count probes without a value. Worst and Best are the differences with every missing value set
-	// against A, and for A.
+	// MissingA and MissingB count probes without a value. Worst and Best are the differences with every missing value
+	// set against A, and for A.
 	MissingA int     `json:"missing_a"`
 	MissingB int     `json:"missing_b"`
 	Worst    float64 `json:"worst"`
 	Best     float64 `json:"best"`
-	// Detectable is the smallest difference that these probes could have shown with power 0.8; not known (nil) with fewer
-	// than two clusters.
+	// Detectable is the smallest difference that these probes could have shown with power 0.8; not known (nil) with
+	// fewer than two clusters.
 	Detectable *float64 `json:"detectable,omitempty"`
 	Verdict    Verdict  `json:"verdict"`
 
@@ -58,8 +58,8 @@ const (
 	// Better and Worse: the difference is detected, and missing probes cannot turn it.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// NoDifference: none was detected. It does not say that there is none; Comparison.Detectable says how small it could
-	// have been.
+	// NoDifference: none was detected. It does not say that there is none; Comparison.Detectable says how small it
+	// could have been.
 	NoDifference Verdict = "no detectable difference"
 	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
 	CannotDecide Verdict = "cannot decide"

@@ -91,11 +91,12 @@ func Detectable(differences []Sample, alpha float64) float64 {
 	high, _ := math.Lgamma((freedom + 1) / 2)
 	low, _ := math.Lgamma(freedom / 2)
 	c4 := math.Sqrt(2/freedom) * math.Exp(high-low)
-	return (studentT(1-alpha/2, freedom)+studentT(0.8, freedom))*standardError(clusters)/c4 + 1/float64(len(differences))
+	return (studentT(1-alpha/2, freedom)+studentT(0.8, freedom))*standardError(clusters)/c4 +
+		1/float64(len(differences))
 }
 
-// studentT is the p-quantile of Student's t distribution, for p of at least one half. (gonum's own, in stat/distuv, brings all of its linear
-// algebra into the program: 3 MB.)
+// studentT is the p-quantile of Student's t distribution, for p of at least one half. (gonum's own, in stat/distuv,
+// brings all of its linear algebra into the program: 3 MB.)
 func studentT(p, freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*(1-p))
 	return math.Sqrt(freedom * (1 - x) / x)

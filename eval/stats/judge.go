@@ -14,8 +14,8 @@ type Corrected struct {
 	Judged       float64 `json:"judged"`
 	FalseAccepts float64 `json:"false_accepts"` // of wrong items
 	FalseRejects float64 `json:"false_rejects"` // of right items
-	// Identifiable is false where false accepts and false rejects add up to 0.8 or more: the judge says next to nothing,
-	// and nothing below is meant.
+	// Identifiable is false where false accepts and false rejects add up to 0.8 or more: the judge says next to
+	// nothing, and nothing below is meant.
 	Identifiable bool `json:"identifiable"`
 	// Rate is (judged - FA) / (1 - FA - FR), unclipped; Clipped is the same within [0, 1].
 	Rate    float64 `json:"rate"`
@@ -30,7 +30,8 @@ const mostError = 0.8
 
 // Correct corrects the judged answers by the same judge's verdicts on right and on wrong items.
 func Correct(answers, right, wrong Outcomes, random *rand.Rand) Corrected {
-	c := Corrected{Judged: mean(clustered(answers)), FalseAccepts: mean(clustered(wrong)), FalseRejects: 1 - mean(clustered(right))}
+	c := Corrected{Judged: mean(clustered(answers)), FalseAccepts: mean(clustered(wrong)),
+		FalseRejects: 1 - mean(clustered(right))}
 	if len(right) == 0 || len(wrong) == 0 || c.FalseAccepts+c.FalseRejects >= mostError {
 		return c
 	}

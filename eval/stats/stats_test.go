@@ -52,13 +52,14 @@ func TestFiguresAreThoseOfScipyAndStatsmodels(t *testing.T) {
 	var f fixtures
 	require.NoError(t, json.Unmarshal(text, &f))
 	for _, c := range f.SignFlip {
-		t.Run(fmt.Sprintf("sign flips and standard error of %d clusters", len(clustered(c.Samples))), func(t *testing.T) {
-			p, exact := SignFlip(c.Samples, Random(1, "test"))
-			assert.True(t, exact)
-			assert.InDelta(t, c.P, p, near)
-			assert.InDelta(t, c.StandardError, standardError(clustered(c.Samples)), near)
-			assert.InDelta(t, c.Detectable, Detectable(c.Samples, Level), 1e-7, "quantiles of Student's t")
-		})
+		t.Run(fmt.Sprintf("sign flips and standard error of %d clusters", len(clustered(c.Samples))),
+			func(t *testing.T) {
+				p, exact := SignFlip(c.Samples, Random(1, "test"))
+				assert.True(t, exact)
+				assert.InDelta(t, c.P, p, near)
+				assert.InDelta(t, c.StandardError, standardError(clustered(c.Samples)), near)
+				assert.InDelta(t, c.Detectable, Detectable(c.Samples, Level), 1e-7, "quantiles of Student's t")
+			})
 	}
 	for _, c := range f.Holm {
 		assert.InDeltaSlice(t, c.Adjusted, Holm(c.P), near)
@@ -101,7 +102,8 @@ func TestDrawnSignFlipsAgreeWithAllPatterns(t *testing.T) {
 func TestOrderOfSamplesChangesNoBit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Sample {
-			return Sample{fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "cluster")), rapid.Float64Range(-1, 1).Draw(t, "value")}
+			return Sample{fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "cluster")),
+				rapid.Float64Range(-1, 1).Draw(t, "value")}
 		}), 1, 60).Draw(t, "samples")
 		turned := rapid.Permutation(samples).Draw(t, "turned")
 		assert.Equal(t, MeanInterval(samples, Random(3, "x")), MeanInterval(turned, Random(3, "x")))
@@ -169,7 +171,8 @@ func TestPlantedGapIsFoundAtTheStatedPower(t *testing.T) {
 			}
 			detectable += *c.Detectable / runs
 		}
-		t.Logf("10 conversations of %d probes promise to find %.3f with power 0.8; a gap of 10 points was found in %d of %d runs", probes, detectable, found, runs)
+		t.Logf("10 conversations of %d probes promise to find %.3f with power 0.8; a gap of 10 points was found in "+
+			"%d of %d runs", probes, detectable, found, runs)
 		assert.LessOrEqual(t, detectable, gap*1.02)
 		assert.GreaterOrEqual(t, found, runs*76/100, "0.8 less two standard errors of the simulation")
 	}
@@ -188,7 +191,8 @@ func TestTooFewClustersCannotDecide(t *testing.T) {
 		clusters, comparisons int
 		want                  Verdict
 	}{
-		{1, 1, CannotDecide}, {5, 1, CannotDecide}, {6, 1, Better}, {6, 2, CannotDecide}, {7, 3, Better}, {10, 25, Better}, {10, 26, CannotDecide},
+		{1, 1, CannotDecide}, {5, 1, CannotDecide}, {6, 1, Better}, {6, 2, CannotDecide}, {7, 3, Better},
+		{10, 25, Better}, {10, 26, CannotDecide},
 	} {
 		family := make([][]Pair, c.comparisons)
 		for i := range family {

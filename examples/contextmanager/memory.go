@@ -1,5 +1,5 @@
-// Package contextmanager shows memhost's slot as the context manager of a Go agent, in the shape that PicoClaw's has: assemble before the model is called, ingest
-// every message after it was said, clear when the user begins anew.
+// Package contextmanager shows memhost's slot as the context manager of a Go agent, in the shape that PicoClaw's has:
+// assemble before the model is called, ingest every message after it was said, clear when the user begins anew.
 //
 // Agent (agent.go) is a loop around it. Copy both and put your own model in.
 package contextmanager
@@ -28,12 +28,13 @@ type Message struct {
 type Assembled struct {
 	// History is the conversation of this session, oldest first.
 	History []Message
-	// Memory is the slot's memory-context element, empty where there is none. It belongs at the end of the user's message, not into the system message: models
-	// keep to it better there, and the provider's prompt cache stays warm.
+	// Memory is the slot's memory-context element, empty where there is none. It belongs at the end of the user's
+	// message, not into the system message: models keep to it better there, and the provider's prompt cache stays warm.
 	Memory string
 }
 
-// Manager is a context manager with a memory slot behind it. The agent's own history is the window of the session; the slot remembers across sessions.
+// Manager is a context manager with a memory slot behind it. The agent's own history is the window of the session; the
+// slot remembers across sessions.
 type Manager struct {
 	// Slot is a host.Slot, or a client of one that runs elsewhere. Required.
 	Slot host.Contract
@@ -76,7 +77,8 @@ func (m *Manager) session(key string) *session {
 	return m.sessions[key]
 }
 
-// Assemble gives history and memory for the model's answer to a message that has not been ingested yet. budget bounds the memory, in tokens.
+// Assemble gives history and memory for the model's answer to a message that has not been ingested yet. budget bounds
+// the memory, in tokens.
 //
 // A slot that is down or slow costs the turn its memory and nothing else: the log says so.
 func (m *Manager) Assemble(ctx context.Context, key, message string, budget int64) Assembled {
@@ -87,7 +89,8 @@ func (m *Manager) Assemble(ctx context.Context, key, message string, budget int6
 
 	within, cancel := context.WithTimeout(ctx, m.Wait)
 	defer cancel()
-	result, err := m.Slot.Retrieve(within, &abi.RetrieveRequest{Query: message, Scope: m.Scope, SessionID: id, Budget: abi.ContextBudget{MaxTokens: &budget}})
+	result, err := m.Slot.Retrieve(within, &abi.RetrieveRequest{Query: message, Scope: m.Scope, SessionID: id,
+		Budget: abi.ContextBudget{MaxTokens: &budget}})
 	if err != nil {
 		m.Logger.Warn("this turn has no memory", "session", key, "error", err)
 		return a
@@ -96,9 +99,11 @@ func (m *Manager) Assemble(ctx context.Context, key, message string, budget int6
 	return a
 }
 
-// Ingest takes a message that was said, without the memory that was shown with it. The assistant's answer ends the turn, and the turn is recorded.
+// Ingest takes a message that was said, without the memory that was shown with it. The assistant's answer ends the
+// turn, and the turn is recorded.
 //
-// Errors: that of the slot. A turn that failed for now is sent again with the next one, under the same event id, so that it arrives once; it is kept in memory
+// Errors: that of the slot. A turn that failed for now is sent again with the next one, under the same event id, so
+// that it arrives once; it is kept in memory
 // only. An agent that must not wait calls Ingest from a goroutine of its own.
 func (m *Manager) Ingest(ctx context.Context, key string, message Message) error {
 	m.mu.Lock()
@@ -142,11 +147,13 @@ func (m *Manager) deliver(ctx context.Context) error {
 	}
 }
 
-// event is a turn as the slot takes it. A process that starts anew counts its turns anew, so the time is part of the id.
+// event is a turn as the slot takes it. A process that starts anew counts its turns anew, so the time is part of the
+// id.
 func (m *Manager) event(key string, s *session) *abi.MemoryEvent {
 	now := m.Now()
-	e := &abi.MemoryEvent{RunID: m.Scope.RunID, UserID: m.Scope.PersonaID, AgentID: m.Scope.AgentID, SessionID: s.id(key),
-		TurnID: strconv.Itoa(s.turns), Timestamp: now.Format(time.RFC3339Nano)}
+	e := &abi.MemoryEvent{RunID: m.Scope.RunID, UserID: m.Scope.PersonaID, AgentID: m.Scope.AgentID,
+		SessionID: s.id(key),
+		TurnID:    strconv.Itoa(s.turns), Timestamp: now.Format(time.RFC3339Nano)}
 	e.EventID = e.SessionID + "/" + e.TurnID + "@" + strconv.FormatInt(now.UnixNano(), 10)
 	for _, said := range s.open {
 		e.Messages = append(e.Messages, abi.Message{Role: said.Role, Content: &said.Content})
@@ -154,8 +161,8 @@ func (m *Manager) event(key string, s *session) *abi.MemoryEvent {
 	return e
 }
 
-// Clear begins a session anew: its history is gone, and what is said from now on is another session for the slot. What the slot remembers stays, as it does when
-// a person says "new chat".
+// Clear begins a session anew: its history is gone, and what is said from now on is another session for the slot. What
+// the slot remembers stays, as it does when a person says "new chat".
 func (m *Manager) Clear(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

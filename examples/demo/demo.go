@@ -1,4 +1,5 @@
-// Package demo carries the example conversation that `make run` records, with questions and the data of two control conditions. README.md says what is in it.
+// Package demo carries the example conversation that `make run` records, with questions and the data of two control
+// conditions. README.md says what is in it.
 package demo
 
 import (

@@ -1,10 +1,13 @@
-// Package cassette is the file that a recording is kept in: every operation of a slot, every entry into its guest, every host call that the guest made, and
-// what came of each. Package host writes one (host.Options.Cassette) and plays one (host.Replay); this package knows the form alone.
+// Package cassette is the file that a recording is kept in: every operation of a slot, every entry into its guest,
+// every host call that the guest made, and what came of each. Package host writes one (host.Options.Cassette) and plays
+// one (host.Replay); this package knows the form alone.
 //
-// A cassette is JSON Lines. The first line is the Header, the last an End; between them stands one Operation a line. Each line ends in a checksum over itself
-// and all lines before it, so that one that was cut off, changed, left out or moved is found, with its number.
+// A cassette is JSON Lines. The first line is the Header, the last an End; between them stands one Operation a line.
+// Each line ends in a checksum over itself and all lines before it, so that one that was cut off, changed, left out or
+// moved is found, with its number.
 //
-// No secret is in it: the host removes the operator's secrets from every text before it is written, and guests never see one.
+// No secret is in it: the host removes the operator's secrets from every text before it is written, and guests never
+// see one.
 package cassette
 
 import (
@@ -156,7 +159,8 @@ type Call struct {
 	// In are the texts that the guest handed over, Args its numbers, each in the order of the parameters.
 	In   []Text  `json:"in,omitempty"`
 	Args []int64 `json:"args,omitempty"`
-	// Result is the number of an import that answers one. Head and Body are the answer of one that is pulled; IsError tells that Head is an error object.
+	// Result is the number of an import that answers one. Head and Body are the answer of one that is pulled; IsError
+	// tells that Head is an error object.
 	Result  *int64 `json:"result,omitempty"`
 	Head    Text   `json:"head,omitzero"`
 	Body    Text   `json:"body,omitzero"`
@@ -164,8 +168,8 @@ type Call struct {
 	// IO are the native calls that it made, as traces have them, and BackendUS their time.
 	IO        []abi.IO `json:"io,omitempty"`
 	BackendUS int64    `json:"backend_us,omitempty"`
-	// Noted tells that the ledger was written before the first native call of a write left; Landed is what the host knew then of what was sent: 0 that nothing
-	// can have arrived, 1 that it may have, 2 that it has.
+	// Noted tells that the ledger was written before the first native call of a write left; Landed is what the host
+	// knew then of what was sent: 0 that nothing can have arrived, 1 that it may have, 2 that it has.
 	Noted  bool  `json:"noted,omitempty"`
 	Landed int64 `json:"landed,omitempty"`
 }
@@ -175,7 +179,8 @@ type Difference struct {
 	// Operation is the operation's number, from 1, and Name its name.
 	Operation int64  `json:"operation"`
 	Name      string `json:"name"`
-	// Entry is the guest's export that was entered, "" where the difference is not inside one; Call is the host call, from 1, 0 for no host call.
+	// Entry is the guest's export that was entered, "" where the difference is not inside one; Call is the host call,
+	// from 1, 0 for no host call.
 	Entry string `json:"entry,omitempty"`
 	Call  int    `json:"call,omitempty"`
 	// What says in words what differs.

@@ -16,7 +16,8 @@ import (
 
 func written(t require.TestingT, operations ...*Operation) []byte {
 	var b bytes.Buffer
-	w, err := NewWriter(&b, Header{HostVersion: "test", Clock: "virtual", Seed: "00", Load: Load{Provider: "p", Config: abi.Raw(`{}`)}})
+	w, err := NewWriter(&b, Header{HostVersion: "test", Clock: "virtual", Seed: "00",
+		Load: Load{Provider: "p", Config: abi.Raw(`{}`)}})
 	require.NoError(t, err)
 	for _, o := range operations {
 		require.NoError(t, w.Add(o))
@@ -45,12 +46,16 @@ func read(text []byte) (list []*Operation, err error) {
 
 func three() []*Operation {
 	n := int64(7)
-	return []*Operation{{Name: OpOpen, At: "2026-01-02T03:04:05Z", Entries: []Entry{{Op: "health", Request: Text(`{"op":"health"}`), Answer: Text(`{}`)}}},
-		{Name: "record_event", Request: Text("<&> \u2028 \"x\""), Answer: Text("a\nb"), Entries: []Entry{{Op: "record_event", Failure: Text("f"), Stopped: true, Calls: []Call{
-			{Name: "tokens_fit", In: []Text{Text("some"), {}, Text("\xff\x00")}, Args: []int64{-1}, Result: &n},
-			{Name: "http_send", Head: Text("{}"), Body: Text("\x80 not UTF-8"), IsError: true, IO: []abi.IO{{Route: "r", MS: 1.5}}, BackendUS: 3}}}}},
-		{Name: "retrieve", Error: Text(`{}`), Redacted: true, Records: []Record{{Table: "ledger", Key: Text("\x01\xfe"), Value: Text("v")}},
-			Failed: []FailedCommit{{Nth: 1, Error: Text("e")}}, ElapsedUS: []int64{1, 2}}}
+	return []*Operation{{Name: OpOpen, At: "2026-01-02T03:04:05Z",
+		Entries: []Entry{{Op: "health", Request: Text(`{"op":"health"}`), Answer: Text(`{}`)}}},
+		{Name: "record_event", Request: Text("<&> \u2028 \"x\""), Answer: Text("a\nb"),
+			Entries: []Entry{{Op: "record_event", Failure: Text("f"), Stopped: true, Calls: []Call{
+				{Name: "tokens_fit", In: []Text{Text("some"), {}, Text("\xff\x00")}, Args: []int64{-1}, Result: &n},
+				{Name: "http_send", Head: Text("{}"), Body: Text("\x80 not UTF-8"), IsError: true,
+					IO: []abi.IO{{Route: "r", MS: 1.5}}, BackendUS: 3}}}}},
+		{Name: "retrieve", Error: Text(`{}`), Redacted: true,
+			Records: []Record{{Table: "ledger", Key: Text("\x01\xfe"), Value: Text("v")}},
+			Failed:  []FailedCommit{{Nth: 1, Error: Text("e")}}, ElapsedUS: []int64{1, 2}}}
 }
 
 func TestACassetteComesBackAsItWasWritten(t *testing.T) {
@@ -139,15 +144,17 @@ func TestACassetteThatWasEditedSaysWhere(t *testing.T) {
 		text []byte
 		at   string
 	}{
-		"a changed text":          {bytes.Replace(text, []byte("record_event"), []byte("record_evenT"), 1), "f:3"},
-		"a line left out":         {join(0, 1, 3, 4), "f:3"},
-		"two lines exchanged":     {join(0, 2, 1, 3, 4), "f:2"},
-		"a line twice":            {join(0, 1, 1, 2, 3, 4), "f:3"},
-		"something behind":        {append(bytes.Clone(text), "{}\n"...), "f:6"},
-		"a line without its sum":  {append(join(0), "{\"end\":{\"operations\":0}}\n"...), "f:2"},
-		"the end of another":      {append(join(0, 1), written(t)[len(lines[0]):]...), "f:3"},
-		"a changed checksum":      {bytes.Replace(text, lines[1][len(lines[1])-10:len(lines[1])-4], []byte("000000"), 1), "f:2"},
-		"the header of another":   {append(bytes.Replace(join(0), []byte("virtual"), []byte("virtuaL"), 1), join(1, 2, 3, 4)...), "f:1"},
+		"a changed text":         {bytes.Replace(text, []byte("record_event"), []byte("record_evenT"), 1), "f:3"},
+		"a line left out":        {join(0, 1, 3, 4), "f:3"},
+		"two lines exchanged":    {join(0, 2, 1, 3, 4), "f:2"},
+		"a line twice":           {join(0, 1, 1, 2, 3, 4), "f:3"},
+		"something behind":       {append(bytes.Clone(text), "{}\n"...), "f:6"},
+		"a line without its sum": {append(join(0), "{\"end\":{\"operations\":0}}\n"...), "f:2"},
+		"the end of another":     {append(join(0, 1), written(t)[len(lines[0]):]...), "f:3"},
+		"a changed checksum": {bytes.Replace(text, lines[1][len(lines[1])-10:len(lines[1])-4], []byte("000000"),
+			1), "f:2"},
+		"the header of another": {append(bytes.Replace(join(0), []byte("virtual"), []byte("virtuaL"), 1),
+			join(1, 2, 3, 4)...), "f:1"},
 		"line ends of another OS": {bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")), "f:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +186,8 @@ func TestACassetteOfAnotherFormSaysSo(t *testing.T) {
 		requireWrong(t, err, ReasonVersion, "f:1", "version 2", "version 1")
 	})
 	t.Run("another file", func(t *testing.T) {
-		for _, text := range []string{"{}\n", "memory:\n", `{"manifest":1}` + "\n", strings.Repeat("x", 1<<20) + "\n", "\n"} {
+		for _, text := range []string{"{}\n", "memory:\n", `{"manifest":1}` + "\n", strings.Repeat("x", 1<<20) + "\n",
+			"\n"} {
 			_, err := read([]byte(text))
 			requireWrong(t, err, ReasonForm, "f:1")
 		}

@@ -61,7 +61,8 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 		return nil, r.wrong(ReasonForm, "is no header of a cassette")
 	}
 	if v := *form.Header.Cassette; v != Version {
-		return nil, r.wrong(ReasonVersion, fmt.Sprintf("is a cassette of version %d, this program reads version %d", v, Version)).
+		return nil, r.wrong(ReasonVersion, fmt.Sprintf("is a cassette of version %d, this program reads version %d", v,
+			Version)).
 			WithHint("replay it with the memhost that recorded it, or record it again")
 	}
 	l, err := r.decode(body)
@@ -97,7 +98,8 @@ func (r *Reader) Next() (*Operation, error) {
 		return l.Operation, nil
 	case l.End != nil:
 		if l.End.Operations != r.operations {
-			return nil, r.wrong(ReasonEdited, fmt.Sprintf("counts %d operations, there are %d", l.End.Operations, r.operations))
+			return nil, r.wrong(ReasonEdited, fmt.Sprintf("counts %d operations, there are %d", l.End.Operations,
+				r.operations))
 		}
 		if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
 			r.number++
@@ -109,7 +111,8 @@ func (r *Reader) Next() (*Operation, error) {
 	return nil, r.wrong(ReasonEdited, "is a second header")
 }
 
-// line reads a line and checks its checksum. It returns the object without the checksum; io.EOF where there is no further line.
+// line reads a line and checks its checksum. It returns the object without the checksum; io.EOF where there is no
+// further line.
 func (r *Reader) line() ([]byte, error) {
 	text, err := r.readLine()
 	if err != nil {
@@ -126,7 +129,8 @@ func (r *Reader) line() ([]byte, error) {
 	}
 	found := string(text[at+len(sumMark) : len(text)-len(`"}`)])
 	if want := r.chain.next(text[:at]); found != want {
-		return nil, r.wrong(ReasonEdited, "is not as it was recorded, or a line before it is missing: its checksum is "+found+", want "+want).
+		return nil, r.wrong(ReasonEdited, "is not as it was recorded, or a line before it is missing: its checksum "+
+			"is "+found+", want "+want).
 			WithHint("cassettes are recorded, not written by hand: record it again")
 	}
 	return append(text[:at:at], '}'), nil
@@ -173,11 +177,13 @@ func (r *Reader) decode(body []byte) (line, error) {
 }
 
 func (r *Reader) wrong(reason, what string) *abi.Error {
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s:%d: %s", r.name, r.number, what)).WithReason(reason)
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("cassette %s:%d: %s", r.name, r.number,
+		what)).WithReason(reason)
 }
 
 func (r *Reader) cut(what string) *abi.Error {
-	return r.wrong(ReasonCut, "the cassette is cut off: "+what).WithHint("what is there can be played with --partial; otherwise record it again")
+	return r.wrong(ReasonCut, "the cassette is cut off: "+what).WithHint("what is there can be played with " +
+		"--partial; otherwise record it again")
 }
 
 // Operations is how many operations have been read so far.

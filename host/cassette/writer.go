@@ -55,7 +55,8 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	return w, w.write(line{Header: &h})
 }
 
-// Add writes an operation and gives it its number. After an error nothing more is written, so that what there is stays whole up to there.
+// Add writes an operation and gives it its number. After an error nothing more is written, so that what there is stays
+// whole up to there.
 func (w *Writer) Add(o *Operation) error {
 	o.N = w.operations + 1
 	if err := w.write(line{Operation: o}); err != nil {
@@ -87,7 +88,8 @@ func (w *Writer) write(l line) error {
 func Create(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+path+" is there already", err).WithHint("a recording is not written over: remove it, or name another file")
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+path+" is there already",
+			err).WithHint("a recording is not written over: remove it, or name another file")
 	}
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("cassette: %v", err), err)

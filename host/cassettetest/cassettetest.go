@@ -1,4 +1,5 @@
-// Package cassettetest tests a plugin by cassettes: what it was asked once, and what it did then, byte for byte. No backend is needed for it.
+// Package cassettetest tests a plugin by cassettes: what it was asked once, and what it did then, byte for byte. No
+// backend is needed for it.
 //
 //	var update = flag.Bool("update", false, "record the cassettes anew")
 //
@@ -25,23 +26,27 @@ import (
 	"github.com/memhost/memhost/host/extism"
 )
 
-// Replay plays a cassette against a module. The first difference fails the test, with where it is, what was expected and what came.
+// Replay plays a cassette against a module. The first difference fails the test, with where it is, what was expected
+// and what came.
 func Replay(t testing.TB, file string, wasm []byte) *host.ReplayReport {
 	t.Helper()
-	report, err := host.Replay(context.Background(), host.ReplayOptions{Path: file, CacheDir: cache(t), Engines: []host.Engine{extism.Engine()},
-		Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
+	report, err := host.Replay(context.Background(),
+		host.ReplayOptions{Path: file, CacheDir: cache(t), Engines: []host.Engine{extism.Engine()},
+			Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if report.Difference != nil {
-		t.Fatalf("%s, recorded with %s %s (sha256 %.12s), replayed with %s %s (sha256 %.12s)\n%s", file, report.Recorded.Name, report.Recorded.Version, report.Recorded.SHA256,
+		t.Fatalf("%s, recorded with %s %s (sha256 %.12s), replayed with %s %s (sha256 %.12s)\n%s", file,
+			report.Recorded.Name, report.Recorded.Version, report.Recorded.SHA256,
 			report.Replayed.Name, report.Replayed.Version, report.Replayed.SHA256, report.Difference)
 	}
 	return report
 }
 
-// Golden replays a cassette that a script has recorded; with update the script is run again first and its cassette takes the place of the old one. Clock and
-// randomness of a recording are fixed and durations left out, so that an unchanged plugin records an unchanged file.
+// Golden replays a cassette that a script has recorded; with update the script is run again first and its cassette
+// takes the place of the old one. Clock and randomness of a recording are fixed and durations left out, so that an
+// unchanged plugin records an unchanged file.
 func Golden(t testing.TB, update bool, file string, config host.ProviderConfig, script func(s *host.Slot)) {
 	t.Helper()
 	if update {
@@ -55,7 +60,8 @@ func record(t testing.TB, file string, config host.ProviderConfig, script func(s
 	t.Helper()
 	ctx := context.Background()
 	fresh := filepath.Join(t.TempDir(), "cassette")
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: cache(t), Durability: "process", Version: "test", Now: clock(), Engines: []host.Engine{extism.Engine()},
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: cache(t), Durability: "process",
+		Version: "test", Now: clock(), Engines: []host.Engine{extism.Engine()},
 		Cassette: &host.CassetteOptions{Path: fresh, Seed: []byte("cassettetest"), Timeless: true}})
 	if err != nil {
 		t.Fatal(err)

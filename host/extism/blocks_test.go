@@ -29,5 +29,7 @@ func TestBlocksAreGivenBackAndLeaveNothingBehind(t *testing.T) {
 	b.free(12345)
 	b.open(nil)
 	assert.Zero(t, b.Size())
-	assert.False(t, slices.ContainsFunc(b.data[:cap(b.data)], func(c byte) bool { return c != 0 }), "nothing of a call is left for the next")
+	assert.False(t, slices.ContainsFunc(b.data[:cap(b.data)], func(c byte) bool {
+		return c != 0
+	}), "nothing of a call is left for the next")
 }

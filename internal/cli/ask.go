@@ -11,7 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The verbs of capabilities: what a provider may have. Each ends in unsupported (exit code 6) where it lacks the capability.
+// The verbs of capabilities: what a provider may have. Each ends in unsupported (exit code 6) where it lacks the
+// capability.
 
 const queryHelp = `Asks one of the provider's own read queries by name, and prints the backend's answer as it came. For diagnosis: it never goes into a prompt. --params is a
 JSON object. With --json the whole answer is printed, with its trace.`
@@ -61,7 +62,8 @@ func (a *app) provenanceCommand() *cobra.Command {
 	var f scopeFlags
 	var r abi.ProvenanceRequest
 	cmd := &cobra.Command{
-		Use: "provenance (--native-id ID | --event ID | --from TIME --to TIME)", Short: "Ask where memory came from", Long: provenanceHelp, Args: cobra.NoArgs,
+		Use: "provenance (--native-id ID | --event ID | --from TIME --to TIME)", Short: "Ask where memory came from",
+		Long: provenanceHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(a); err != nil {
 				return err
@@ -70,7 +72,9 @@ func (a *app) provenanceCommand() *cobra.Command {
 			if err := r.Validate(); err != nil {
 				return err
 			}
-			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.provenance(ctx, d, &r) })
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				return a.provenance(ctx, d, &r)
+			})
 		},
 	}
 	f.add(cmd.Flags())
@@ -94,7 +98,8 @@ func (a *app) provenance(ctx context.Context, d *door, r *abi.ProvenanceRequest)
 	}
 	for _, i := range p.Items {
 		e := i.Evidence
-		parts := []string{e.NativeID, e.NativeType, firstOf(e.ValidAt, e.CreatedAt), strings.Join(e.SourceEventIDs, ","), e.Text}
+		parts := []string{e.NativeID, e.NativeType, firstOf(e.ValidAt, e.CreatedAt),
+			strings.Join(e.SourceEventIDs, ","), e.Text}
 		for n, part := range parts {
 			if part == "" {
 				parts[n] = "-"
@@ -146,7 +151,8 @@ func (a *app) showInventory(i *abi.Inventory) error {
 	}
 	w := tabwriter.NewWriter(a.out.stdout, 0, 0, 2, ' ', 0)
 	for _, k := range i.Kinds {
-		if _, err := w.Write([]byte(printable(k.Kind) + "\t" + count(int(k.Count), "item") + "\t" + printable(k.Digest) + "\n")); err != nil {
+		if _, err := w.Write([]byte(printable(k.Kind) + "\t" + count(int(k.Count), "item") + "\t" +
+			printable(k.Digest) + "\n")); err != nil {
 			return err
 		}
 	}
@@ -202,7 +208,8 @@ func (a *app) showReadiness(r *abi.BackendReadiness) error {
 		for _, l := range []struct {
 			name string
 			ids  []string
-		}{{"pending", r.EventIDs.Pending}, {"lost", r.EventIDs.Lost}, {"failed", r.EventIDs.Failed}, {"empty", r.EventIDs.Empty}, {"unknown", r.EventIDs.Unknown}} {
+		}{{"pending", r.EventIDs.Pending}, {"lost", r.EventIDs.Lost}, {"failed", r.EventIDs.Failed},
+			{"empty", r.EventIDs.Empty}, {"unknown", r.EventIDs.Unknown}} {
 			if len(l.ids) > 0 {
 				a.out.print("%s: %s\n", l.name, printable(cut(strings.Join(l.ids, ", "), 400)))
 			}

@@ -41,10 +41,12 @@ func (a *app) backendCommand() *cobra.Command {
 	var listen string
 	var queue int
 	cmd := &cobra.Command{
-		Use: "backend tiny", Short: "Serve a tiny backend to try a plugin with", Long: backendHelp, Args: cobra.ExactArgs(1), ValidArgs: []string{backendTiny},
+		Use: "backend tiny", Short: "Serve a tiny backend to try a plugin with", Long: backendHelp,
+		Args: cobra.ExactArgs(1), ValidArgs: []string{backendTiny},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != backendTiny {
-				return usageError("no backend called "+quote(args[0])+" is built in", "the one there is: memhost backend tiny")
+				return usageError("no backend called "+quote(args[0])+" is built in",
+					"the one there is: memhost backend tiny")
 			}
 			if queue < 0 {
 				return usageError("--queue: found "+strconv.Itoa(queue)+", want 0 or more", "for example --queue 1")
@@ -53,7 +55,8 @@ func (a *app) backendCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", defaultTinyListen, "host:port")
-	cmd.Flags().IntVar(&queue, "queue", 0, "make it a queue: an event is stored when the status of its scope has been asked for so many times")
+	cmd.Flags().IntVar(&queue, "queue", 0, "make it a queue: an event is stored when the status of its scope has "+
+		"been asked for so many times")
 	return cmd
 }
 
@@ -81,7 +84,8 @@ func (a *app) backend(ctx context.Context, listen string, b *tiny.Backend) error
 func serveTiny(listen string, b *tiny.Backend) (url string, end func(), err error) {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return "", nil, abi.WrapError(abi.CodeInvalidArgument, "the tiny backend: "+err.Error(), err).WithHint("--listen HOST:PORT takes another address; port 0 is a free one")
+		return "", nil, abi.WrapError(abi.CodeInvalidArgument, "the tiny backend: "+err.Error(),
+			err).WithHint("--listen HOST:PORT takes another address; port 0 is a free one")
 	}
 	server := &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan struct{})
@@ -89,7 +93,8 @@ func serveTiny(listen string, b *tiny.Backend) (url string, end func(), err erro
 	return "http://" + l.Addr().String(), func() { _ = server.Close(); <-ended }, nil
 }
 
-// backendsFor starts the backend that --against names and makes every HTTP origin of the block lead there. end must be called.
+// backendsFor starts the backend that --against names and makes every HTTP origin of the block lead there. end must be
+// called.
 func backendsFor(against string, m *module, block abi.Raw) (_ abi.Raw, end func(), err error) {
 	b := &tiny.Backend{}
 	switch against {
@@ -97,7 +102,8 @@ func backendsFor(against string, m *module, block abi.Raw) (_ abi.Raw, end func(
 	case backendTinyQueue:
 		b.QueueLooks = 1
 	default:
-		return nil, nil, usageError("--against: no backend called "+quote(against)+" is built in", "there are "+backendTiny+" and "+backendTinyQueue)
+		return nil, nil, usageError("--against: no backend called "+quote(against)+" is built in",
+			"there are "+backendTiny+" and "+backendTinyQueue)
 	}
 	url, end, err := serveTiny("127.0.0.1:0", b)
 	if err != nil {
@@ -128,7 +134,8 @@ func leadTo(url string, m *module, block abi.Raw) (abi.Raw, error) {
 		}
 	}
 	if !led {
-		return nil, usageError("--against: the manifest of "+m.name+" has no HTTP origin that could lead to another backend", "leave --against out")
+		return nil, usageError("--against: the manifest of "+m.name+" has no HTTP origin that could lead to another "+
+			"backend", "leave --against out")
 	}
 	return schema.Canonical(tree), nil
 }

@@ -24,7 +24,8 @@ func TestTheTinyBackendServesUntilItIsInterrupted(t *testing.T) {
 	var stderr bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(context.Background(), System{Args: []string{"backend", "tiny", "--listen", "127.0.0.1:0"}, Stdin: strings.NewReader(""), Stdout: in, Stderr: &stderr,
+		ended <- Run(context.Background(), System{Args: []string{"backend", "tiny", "--listen", "127.0.0.1:0"},
+			Stdin: strings.NewReader(""), Stdout: in, Stderr: &stderr,
 			Now: time.Now, Sleep: sleep, Notify: func() <-chan os.Signal { return signals }})
 		_ = in.Close()
 	}()
@@ -45,7 +46,8 @@ func TestTheTinyBackendServesUntilItIsInterrupted(t *testing.T) {
 
 func TestEveryHTTPOriginOfABlockIsLedToAnotherBackend(t *testing.T) {
 	m := &module{name: "mine", info: &host.Module{Manifest: &abi.ModuleManifest{Origins: []abi.OriginDecl{
-		{Name: "api", From: "/api/url", Protocol: abi.ProtocolHTTP}, {Name: "graph", From: "/bolt", Protocol: abi.ProtocolBolt},
+		{Name: "api", From: "/api/url", Protocol: abi.ProtocolHTTP},
+		{Name: "graph", From: "/bolt", Protocol: abi.ProtocolBolt},
 		{Name: "models", From: "/models", Protocol: abi.ProtocolHTTP}}}}}
 	for block, want := range map[string]string{
 		`{"api":{"url":"http://real","key":{"secret":"k"}},"bolt":"bolt://real","n":9007199254740993}`: `{"api":{"url":"http://tiny","key":{"secret":"k"}},` +

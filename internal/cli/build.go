@@ -36,7 +36,8 @@ const reasonToolchain = "toolchain_missing"
 func (a *app) buildCommand() *cobra.Command {
 	var to, compiler string
 	cmd := &cobra.Command{
-		Use: "build [FOLDER]", Short: "Build a plugin's folder into a module", Long: buildHelp, Args: cobra.MaximumNArgs(1),
+		Use: "build [FOLDER]", Short: "Build a plugin's folder into a module", Long: buildHelp,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.build(cmd.Context(), append(args, ".")[0], to, compiler)
 		},
@@ -89,11 +90,13 @@ func (a *app) build(ctx context.Context, dir, to, compiler string) error {
 	if err := replaceFile(to, wasm); err != nil {
 		return err
 	}
-	built := builtModule{File: to, Name: manifest.Name, Version: manifest.Version, ABI: manifest.ABI, SHA256: info.SHA256, Bytes: info.Bytes, Compiler: with.ID()}
+	built := builtModule{File: to, Name: manifest.Name, Version: manifest.Version, ABI: manifest.ABI,
+		SHA256: info.SHA256, Bytes: info.Bytes, Compiler: with.ID()}
 	if a.out.json {
 		return a.out.object(built)
 	}
-	a.out.print("%s %s: %s %s, %s, sha256 %s\n", a.out.passed(), to, built.Name, built.Version, size(built.Bytes), built.SHA256[:12])
+	a.out.print("%s %s: %s %s, %s, sha256 %s\n", a.out.passed(), to, built.Name, built.Version, size(built.Bytes),
+		built.SHA256[:12])
 	return nil
 }
 
@@ -119,12 +122,14 @@ func (a *app) compilerFor(ctx context.Context, plugin toolchain.Module, compiler
 	}
 	if plugin.Language == toolchain.AssemblyScript {
 		if _, err := exec.LookPath("npm"); err != nil {
-			return nil, missingTool("npm is not on the PATH", "install Node.js with npm: the compiler of AssemblyScript comes from there", err)
+			return nil, missingTool("npm is not on the PATH",
+				"install Node.js with npm: the compiler of AssemblyScript comes from there", err)
 		}
 		return &toolchain.Script{Log: a.Stderr}, nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, missingTool("the go command is not on the PATH", "install Go 1.26; TinyGo compiles with its standard library", err)
+		return nil, missingTool("the go command is not on the PATH",
+			"install Go 1.26; TinyGo compiles with its standard library", err)
 	}
 	if compiler == compilerGo {
 		found, err := toolchain.FindStandardGo(ctx, plugin.Dir)
@@ -142,7 +147,8 @@ func (a *app) compilerFor(ctx context.Context, plugin toolchain.Module, compiler
 	}
 	made, err := toolchain.Bootstrap(ctx, plugin.Dir, a.Stderr)
 	if err != nil {
-		return nil, missingTool(err.Error(), toolchain.EnvTinyGo+"=PATH names a TinyGo of yours; --compiler go builds with Go alone, to try the plugin out", err)
+		return nil, missingTool(err.Error(), toolchain.EnvTinyGo+"=PATH names a TinyGo of yours; --compiler go "+
+			"builds with Go alone, to try the plugin out", err)
 	}
 	return made, nil
 }

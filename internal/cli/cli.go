@@ -1,8 +1,8 @@
 // Package cli is the command line of memhost.
 //
-// Main runs it with what the process has; Run with whatever a test hands it. Each command is a file of its own and ends in an error, which exit.go turns
-// into a message and an exit code. Verbs (record, retrieve, health, ...) speak the contract, to a slot that runs or to a provider that they open
-// themselves: connect.go decides which.
+// Main runs it with what the process has; Run with whatever a test hands it. Each command is a file of its own and ends
+// in an error, which exit.go turns into a message and an exit code. Verbs (record, retrieve, health, ...) speak the
+// contract, to a slot that runs or to a provider that they open themselves: connect.go decides which.
 //
 // Reading order: cli.go, root.go (the tree of commands and what all have in common), exit.go, output.go, connect.go, modules.go, then any command.
 package cli
@@ -33,8 +33,9 @@ type System struct {
 	Stdin         io.Reader
 	// Stdout carries results, Stderr everything that is said about them.
 	Stdout, Stderr io.Writer
-	// Notify gives a channel that tells of interruptions: the first asks a command to end, the second forces it. It is called by commands that end in
-	// their own way; the others end as any process does. Nil: there are no interruptions.
+	// Notify gives a channel that tells of interruptions: the first asks a command to end, the second forces it. It is
+	// called by commands that end in their own way; the others end as any process does. Nil: there are no
+	// interruptions.
 	Notify func() <-chan os.Signal
 	// Now is the clock and Sleep waits, or returns early when ctx ends.
 	Now   func() time.Time
@@ -45,7 +46,8 @@ type System struct {
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
+	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
+		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
 		Now: time.Now, Sleep: sleep, Modules: builtinModules()})
 }
 

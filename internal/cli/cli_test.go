@@ -20,7 +20,8 @@ func (panicking) Write([]byte) (int, error) { panic("out of paper\nsecond line")
 func TestAPanicIsAnErrorWithoutATrace(t *testing.T) {
 	for _, level := range []string{"info", "debug"} {
 		var stderr bytes.Buffer
-		code := Run(context.Background(), System{Args: []string{"version", "--log-level", level}, Stdin: strings.NewReader(""), Stdout: panicking{}, Stderr: &stderr,
+		code := Run(context.Background(), System{Args: []string{"version", "--log-level", level},
+			Stdin: strings.NewReader(""), Stdout: panicking{}, Stderr: &stderr,
 			Now: time.Now, Sleep: sleep})
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, stderr.String(), "memhost: this is a defect of memhost: out of paper\n")
@@ -69,14 +70,16 @@ func TestASignalEndsWhatWaits(t *testing.T) {
 
 func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 	var stdout bytes.Buffer
-	a := &app{System: System{Stdout: &stdout, Stderr: io.Discard}, out: newOutput(System{Stdout: &stdout, Stderr: io.Discard})}
+	a := &app{System: System{Stdout: &stdout, Stderr: io.Discard},
+		out: newOutput(System{Stdout: &stdout, Stderr: io.Discard})}
 	names := map[string]bool{}
 	for _, cmd := range a.root().Commands() {
 		names[cmd.Name()] = true
 		require.NotEmpty(t, cmd.Short, cmd.Name())
 		require.NotRegexp(t, `\.$`, cmd.Short, cmd.Name())
 	}
-	for _, name := range []string{"init", "run", "record", "retrieve", "health", "setup", "reset", "mode", "providers", "inspect", "pack", "config", "version", "demo"} {
+	for _, name := range []string{"init", "run", "record", "retrieve", "health", "setup", "reset", "mode", "providers",
+		"inspect", "pack", "config", "version", "demo"} {
 		require.True(t, names[name], name)
 	}
 }

@@ -36,7 +36,8 @@ and as the first line of memhost.yaml, for editors with yaml-language-server (VS
 func (a *app) configSchemaCommand() *cobra.Command {
 	var plugin string
 	cmd := &cobra.Command{
-		Use: "schema [PROVIDER]", Short: "Print a JSON Schema of the configuration, for editors", Long: configSchemaHelp, Args: cobra.MaximumNArgs(1),
+		Use: "schema [PROVIDER]", Short: "Print a JSON Schema of the configuration, for editors",
+		Long: configSchemaHelp, Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.configSchema(args, plugin) },
 	}
 	cmd.Flags().StringVar(&plugin, "plugin", "", "a module file, whose providers are in the schema, too")

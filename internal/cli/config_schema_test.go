@@ -22,7 +22,8 @@ import (
 func editorSchema(t *testing.T, args ...string) *jsonschema.Schema {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := Run(context.Background(), System{Args: append([]string{"config", "schema"}, args...), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+	code := Run(context.Background(), System{Args: append([]string{"config", "schema"}, args...),
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 		Modules: builtinModules(), Now: time.Now, Sleep: sleep})
 	require.Equal(t, exitOK, code, stderr.String())
 	doc, err := jsonschema.UnmarshalJSON(&stdout)
@@ -80,8 +81,10 @@ func TestTheEditorSchemaTakesEveryExample(t *testing.T) {
 	check("nothing", "{}")
 	check("nulls", "memory: {backend: , scope: }\nlog:\n")
 	check("another name of persona_id", "memory: {scope: {user_id: ann}}")
-	check("a module of one's own", "memory: {condition: notes, plugin: ./notes.wasm, conditions: {notes: {anything: 1}}}")
-	check("a whole block in a file", "memory: {condition: static_profile, conditions: {static_profile: {file: p.yaml}}}")
+	check("a module of one's own", "memory: {condition: notes, plugin: ./notes.wasm, conditions: {notes: {anything: "+
+		"1}}}")
+	check("a whole block in a file", "memory: {condition: static_profile, conditions: {static_profile: {file: "+
+		"p.yaml}}}")
 	check("a value in a file", "memory: {condition: oracle_ipas, conditions: {oracle_ipas: {entries: {file: e.json}}}}")
 	check("what a preset says", "memory: {backend: mem0, backends: {mem0: {url: 'http://127.0.0.1:8000'}}}")
 }
@@ -116,5 +119,6 @@ func TestTheEditorSchemaOfOneProvider(t *testing.T) {
 	require.NoError(t, s.Validate(asJSON(t, "{url: 'http://127.0.0.1:8000', surface: rest, bolt_password: {file: p}}")))
 	require.Error(t, s.Validate(asJSON(t, "{url: 'http://127.0.0.1:8000', surface: other}")))
 	require.Error(t, s.Validate(asJSON(t, "{surface: rest}")))
-	require.NoError(t, editorSchema(t, "simple_rag").Validate(asJSON(t, "{url: 'http://127.0.0.1:8000'}")), "infer comes from the preset")
+	require.NoError(t, editorSchema(t, "simple_rag").Validate(asJSON(t, "{url: 'http://127.0.0.1:8000'}")),
+		"infer comes from the preset")
 }

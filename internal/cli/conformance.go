@@ -49,14 +49,17 @@ type conformanceFlags struct {
 func (a *app) conformanceCommand() *cobra.Command {
 	var f conformanceFlags
 	cmd := &cobra.Command{
-		Use: "conformance", Short: "Check a provider against the contract, clause by clause", Long: conformanceHelp, Args: cobra.NoArgs,
+		Use: "conformance", Short: "Check a provider against the contract, clause by clause", Long: conformanceHelp,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.conformance(cmd.Context(), &f) },
 	}
 	cmd.Flags().IntSliceVar(&f.clauses, "clause", nil, "check these clauses only, as 3 or 1,2,7 (repeatable)")
 	cmd.Flags().StringVar(&f.against, "against", "", "check it in front of tiny or tiny-queue, whatever its block says")
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write the report to a file, as JUnit XML")
-	cmd.Flags().DurationVar(&f.ready, "ready-within", 30*time.Second, "how long a scope may take until what was recorded can be retrieved")
-	cmd.Flags().StringVar(&f.query, "query", "What do you know about me?", "the question for a provider that retains nothing")
+	cmd.Flags().DurationVar(&f.ready, "ready-within", 30*time.Second,
+		"how long a scope may take until what was recorded can be retrieved")
+	cmd.Flags().StringVar(&f.query, "query", "What do you know about me?",
+		"the question for a provider that retains nothing")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show every part of every clause")
 	addConfigFlags(cmd.Flags())
 	return cmd
@@ -78,7 +81,8 @@ func (a *app) conformance(ctx context.Context, f *conformanceFlags) error {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
 	show := !a.out.json
-	report, err := conformance.Run(ctx, target, conformance.Options{Clauses: f.clauses, CacheDir: a.cacheDir(), Logger: a.logger(hclog.Error),
+	report, err := conformance.Run(ctx, target, conformance.Options{Clauses: f.clauses, CacheDir: a.cacheDir(),
+		Logger: a.logger(hclog.Error),
 		Limits: a.hostOptions(c, nil).Limits, Progress: func(r conformance.ClauseReport) {
 			if show {
 				a.showClause(&r, f.verbose)
@@ -133,7 +137,8 @@ func (a *app) conformanceTarget(c *config.Config, f *conformanceFlags) (_ confor
 	provider.Smoke, provider.Scope = host.SmokeNever, nil
 	scope := c.Scope()
 	return conformance.Target{Provider: provider, ReadyWithin: f.ready,
-		Known: &conformance.Known{Scope: abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID}, Query: f.query}}, end, nil
+		Known: &conformance.Known{Scope: abi.MemoryScope{RunID: scope.RunID, PersonaID: scope.PersonaID},
+			Query: f.query}}, end, nil
 }
 
 // showClause prints a clause as it ends: its verdict, and what stands against it.
@@ -145,7 +150,8 @@ func (a *app) showClause(r *conformance.ClauseReport, all bool) {
 	case conformance.Pending, conformance.Inconclusive:
 		mark = a.out.mark("?", "??")
 	}
-	a.out.print("%s %2d %-14s %6.1f s %5d calls  %s\n", mark, r.Number, r.Verdict, float64(r.MS)/1000, r.Cost.NativeCalls, r.Words)
+	a.out.print("%s %2d %-14s %6.1f s %5d calls  %s\n", mark, r.Number, r.Verdict, float64(r.MS)/1000,
+		r.Cost.NativeCalls, r.Words)
 	if r.Declared != "" {
 		a.out.print("     declared: %s\n", printable(r.Declared))
 	}
@@ -166,7 +172,8 @@ func (a *app) showConformance(r *conformance.Report) {
 	if r.Cost.LLMCalls != nil {
 		cost += fmt.Sprintf(", %d calls to language models", *r.Cost.LLMCalls)
 	}
-	a.out.print("%s: %s (%s %s, sha256 %s%s) in %.1f s, %s\n", r.Verdict, r.Provider, r.Module, r.Version, r.SHA256[:12], printable(backend), float64(r.MS)/1000, cost)
+	a.out.print("%s: %s (%s %s, sha256 %s%s) in %.1f s, %s\n", r.Verdict, r.Provider, r.Module, r.Version,
+		r.SHA256[:12], printable(backend), float64(r.MS)/1000, cost)
 	for _, n := range r.Notes {
 		a.out.print("note: %s\n", printable(n))
 	}

@@ -37,7 +37,8 @@ const (
 	closeWithin = 10 * time.Second
 )
 
-// connect finds the slot: the one that --server or MEMHOST_SERVER names, the one that serves the data folder, or one made here.
+// connect finds the slot: the one that --server or MEMHOST_SERVER names, the one that serves the data folder, or one
+// made here.
 func (a *app) connect(ctx context.Context) (*door, error) {
 	if server := a.serverNamed(); server != "" {
 		return a.dialNamed(ctx, server)
@@ -83,7 +84,8 @@ func (a *app) dial(server string) (*door, error) {
 	return &door{Contract: c, address: c.Base(), close: c.Close}, nil
 }
 
-// running connects to the slot that serves the data folder, where there is one. A slot.json that a killed process left behind is passed over.
+// running connects to the slot that serves the data folder, where there is one. A slot.json that a killed process left
+// behind is passed over.
 func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 	log := a.logger(hclog.Error) // a verb says itself what there is to say
 	info, err := state.ReadSlot(c.Data.Dir)
@@ -107,7 +109,8 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 		return nil, nil
 	}
 	if info.TokenRequired && a.getenv("MEMHOST_TOKEN") == "" {
-		return nil, abi.NewError(abi.CodeUnauthenticated, "the slot at "+info.Address+" wants a token").WithHint("put it into the environment variable MEMHOST_TOKEN")
+		return nil, abi.NewError(abi.CodeUnauthenticated,
+			"the slot at "+info.Address+" wants a token").WithHint("put it into the environment variable MEMHOST_TOKEN")
 	}
 	log.Debug("talking to the running slot", "address", info.Address, "pid", info.PID)
 	d, err := a.dial(info.Address)
@@ -162,19 +165,24 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 // hostOptions are the host's part of the configuration.
 func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 	version := a.version()
-	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log, Now: a.Now,
+	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log,
+		Now:     a.Now,
 		Version: version.Version, Commit: version.Commit, Engines: engines(),
 		Run: host.RunLabels{Seed: c.Run.Seed, Replicate: c.Run.Replicate, Labels: c.Run.LabelMap()},
-		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool), CallsInFlight: int(c.Limits.CallsInFlight),
-			BodyBytes: c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes, RequestBytes: max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
+		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool),
+			CallsInFlight: int(c.Limits.CallsInFlight),
+			BodyBytes:     c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes,
+			RequestBytes:    max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
 			StateWriteBytes: c.Limits.StateWriteBytes,
-			StateBytes:      c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS), ModeWait: milliseconds(c.Limits.ModeWaitMS)},
+			StateBytes:      c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS),
+			ModeWait: milliseconds(c.Limits.ModeWaitMS)},
 		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS)}
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// cacheDir is where compiled modules are kept, for all data folders; "" (each has its own) where the user has no cache folder that can be written.
+// cacheDir is where compiled modules are kept, for all data folders; "" (each has its own) where the user has no cache
+// folder that can be written.
 func (a *app) cacheDir() string {
 	home := a.getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(home) {

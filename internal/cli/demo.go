@@ -42,10 +42,12 @@ type demoProvider struct {
 	block func() ([]byte, error) // nil: none
 }
 
-// demoProviders are those that the demo shows, the one that serves first: three, or four where they have room side by side.
+// demoProviders are those that the demo shows, the one that serves first: three, or four where they have room side by
+// side.
 func (a *app) demoProviders() []demoProvider {
 	const columnAtLeast = 36
-	all := []demoProvider{{name: config.DefaultProvider}, {name: "oracle_ipas", block: demo.Oracle}, {name: "no_memory"}, {name: "static_profile", block: demo.Profiles}}
+	all := []demoProvider{{name: config.DefaultProvider}, {name: "oracle_ipas", block: demo.Oracle},
+		{name: "no_memory"}, {name: "static_profile", block: demo.Profiles}}
 	if a.out.width < len(all)*columnAtLeast {
 		all = all[:3]
 	}
@@ -57,7 +59,8 @@ func (a *app) demoProviders() []demoProvider {
 
 func (a *app) demo(ctx context.Context, listen string) error {
 	if a.flags.config != "" || a.flags.server != "" || len(a.flags.set) > 0 {
-		return usageError("demo: takes no --config, --server or --set", "it shows the embedded default; `memhost run` serves what is configured")
+		return usageError("demo: takes no --config, --server or --set",
+			"it shows the embedded default; `memhost run` serves what is configured")
 	}
 	bar := a.out   // whose progress bar is for standard error
 	told := *a.out // the show is the result: all of it goes to standard output
@@ -189,7 +192,8 @@ func (a *app) demoShow(ctx context.Context, slot *servedSlot, bar *output) error
 	return nil
 }
 
-// demoQuestion is a question with the words by which a person finds the answer in a long context. They only choose what is shown.
+// demoQuestion is a question with the words by which a person finds the answer in a long context. They only choose what
+// is shown.
 type demoQuestion struct {
 	demo.Question
 	words []string
@@ -205,7 +209,8 @@ func demoQuestions() ([]demoQuestion, error) {
 	for _, wanted := range []struct {
 		session string
 		words   []string
-	}{{"mara-test-drink", []string{"flat white", "green tea"}}, {"mara-test-tone", []string{"formal", "emoji"}}, {"jonas-test-meeting", []string{"8:30", "10:30"}}} {
+	}{{"mara-test-drink", []string{"flat white", "green tea"}}, {"mara-test-tone", []string{"formal", "emoji"}},
+		{"jonas-test-meeting", []string{"8:30", "10:30"}}} {
 		for _, q := range all {
 			if q.SessionID == wanted.session {
 				list = append(list, demoQuestion{q, wanted.words})
@@ -236,7 +241,8 @@ func (a *app) demoRecord(ctx context.Context, c *client.Client, bar *output) err
 		return err
 	}
 	began := a.Now()
-	r := &recorder{slot: c, batch: batchSize(ctx, c), retries: 1, sleep: a.Sleep, out: a.out, progress: bar.progress(total, "recording"), sum: newSummary()}
+	r := &recorder{slot: c, batch: batchSize(ctx, c), retries: 1, sleep: a.Sleep, out: a.out,
+		progress: bar.progress(total, "recording"), sum: newSummary()}
 	err = r.run(ctx, ctx, reader)
 	r.progress.finish()
 	if err != nil {
@@ -277,9 +283,10 @@ type demoAnswer struct {
 	cost string
 }
 
-// demoAsk puts one provider after the other behind the running slot and asks all questions, while somebody else keeps asking. It ends with the first
-// provider in its place again.
-func (a *app) demoAsk(ctx context.Context, c *client.Client, providers []demoProvider, questions []demoQuestion) ([][]demoAnswer, error) {
+// demoAsk puts one provider after the other behind the running slot and asks all questions, while somebody else keeps
+// asking. It ends with the first provider in its place again.
+func (a *app) demoAsk(ctx context.Context, c *client.Client, providers []demoProvider,
+	questions []demoQuestion) ([][]demoAnswer, error) {
 	a.out.note("\nThe same slot, one provider after the other: POST %s/v1/swap", c.Base())
 	other := keepAsking(ctx, c, questions[0])
 	answers := make([][]demoAnswer, len(providers))
@@ -319,12 +326,14 @@ func (a *app) demoSwap(ctx context.Context, c *client.Client, p demoProvider) er
 	if err != nil {
 		return err
 	}
-	a.out.note("%s %-11s %s (%s), %.0f ms, no restart", a.out.passed(), "swap", m.Provider, m.ConditionKind, float64(a.Now().Sub(began).Microseconds())/1000)
+	a.out.note("%s %-11s %s (%s), %.0f ms, no restart", a.out.passed(), "swap", m.Provider, m.ConditionKind,
+		float64(a.Now().Sub(began).Microseconds())/1000)
 	return nil
 }
 
 func askDemo(ctx context.Context, c *client.Client, q demoQuestion) (demoAnswer, error) {
-	result, err := c.Retrieve(ctx, &abi.RetrieveRequest{Query: q.Query, Scope: abi.MemoryScope{RunID: demo.RunID, PersonaID: q.PersonaID}, SessionID: q.SessionID, AsOf: q.AsOf})
+	result, err := c.Retrieve(ctx, &abi.RetrieveRequest{Query: q.Query,
+		Scope: abi.MemoryScope{RunID: demo.RunID, PersonaID: q.PersonaID}, SessionID: q.SessionID, AsOf: q.AsOf})
 	if err != nil {
 		return demoAnswer{}, err
 	}

@@ -14,13 +14,15 @@ const evalHelp = `Compares memories on one timeline of conversations and questio
 Each provider runs in a cell of its own: accumulate, then read-only test sessions. A run that was ended, however, goes on with "resume".`
 
 func (a *app) evalCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "eval", Short: "Compare memories: packs, runs, metrics, reports", Long: evalHelp, Args: noSuchCommand,
+	cmd := &cobra.Command{Use: "eval", Short: "Compare memories: packs, runs, metrics, reports", Long: evalHelp,
+		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	packs := &cobra.Command{Use: "pack", Short: "Make and check packs", Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	packs.AddCommand(a.evalPackBuildCommand(), a.evalPackLintCommand(), a.evalPackShowCommand())
 	cmd.AddCommand(a.evalDemoCommand(), packs, a.evalRunCommand(), a.evalResumeCommand(), a.evalStatusCommand(),
-		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(), a.evalFailuresCommand(), a.evalCompareCommand(),
+		a.evalScoreCommand(), a.evalReportCommand(), a.evalJudgeCommand(), a.evalShowCommand(), a.evalFailuresCommand(),
+		a.evalCompareCommand(),
 		a.evalVerifyCommand(), a.evalReplayCommand(), a.evalLabelCommand(), a.evalAuditCommand())
 	return cmd
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func (a *app) evalCompareCommand() *cobra.Command {
-	return &cobra.Command{Use: "compare RUN RUN", Short: "Set two scored runs side by side, if they may be", Args: cobra.ExactArgs(2),
+	return &cobra.Command{Use: "compare RUN RUN", Short: "Set two scored runs side by side, if they may be",
+		Args: cobra.ExactArgs(2),
 		Long: "Refuses runs that differ in pack, budgets, policies, tokenizer, frame or contract, and says in which.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var runs [2]*score.Metrics
@@ -34,7 +35,8 @@ func (a *app) evalCompareCommand() *cobra.Command {
 func (a *app) evalFailuresCommand() *cobra.Command {
 	var packPath string
 	var o score.FailureOptions
-	cmd := &cobra.Command{Use: "failures RUN", Short: "The probes that went worst, with what was expected", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "failures RUN", Short: "The probes that went worst, with what was expected",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			e, err := openRun(args[0], packPath)
 			if err != nil {
@@ -73,7 +75,8 @@ func failureLine(f *score.Failure) string {
 	case f.Unflagged:
 		outcome = "a former value is shown as if it held"
 	}
-	return printable(fmt.Sprintf("%s/%d, %d tokens, %s [%s] %s -> %s: %s", f.Label, f.Replicate, f.Budget, f.Probe.ProbeID, f.Probe.Label,
+	return printable(fmt.Sprintf("%s/%d, %d tokens, %s [%s] %s -> %s: %s", f.Label, f.Replicate, f.Budget,
+		f.Probe.ProbeID, f.Probe.Label,
 		cut(f.Probe.Query, 100), cut(strings.Join(expected, "; "), 80), outcome))
 }
 

@@ -19,11 +19,13 @@ func (a *app) evalDemoCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{Use: "demo", Short: "See a comparison, in 30 seconds", Long: evalDemoHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.evalDemo(cmd.Context(), out) }}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "the folder for pack and run, which must be new (default: a temporary one)")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "the folder for pack and run, which must be new (default: a "+
+		"temporary one)")
 	return cmd
 }
 
-// demoLab compares every local memory that needs no model. static_profile and oracle_ipas take what the pack's builder wrote for them.
+// demoLab compares every local memory that needs no model. static_profile and oracle_ipas take what the pack's builder
+// wrote for them.
 const demoLab = `{"lab": 1, "name": "demo", "pack": "demo.pack", "budgets": [300, 1000], "stability": 0.05,
   "providers": ["no_memory", "full_history", "static_profile", "oracle_ipas", "ledger_memory", "bm25"],
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
@@ -41,7 +43,8 @@ func (a *app) evalDemo(ctx context.Context, out string) error {
 		return err
 	}
 	path := filepath.Join(out, "demo.pack")
-	m, err := b.Build(build.Request{Name: "demo", Options: map[string]string{"personas": "8", "sessions": "12", "turns": "5"}}, path)
+	m, err := b.Build(build.Request{Name: "demo", Options: map[string]string{"personas": "8", "sessions": "12",
+		"turns": "5"}}, path)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ or more, of right and wrong answers, the judge's rates are corrected on them ins
 func (a *app) evalLabelCommand() *cobra.Command {
 	var packPath, out, in, by string
 	var most int
-	cmd := &cobra.Command{Use: "label RUN --out SHEET.csv | --in SHEET.csv", Short: "Have people label answers, to correct the judge on real ones", Long: evalLabelHelp,
+	cmd := &cobra.Command{Use: "label RUN --out SHEET.csv | --in SHEET.csv",
+		Short: "Have people label answers, to correct the judge on real ones", Long: evalLabelHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if (out == "") == (in == "") {
@@ -124,7 +125,8 @@ and after. The pack itself stays as it is.`
 func (a *app) evalAuditCommand() *cobra.Command {
 	var out, in, by string
 	var sample int
-	cmd := &cobra.Command{Use: "audit PACK --out SHEET.csv | --in SHEET.csv -o AUDIT.json", Short: "Have a person mark wrong gold keys", Long: evalAuditHelp, Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "audit PACK --out SHEET.csv | --in SHEET.csv -o AUDIT.json",
+		Short: "Have a person mark wrong gold keys", Long: evalAuditHelp, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
 				return usageError("--out: required", "a sheet to fill in; or, with --in, the audit that it comes to")
@@ -176,6 +178,7 @@ func (a *app) takeAuditSheet(p *pack.Pack, in, by, out string) error {
 	if err := newFile(out, audit.Write); err != nil {
 		return err
 	}
-	a.out.print("%s: %d of %d checked probes have a wrong key; `memhost eval score RUN --audit %s` leaves them out\n", out, len(audit.Excluded), audit.Checked, out)
+	a.out.print("%s: %d of %d checked probes have a wrong key; `memhost eval score RUN --audit %s` leaves them out\n",
+		out, len(audit.Excluded), audit.Checked, out)
 	return nil
 }

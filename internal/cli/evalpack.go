@@ -14,8 +14,10 @@ import (
 func (a *app) evalPackBuildCommand() *cobra.Command {
 	var out, name, licence string
 	var options []string
-	cmd := &cobra.Command{Use: "build BUILDER [FILE...] -o PACK", Short: "Make a pack of a data set's own file", Long: packBuildHelp(), Args: cobra.MinimumNArgs(1),
-		Example: "  memhost eval pack build locomo locomo10.json -o locomo.pack --option insert=asap\n  memhost eval pack build synth -o synth.pack.tar.zst --option seed=7",
+	cmd := &cobra.Command{Use: "build BUILDER [FILE...] -o PACK", Short: "Make a pack of a data set's own file",
+		Long: packBuildHelp(), Args: cobra.MinimumNArgs(1),
+		Example: "  memhost eval pack build locomo locomo10.json -o locomo.pack --option insert=asap\n  memhost eval " +
+			"pack build synth -o synth.pack.tar.zst --option seed=7",
 		RunE: func(_ *cobra.Command, args []string) error {
 			b, err := build.Find(args[0])
 			if err != nil {
@@ -38,14 +40,16 @@ func (a *app) evalPackBuildCommand() *cobra.Command {
 	f.StringVarP(&out, "out", "o", "", "the pack: a new folder, or a file that ends in "+pack.Archive)
 	f.StringArrayVar(&options, "option", nil, "an option of the builder, NAME=VALUE (repeatable)")
 	f.StringVar(&name, "name", "", "the pack's name (default: builder and source)")
-	f.StringVar(&licence, "licence", "", "the data's licence, an SPDX identifier (default: what the data set is published under)")
+	f.StringVar(&licence, "licence", "", "the data's licence, an SPDX identifier (default: what the data set is "+
+		"published under)")
 	return cmd
 }
 
 // packBuildHelp lists the builders with their options.
 func packBuildHelp() string {
 	var b strings.Builder
-	b.WriteString("Makes a pack: events in order, and the questions that are asked after each session. The data are yours; none are shipped.\n")
+	b.WriteString("Makes a pack: events in order, and the questions that are asked after each session. The data are " +
+		"yours; none are shipped.\n")
 	for _, builder := range build.Builders() {
 		fmt.Fprintf(&b, "\n  %-12s %s\n", builder.Name, builder.What)
 		if len(builder.Sources) > 0 {
@@ -84,11 +88,13 @@ func (a *app) evalPackBuild(b *build.Builder, r build.Request, out string) error
 
 func packLine(m *pack.Manifest) string {
 	c := m.Counts
-	return fmt.Sprintf("%d personas in %d clusters, %d sessions, %d events, %d probes, content %.12s", c.Personas, c.Clusters, c.Sessions, c.Events, c.Probes, m.ContentSHA256)
+	return fmt.Sprintf("%d personas in %d clusters, %d sessions, %d events, %d probes, content %.12s", c.Personas,
+		c.Clusters, c.Sessions, c.Events, c.Probes, m.ContentSHA256)
 }
 
 func (a *app) evalPackLintCommand() *cobra.Command {
-	return &cobra.Command{Use: "lint PACK", Short: "Look for what would make a comparison wrong", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "lint PACK", Short: "Look for what would make a comparison wrong",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := pack.Open(args[0])
 			if err != nil {
@@ -155,7 +161,8 @@ func (a *app) showPack(p *pack.Pack) error {
 	}
 	a.out.print("%s: %s\n", m.Name, packLine(m))
 	if m.Source != nil {
-		a.out.print("source   %s, sha256 %.12s, licence %s\n", printable(m.Source.Name), m.Source.SHA256, m.Source.Licence)
+		a.out.print("source   %s, sha256 %.12s, licence %s\n", printable(m.Source.Name), m.Source.SHA256,
+			m.Source.Licence)
 	}
 	a.out.print("builder  %s", m.Builder.Name)
 	for _, name := range abi.SortedKeys(m.Builder.Options) {
@@ -171,7 +178,8 @@ func (a *app) showPack(p *pack.Pack) error {
 			a.out.print("... and %d more\n", len(m.Personas)-most)
 			break
 		}
-		a.out.print("%-32s %4d sessions %6d events %5d probes\n", printable(persona.PersonaID), persona.Sessions, persona.Events, persona.Probes)
+		a.out.print("%-32s %4d sessions %6d events %5d probes\n", printable(persona.PersonaID), persona.Sessions,
+			persona.Events, persona.Probes)
 	}
 	return nil
 }
@@ -188,7 +196,8 @@ func (a *app) showPersona(p *pack.Pack, id string) error {
 	session, found := 0, false
 	ask := func() {
 		for _, probe := range probes[session] {
-			a.out.print("    ? [%s] %s -> %v\n", printable(probe.Label), printable(cut(probe.Query, 160)), probe.Gold.Answers)
+			a.out.print("    ? [%s] %s -> %v\n", printable(probe.Label), printable(cut(probe.Query, 160)),
+				probe.Gold.Answers)
 		}
 	}
 	for e, err := range p.Events(id) {
@@ -209,7 +218,8 @@ func (a *app) showPersona(p *pack.Pack, id string) error {
 	}
 	ask()
 	if !found {
-		return usageError(fmt.Sprintf("--persona: the pack has no persona %s", quote(id)), "`memhost eval pack show` lists them")
+		return usageError(fmt.Sprintf("--persona: the pack has no persona %s", quote(id)),
+			"`memhost eval pack show` lists them")
 	}
 	return nil
 }

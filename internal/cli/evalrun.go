@@ -42,13 +42,17 @@ type evalRunFlags struct {
 
 func (a *app) evalRunCommand() *cobra.Command {
 	var f evalRunFlags
-	cmd := &cobra.Command{Use: "run [LAB.yaml] --out RUN", Short: "Run every provider of a lab file on its pack", Args: cobra.MaximumNArgs(1),
-		Long: "Runs a lab file, or what the flags say. Before it starts it prints how many events, retrievals, native calls and model calls it will make, and asks.",
+	cmd := &cobra.Command{Use: "run [LAB.yaml] --out RUN", Short: "Run every provider of a lab file on its pack",
+		Args: cobra.MaximumNArgs(1),
+		Long: "Runs a lab file, or what the flags say. Before it starts it prints how many events, retrievals, " +
+			"native calls and model calls it will make, and asks.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.evalRun(cmd.Context(), &f, args) }}
 	fs := cmd.Flags()
-	fs.StringVarP(&f.out, "out", "o", "", "the run's folder, which must be new (default: runs/NAME beside the lab file)")
+	fs.StringVarP(&f.out, "out", "o", "", "the run's folder, which must be new (default: runs/NAME beside the lab "+
+		"file)")
 	fs.StringVar(&f.pack, "pack", "", "the pack (instead of the lab file's)")
-	fs.StringSliceVar(&f.providers, "providers", nil, "providers that need no configuration, separated by commas (without a lab file)")
+	fs.StringSliceVar(&f.providers, "providers", nil,
+		"providers that need no configuration, separated by commas (without a lab file)")
 	fs.Int64SliceVar(&f.budgets, "budgets", nil, "max_tokens, separated by commas; 0: no limit")
 	fs.IntVar(&f.replicates, "replicates", 0, "how often each provider runs the pack")
 	fs.IntVar(&f.concurrency, "concurrency", 0, "personas of a cell side by side; latencies are comparable with 1 only")
@@ -68,9 +72,11 @@ func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 		l, err = lab.Read(args[0])
 	} else {
 		if f.pack == "" || len(f.providers) == 0 {
-			return nil, usageError("name a lab file, or --pack and --providers", "docs/eval.md has a lab file to begin with")
+			return nil, usageError("name a lab file, or --pack and --providers",
+				"docs/eval.md has a lab file to begin with")
 		}
-		text, _ := json.Marshal(map[string]any{"lab": lab.Version, "pack": f.pack, "providers": f.providers}) // of strings: cannot fail
+		// of strings: cannot fail
+		text, _ := json.Marshal(map[string]any{"lab": lab.Version, "pack": f.pack, "providers": f.providers})
 		l, err = lab.Parse(text)
 	}
 	if err != nil {
@@ -116,7 +122,8 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 	}
 	same := func(p lab.Provider) bool { return l.Primary == nil || strings.EqualFold(p.Label, l.Primary.Reference) }
 	if !slices.ContainsFunc(l.Providers, same) {
-		return usageError(fmt.Sprintf("primary.reference: the run has no %q", l.Primary.Reference), "leave out --no-references, or name it among providers")
+		return usageError(fmt.Sprintf("primary.reference: the run has no %q", l.Primary.Reference),
+			"leave out --no-references, or name it among providers")
 	}
 	folder := filepath.Dir(l.Pack)
 	if len(args) == 1 {
@@ -189,7 +196,8 @@ func (a *app) evalHost() host.Options {
 	return host.Options{Version: v.Version, Commit: v.Commit, CacheDir: cache}
 }
 
-// evalProvider reads a lab's entry as a memhost configuration. Where the entry has no block for a control that the pack knows the truth for, the pack's is used.
+// evalProvider reads a lab's entry as a memhost configuration. Where the entry has no block for a control that the pack
+// knows the truth for, the pack's is used.
 func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder string) (host.ProviderConfig, error) {
 	name, memory := entry.Name(), map[string]any{}
 	for key, value := range entry.Memory {
@@ -206,7 +214,8 @@ func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder
 		memory[word] = name
 	}
 	if own, set := memory["frame"]; set && own != l.Frame {
-		return host.ProviderConfig{}, usageError(fmt.Sprintf("memory.frame: is %v, the lab's is %s", own, l.Frame), "one frame serves all providers: set frame in the lab")
+		return host.ProviderConfig{}, usageError(fmt.Sprintf("memory.frame: is %v, the lab's is %s", own, l.Frame),
+			"one frame serves all providers: set frame in the lab")
 	}
 	memory["frame"] = l.Frame
 	if entry.Plugin != "" {
@@ -228,7 +237,8 @@ func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder
 	if err != nil {
 		return host.ProviderConfig{}, usageError(err.Error(), "")
 	}
-	o := config.Options{File: "lab.json", Text: text, Dir: folder, Environ: a.unconfigured(), Known: a.knownProviders(), Module: a.providersOf}
+	o := config.Options{File: "lab.json", Text: text, Dir: folder, Environ: a.unconfigured(), Known: a.knownProviders(),
+		Module: a.providersOf}
 	c, err := config.Load(o)
 	if err != nil {
 		return host.ProviderConfig{}, err
@@ -276,12 +286,14 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 	w := tabwriter.NewWriter(a.out.stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "provider\tevents\tretrievals\ttest sessions\tnative calls, at least\tmodel calls\t")
 	for _, c := range costs {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.NativeCalls, c.ModelCalls)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.NativeCalls,
+			c.ModelCalls)
 	}
 	return costs, w.Flush()
 }
 
-// hasBackend tells whether a provider's block names any origin: a module may have routes that its configuration leaves unused.
+// hasBackend tells whether a provider's block names any origin: a module may have routes that its configuration leaves
+// unused.
 func hasBackend(m *host.Module, block abi.Raw) bool {
 	var tree any
 	if json.Unmarshal(block, &tree) != nil {
@@ -341,7 +353,8 @@ func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.
 		a.evalCells(r)
 		return err
 	}
-	a.out.note("%s %d cells in %s: %s", a.out.passed(), len(r.Cells), a.Now().Sub(began).Round(100*time.Millisecond), folder)
+	a.out.note("%s %d cells in %s: %s", a.out.passed(), len(r.Cells), a.Now().Sub(began).Round(100*time.Millisecond),
+		folder)
 	return nil
 }
 
@@ -412,7 +425,8 @@ func (a *app) evalResumeCommand() *cobra.Command {
 
 func (a *app) evalReplayCommand() *cobra.Command {
 	var packPath, out string
-	cmd := &cobra.Command{Use: "replay RUN --out ANOTHER", Short: "Run it again from its cassettes, without any backend", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "replay RUN --out ANOTHER",
+		Short: "Run it again from its cassettes, without any backend", Args: cobra.ExactArgs(1),
 		Long: `Plays each cassette of a run that was made with cassettes: true through the module, which must answer byte for byte as then, and makes a run of the same
 answers. Its metrics.json is that of every other replay. Models are not asked again: what an agent said is not in it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -482,14 +496,16 @@ func (a *app) evalStatus(folder string, r *rundir.Run) error {
 			}
 		}
 		total := r.Pack.Counts.Probes * len(r.Lab.BudgetsOf(r.Lab.Find(c.Label)))
-		a.out.print("  %-28s %-9s %6d of %d events, %5d of %d retrievals\n", fmt.Sprintf("%s/%d", c.Label, c.Replicate), c.State, records, r.Pack.Counts.Events, probes, total)
+		a.out.print("  %-28s %-9s %6d of %d events, %5d of %d retrievals\n", fmt.Sprintf("%s/%d", c.Label, c.Replicate),
+			c.State, records, r.Pack.Counts.Events, probes, total)
 	}
 	return nil
 }
 
 func (a *app) evalVerifyCommand() *cobra.Command {
 	var head string
-	cmd := &cobra.Command{Use: "verify RUN", Short: "Check that nothing of a run was changed later", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "verify RUN", Short: "Check that nothing of a run was changed later",
+		Args: cobra.ExactArgs(1),
 		Long: `Reads every journal, checks that each line follows the one before, and holds the last one to the head that run.json seals. That finds a change of one file.
 Somebody who writes journals and run.json anew makes a chain that is whole: --head compares the run with a head that was noted elsewhere when it was made.`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -500,7 +516,8 @@ Somebody who writes journals and run.json anew makes a chain that is whole: --he
 			found := r.Head()
 			for _, c := range r.Cells {
 				if c.State != rundir.Complete {
-					return abi.NewError(abi.CodeConflict, fmt.Sprintf("cell %s/%d is %s: its head is not sealed yet", c.Label, c.Replicate, c.State))
+					return abi.NewError(abi.CodeConflict,
+						fmt.Sprintf("cell %s/%d is %s: its head is not sealed yet", c.Label, c.Replicate, c.State))
 				}
 				lines, err := journal.Verify(filepath.Join(c.Folder(args[0]), journal.Name), c.Head)
 				if err != nil {

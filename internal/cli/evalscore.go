@@ -45,7 +45,9 @@ func openRun(folder, packPath string) (*evaluated, error) {
 	}
 	if p.Manifest.ContentSHA256 != r.Pack.ContentSHA256 {
 		_ = p.Close()
-		return nil, abi.NewError(abi.CodeConflict, fmt.Sprintf("%s has the content %.12s, the run was made with %.12s", packPath, p.Manifest.ContentSHA256, r.Pack.ContentSHA256)).
+		return nil, abi.NewError(abi.CodeConflict,
+			fmt.Sprintf("%s has the content %.12s, the run was made with %.12s", packPath, p.Manifest.ContentSHA256,
+				r.Pack.ContentSHA256)).
 			WithHint("--pack names the one that it was made with")
 	}
 	return &evaluated{folder, r, p}, nil
@@ -64,7 +66,8 @@ func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
 	if in.Judge, err = e.judged(); err != nil {
 		return nil, err
 	}
-	for name, write := range map[string]func(io.Writer, report.Input) error{reportHTML: report.HTML, reportMarkdown: report.Markdown} {
+	for name, write := range map[string]func(io.Writer, report.Input) error{reportHTML: report.HTML,
+		reportMarkdown: report.Markdown} {
 		if err := writeReport(filepath.Join(e.folder, name), in, write); err != nil {
 			return nil, err
 		}
@@ -117,7 +120,8 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 
 func (a *app) evalScoreCommand() *cobra.Command {
 	var packPath, submission, audit string
-	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody", Args: cobra.MaximumNArgs(1),
+	cmd := &cobra.Command{Use: "score RUN", Short: "Compute the metrics of a run again, without asking anybody",
+		Args: cobra.MaximumNArgs(1),
 		Long: `Writes metrics.json (only what the clock cannot change: the same bytes again), timings.json and metrics.csv.
 
 With --submission FILE and --pack PACK it scores a foreign ranking instead: lines of {"probe_id": ..., "event_ids": [best, ...]}. Only the retrieval columns exist.`,
@@ -149,7 +153,8 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 			}
 			return a.evalVerdicts(e, m)
 		}}
-	cmd.Flags().StringVar(&audit, "audit", "", "leave out the probes with wrong keys that memhost eval audit found, from now on")
+	cmd.Flags().StringVar(&audit, "audit", "", "leave out the probes with wrong keys that memhost eval audit found, "+
+		"from now on")
 	cmd.Flags().StringVar(&packPath, "pack", "", "where the pack is now")
 	cmd.Flags().StringVar(&submission, "submission", "", "a foreign ranking")
 	return cmd
@@ -163,7 +168,8 @@ func (a *app) evalVerdicts(e *evaluated, m *score.Metrics) error {
 	for _, note := range m.Notes {
 		a.out.print("%s\n", strings.ToUpper(printable(note)))
 	}
-	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: &score.Timings{}, Pack: e.pack, WithoutText: true}
+	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: &score.Timings{}, Pack: e.pack,
+		WithoutText: true}
 	return report.Terminal(a.out.stdout, in, a.out.unicode)
 }
 
@@ -171,7 +177,8 @@ func (a *app) evalReportCommand() *cobra.Command {
 	var packPath string
 	var open, withoutText bool
 	cmd := &cobra.Command{Use: "report RUN", Short: "Write the report of a run", Args: cobra.ExactArgs(1),
-		Long: "Scores the run, and writes report.html (one file, no outside assets), report.md, metrics.json, timings.json and metrics.csv into its folder.",
+		Long: "Scores the run, and writes report.html (one file, no outside assets), report.md, metrics.json, " +
+			"timings.json and metrics.csv into its folder.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			e, err := openRun(args[0], packPath)
 			if err != nil {
@@ -194,7 +201,8 @@ func (a *app) evalReportCommand() *cobra.Command {
 		}}
 	f := cmd.Flags()
 	f.BoolVar(&open, "open", false, "open it in the browser")
-	f.BoolVar(&withoutText, "without-text", false, "leave out what people and memories said: for a report that may go where the data may not")
+	f.BoolVar(&withoutText, "without-text", false,
+		"leave out what people and memories said: for a report that may go where the data may not")
 	f.StringVar(&packPath, "pack", "", "where the pack is now")
 	return cmd
 }
@@ -212,7 +220,8 @@ func (a *app) openFile(path string) {
 
 func (a *app) evalShowCommand() *cobra.Command {
 	var packPath string
-	cmd := &cobra.Command{Use: "show RUN PROBE", Short: "One probe, with what every memory gave for it", Args: cobra.ExactArgs(2),
+	cmd := &cobra.Command{Use: "show RUN PROBE", Short: "One probe, with what every memory gave for it",
+		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			e, err := openRun(args[0], packPath)
 			if err != nil {
@@ -233,7 +242,8 @@ func (a *app) evalShowCommand() *cobra.Command {
 			}
 			a.out.print("  %s\n", printable(string(text)))
 			for _, answer := range told.Answers {
-				a.out.print("\n%s/%d, %d tokens at most, %d items\n", answer.Label, answer.Replicate, answer.Budget, len(answer.Items))
+				a.out.print("\n%s/%d, %d tokens at most, %d items\n", answer.Label, answer.Replicate, answer.Budget,
+					len(answer.Items))
 				if answer.Error != nil {
 					a.out.print("  %s %s: %s\n", a.out.broken(), answer.Error.Code, printable(answer.Error.Message))
 				}
@@ -251,8 +261,10 @@ func (a *app) evalShowCommand() *cobra.Command {
 
 func (a *app) evalJudgeCommand() *cobra.Command {
 	var packPath string
-	cmd := &cobra.Command{Use: "judge RUN", Short: "Have a judge decide which answers of the agent are right", Args: cobra.ExactArgs(1),
-		Long: "Asks the lab's judge about every answer, and about made answers whose truth is known, so that its own errors can be taken out. It goes on where it was ended.",
+	cmd := &cobra.Command{Use: "judge RUN", Short: "Have a judge decide which answers of the agent are right",
+		Args: cobra.ExactArgs(1),
+		Long: "Asks the lab's judge about every answer, and about made answers whose truth is known, so that its own " +
+			"errors can be taken out. It goes on where it was ended.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := openRun(args[0], packPath)
 			if err != nil {
@@ -301,17 +313,20 @@ func (a *app) showJudged(v *model.Verdicts) error {
 	}
 	for _, p := range v.Providers {
 		if !p.Rate.Identifiable {
-			a.out.print("%-24s %6d  judged %.3f, not identifiable: false accepts %.2f, false rejects %.2f\n", p.Label, p.Budget, p.Rate.Judged, p.Rate.FalseAccepts, p.Rate.FalseRejects)
+			a.out.print("%-24s %6d  judged %.3f, not identifiable: false accepts %.2f, false rejects %.2f\n", p.Label,
+				p.Budget, p.Rate.Judged, p.Rate.FalseAccepts, p.Rate.FalseRejects)
 			continue
 		}
-		a.out.print("%-24s %6d  judged %.3f, corrected on %s %.3f [%.3f, %.3f]\n", p.Label, p.Budget, p.Rate.Judged, v.CorrectedOn, p.Rate.Rate, p.Rate.Low, p.Rate.High)
+		a.out.print("%-24s %6d  judged %.3f, corrected on %s %.3f [%.3f, %.3f]\n", p.Label, p.Budget, p.Rate.Judged,
+			v.CorrectedOn, p.Rate.Rate, p.Rate.Low, p.Rate.High)
 	}
 	for _, g := range v.Agreement {
 		kappa := "not known"
 		if g.Kappa != nil {
 			kappa = fmt.Sprintf("%.2f", *g.Kappa)
 		}
-		a.out.print("%s and %s agree on %d of %d answers, kappa %s\n", printable(g.A), printable(g.B), g.Agreed, g.Items, kappa)
+		a.out.print("%s and %s agree on %d of %d answers, kappa %s\n", printable(g.A), printable(g.B), g.Agreed,
+			g.Items, kappa)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ old one serves on, and the error names the step. Without --block the slot's own 
 func (a *app) swapCommand() *cobra.Command {
 	var plugin, block string
 	cmd := &cobra.Command{
-		Use: "swap PROVIDER", Short: "Exchange the provider of a running slot", Long: swapHelp, Args: cobra.ExactArgs(1),
+		Use: "swap PROVIDER", Short: "Exchange the provider of a running slot", Long: swapHelp,
+		Args:    cobra.ExactArgs(1),
 		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.swapRequest(args[0], plugin, block)
@@ -62,7 +63,8 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 	}
 	decl := m.serves(provider)
 	if decl == nil {
-		return nil, usageError("swap: module "+m.name+" serves no provider "+quote(provider), "`memhost inspect "+named+"` lists them")
+		return nil, usageError("swap: module "+m.name+" serves no provider "+quote(provider),
+			"`memhost inspect "+named+"` lists them")
 	}
 	if r.Backend = provider; decl.Kind == abi.KindControl {
 		r.Backend, r.Condition = "", provider
@@ -86,7 +88,8 @@ func (a *app) swapOfFile(path string) error {
 func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	running, ok := d.Contract.(*client.Client)
 	if !ok {
-		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("a provider is chosen when the slot starts: memhost run --" + config.WordCondition + " or --" + config.WordBackend)
+		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("a provider is chosen when the " +
+			"slot starts: memhost run --" + config.WordCondition + " or --" + config.WordBackend)
 	}
 	before, err := d.Manifest(ctx)
 	if err != nil {
@@ -115,7 +118,8 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 		if len(m.Capabilities.NativeIngestModes) == 0 {
 			fill = "it takes nothing in; "
 		}
-		a.out.note("  %s holds nothing of %s, which %s remembers: %s`memhost swap %s` goes back", m.Provider, scope, before.Provider, fill, before.Provider)
+		a.out.note("  %s holds nothing of %s, which %s remembers: %s`memhost swap %s` goes back", m.Provider, scope,
+			before.Provider, fill, before.Provider)
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ func usageError(message, hint string) error {
 	return abi.NewError(abi.CodeInvalidArgument, message).WithHint(hint)
 }
 
-// asAdapterError makes every error one of the contract's. What cobra finds is a mistake on the command line, all else that is none is a defect.
+// asAdapterError makes every error one of the contract's. What cobra finds is a mistake on the command line, all else
+// that is none is a defect.
 func asAdapterError(err error) *abi.Error {
 	var e *abi.Error
 	if errors.As(err, &e) {

@@ -25,7 +25,8 @@ of their ids, so that a commit need not write the names of all), or the versions
 func (a *app) exportCommand() *cobra.Command {
 	var f scopeFlags
 	var withGit bool
-	cmd := &cobra.Command{Use: "export FOLDER", Short: "Write a scope's memory as files", Long: exportHelp, Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "export FOLDER", Short: "Write a scope's memory as files", Long: exportHelp,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
 				files, err := filesOf(ctx, d, f.scope())
@@ -55,7 +56,8 @@ of Nanobot (its sessions as sessions/*.jsonl in it). The scope should be empty. 
 
 func (a *app) importCommand() *cobra.Command {
 	var f scopeFlags
-	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take a folder of memory files into a scope", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take a folder of memory files into a scope",
+		Args: cobra.ExactArgs(1),
 		Long: importHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, left, err := readFolder(args[0])
@@ -65,7 +67,9 @@ func (a *app) importCommand() *cobra.Command {
 			for _, path := range left {
 				a.out.note("not taken in: %s", printable(path))
 			}
-			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error { return a.importFiles(ctx, d, f.scope(), files) })
+			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
+				return a.importFiles(ctx, d, f.scope(), files)
+			})
 		}}
 	f.add(cmd.Flags())
 	return cmd
@@ -79,15 +83,16 @@ func (a *app) withScope(ctx context.Context, f *scopeFlags, verb func(ctx contex
 	return a.withDoor(ctx, verb)
 }
 
-// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where the next page begins. A path that
-// comes again goes on there.
+// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where
+// the next page begins. A path that comes again goes on there.
 func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]string, error) {
 	files := map[string]string{}
 	params := map[string]abi.Raw{}
 	for {
 		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
 		if abi.CodeOf(err) == abi.CodeUnsupported {
-			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, layered_memory and ledger_memory do")
+			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, " +
+				"layered_memory and ledger_memory do")
 		}
 		if err != nil {
 			return nil, err
@@ -106,8 +111,9 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 	}
 }
 
-// exportFolder writes a folder that is there whole or not at all: what a command leaves that was killed has another name, and is not taken for a memory. One that is
-// there already, and empty, is written into as it is: it may be another file system.
+// exportFolder writes a folder that is there whole or not at all: what a command leaves that was killed has another
+// name, and is not taken for a memory. One that is there already, and empty, is written into as it is: it may be
+// another file system.
 func exportFolder(dir string, files map[string]string, withGit bool) error {
 	write := func(to string) error {
 		if err := writeFolder(to, files); err != nil || !withGit {
@@ -160,13 +166,15 @@ func writeFolder(dir string, files map[string]string) error {
 	return nil
 }
 
-// readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular file.
+// readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular
+// file.
 func readFolder(dir string) (files map[string]string, left []string, err error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		if err != nil {
 			return nil, nil, fileError(dir, err)
 		}
-		return nil, nil, usageError(dir+": is a file, want a folder of memory files", "`memhost record FILE` takes conversations")
+		return nil, nil, usageError(dir+": is a file, want a folder of memory files",
+			"`memhost record FILE` takes conversations")
 	}
 	files = map[string]string{}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -217,7 +225,8 @@ func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, f
 		delete(files, ledgerMemoryFile)
 	}
 	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
-		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import", Params: params})
+		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import",
+			Params: params})
 	}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		text := files[path]
@@ -239,7 +248,8 @@ func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, f
 	return nil
 }
 
-// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut between characters.
+// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut
+// between characters.
 func (i *importer) add(path, text string) error {
 	if i.bytes > 0 && i.bytes+len(text) > importBatch {
 		if err := i.flush(false); err != nil {

@@ -27,9 +27,11 @@ func TestAnExportIsThereWholeOrNotAtAll(t *testing.T) {
 	require.Len(t, left, 1, "nothing is left of what could not be written")
 
 	empty := t.TempDir()
-	require.NoError(t, exportFolder(empty+"/", map[string]string{"a": "x"}, false), "an empty folder that is there is written into")
+	require.NoError(t, exportFolder(empty+"/", map[string]string{"a": "x"}, false),
+		"an empty folder that is there is written into")
 	require.FileExists(t, filepath.Join(empty, "a"))
 	for _, taken := range []string{empty, filepath.Join(empty, "a")} {
-		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(exportFolder(taken, map[string]string{"a": "y"}, false)), taken)
+		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(exportFolder(taken, map[string]string{"a": "y"}, false)),
+			taken)
 	}
 }

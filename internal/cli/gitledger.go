@@ -41,7 +41,8 @@ func fanOut(files map[string]string) map[string]string {
 	return out
 }
 
-// writeLedger makes a repository of an exported ledger, fanned out: a git commit for each of its commits, with the files that had come until then.
+// writeLedger makes a repository of an exported ledger, fanned out: a git commit for each of its commits, with the
+// files that had come until then.
 func writeLedger(dir string, files map[string]string) error {
 	var listed struct {
 		Branches []struct{ Name, Head string }
@@ -53,7 +54,8 @@ func writeLedger(dir string, files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	w := &ledgerWriter{gitObjects: gitObjects{repository.Storer}, files: files, made: map[string]*gitCommit{}, waiting: map[string]int{}}
+	w := &ledgerWriter{gitObjects: gitObjects{repository.Storer}, files: files, made: map[string]*gitCommit{},
+		waiting: map[string]int{}}
 	for path, text := range files {
 		if !strings.HasPrefix(path, "commits/") {
 			continue
@@ -73,11 +75,13 @@ func writeLedger(dir string, files map[string]string) error {
 		if err != nil {
 			return err
 		}
-		if err := repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(b.Name), made.hash)); err != nil {
+		if err := repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(b.Name),
+			made.hash)); err != nil {
 			return err
 		}
 	}
-	return repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.NewBranchReferenceName(strings.TrimSpace(files["HEAD"]))))
+	return repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD,
+		plumbing.NewBranchReferenceName(strings.TrimSpace(files["HEAD"]))))
 }
 
 type ledgerWriter struct {
@@ -180,7 +184,8 @@ func (w *ledgerWriter) write(k *ledgerCommit, parents []*gitCommit) (*gitCommit,
 		hashes = append(hashes, p.hash)
 	}
 	by := object.Signature{Name: "memhost", Email: "memhost@localhost", When: at.UTC()}
-	made.hash, err = w.store(&object.Commit{Author: by, Committer: by, Message: k.Message + "\n\nledger commit " + k.ID + "\n", TreeHash: tree, ParentHashes: hashes})
+	made.hash, err = w.store(&object.Commit{Author: by, Committer: by, Message: k.Message + "\n\nledger commit " +
+		k.ID + "\n", TreeHash: tree, ParentHashes: hashes})
 	return made, err
 }
 

@@ -32,11 +32,13 @@ func (a *app) health(ctx context.Context, d *door) error {
 			a.out.print(" %s", printable(h.BackendVersion))
 		}
 		a.out.print(", %.1f ms, %s\n", h.LatencyMS, d.where())
-		a.out.print("consistency %s, isolation %s, observability %s\n", printable(h.ConsistencyModel), printable(h.Isolation), printable(h.PetObservability))
+		a.out.print("consistency %s, isolation %s, observability %s\n", printable(h.ConsistencyModel),
+			printable(h.Isolation), printable(h.PetObservability))
 		for _, l := range []struct {
 			name  string
 			words []string
-		}{{"memory types", h.NativeMemoryTypes}, {"ingest modes", h.NativeIngestModes}, {"query modes", h.NativeQueryModes}} {
+		}{{"memory types", h.NativeMemoryTypes}, {"ingest modes", h.NativeIngestModes},
+			{"query modes", h.NativeQueryModes}} {
 			if len(l.words) > 0 {
 				a.out.print("%s: %s\n", l.name, printable(strings.Join(l.words, ", ")))
 			}

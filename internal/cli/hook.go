@@ -58,15 +58,20 @@ func (a *app) picoclawCommand() *cobra.Command {
 	f.add(cmd.Flags())
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.Int64Var(&f.maxTokens, "max-tokens", 8000, "the most tokens of context; 0 means no limit, but PicoClaw takes no request beyond 1 MiB")
+	fs.Int64Var(&f.maxTokens, "max-tokens", 8000, "the most tokens of context; 0 means no limit, but PicoClaw takes "+
+		"no request beyond 1 MiB")
 	fs.Int64Var(&f.maxItems, "max-items", 0, "the most items of the backend; 0 means no limit")
-	fs.DurationVar(&f.timeout, "timeout", 4*time.Second, "how long a turn waits for its context; less than PicoClaw's interceptor_timeout_ms, which is 5 s by default")
-	fs.DurationVar(&f.linger, "linger", 1500*time.Millisecond, "how long to go on delivering after PicoClaw has ended; it kills a hook after 2 s")
-	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data folder, apart for each --server)")
+	fs.DurationVar(&f.timeout, "timeout", 4*time.Second,
+		"how long a turn waits for its context; less than PicoClaw's interceptor_timeout_ms, which is 5 s by default")
+	fs.DurationVar(&f.linger, "linger", 1500*time.Millisecond,
+		"how long to go on delivering after PicoClaw has ended; it kills a hook after 2 s")
+	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data "+
+		"folder, apart for each --server)")
 	return cmd
 }
 
-// picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer does not start.
+// picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer
+// does not start.
 func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	soft, hard, stop := a.inTwoStages(cmd.Context())
 	defer stop()
@@ -75,7 +80,8 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	defer line.close()
 	o, err := a.picoclawOptions(f, line)
 	if o.Problem = err; err == nil {
-		// Beside the handshake. A slot that runs now is the one to speak to, even if it is down when the first turn comes.
+		// Beside the handshake. A slot that runs now is the one to speak to, even if it is down when the first turn
+		// comes.
 		go func() { _, _ = line.get(hard) }()
 	}
 	o.Logger = a.logger(hclog.Warn)
@@ -137,8 +143,8 @@ func (a *app) outboxDir(given string) (string, error) {
 // hookReachWithin is how long a hook's search for the slot may take, loading a module for the first time included.
 const hookReachWithin = time.Minute
 
-// reachForHook is connect, but for a slot that ran before: a hook that has found one that runs looks for no other kind. If it took the data folder while that slot is
-// started anew, it would keep the slot out of it.
+// reachForHook is connect, but for a slot that ran before: a hook that has found one that runs looks for no other kind.
+// If it took the data folder while that slot is started anew, it would keep the slot out of it.
 func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 	served := false // a slot that runs was found once
 	return func(ctx context.Context) (*door, error) {
@@ -155,7 +161,8 @@ func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 		}
 		d, err := a.running(ctx, c)
 		if d == nil && err == nil {
-			err = abi.NewError(abi.CodeUnavailable, "the slot that served the data folder does not run").WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
+			err = abi.NewError(abi.CodeUnavailable,
+				"the slot that served the data folder does not run").WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
 		}
 		return d, err
 	}

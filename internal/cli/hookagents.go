@@ -56,19 +56,24 @@ func (a *app) agentHookCommand(name, title string) *cobra.Command {
 			a.agentHook(cmd.Context(), name, &f)
 			return nil
 		}}
-	// An agent takes exit code 2 for "block what was asked for", and that is what a mistake on the command line ends with.
+	// An agent takes exit code 2 for "block what was asked for", and that is what a mistake on the command line ends
+	// with.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.hookGivesUp(err) })
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.add(fs)
 	f.run, f.user = agenthook.PlaceProject, agenthook.PlacePerson
 	fs.Lookup("run").DefValue, fs.Lookup("user").DefValue = f.run, f.user
-	fs.Lookup("run").Usage, fs.Lookup("user").Usage = "run id", "whose memory: user_id in events, persona_id in scopes; --persona means the same"
-	fs.Int64Var(&f.maxTokens, "max-tokens", agenthook.DefaultMaxTokens, "the most tokens of context; the agent shows its model no more than 10,000 characters whole")
+	fs.Lookup("run").Usage, fs.Lookup("user").Usage = "run id",
+		"whose memory: user_id in events, persona_id in scopes; --persona means the same"
+	fs.Int64Var(&f.maxTokens, "max-tokens", agenthook.DefaultMaxTokens,
+		"the most tokens of context; the agent shows its model no more than 10,000 characters whole")
 	fs.Int64Var(&f.maxItems, "max-items", 0, "the most items of the backend; 0 means no limit")
 	fs.DurationVar(&f.timeout, "timeout", 4*time.Second, "how long the agent waits for its context")
-	fs.DurationVar(&f.linger, "linger", 0, "deliver turns in this process, for at most this long; 0 means in a process of its own that the agent does not wait for")
-	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data folder, apart for each --server)")
+	fs.DurationVar(&f.linger, "linger", 0, "deliver turns in this process, for at most this long; 0 means in a "+
+		"process of its own that the agent does not wait for")
+	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data "+
+		"folder, apart for each --server)")
 	fs.BoolVar(&f.deliver, "deliver", false, "be the process that delivers")
 	_ = fs.MarkHidden("deliver")
 	return cmd
@@ -119,7 +124,8 @@ func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
 func (a *app) agentHookOptions(agent string, f *agentHookFlags, line *slotLine) (o agenthook.Options, err error) {
 	log := a.logger(hclog.Warn)
 	slot := agentSlot{hookSlot{line}}
-	o = agenthook.Options{Agent: agent, Slot: slot, Timeout: f.timeout, NoRecord: a.hookMode() == "read", Now: a.Now, Logger: log,
+	o = agenthook.Options{Agent: agent, Slot: slot, Timeout: f.timeout, NoRecord: a.hookMode() == "read", Now: a.Now,
+		Logger: log,
 		Person: person(), Dir: a.getenv("CLAUDE_PROJECT_DIR"), Scope: f.scope()}
 	if f.maxTokens > 0 {
 		o.Budget.MaxTokens = &f.maxTokens
@@ -178,7 +184,8 @@ type agentSlot struct{ hookSlot }
 var _ agenthook.Slot = agentSlot{}
 
 // FormatContext implements agenthook.Slot.
-func (s agentSlot) FormatContext(ctx context.Context, request *abi.FormatRequest) (answer *abi.FormatResult, err error) {
+func (s agentSlot) FormatContext(ctx context.Context, request *abi.FormatRequest) (answer *abi.FormatResult,
+	err error) {
 	err = s.line.use(ctx, func(ctx context.Context, c host.Contract) (err error) {
 		answer, err = c.FormatContext(ctx, request)
 		return err

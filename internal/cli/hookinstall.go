@@ -33,14 +33,16 @@ type hookInstallFlags struct {
 
 func (a *app) hookInstallCommand() *cobra.Command {
 	var f hookInstallFlags
-	cmd := &cobra.Command{Use: "install AGENT", Short: "Write the hooks into an agent's settings, or take them out", Long: hookInstallHelp,
+	cmd := &cobra.Command{Use: "install AGENT", Short: "Write the hooks into an agent's settings, or take them out",
+		Long: hookInstallHelp,
 		Args: cobra.ExactArgs(1), ValidArgs: []string{"claude-code", "codex"},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.hookInstall(cmd.Flags(), args[0], &f) }}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.add(fs)
 	fs.Lookup("run").Usage = "run id; {project} stands for the repository that the agent works in (default: {project})"
-	fs.Lookup("user").Usage = "whose memory; {person} stands for the user of this computer (default: {person}); --persona means the same"
+	fs.Lookup("user").Usage = "whose memory; {person} stands for the user of this computer (default: {person}); " +
+		"--persona means the same"
 	fs.BoolVar(&f.project, "project", false, "the settings of this folder, instead of the user's")
 	fs.StringVar(&f.file, "file", "", "another settings file")
 	fs.BoolVar(&f.undo, "undo", false, "take the hooks out")
@@ -101,9 +103,11 @@ func (a *app) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlag
 	case f.undo:
 		a.out.note("Written. %s has no hooks of memhost any more.", title)
 	case agent == "codex":
-		a.out.note("Written. Trust the hooks in Codex (/hooks): until then it does not run them. `memhost hook install codex --undo` takes them out.")
+		a.out.note("Written. Trust the hooks in Codex (/hooks): until then it does not run them. `memhost hook " +
+			"install codex --undo` takes them out.")
 	default:
-		a.out.note("Written. It counts from %s's next session on. `memhost hook install %s --undo` takes it out.", title, agent)
+		a.out.note("Written. It counts from %s's next session on. `memhost hook install %s --undo` takes it out.",
+			title, agent)
 	}
 	return nil
 }
@@ -143,7 +147,8 @@ func (a *app) settingsFile(agent string, f *hookInstallFlags) (string, error) {
 			if home == "" {
 				var err error
 				if home, err = os.UserHomeDir(); err != nil {
-					return "", usageError("the home folder is not known: "+err.Error(), "--file names the settings file")
+					return "", usageError("the home folder is not known: "+err.Error(),
+						"--file names the settings file")
 				}
 			}
 			folder = filepath.Join(home, folder)
@@ -189,7 +194,8 @@ func (a *app) hookLine(flags *pflag.FlagSet, agent string) (string, error) {
 // shellWord quotes a word for a shell, where it has to be.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
-		return r == '/' || r == '.' || r == '-' || r == '_' || r == ':' || r == '=' || r == ',' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' ||
+		return r == '/' || r == '.' || r == '-' || r == '_' || r == ':' || r == '=' || r == ',' || r >= '0' &&
+			r <= '9' || r >= 'a' && r <= 'z' ||
 			r >= 'A' && r <= 'Z'
 	}
 	if s != "" && !slices.ContainsFunc([]rune(s), func(r rune) bool { return !plain(r) }) {

@@ -44,7 +44,8 @@ func (a *app) initCommand() *cobra.Command {
 func (a *app) init(f *initFlags) error {
 	if f.output != "-" && !f.force {
 		if _, err := os.Stat(f.output); err == nil {
-			return abi.NewError(abi.CodeConflict, f.output+" is there already").WithHint("--force writes over it, --output takes another name")
+			return abi.NewError(abi.CodeConflict, f.output+" is there already").WithHint("--force writes over it, " +
+				"--output takes another name")
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fileError(f.output, err)
 		}
@@ -91,7 +92,8 @@ func (a *app) init(f *initFlags) error {
 	if f.output != config.DefaultFile {
 		named = " --config " + f.output
 	}
-	a.out.note("wrote %s for %s. Next: look it through, then `memhost config%s` and `memhost run%s`", f.output, f.provider, named, named)
+	a.out.note("wrote %s for %s. Next: look it through, then `memhost config%s` and `memhost run%s`", f.output,
+		f.provider, named, named)
 	return nil
 }
 

@@ -15,8 +15,10 @@ func TestInspectShowsWhatAModuleMaySetOnARoute(t *testing.T) {
 	a := &app{out: newOutput(System{Stdout: &stdout, Stderr: io.Discard})}
 	require.NoError(t, a.showRoutes(&abi.ModuleManifest{Routes: []abi.RouteDecl{
 		{Name: "old", Origin: "api", Class: abi.ClassRead, Method: "GET", Path: "/old"},
-		{Name: "listed", Origin: "api", Class: abi.ClassRead, Method: "GET", Path: "/l", Headers: []string{"accept", "x-a"}, Query: []string{"limit"}},
-		{Name: "closed", Origin: "api", Class: abi.ClassWrite, Method: "POST", Path: "/c", Headers: []string{}, Query: []string{}},
+		{Name: "listed", Origin: "api", Class: abi.ClassRead, Method: "GET", Path: "/l",
+			Headers: []string{"accept", "x-a"}, Query: []string{"limit"}},
+		{Name: "closed", Origin: "api", Class: abi.ClassWrite, Method: "POST", Path: "/c", Headers: []string{},
+			Query: []string{}},
 		{Name: "facts", Origin: "db", Class: abi.ClassRead, Statement: "RETURN 1"},
 	}}))
 	require.Equal(t, `

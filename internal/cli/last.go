@@ -33,22 +33,25 @@ func wordOf(m *abi.RunManifest) string {
 	return config.WordBackend
 }
 
-// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default full_history would be asked,
-// which has nothing of the other's memory, and what is recorded would go where no slot looks for it.
+// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default
+// full_history would be asked, which has nothing of the other's memory, and what is recorded would go where no slot
+// looks for it.
 func servedByAnother(c *config.Config) error {
 	name, word, _ := c.Block()
 	last := lastServed(c)
 	if last == nil || last.Provider == name || c.Source("memory."+word).Kind != config.KindDefault {
 		return nil
 	}
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no slot serves %s; %s did so last, and the configuration chooses no provider: by default %s would answer, which has another memory",
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no slot serves %s; %s did so last, and the "+
+		"configuration chooses no provider: by default %s would answer, which has another memory",
 		c.Data.Dir, last.Provider, name)).WithReason("provider_unnamed").
-		WithHint(fmt.Sprintf("start the slot again (memhost run), or say which is meant: --config FILE, --set memory.%s=%s or --set memory.%s=%s",
+		WithHint(fmt.Sprintf("start the slot again (memhost run), or say which is meant: --config FILE, --set "+
+			"memory.%s=%s or --set memory.%s=%s",
 			wordOf(last), last.Provider, word, name))
 }
 
-// lastProvider lets the provider that served the data folder last serve again, where the configuration chooses none. It returns the configuration to serve
-// with, how it is read, and what is to be said about it ("" for nothing).
+// lastProvider lets the provider that served the data folder last serve again, where the configuration chooses none. It
+// returns the configuration to serve with, how it is read, and what is to be said about it ("" for nothing).
 func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, config.Options, string, error) {
 	name, word, _ := c.Block()
 	last := lastServed(c)
@@ -60,7 +63,8 @@ func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, 
 		by = ", by a swap"
 	}
 	if c.Source("memory."+word).Kind != config.KindDefault {
-		return c, o, fmt.Sprintf("%s served this folder last%s; the configuration chooses %s, which does not have its memory. That is kept: memhost swap %s",
+		return c, o, fmt.Sprintf("%s served this folder last%s; the configuration chooses %s, which does not have "+
+			"its memory. That is kept: memhost swap %s",
 			last.Provider, by, name, last.Provider), nil
 	}
 	again, err := optionsOf(o, last)
@@ -71,11 +75,13 @@ func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, 
 		}
 		if err == nil {
 			a.loaded = next
-			return next, again, fmt.Sprintf("no provider is chosen: %s serves again, as it did last%s; --%s %s takes another", last.Provider, by, word, name), nil
+			return next, again, fmt.Sprintf("no provider is chosen: %s serves again, as it did last%s; --%s %s takes "+
+				"another", last.Provider, by, word, name), nil
 		}
 	}
 	e := *abi.AsError(err)
-	e.Message = last.Provider + " served this folder last and cannot be started without its configuration: " + strings.ReplaceAll(e.Message, "\n", "; ")
+	e.Message = last.Provider + " served this folder last and cannot be started without its configuration: " +
+		strings.ReplaceAll(e.Message, "\n", "; ")
 	e.Hint = fmt.Sprintf("name it with --config FILE; or serve %s, which has another memory: --%s %s", name, word, name)
 	return nil, o, "", &e
 }

@@ -38,7 +38,8 @@ func ledgerOf(t *testing.T, lines ...string) map[string]string {
 	return files
 }
 
-var merged = []string{"aa01 main - - Begin", "bb01 b aa01 - Say \"hello\" [to]\n{all} <of> you", "cc01 c aa01 - Third", "aa02 main aa01 - Go on", "aa03 main aa02 bb01 Merge b into main"}
+var merged = []string{"aa01 main - - Begin", "bb01 b aa01 - Say \"hello\" [to]\n{all} <of> you", "cc01 c aa01 - Third",
+	"aa02 main aa01 - Go on", "aa03 main aa02 bb01 Merge b into main"}
 
 func TestLedgerC24TheGraphCanBeRead(t *testing.T) {
 	l, err := readLedger(ledgerOf(t, merged...))
@@ -127,7 +128,8 @@ func TestOneFileOfAllIsCanonicalAgain(t *testing.T) {
 
 func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
 	for conflicts, want := range map[string]bool{
-		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false, `[{"severity":"blocking","settled":"ours"}]`: false,
+		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false,
+		`[{"severity":"blocking","settled":"ours"}]`:                                          false,
 		`[{"severity":"blocking","settled":"theirs"},{"severity":"blocking","settled":null}]`: true,
 	} {
 		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: map[string]abi.Raw{"conflicts": abi.Raw(conflicts)}}}
@@ -137,13 +139,16 @@ func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
 }
 
 func TestMarkdownOfMemoriesIsAList(t *testing.T) {
-	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"}, {Subject: "user", Predicate: "likes", Object: "tea"},
+	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"},
+		{Subject: "user", Predicate: "likes", Object: "tea"},
 		{Topic: "work", Subject: "user", Predicate: "uses", Object: "Go"}}}
-	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n", f.markdown())
+	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n",
+		f.markdown())
 }
 
 func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
-	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)), "files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
+	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)),
+		"files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for path, text := range files {
@@ -161,7 +166,8 @@ func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
 			state, err := tree.Status()
 			require.NoError(t, err)
 			for path, s := range state {
-				assert.Equal(t, git.Untracked, s.Worktree, "%s: what is in the commit is neither changed nor deleted", path)
+				assert.Equal(t, git.Untracked, s.Worktree, "%s: what is in the commit is neither changed nor deleted",
+					path)
 			}
 		})
 	}

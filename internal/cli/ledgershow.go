@@ -40,7 +40,8 @@ func showLog(w io.Writer, answer abi.Raw) error {
 		if k.MergeParentID != "" {
 			parents = ", merges " + shortID(k.MergeParentID)
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  on %s%s\n    %s\n", shortID(k.ID), k.Timestamp, printable(k.Branch), parents,
+		if _, err := fmt.Fprintf(w, "%s  %s  on %s%s\n    %s\n", shortID(k.ID), k.Timestamp, printable(k.Branch),
+			parents,
 			printable(k.Message)); err != nil {
 			return err
 		}
@@ -82,7 +83,8 @@ func showView(w io.Writer, answer abi.Raw) error {
 			when = "forgotten " + e.ForgottenAt
 		}
 		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", shortID(e.ID),
-			printable(strings.Join([]string{e.Subject, e.Predicate, e.Object}, " ")), printable(strings.Join(about, "/")),
+			printable(strings.Join([]string{e.Subject, e.Predicate, e.Object}, " ")),
+			printable(strings.Join(about, "/")),
 			when); err != nil {
 			return err
 		}

@@ -46,7 +46,8 @@ func manCommands(b *strings.Builder, parent *cobra.Command) {
 		if about == "" {
 			about = cmd.Short
 		}
-		fmt.Fprintf(b, ".SS %s\n%s%s", roff(strings.TrimSuffix(cmd.UseLine(), " [flags]")), manText(about), manFlags(cmd.LocalNonPersistentFlags()))
+		fmt.Fprintf(b, ".SS %s\n%s%s", roff(strings.TrimSuffix(cmd.UseLine(), " [flags]")), manText(about),
+			manFlags(cmd.LocalNonPersistentFlags()))
 		manCommands(b, cmd)
 	}
 }

@@ -30,11 +30,14 @@ func (a *app) manifestCommand() *cobra.Command {
 			return a.out.value(m)
 		})
 	}
-	cmd := &cobra.Command{Use: "manifest", Short: "Show the run manifest, or verify one", Long: manifestHelp, Args: noSuchCommand, RunE: show}
-	cmd.AddCommand(&cobra.Command{Use: "show", Short: "Show the run manifest of the slot", Long: manifestHelp, Args: cobra.NoArgs, RunE: show})
+	cmd := &cobra.Command{Use: "manifest", Short: "Show the run manifest, or verify one", Long: manifestHelp,
+		Args: noSuchCommand, RunE: show}
+	cmd.AddCommand(&cobra.Command{Use: "show", Short: "Show the run manifest of the slot", Long: manifestHelp,
+		Args: cobra.NoArgs, RunE: show})
 	var plugin string
 	verify := &cobra.Command{
-		Use: "verify FILE", Short: "Hold a run manifest against a module and a configuration", Long: verifyHelp, Args: cobra.ExactArgs(1),
+		Use: "verify FILE", Short: "Hold a run manifest against a module and a configuration", Long: verifyHelp,
+		Args:    cobra.ExactArgs(1),
 		Example: "  memhost manifest verify data/manifest.json --plugin ./mem0.wasm --config memhost.yaml",
 		RunE:    func(_ *cobra.Command, args []string) error { return a.verifyManifest(args[0], plugin) },
 	}
@@ -69,12 +72,14 @@ func (a *app) verifyManifest(path, plugin string) error {
 		if differences == nil {
 			differences = []host.ManifestDifference{}
 		}
-		if err := a.out.object(map[string]any{"agrees": len(differences) == 0, "differences": differences, "module": found.source, "config": a.flags.config}); err != nil {
+		if err := a.out.object(map[string]any{"agrees": len(differences) == 0, "differences": differences,
+			"module": found.source, "config": a.flags.config}); err != nil {
 			return err
 		}
 	} else {
 		for _, d := range differences {
-			a.out.print("%s: %s: the manifest says %s, found %s\n", d.Against, d.Field, printable(d.Manifest), printable(d.Found))
+			a.out.print("%s: %s: the manifest says %s, found %s\n", d.Against, d.Field, printable(d.Manifest),
+				printable(d.Found))
 		}
 		if len(differences) == 0 {
 			against := "module " + sourceText(found.source)

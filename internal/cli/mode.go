@@ -17,7 +17,8 @@ func (a *app) modeCommand() *cobra.Command {
 	var reason string
 	var f scopeFlags
 	cmd := &cobra.Command{
-		Use: "mode [read-only|write]", Short: "Show or set the read-only mode", Long: modeHelp, Args: cobra.MaximumNArgs(1), ValidArgs: []string{"read-only", "write"},
+		Use: "mode [read-only|write]", Short: "Show or set the read-only mode", Long: modeHelp,
+		Args: cobra.MaximumNArgs(1), ValidArgs: []string{"read-only", "write"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var mode *abi.AdapterMode
 			if len(args) == 1 {

@@ -47,8 +47,8 @@ func (m *module) serves(provider string) *abi.ProviderDecl {
 	return nil
 }
 
-// builtins looks at all built-in modules. One that cannot be read is a defect of the build, not of what the user asked for: it is left out, and
-// TestBuiltinModules sees to it that there is none.
+// builtins looks at all built-in modules. One that cannot be read is a defect of the build, not of what the user asked
+// for: it is left out, and TestBuiltinModules sees to it that there is none.
 func (a *app) builtins() []*module {
 	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules) })
 	return a.inspected
@@ -110,15 +110,18 @@ func (a *app) openModule(plugin string, file bool) (*module, error) {
 	}
 	e := abi.NewError(abi.CodeInvalidArgument, "no built-in module is called "+quote(plugin))
 	if near := abi.Nearest(plugin, names); near != "" {
-		return nil, e.WithHint("did you mean " + near + "? A file is named with a slash or ending in .wasm: ./" + plugin)
+		return nil, e.WithHint("did you mean " + near + "? A file is named with a slash or ending in .wasm: ./" +
+			plugin)
 	}
-	return nil, e.WithHint("`memhost providers` lists them; a file is named with a slash or ending in .wasm: ./" + plugin)
+	return nil, e.WithHint("`memhost providers` lists them; a file is named with a slash or ending in .wasm: ./" +
+		plugin)
 }
 
 // engines are those that this program has beside the host's own.
 func engines() []host.Engine { return []host.Engine{extism.Engine()} }
 
-// lookOnly are limits for reading a module off its bytes: the host's own, which an operator may raise, count when it is loaded.
+// lookOnly are limits for reading a module off its bytes: the host's own, which an operator may raise, count when it is
+// loaded.
 func lookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: maxModuleFile} }
 
 // readModule reads a module file and looks at it.
@@ -146,7 +149,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, path+": is no regular file")
 	}
 	if info.Size() > limit {
-		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: has %d bytes, more than the %d that are read", path, info.Size(), limit))
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s: has %d bytes, more than the %d that are read", path, info.Size(), limit))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -184,7 +188,8 @@ func (a *app) resolve(c *config.Config) (*module, error) {
 	return a.openModule(name, false)
 }
 
-// resolveChecked is resolve, with the native block held against the module's schema before anything starts. With an error about the block the module comes, too.
+// resolveChecked is resolve, with the native block held against the module's schema before anything starts. With an
+// error about the block the module comes, too.
 func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	m, err := a.resolve(c)
 	if err != nil {
@@ -194,9 +199,11 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	if _, err = m.info.Check(name, word, block); err != nil {
 		e := *abi.AsError(err)
 		if e.Hint == "" {
-			e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost inspect %s` lists its keys", word, name, m.source)
+			e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost inspect %s` lists its keys", word, name,
+				m.source)
 			if m.source == sourceBuiltin {
-				e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost init --provider %s --output -` shows its keys", word, name, name)
+				e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost init --provider %s --output -` shows its "+
+					"keys", word, name, name)
 			}
 		}
 		return m, &e
@@ -226,10 +233,12 @@ func stepOf(m *module) string {
 // providerConfig joins a configuration with a module.
 func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	name, word, block := c.Block()
-	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block, Namespace: c.Memory.Namespace,
+	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block,
+		Namespace:   c.Memory.Namespace,
 		Profile:     abi.Profile(c.Memory.Profile),
 		Frame:       abi.Frame(c.Memory.Frame),
-		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback, Secrets: map[string]host.Secret{}}
+		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback,
+		Secrets: map[string]host.Secret{}}
 	p.ReadOnlyTestSessions = c.Memory.ReadOnlyTestSessions
 	p.NoLookup = !c.Memory.LookupExisting
 	if p.ReadOnlyTestSessions {
@@ -245,7 +254,8 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 func servedConfig(c *config.Config, m *module) host.ProviderConfig {
 	p := providerConfig(c, m)
 	p.Smoke, p.SmokeWait = c.Memory.Smoke, milliseconds(c.Memory.SmokeWaitMS)
-	if c.Source("memory.scope.run_id").Kind != config.KindDefault || c.Source("memory.scope.persona_id").Kind != config.KindDefault {
+	if c.Source("memory.scope.run_id").Kind != config.KindDefault ||
+		c.Source("memory.scope.persona_id").Kind != config.KindDefault {
 		scope := c.Scope()
 		p.Scope = &scope
 	}
@@ -260,7 +270,8 @@ func warnOfConfig(c *config.Config, m *module, s *steps) {
 	}
 }
 
-// warnOpenSecrets tells of files with credentials that every user of this machine can read. That may be meant (a container's mounts), so it stops nothing.
+// warnOpenSecrets tells of files with credentials that every user of this machine can read. That may be meant (a
+// container's mounts), so it stops nothing.
 func (a *app) warnOpenSecrets(c *config.Config, s *steps) {
 	if runtime.GOOS == "windows" { // where the bits say nothing
 		return

@@ -47,7 +47,8 @@ func (a *app) newPlugin(name string, f *newFlags) error {
 	case f.lang != newplugin.AssemblyScript:
 		o.Version, o.Checkout, err = a.memhostFor(f.memhost)
 	case f.memhost != "":
-		err = usageError("--memhost: a plugin in AssemblyScript is built without memhost's sources", "leave --memhost out")
+		err = usageError("--memhost: a plugin in AssemblyScript is built without memhost's sources",
+			"leave --memhost out")
 	}
 	if err != nil {
 		return err
@@ -63,7 +64,8 @@ func (a *app) newPlugin(name string, f *newFlags) error {
 	if a.out.json {
 		return a.out.object(map[string]any{"folder": dir, "name": name, "lang": o.Language, "files": files})
 	}
-	a.out.print("wrote %s for %s: %s\nNext: cd %s && %s\n", dir, o.Language, strings.Join(files, " "), dir, newplugin.NextStep(o.Language))
+	a.out.print("wrote %s for %s: %s\nNext: cd %s && %s\n", dir, o.Language, strings.Join(files, " "), dir,
+		newplugin.NextStep(o.Language))
 	return nil
 }
 
@@ -72,7 +74,8 @@ func (a *app) memhostFor(checkout string) (version, dir string, err error) {
 	if checkout == "" {
 		version = a.version().Version
 		if !regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)[0-9A-Za-z.]*)?$`).MatchString(version) {
-			return "", "", usageError("new: this memhost is "+quote(version)+", which is no released version that a Go module could require",
+			return "", "", usageError("new: this memhost is "+quote(version)+", which is no released version that a "+
+				"Go module could require",
 				"--memhost DIR names a checkout of memhost to build the plugin with")
 		}
 		return version, "", nil
@@ -81,7 +84,8 @@ func (a *app) memhostFor(checkout string) (version, dir string, err error) {
 		return "", "", fileError(checkout, err)
 	}
 	if !toolchain.IsCheckout(dir) {
-		return "", "", usageError("--memhost: "+checkout+" is no checkout of memhost: it has no go.mod of it", "give the folder with memhost's go.mod")
+		return "", "", usageError("--memhost: "+checkout+" is no checkout of memhost: it has no go.mod of it",
+			"give the folder with memhost's go.mod")
 	}
 	return "", dir, nil
 }

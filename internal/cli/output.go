@@ -118,7 +118,8 @@ func indented(text []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// fail says what went wrong: a line for the message and one for what to do, or with --json an object on standard output.
+// fail says what went wrong: a line for the message and one for what to do, or with --json an object on standard
+// output.
 func (o *output) fail(e *abi.Error) {
 	if o.json {
 		_ = o.object(map[string]abi.Raw{"error": abi.Marshal(e)})
@@ -138,7 +139,8 @@ func (o *output) fail(e *abi.Error) {
 	}
 }
 
-// printable makes text of strangers harmless for a terminal: control characters, which could move the cursor or change what was printed, become �.
+// printable makes text of strangers harmless for a terminal: control characters, which could move the cursor or change
+// what was printed, become �.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {

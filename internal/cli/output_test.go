@@ -15,8 +15,10 @@ import (
 
 func TestExitCodes(t *testing.T) {
 	want := map[abi.Code]int{
-		abi.CodeInvalidArgument: 2, abi.CodeTooLarge: 2, abi.CodeUnauthenticated: 4, abi.CodeDenied: 4, abi.CodeReadOnly: 4, abi.CodeNotFound: 5, abi.CodeConflict: 5,
-		abi.CodeUnsupported: 6, abi.CodeRateLimited: 3, abi.CodeUnavailable: 3, abi.CodeTimeout: 3, abi.CodeBackend: 1, abi.CodeIsolationBreach: 1, abi.CodeInternal: 1,
+		abi.CodeInvalidArgument: 2, abi.CodeTooLarge: 2, abi.CodeUnauthenticated: 4, abi.CodeDenied: 4,
+		abi.CodeReadOnly: 4, abi.CodeNotFound: 5, abi.CodeConflict: 5,
+		abi.CodeUnsupported: 6, abi.CodeRateLimited: 3, abi.CodeUnavailable: 3, abi.CodeTimeout: 3, abi.CodeBackend: 1,
+		abi.CodeIsolationBreach: 1, abi.CodeInternal: 1,
 	}
 	for _, code := range abi.Codes() {
 		got, ok := want[code]
@@ -35,7 +37,8 @@ func TestExitCodes(t *testing.T) {
 func TestErrorsOfTheBackendKeepTheirBody(t *testing.T) {
 	var stderr bytes.Buffer
 	o := newOutput(System{Stdout: io.Discard, Stderr: &stderr})
-	o.fail(&abi.Error{Code: abi.CodeBackend, Message: "two\nlines", Hint: "do this", Native: &abi.NativeError{Status: new(int64(500)), Body: "boom\x1b[31m"}})
+	o.fail(&abi.Error{Code: abi.CodeBackend, Message: "two\nlines", Hint: "do this",
+		Native: &abi.NativeError{Status: new(int64(500)), Body: "boom\x1b[31m"}})
 	require.Equal(t, "memhost: two\nmemhost: lines\n  backend said 500: boom�[31m\n  hint: do this\n", stderr.String())
 }
 
@@ -43,7 +46,8 @@ func TestUnicodeOnlyWhereTheLocaleHasIt(t *testing.T) {
 	for _, c := range []struct {
 		environ []string
 		want    bool
-	}{{nil, false}, {[]string{"LANG=C"}, false}, {[]string{"LANG=C.UTF-8"}, true}, {[]string{"LANG=de_DE.utf8"}, true}, {[]string{"LANG=C.UTF-8", "LC_ALL=C"}, false},
+	}{{nil, false}, {[]string{"LANG=C"}, false}, {[]string{"LANG=C.UTF-8"}, true}, {[]string{"LANG=de_DE.utf8"}, true},
+		{[]string{"LANG=C.UTF-8", "LC_ALL=C"}, false},
 		{[]string{"LANG=C.UTF-8", "TERM=dumb"}, false}} {
 		o := newOutput(System{Environ: c.environ, Stdout: io.Discard, Stderr: io.Discard})
 		require.Equal(t, c.want, o.unicode, c.environ)
@@ -51,7 +55,8 @@ func TestUnicodeOnlyWhereTheLocaleHasIt(t *testing.T) {
 }
 
 func TestColumns(t *testing.T) {
-	list := []column{{"full_history", []string{"one two three", "日本語のとても長い文章はどこでも折り返せます。"}, "12 tokens"}, {"no_memory", []string{"(nothing)"}, "nothing"}}
+	list := []column{{"full_history", []string{"one two three", "日本語のとても長い文章はどこでも折り返せます。"}, "12 tokens"},
+		{"no_memory", []string{"(nothing)"}, "nothing"}}
 	for width, name := range map[int]string{62: "wide", 50: "narrow"} {
 		var b bytes.Buffer
 		o := newOutput(System{Stdout: &b, Stderr: io.Discard})
@@ -93,8 +98,10 @@ func TestWrapLosesNothingAndFits(t *testing.T) {
 func TestExcerpt(t *testing.T) {
 	tea := []string{"tea"}
 	require.Equal(t, []string{"(nothing)"}, excerpt("", tea))
-	require.Equal(t, []string{"Tea at 5", "... and 1 other line"}, excerpt("<memory-context backend=\"tea\" scope=\"r/u\">\nTea at 5\n\nb\n</memory-context>", tea))
-	require.Equal(t, []string{"tea 3", "tea 4", "tea 5", "tea 6", "... and 3 other lines"}, excerpt("tea 1\ntea 2\ntea 3\ncake\ntea 4\ntea 5\ntea 6", tea))
+	require.Equal(t, []string{"Tea at 5", "... and 1 other line"},
+		excerpt("<memory-context backend=\"tea\" scope=\"r/u\">\nTea at 5\n\nb\n</memory-context>", tea))
+	require.Equal(t, []string{"tea 3", "tea 4", "tea 5", "tea 6", "... and 3 other lines"},
+		excerpt("tea 1\ntea 2\ntea 3\ncake\ntea 4\ntea 5\ntea 6", tea))
 	long := strings.Repeat("so many words ", 30) + "green tea " + strings.Repeat("and more of them ", 30)
 	got := excerpt(long, tea)[0]
 	require.Contains(t, got, "green tea")

@@ -17,7 +17,8 @@ look at it, and is written only if it passes: to -o, or over FILE.`
 func (a *app) packCommand() *cobra.Command {
 	var manifest, to string
 	cmd := &cobra.Command{
-		Use: "pack FILE.wasm --manifest manifest.json", Short: "Attach a manifest to a module", Long: packHelp, Args: cobra.ExactArgs(1),
+		Use: "pack FILE.wasm --manifest manifest.json", Short: "Attach a manifest to a module", Long: packHelp,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if manifest == "" {
 				return usageError("pack: --manifest is missing", "memhost pack FILE.wasm --manifest manifest.json")

@@ -18,9 +18,12 @@ func (o *output) progress(total int, what string) *progress {
 	if o.unicode {
 		theme = progressbar.Theme{Saucer: "█", SaucerHead: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}
 	}
-	return &progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetTheme(theme), progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(total > 0))}
+	return &progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.stderr),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetTheme(theme), progressbar.OptionSetWidth(30),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionSetPredictTime(total > 0))}
 }
 
 func (p *progress) add(n int) {

@@ -28,7 +28,8 @@ type providerInfo struct {
 func (a *app) providersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "providers", Short: "List the providers that are built in", Args: cobra.NoArgs,
-		Long: "Lists what a configuration can choose without naming a module file: architectures as memory.backend, controls as memory.condition.",
+		Long: "Lists what a configuration can choose without naming a module file: architectures as memory.backend, " +
+			"controls as memory.condition.",
 		RunE: func(*cobra.Command, []string) error { return a.providers() },
 	}
 }
@@ -37,8 +38,10 @@ func (a *app) providers() error {
 	list := []providerInfo{}
 	for _, m := range a.builtins() {
 		for _, p := range m.info.Manifest.Providers {
-			list = append(list, providerInfo{Name: p.Name, Kind: p.Kind, Note: p.Note, Module: m.name, Version: m.info.Manifest.Version, Bytes: m.info.Bytes,
-				SHA256: m.info.SHA256, Powers: powers(m.info.Powers), Capabilities: optional(m.info.Exports), Description: m.info.Manifest.Description})
+			list = append(list, providerInfo{Name: p.Name, Kind: p.Kind, Note: p.Note, Module: m.name,
+				Version: m.info.Manifest.Version, Bytes: m.info.Bytes,
+				SHA256: m.info.SHA256, Powers: powers(m.info.Powers), Capabilities: optional(m.info.Exports),
+				Description: m.info.Manifest.Description})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y providerInfo) int {
@@ -54,19 +57,22 @@ func (a *app) providers() error {
 		if note == "" {
 			note = p.Description
 		}
-		_, _ = w.Write([]byte(strings.Join([]string{p.Name, string(p.Kind), p.Module + " " + p.Version, size(p.Bytes), strings.Join(p.Powers, " "), note}, "\t") + "\n"))
+		_, _ = w.Write([]byte(strings.Join([]string{p.Name, string(p.Kind), p.Module + " " + p.Version, size(p.Bytes),
+			strings.Join(p.Powers, " "), note}, "\t") + "\n"))
 	}
 	return w.Flush()
 }
 
-// powers groups the host functions that a module imports: what it could do beside computing. config, deadline and pull give it nothing.
+// powers groups the host functions that a module imports: what it could do beside computing. config, deadline and pull
+// give it nothing.
 func powers(imports []string) []string {
 	list := []string{}
 	for _, p := range []struct {
 		name      string
 		functions []string
 	}{{"http", []string{abi.ImportHTTPSend}}, {"bolt", []string{abi.ImportBoltRun}},
-		{"state", []string{abi.ImportStateGet, abi.ImportStatePut, abi.ImportStateDelete, abi.ImportStateList, abi.ImportStateAppend, abi.ImportStateRead}},
+		{"state", []string{abi.ImportStateGet, abi.ImportStatePut, abi.ImportStateDelete, abi.ImportStateList,
+			abi.ImportStateAppend, abi.ImportStateRead}},
 		{"tokens", []string{abi.ImportTokensCount, abi.ImportTokensFit}}, {"log", []string{abi.ImportLog}}} {
 		if slices.ContainsFunc(p.functions, func(f string) bool { return slices.Contains(imports, f) }) {
 			list = append(list, p.name)

@@ -38,7 +38,8 @@ func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use: "record [FILE...|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.ArbitraryArgs,
-		Example: "  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday --start 2026-03-02T09:00:00+01:00\n" +
+		Example: "  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday " +
+			"--start 2026-03-02T09:00:00+01:00\n" +
 			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.record(cmd.Context(), &f, args) },
 	}
@@ -48,7 +49,8 @@ func (a *app) recordCommand() *cobra.Command {
 	fs.StringVar(&f.start, "start", "", "when a conversation began (RFC 3339), for messages without a time")
 	fs.DurationVar(&f.step, "step", time.Minute, "the time from turn to turn, with --start")
 	fs.StringVar(&f.format, "format", string(convert.FormatAuto), "auto, events or messages")
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit code is 7 then")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit "+
+		"code is 7 then")
 	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
 	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
 	return cmd
@@ -56,7 +58,8 @@ func (a *app) recordCommand() *cobra.Command {
 
 // options are how the input is read.
 func (f *recordFlags) options(a *app) (convert.Options, error) {
-	o := convert.Options{Format: convert.Format(f.format), SessionID: f.session, Step: f.step, SkipAttachments: f.leaveOut}
+	o := convert.Options{Format: convert.Format(f.format), SessionID: f.session, Step: f.step,
+		SkipAttachments: f.leaveOut}
 	if f.step <= 0 {
 		return o, usageError("--step: want more than 0, found "+f.step.String(), "")
 	}
@@ -94,7 +97,8 @@ func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
 		return err
 	}
 	defer d.close()
-	r := &recorder{slot: d, batch: batchSize(hard, d), retries: f.retries, keepGoing: f.keepGoing, sleep: a.Sleep, out: a.out, progress: a.out.progress(total, "recording"), sum: newSummary()}
+	r := &recorder{slot: d, batch: batchSize(hard, d), retries: f.retries, keepGoing: f.keepGoing, sleep: a.Sleep,
+		out: a.out, progress: a.out.progress(total, "recording"), sum: newSummary()}
 	began := a.Now()
 	var stopped error
 	for _, in := range inputs {
@@ -147,7 +151,8 @@ type input struct {
 	file   *os.File // nil for what can be read only once
 }
 
-// openInputs opens all that is to be read, and reads files through. total is the number of their events, -1 where it is not known.
+// openInputs opens all that is to be read, and reads files through. total is the number of their events, -1 where it is
+// not known.
 func (a *app) openInputs(args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
 	if len(args) == 0 {
 		args = []string{""}
@@ -206,7 +211,8 @@ func (in *input) unreadable(err error) error {
 
 func (a *app) openInput(name string) (*input, error) {
 	if name == "" && isTerminal(a.Stdin) {
-		return nil, usageError("record: want a file, or - for standard input", "`memhost record --help` shows what a line looks like")
+		return nil, usageError("record: want a file, or - for standard input",
+			"`memhost record --help` shows what a line looks like")
 	}
 	if name == "" || name == "-" {
 		return &input{name: "standard input", stream: a.Stdin}, nil

@@ -43,8 +43,8 @@ type recorder struct {
 	failedInRow int
 }
 
-// batchSize is how many events go into one call. Where the provider takes them one by one anyway so does the recorder: when one fails for now, the next does not
-// overtake it.
+// batchSize is how many events go into one call. Where the provider takes them one by one anyway so does the recorder:
+// when one fails for now, the next does not overtake it.
 func batchSize(ctx context.Context, slot host.Contract) int {
 	c, err := slot.Capabilities(ctx)
 	if err == nil && slices.Contains(c.Capabilities, abi.OpRecordEvents) {
@@ -207,7 +207,8 @@ func (r *recorder) send(soft, hard context.Context, items []convert.Item) error 
 		}
 		pause := pauseOf(try, problem)
 		r.progress.clear()
-		r.out.note("line %d: %s; trying again in %s (%d of %d)", again[0].Line, firstLine(problem.Message), pause, try+1, r.retries)
+		r.out.note("line %d: %s; trying again in %s (%d of %d)", again[0].Line, firstLine(problem.Message), pause,
+			try+1, r.retries)
 		r.sleep(soft, pause)
 		if soft.Err() != nil {
 			return errInterrupted
@@ -321,7 +322,8 @@ func (r *recorder) call(ctx context.Context, items []convert.Item) ([]abi.Receip
 		return nil, err
 	}
 	if len(answer.Receipts) != len(items) {
-		return nil, abi.NewError(abi.CodeInternal, fmt.Sprintf("the slot answered %d receipts for %d events", len(answer.Receipts), len(items)))
+		return nil, abi.NewError(abi.CodeInternal,
+			fmt.Sprintf("the slot answered %d receipts for %d events", len(answer.Receipts), len(items)))
 	}
 	return answer.Receipts, nil
 }

@@ -66,7 +66,8 @@ func (s *fakeSlot) RecordEvents(ctx context.Context, b *abi.EventBatch) (*abi.Ba
 	out := &abi.BatchReceipts{}
 	for i := range b.Events {
 		r, err := s.RecordEvent(ctx, &b.Events[i])
-		out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: r, EventID: b.Events[i].EventID, Error: abi.AsError(err)})
+		out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: r, EventID: b.Events[i].EventID,
+			Error: abi.AsError(err)})
 	}
 	return out, nil
 }
@@ -84,11 +85,13 @@ func eventLines(n int) (lines []string, ids []string) {
 }
 
 // recordWith runs a recorder over lines and returns it with its error, the pauses that it made and what it said.
-func recordWith(t require.TestingT, slot *fakeSlot, text io.Reader, change func(*recorder)) (r *recorder, pauses []time.Duration, said string, stopped error) {
+func recordWith(t require.TestingT, slot *fakeSlot, text io.Reader, change func(*recorder)) (r *recorder,
+	pauses []time.Duration, said string, stopped error) {
 	var stderr bytes.Buffer
 	in, err := convert.NewReader(text, convert.Options{})
 	require.NoError(t, err)
-	r = &recorder{slot: slot, retries: 3, out: newOutput(System{Stdout: io.Discard, Stderr: &stderr}), sum: newSummary(),
+	r = &recorder{slot: slot, retries: 3, out: newOutput(System{Stdout: io.Discard, Stderr: &stderr}),
+		sum:   newSummary(),
 		sleep: func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }}
 	r.batch = batchSize(context.Background(), slot)
 	if change != nil {
@@ -142,7 +145,8 @@ func TestPatienceHasAnEnd(t *testing.T) {
 		return nil, abi.NewError(abi.CodeUnavailable, "backend is down")
 	}
 	for _, batches := range []bool{true, false} {
-		r, pauses, _, err := recordWith(t, &fakeSlot{batches: batches, answer: down}, strings.NewReader(strings.Join(lines, "\n")), nil)
+		r, pauses, _, err := recordWith(t, &fakeSlot{batches: batches, answer: down},
+			strings.NewReader(strings.Join(lines, "\n")), nil)
 		require.ErrorContains(t, err, "line 1: backend is down")
 		require.Equal(t, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}, pauses)
 		require.Equal(t, exitRetry, r.sum.exitCode(err))
@@ -183,7 +187,8 @@ func TestManyFailuresInARowStop(t *testing.T) {
 	r, _, _, err := recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")), nil)
 	require.ErrorContains(t, err, fmt.Sprintf("line %d: trapped", maxFailedInRow))
 	require.Equal(t, maxFailedInRow, r.sum.Failed)
-	r, _, _, err = recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.keepGoing = true })
+	r, _, _, err = recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")),
+		func(r *recorder) { r.keepGoing = true })
 	require.NoError(t, err)
 	require.Equal(t, 100, r.sum.Failed)
 	require.Equal(t, exitFailed, r.sum.exitCode(err))
@@ -192,8 +197,12 @@ func TestManyFailuresInARowStop(t *testing.T) {
 func TestARefusalOfTheSlotStopsAtOnce(t *testing.T) {
 	lines, _ := eventLines(10)
 	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported} {
-		slot := &fakeSlot{answer: func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) { return nil, abi.NewError(code, "no") }}
-		_, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.keepGoing = true })
+		slot := &fakeSlot{answer: func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) {
+			return nil, abi.NewError(code, "no")
+		}}
+		_, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) {
+			r.keepGoing = true
+		})
 		require.Equal(t, code, abi.CodeOf(err))
 		require.Len(t, slot.tries, 1)
 	}
@@ -236,7 +245,8 @@ func TestAnOpenPipeDelaysNothing(t *testing.T) {
 	reader, err := convert.NewReader(in, convert.Options{})
 	require.NoError(t, err)
 	soft, interrupt := context.WithCancel(context.Background())
-	r := &recorder{slot: slot, batch: maxBatch, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}), sum: newSummary(), sleep: func(context.Context, time.Duration) {}}
+	r := &recorder{slot: slot, batch: maxBatch, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}),
+		sum: newSummary(), sleep: func(context.Context, time.Duration) {}}
 	ended := make(chan error)
 	go func() { ended <- r.run(soft, context.Background(), reader) }()
 	for _, id := range []string{"a", "b"} {
@@ -261,7 +271,8 @@ func TestAnInterruptionEndsBehindTheCallUnderWay(t *testing.T) {
 	}}
 	in, err := convert.NewReader(strings.NewReader(strings.Join(lines, "\n")), convert.Options{})
 	require.NoError(t, err)
-	r := &recorder{slot: slot, batch: 1, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}), sum: newSummary()}
+	r := &recorder{slot: slot, batch: 1, out: newOutput(System{Stdout: io.Discard, Stderr: io.Discard}),
+		sum: newSummary()}
 	require.ErrorIs(t, r.run(soft, context.Background(), in), errInterrupted)
 	require.Equal(t, 5, r.sum.Recorded)
 	require.Equal(t, 5, r.sum.LastLine)
@@ -273,7 +284,8 @@ func TestWhatIsUncertainIsRecordedAgain(t *testing.T) {
 		lines, ids := eventLines(3)
 		slot := &fakeSlot{answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
 			if e.EventID == "e002" && try <= settles {
-				return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain, RetryAfterMS: new(int64(3000))}, nil
+				return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain,
+					RetryAfterMS: new(int64(3000))}, nil
 			}
 			return nil, nil
 		}}
@@ -290,9 +302,12 @@ func TestWhatIsUncertainIsRecordedAgain(t *testing.T) {
 
 func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	statuses := map[string]*abi.WriteReceipt{
-		"e001": {Status: abi.StatusCommitted}, "e002": {Status: abi.StatusQueued}, "e003": {Status: abi.StatusPending}, "e004": {Status: abi.StatusPartial},
-		"e005": {Status: abi.StatusUncertain}, "e006": {Status: abi.StatusNotRetained}, "e007": {Status: abi.StatusSkippedReadOnly},
-		"e008": {Status: abi.StatusCommitted, Duplicate: true, Warnings: []string{"duplicate_event: x"}}, "e009": {Status: abi.StatusUncertain, Duplicate: true},
+		"e001": {Status: abi.StatusCommitted}, "e002": {Status: abi.StatusQueued}, "e003": {Status: abi.StatusPending},
+		"e004": {Status: abi.StatusPartial},
+		"e005": {Status: abi.StatusUncertain}, "e006": {Status: abi.StatusNotRetained},
+		"e007": {Status: abi.StatusSkippedReadOnly},
+		"e008": {Status: abi.StatusCommitted, Duplicate: true, Warnings: []string{"duplicate_event: x"}},
+		"e009": {Status: abi.StatusUncertain, Duplicate: true},
 	}
 	lines, _ := eventLines(len(statuses))
 	slot := &fakeSlot{answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
@@ -302,11 +317,13 @@ func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	}}
 	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
 	require.NoError(t, err)
-	require.Equal(t, "recorded 3 events, 2 of them queued in the backend, 1 already there, 1 not retained, 1 skipped: the slot is read-only, 3 uncertain: record them again (0.0 s)", r.sum.text())
+	require.Equal(t, "recorded 3 events, 2 of them queued in the backend, 1 already there, 1 not retained, 1 "+
+		"skipped: the slot is read-only, 3 uncertain: record them again (0.0 s)", r.sum.text())
 	require.Equal(t, map[string]int{"slow_backend: took long": 9}, r.sum.Warnings)
 }
 
-// Whatever fails for now, for however long: recording until it says 0 leaves every event once. With a provider that takes events one by one they are in order.
+// Whatever fails for now, for however long: recording until it says 0 leaves every event once. With a provider that
+// takes events one by one they are in order.
 func TestRecordingUntilItSaysDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines, ids := eventLines(rapid.IntRange(1, 80).Draw(t, "events"))
@@ -316,14 +333,17 @@ func TestRecordingUntilItSaysDone(t *testing.T) {
 				failures[id] = rapid.IntRange(1, 6).Draw(t, "times")
 			}
 		}
-		slot := &fakeSlot{batches: rapid.Bool().Draw(t, "batches"), answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
-			if try <= failures[e.EventID] {
-				return nil, abi.NewError(abi.CodeUnavailable, "not now")
-			}
-			return nil, nil
-		}}
+		slot := &fakeSlot{batches: rapid.Bool().Draw(t, "batches"),
+			answer: func(e *abi.MemoryEvent, try int) (*abi.WriteReceipt, error) {
+				if try <= failures[e.EventID] {
+					return nil, abi.NewError(abi.CodeUnavailable, "not now")
+				}
+				return nil, nil
+			}}
 		for range 100 {
-			r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) { r.retries = 1 })
+			r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), func(r *recorder) {
+				r.retries = 1
+			})
 			code := r.sum.exitCode(err)
 			if code == exitOK {
 				if slot.batches {

@@ -26,7 +26,8 @@ func (a *app) replayCommand() *cobra.Command {
 	var plugins []string
 	var partial bool
 	cmd := &cobra.Command{
-		Use: "replay CASSETTE", Short: "Replay a recorded run against a module", Long: replayHelp, Args: cobra.ExactArgs(1),
+		Use: "replay CASSETTE", Short: "Replay a recorded run against a module", Long: replayHelp,
+		Args:    cobra.ExactArgs(1),
 		Example: "  memhost replay run.cassette --plugin ./mem0.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := a.untilInterrupted(cmd.Context())
@@ -34,7 +35,8 @@ func (a *app) replayCommand() *cobra.Command {
 			return a.replay(ctx, args[0], plugins, partial)
 		},
 	}
-	cmd.Flags().StringArrayVar(&plugins, "plugin", nil, "the module: a file, or the name of a built-in one (repeatable)")
+	cmd.Flags().StringArrayVar(&plugins, "plugin", nil,
+		"the module: a file, or the name of a built-in one (repeatable)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "replay what there is of a cassette that was cut off")
 	return cmd
 }
@@ -63,7 +65,8 @@ func (a *app) replay(ctx context.Context, path string, plugins []string, partial
 		}
 		return m.wasm, nil
 	}
-	r, err := host.Replay(ctx, host.ReplayOptions{Path: path, Module: choose, Partial: partial, CacheDir: a.cacheDir(), Engines: engines(), Logger: a.logger(hclog.Error)})
+	r, err := host.Replay(ctx, host.ReplayOptions{Path: path, Module: choose, Partial: partial, CacheDir: a.cacheDir(),
+		Engines: engines(), Logger: a.logger(hclog.Error)})
 	if err != nil {
 		return err
 	}
@@ -85,10 +88,12 @@ func (a *app) showReplay(r *host.ReplayReport) {
 		a.out.note("  %s", printable(r.Cut))
 	}
 	if r.Recorded.SHA256 != r.Replayed.SHA256 && r.Replayed.SHA256 != "" {
-		a.out.note("  recorded with %s %s, sha256 %.12s; replayed with %s %s, sha256 %.12s", r.Recorded.Name, r.Recorded.Version, r.Recorded.SHA256,
+		a.out.note("  recorded with %s %s, sha256 %.12s; replayed with %s %s, sha256 %.12s", r.Recorded.Name,
+			r.Recorded.Version, r.Recorded.SHA256,
 			r.Replayed.Name, r.Replayed.Version, r.Replayed.SHA256)
 	}
-	same := fmt.Sprintf("%s, %d entries into the guest, %s", count(int(r.Operations), "operation"), r.Entries, count(int(r.Calls), "host call"))
+	same := fmt.Sprintf("%s, %d entries into the guest, %s", count(int(r.Operations), "operation"), r.Entries,
+		count(int(r.Calls), "host call"))
 	if r.Difference == nil {
 		but := "byte for byte"
 		if r.Older {

@@ -28,7 +28,9 @@ func (a *app) resetCommand() *cobra.Command {
 			if !yes && !isTerminal(a.Stdin) {
 				return usageError("reset erases the memory of run "+quote(f.run)+", user "+quote(f.user)+" and cannot ask here", "say --yes if that is meant")
 			}
-			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.reset(ctx, d, &f, yes) })
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				return a.reset(ctx, d, &f, yes)
+			})
 		},
 	}
 	f.add(cmd.Flags())
@@ -42,7 +44,8 @@ func (a *app) reset(ctx context.Context, d *door, f *scopeFlags, yes bool) error
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "Erase what %s (%s) remembers of run %s, user %s? Type yes: ", m.Provider, d.where(), quote(f.run), quote(f.user))
+		fmt.Fprintf(a.Stderr, "Erase what %s (%s) remembers of run %s, user %s? Type yes: ", m.Provider, d.where(),
+			quote(f.run), quote(f.user))
 		answer, err := a.ask(ctx)
 		if err != nil {
 			return err

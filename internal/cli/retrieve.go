@@ -31,7 +31,9 @@ func (a *app) retrieveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.retrieve(ctx, d, request) })
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				return a.retrieve(ctx, d, request)
+			})
 		},
 	}
 	f.add(cmd.Flags())
@@ -43,7 +45,8 @@ func (a *app) retrieveCommand() *cobra.Command {
 	fs.StringVar(&f.scenario, "scenario", "", "label: kind of task")
 	fs.StringVar(&f.context, "context", "", "label: context, as work or personal")
 	fs.StringVar(&f.attribute, "attribute", "", "label: attribute asked for")
-	fs.StringVar(&f.asOf, "as-of", "", "answer as memory stood then (RFC 3339); the trace says whether the provider could")
+	fs.StringVar(&f.asOf, "as-of", "", "answer as memory stood then (RFC 3339); the trace says whether the provider "+
+		"could")
 	fs.StringArrayVar(&f.filters, "filter", nil, "KEY=VALUE; a value is JSON, or text if it is none (repeatable)")
 	return cmd
 }
@@ -52,12 +55,14 @@ func (f *retrieveFlags) request(a *app, cmd *cobra.Command, query string) (*abi.
 	if err := f.complete(a); err != nil {
 		return nil, err
 	}
-	r := &abi.RetrieveRequest{Query: query, Scope: f.scope(), SessionID: f.session, Scenario: f.scenario, Context: f.context, Attribute: f.attribute, AsOf: f.asOf}
+	r := &abi.RetrieveRequest{Query: query, Scope: f.scope(), SessionID: f.session, Scenario: f.scenario,
+		Context: f.context, Attribute: f.attribute, AsOf: f.asOf}
 	for _, b := range []struct {
 		flag  string
 		value int64
 		to    **int64
-	}{{"min-tokens", f.minTokens, &r.Budget.MinTokens}, {"max-tokens", f.maxTokens, &r.Budget.MaxTokens}, {"max-items", f.maxItems, &r.Budget.MaxItems}} {
+	}{{"min-tokens", f.minTokens, &r.Budget.MinTokens}, {"max-tokens", f.maxTokens, &r.Budget.MaxTokens},
+		{"max-items", f.maxItems, &r.Budget.MaxItems}} {
 		if cmd.Flags().Changed(b.flag) {
 			*b.to = &b.value
 		}

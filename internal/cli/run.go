@@ -45,7 +45,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "walk every step up to serving, then end")
 	cmd.Flags().Var((*mcpTransport)(&a.mcp), "mcp", "speak MCP: stdio as a client's child, or http to serve it at /mcp")
 	cmd.Flags().Lookup("mcp").NoOptDefVal = mcpStdio
-	cmd.Flags().StringVar(&a.cassette, "cassette", "", "record everything into a new file, which memhost replay plays again")
+	cmd.Flags().StringVar(&a.cassette, "cassette", "",
+		"record everything into a new file, which memhost replay plays again")
 	return cmd
 }
 
@@ -65,7 +66,9 @@ func (a *app) run(ctx context.Context, dry bool) error {
 	what := c.File
 	if what == "" {
 		what = "no file: defaults, environment and flags"
-	} else if !slices.ContainsFunc(c.Paths(), func(path string) bool { return c.Source(path).Kind == config.KindFile }) {
+	} else if !slices.ContainsFunc(c.Paths(), func(path string) bool {
+		return c.Source(path).Kind == config.KindFile
+	}) {
 		what += ", which sets nothing"
 	}
 	s.pass("config", what)
@@ -95,14 +98,16 @@ func (a *app) run(ctx context.Context, dry bool) error {
 		}
 	}
 	if a.out.json {
-		if err := a.out.object(map[string]any{"url": slot.url, "data": c.Data.Dir, "provider": slot.provider(ctx)}); err != nil {
+		if err := a.out.object(map[string]any{"url": slot.url, "data": c.Data.Dir,
+			"provider": slot.provider(ctx)}); err != nil {
 			return err
 		}
 	}
 	return slot.serveUntilSignal(a)
 }
 
-// dryRun walks the swap flow and serves nothing. It takes the data folder like a slot that serves, and tells its steps the same way.
+// dryRun walks the swap flow and serves nothing. It takes the data folder like a slot that serves, and tells its steps
+// the same way.
 func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error) {
 	m, err := a.resolveChecked(c)
 	if err != nil {

@@ -14,12 +14,14 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// traceInto opens the log of the run, where the configuration wants one, and hands it to the host. What it returns is to be closed after the host; it may be nil.
+// traceInto opens the log of the run, where the configuration wants one, and hands it to the host. What it returns is
+// to be closed after the host; it may be nil.
 func traceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.Log, error) {
 	if c.Trace.File == "" {
 		return nil, nil
 	}
-	l, err := tracelog.Open(tracelog.Options{File: c.Trace.File, MaxBytes: c.Trace.MaxBytes, Keep: int(c.Trace.Keep), Content: c.Trace.Include == "content", Logger: log})
+	l, err := tracelog.Open(tracelog.Options{File: c.Trace.File, MaxBytes: c.Trace.MaxBytes, Keep: int(c.Trace.Keep),
+		Content: c.Trace.Include == "content", Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +29,8 @@ func traceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.L
 	return l, nil
 }
 
-// manifestFile keeps a file that is the run manifest as it stands: it is written after each load and, at most once a second, when scopes come up.
+// manifestFile keeps a file that is the run manifest as it stands: it is written after each load and, at most once a
+// second, when scopes come up.
 type manifestFile struct {
 	path    string
 	log     hclog.Logger
@@ -39,7 +42,8 @@ type manifestFile struct {
 const manifestPause = time.Second
 
 func newManifestFile(path string, log hclog.Logger) *manifestFile {
-	return &manifestFile{path: path, log: log, changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	return &manifestFile{path: path, log: log, changed: make(chan struct{}, 1), stop: make(chan struct{}),
+		done: make(chan struct{})}
 }
 
 // onManifest is for host.Options.OnManifest.
@@ -52,14 +56,16 @@ func (f *manifestFile) onManifest() {
 
 // start writes the manifest for the first time, and keeps it from then on until close.
 //
-// Errors: invalid_argument where the file cannot be written; later on, and where there is no room for it, that is logged.
+// Errors: invalid_argument where the file cannot be written; later on, and where there is no room for it, that is
+// logged.
 func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
 	err := f.write(slot)
 	if err != nil && noRoom {
 		f.log.Warn("the run manifest cannot be written", "file", f.path, "error", err)
 	} else if err != nil {
 		close(f.done)
-		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(), err).WithHint("make room there, or name another file: --manifest FILE")
+		return abi.WrapError(abi.CodeInvalidArgument, "run.manifest: "+err.Error(),
+			err).WithHint("make room there, or name another file: --manifest FILE")
 	}
 	go func() {
 		defer close(f.done)

@@ -13,7 +13,8 @@ type scopeFlags struct{ run, user, agent string }
 
 func (s *scopeFlags) add(f *pflag.FlagSet) {
 	f.Var((*idFlag)(&s.run), "run", "run id (default: memory.scope.run_id of the configuration)")
-	f.Var((*idFlag)(&s.user), "user", "whose memory: user_id in events, persona_id in scopes; --persona means the same (default: memory.scope.persona_id)")
+	f.Var((*idFlag)(&s.user), "user", "whose memory: user_id in events, persona_id in scopes; --persona means the "+
+		"same (default: memory.scope.persona_id)")
 	f.Var((*idFlag)(&s.agent), "agent", "agent id, where memory.agent_scoped is on")
 	personaIsUser(f)
 }
@@ -28,7 +29,8 @@ func personaIsUser(f *pflag.FlagSet) {
 	})
 }
 
-// idFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured scope, which a reset would erase.
+// idFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured
+// scope, which a reset would erase.
 type idFlag string
 
 // String implements pflag.Value.
@@ -46,7 +48,8 @@ func (i *idFlag) Set(id string) error {
 	return nil
 }
 
-// complete fills in what was not given. Where nothing is missing and the slot is named, the configuration is not asked: it may be of another slot.
+// complete fills in what was not given. Where nothing is missing and the slot is named, the configuration is not asked:
+// it may be of another slot.
 func (s *scopeFlags) complete(a *app) error {
 	if s.run != "" && s.user != "" && a.serverNamed() != "" {
 		return nil

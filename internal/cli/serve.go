@@ -40,14 +40,16 @@ type servedSlot struct {
 	forced bool // the process ends: nothing is waited for any more
 }
 
-// start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a swap reads the configuration
-// of another provider the same way. token is what callers must show, "" for nothing.
-func (a *app) start(ctx context.Context, c *config.Config, options config.Options, token string, s *steps) (_ *servedSlot, err error) {
+// start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a
+// swap reads the configuration of another provider the same way. token is what callers must show, "" for nothing.
+func (a *app) start(ctx context.Context, c *config.Config, options config.Options, token string,
+	s *steps) (_ *servedSlot, err error) {
 	quiet := hclog.Info
 	if s.log == nil {
 		quiet = hclog.Warn // the steps say it
 	}
-	v := &servedSlot{dir: c.Data.Dir, within: time.Duration(c.Server.ShutdownMS) * time.Millisecond, log: a.logger(quiet), ended: make(chan error, 1)}
+	v := &servedSlot{dir: c.Data.Dir, within: time.Duration(c.Server.ShutdownMS) * time.Millisecond,
+		log: a.logger(quiet), ended: make(chan error, 1)}
 	step := "module"
 	defer func() {
 		if err != nil {
@@ -101,7 +103,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	s.pass("data", c.Data.Dir)
 	full := noRoom(c.Data.Dir)
 	if full != nil {
-		s.notef("there is no room in %s (%s): reads are served, and what is to be written is refused until there is", c.Data.Dir, full)
+		s.notef("there is no room in %s (%s): reads are served, and what is to be written is refused until there is",
+			c.Data.Dir, full)
 	}
 	if a.cassette != "" {
 		s.pass("cassette", a.cassette+": one instance, one operation at a time, virtual time")
@@ -142,7 +145,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	}
 	// 5. the door
 	step = "serve"
-	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token, Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
+	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token,
+		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics}
 	if a.mcp == mcpHTTP {
 		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), v.log)
@@ -182,7 +186,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 // roomWanted is how many bytes a data folder must have free for a slot to start as usual.
 const roomWanted = 128 << 10
 
-// noRoom tries to write into a data folder that is there. It returns what the system says where the disk, or the user's share of it, is full.
+// noRoom tries to write into a data folder that is there. It returns what the system says where the disk, or the user's
+// share of it, is full.
 func noRoom(dir string) error {
 	probe, err := os.CreateTemp(dir, "room.*.tmp")
 	if err == nil {
@@ -199,14 +204,16 @@ func noRoom(dir string) error {
 	return nil // anything else is found by whoever writes
 }
 
-// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows when the door is open.
+// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows when
+// the door is open.
 func (s *steps) walked(step abi.RunStep, m *module) {
 	if step.Verdict == "fail" || step.Name == "serve" {
 		return
 	}
 	detail := step.Detail
 	if step.Name == "load" {
-		detail = fmt.Sprintf("%s %s, %s, sha256 %s, %s", m.name, m.info.Manifest.Version, size(m.info.Bytes), m.info.SHA256[:12], sourceText(m.source))
+		detail = fmt.Sprintf("%s %s, %s, sha256 %s, %s", m.name, m.info.Manifest.Version, size(m.info.Bytes),
+			m.info.SHA256[:12], sourceText(m.source))
 	}
 	s.tell(step.Verdict, step.Name, fmt.Sprintf("%s (%.0f ms)", detail, step.MS))
 }
@@ -230,9 +237,11 @@ func (a *app) listen(ctx context.Context, address string) (net.Listener, error) 
 		reason = op.Err.Error()
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "server.listen: cannot listen on "+address+": "+reason, err).WithHint("choose another address: --listen 127.0.0.1:0 takes a free port")
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "server.listen: cannot listen on "+address+": "+reason,
+			err).WithHint("choose another address: --listen 127.0.0.1:0 takes a free port")
 	}
-	e := abi.WrapError(abi.CodeUnavailable, address+" is taken", err).WithReason("address_taken").WithHint("--listen 127.0.0.1:0 takes a free port")
+	e := abi.WrapError(abi.CodeUnavailable, address+" is taken",
+		err).WithReason("address_taken").WithHint("--listen 127.0.0.1:0 takes a free port")
 	if c, err := client.New(address, ""); err == nil {
 		defer c.Close()
 		within, cancel := context.WithTimeout(ctx, answerWithin)

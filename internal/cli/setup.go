@@ -12,7 +12,8 @@ func (a *app) setupCommand() *cobra.Command {
 	var f scopeFlags
 	cmd := &cobra.Command{
 		Use: "setup", Short: "Make a scope ready", Args: cobra.NoArgs,
-		Long: "Makes a scope ready in the backend. It is never needed, since the first write does it; it shows the native ids under which the scope is kept.",
+		Long: "Makes a scope ready in the backend. It is never needed, since the first write does it; it shows the " +
+			"native ids under which the scope is kept.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(a); err != nil {
 				return err

@@ -12,10 +12,12 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// reasonOtherSlot is the reason of the error that a command's configuration means another memory than the running slot's.
+// reasonOtherSlot is the reason of the error that a command's configuration means another memory than the running
+// slot's.
 const reasonOtherSlot = "other_slot"
 
-// describeSlot fills slot.json in with what the slot is started with, so that a command can tell whether it means this slot.
+// describeSlot fills slot.json in with what the slot is started with, so that a command can tell whether it means this
+// slot.
 func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) {
 	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.mcp == mcpStdio, Namespace: c.Memory.Namespace}
 	var err error
@@ -32,7 +34,8 @@ func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) 
 	return info, err
 }
 
-// blockDigest is the SHA-256 (hex) of the chosen provider's effective block: two spellings of the same settings have the same.
+// blockDigest is the SHA-256 (hex) of the chosen provider's effective block: two spellings of the same settings have
+// the same.
 func blockDigest(c *config.Config, m *module) (string, error) {
 	name, word, block := c.Block()
 	effective, err := m.info.Check(name, word, block)
@@ -43,8 +46,9 @@ func blockDigest(c *config.Config, m *module) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// checkSlot refuses a running slot that is not the one that this command's configuration describes: nothing may be recorded into, or erased from,
-// a memory that the command does not mean. A configuration that chooses no provider means whatever serves.
+// checkSlot refuses a running slot that is not the one that this command's configuration describes: nothing may be
+// recorded into, or erased from, a memory that the command does not mean. A configuration that chooses no provider
+// means whatever serves.
 //
 // Errors: invalid_argument with reasonOtherSlot.
 func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotInfo, d *door) error {
@@ -72,7 +76,8 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 			return a.otherProvider(info, said, serves)
 		}
 	}
-	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault && c.Memory.Namespace != info.Namespace && !ours {
+	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault &&
+		c.Memory.Namespace != info.Namespace && !ours {
 		return a.otherSettings(info, namespace.String()+" sets memory.namespace to "+quote(c.Memory.Namespace)+", the slot has "+quote(info.Namespace))
 	}
 	if name != info.Provider || string(block) == "{}" || ours {
@@ -114,19 +119,22 @@ func (a *app) otherProvider(info state.SlotInfo, said, serves string) error {
 }
 
 func (a *app) otherSettings(info state.SlotInfo, what string) error {
-	text := "the slot at " + info.Address + " serves " + info.Provider + " with other settings: " + what + "; nothing was sent"
+	text := "the slot at " + info.Address + " serves " + info.Provider + " with other settings: " + what +
+		"; nothing was sent"
 	return otherSlot(text, a.otherSlotHint(info)+"; if they were changed since, start the slot again")
 }
 
 func (a *app) otherSlotHint(info state.SlotInfo) string {
-	hint := "for a memory of its own, give it a data folder of its own: data.dir in the configuration, or --data DIR; for the slot that runs, --server " + info.Address
+	hint := "for a memory of its own, give it a data folder of its own: data.dir in the configuration, or --data " +
+		"DIR; for the slot that runs, --server " + info.Address
 	if a.flags.config != "" || len(a.flags.set) > 0 {
 		hint += " without --config and --set"
 	}
 	return hint
 }
 
-// sameFolder tells whether two paths name one folder. A path that is not here, as that of a slot in a container, is not doubted.
+// sameFolder tells whether two paths name one folder. A path that is not here, as that of a slot in a container, is not
+// doubted.
 func sameFolder(slots, here string) bool {
 	of, err := os.Stat(slots)
 	if err != nil {
@@ -149,8 +157,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(of, other)
 }
 
-// dialNamed reaches the slot that --server or MEMHOST_SERVER names. Where the command line chooses a provider all the same, by --config or --set, it must
-// be the one that serves.
+// dialNamed reaches the slot that --server or MEMHOST_SERVER names. Where the command line chooses a provider all the
+// same, by --config or --set, it must be the one that serves.
 func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
 	d, err := a.dial(server)
 	if err != nil || a.flags.config == "" && len(a.flags.set) == 0 {

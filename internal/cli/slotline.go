@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
-// slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again when it is lost. How the slot is found, and
-// what is done while none runs, is the user's to say.
+// slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again
+// when it is lost. How the slot is found, and what is done while none runs, is the user's to say.
 type slotLine struct {
 	// reach finds a slot, or opens one. One call at a time; ctx ends with the line. Required.
 	reach func(ctx context.Context) (*door, error)
@@ -35,14 +35,15 @@ type attempt struct {
 }
 
 // newSlotLine makes a line that looks for nothing yet. ctx carries values only: close ends the line.
-func newSlotLine(ctx context.Context, reach func(ctx context.Context) (*door, error), gone func(err error) error) *slotLine {
+func newSlotLine(ctx context.Context, reach func(ctx context.Context) (*door, error),
+	gone func(err error) error) *slotLine {
 	l := &slotLine{reach: reach, gone: gone}
 	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	return l
 }
 
-// use asks over the line; it is a mcpdoor.Slot. Where the slot is gone it is looked for once more, since it may have been started anew, perhaps at another address:
-// asking again is safe, for events as well.
+// use asks over the line; it is a mcpdoor.Slot. Where the slot is gone it is looked for once more, since it may have
+// been started anew, perhaps at another address: asking again is safe, for events as well.
 func (l *slotLine) use(ctx context.Context, ask func(ctx context.Context, c host.Contract) error) error {
 	for first := true; ; first = false {
 		d, err := l.get(ctx)
@@ -87,7 +88,8 @@ func (l *slotLine) get(ctx context.Context) (*door, error) {
 	case <-at.done:
 		return at.door, at.err
 	case <-ctx.Done():
-		return nil, abi.WrapError(abi.CodeUnavailable, "the slot is still being looked for or opened", context.Cause(ctx)).WithReason(reasonOpening).WithHint("call again in a moment")
+		return nil, abi.WrapError(abi.CodeUnavailable, "the slot is still being looked for or opened",
+			context.Cause(ctx)).WithReason(reasonOpening).WithHint("call again in a moment")
 	}
 }
 
@@ -110,7 +112,8 @@ func (l *slotLine) search(at *attempt) {
 
 // lost tells whether the error means that the door leads nowhere any more, and forgets it then.
 func (l *slotLine) lost(d *door, err error) bool {
-	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot, client.ReasonConnection}, abi.AsError(err).Reason) {
+	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot,
+		client.ReasonConnection}, abi.AsError(err).Reason) {
 		return false
 	}
 	l.mu.Lock()

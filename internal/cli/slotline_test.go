@@ -74,7 +74,9 @@ func TestSlotLine(t *testing.T) {
 		b, _ := served("http://b")
 		c, _ := served("http://c")
 		l, _ := lineTo(t, func(error) error { return errors.New("start it again") }, a, b, c)
-		require.EqualError(t, l.use(t.Context(), func(context.Context, host.Contract) error { return errBroken }), "start it again")
+		require.EqualError(t, l.use(t.Context(), func(context.Context, host.Contract) error {
+			return errBroken
+		}), "start it again")
 		require.NoError(t, l.use(t.Context(), func(context.Context, host.Contract) error { return nil }))
 	})
 
@@ -82,13 +84,16 @@ func TestSlotLine(t *testing.T) {
 		address string
 		err     error
 	}{
-		"an error of the slot itself is no lost slot": {"http://a", abi.NewError(abi.CodeUnavailable, "the backend is down")},
-		"an own slot is never lost":                   {"", errBroken},
+		"an error of the slot itself is no lost slot": {"http://a",
+			abi.NewError(abi.CodeUnavailable, "the backend is down")},
+		"an own slot is never lost": {"", errBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, closed := served(test.address)
 			l, searches := lineTo(t, func(error) error { return errors.New("not to be said") }, d)
-			require.Equal(t, test.err, l.use(t.Context(), func(context.Context, host.Contract) error { return test.err }))
+			require.Equal(t, test.err, l.use(t.Context(), func(context.Context, host.Contract) error {
+				return test.err
+			}))
 			require.EqualValues(t, []int64{1, 0}, []int64{searches.Load(), closed.Load()})
 		})
 	}

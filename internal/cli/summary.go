@@ -11,7 +11,8 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the recording stopped before it.
+// recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the
+// recording stopped before it.
 type recordSummary struct {
 	Recorded   int `json:"recorded"`
 	Duplicates int `json:"duplicates"`
@@ -27,7 +28,8 @@ type recordSummary struct {
 	Queued int `json:"queued"`
 	// Attachments is how many parts of messages were left out.
 	Attachments int `json:"attachments_left_out"`
-	// LastLine is the last line of which something is known; StoppedAt the one that failed for now until patience was over.
+	// LastLine is the last line of which something is known; StoppedAt the one that failed for now until patience was
+	// over.
 	LastLine  int `json:"last_line"`
 	StoppedAt int `json:"stopped_at_line,omitempty"`
 	// Failures has details of at most maxListed.
@@ -115,8 +117,10 @@ func (s *recordSummary) text() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"}, {s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: the slot is read-only"},
-		{s.Uncertain, "%d uncertain: record them again"}, {s.Failed, "%d failed"}, {s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {
+	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"},
+		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: the slot is read-only"},
+		{s.Uncertain, "%d uncertain: record them again"}, {s.Failed, "%d failed"},
+		{s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf(p.what, p.n))
 		}

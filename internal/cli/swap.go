@@ -13,7 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server"
 )
 
-// swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how it was read.
+// swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how
+// it was read.
 func (a *app) swapper(slot *host.Slot, running *config.Config, options config.Options) server.Swapper {
 	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*abi.RunManifest, error) {
 		next, err := a.swapConfig(running, options, r)
@@ -30,8 +31,10 @@ func (a *app) swapper(slot *host.Slot, running *config.Config, options config.Op
 	})
 }
 
-// swapConfig makes a provider's configuration of a request. Everything but provider, module and block is as in the running configuration.
-func (a *app) swapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig, error) {
+// swapConfig makes a provider's configuration of a request. Everything but provider, module and block is as in the
+// running configuration.
+func (a *app) swapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig,
+	error) {
 	name, word := r.Condition, config.WordCondition
 	if r.Backend != "" {
 		name, word = r.Backend, config.WordBackend
@@ -57,7 +60,8 @@ func (a *app) swapConfig(running *config.Config, options config.Options, r serve
 	return p, nil
 }
 
-// checkWord refuses a control that is called a backend, and the other way round. A name that the module does not serve is the host's to refuse.
+// checkWord refuses a control that is called a backend, and the other way round. A name that the module does not serve
+// is the host's to refuse.
 func checkWord(m *module, name, word string) error {
 	decl := m.serves(name)
 	if decl == nil {
@@ -88,7 +92,8 @@ func reread(o config.Options, word, name string) (*config.Config, error) {
 	return config.Load(o)
 }
 
-// swapModule finds the module of a swap: what the request names, else the built-in one that serves the provider, else the running one.
+// swapModule finds the module of a swap: what the request names, else the built-in one that serves the provider, else
+// the running one.
 func (a *app) swapModule(running *config.Config, name, plugin string) (*module, error) {
 	switch {
 	case plugin == "":
@@ -109,11 +114,13 @@ func (a *app) swapModule(running *config.Config, name, plugin string) (*module, 
 	return a.openModule(name, false) // which says what there is
 }
 
-// swapFile reads a module that a request names. Who asks may be anybody who reaches the port, with other rights than this process: so there is one
-// answer for every file that cannot be taken, whether it is there or not, and nothing of its content is ever repeated.
+// swapFile reads a module that a request names. Who asks may be anybody who reaches the port, with other rights than
+// this process: so there is one answer for every file that cannot be taken, whether it is there or not, and nothing of
+// its content is ever repeated.
 func swapFile(path string) (*module, error) {
 	if !filepath.IsAbs(path) {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: want the name of a built-in module or the absolute path of a wasm file")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"plugin: want the name of a built-in module or the absolute path of a wasm file")
 	}
 	wasm, err := readFile(path, maxModuleFile)
 	if err != nil || !bytes.HasPrefix(wasm, []byte("\x00asm")) {

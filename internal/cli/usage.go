@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: a flag that there is not names the nearest that there is, and a
-// value that does not fit says what does.
+// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: a flag that there is
+// not names the nearest that there is, and a value that does not fit says what does.
 func wrapUsage(cmd *cobra.Command, err error) error {
 	var ready *abi.Error
 	if errors.As(err, &ready) {
@@ -26,13 +26,15 @@ func wrapUsage(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		if wants := wantsOf(value.GetFlag()); wants != "" {
-			return usageError(fmt.Sprintf("--%s: found %s, want %s", value.GetFlag().Name, quote(value.GetValue()), wants), hint)
+			return usageError(fmt.Sprintf("--%s: found %s, want %s", value.GetFlag().Name, quote(value.GetValue()),
+				wants), hint)
 		}
 	}
 	text := err.Error()
 	if strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires at least ") {
 		_, takes, _ := strings.Cut(cmd.Use, " ")
-		return usageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes), hint)
+		return usageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes),
+			hint)
 	}
 	return usageError(text, hint)
 }

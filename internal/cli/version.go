@@ -13,7 +13,8 @@ import (
 // versionInfo says which program this is.
 type versionInfo struct {
 	Version string `json:"version"`
-	// Commit is empty for a program that was built outside a checkout; Modified tells of changes that were not committed.
+	// Commit is empty for a program that was built outside a checkout; Modified tells of changes that were not
+	// committed.
 	Commit   string   `json:"commit"`
 	Modified bool     `json:"modified"`
 	Go       string   `json:"go"`
@@ -24,7 +25,8 @@ type versionInfo struct {
 
 // version reads what the Go toolchain recorded of this program.
 func (a *app) version() versionInfo {
-	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, ABI: []string{abi.ABIMemhost}, Wazero: "unknown"}
+	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		ABI: []string{abi.ABIMemhost}, Wazero: "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -72,5 +74,6 @@ func (a *app) versionText() string {
 	case v.Modified:
 		commit += " (modified)"
 	}
-	return fmt.Sprintf("memhost %s\ncommit  %s\ngo      %s %s\nabi     %s\nwazero  %s\n", v.Version, commit, v.Go, v.Platform, v.ABI[0], v.Wazero)
+	return fmt.Sprintf("memhost %s\ncommit  %s\ngo      %s %s\nabi     %s\nwazero  %s\n", v.Version, commit, v.Go,
+		v.Platform, v.ABI[0], v.Wazero)
 }

@@ -101,10 +101,14 @@ func TestOldCassettesReplay(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), name+".cassette")
 				require.NoError(t, os.WriteFile(file, unzipped(t, path), 0o600))
-				report, err := host.Replay(t.Context(), host.ReplayOptions{Path: file, CacheDir: testcache.Dir(), Engines: []host.Engine{extism.Engine()},
-					Module: func(recorded cassette.Load) ([]byte, error) { return r.module(t, recorded.Module.Name), nil }})
+				report, err := host.Replay(t.Context(),
+					host.ReplayOptions{Path: file, CacheDir: testcache.Dir(), Engines: []host.Engine{extism.Engine()},
+						Module: func(recorded cassette.Load) ([]byte, error) {
+							return r.module(t, recorded.Module.Name), nil
+						}})
 				require.NoError(t, err)
-				assert.Nil(t, report.Difference, "has the contract gained members or warnings? then raise cassette.Revision")
+				assert.Nil(t, report.Difference, "has the contract gained members or warnings? then raise "+
+					"cassette.Revision")
 				assert.Positive(t, report.Calls)
 			})
 		}
@@ -116,7 +120,8 @@ func TestOldFoldersOpen(t *testing.T) {
 	now := today(t)
 	each(t, func(t *testing.T, r release, u setUp, wasm []byte) {
 		built := now[u.module]
-		for name, modules := range map[string][][]byte{"then": {wasm}, "today": {built}, "then and today": {wasm, built}} {
+		for name, modules := range map[string][][]byte{"then": {wasm}, "today": {built},
+			"then and today": {wasm, built}} {
 			t.Run(name, func(t *testing.T) {
 				dir := t.TempDir()
 				told := r.life(t, u.name, dir)
@@ -155,11 +160,12 @@ func TestOldRunManifestsAreVerified(t *testing.T) {
 	})
 }
 
-// TestAFieldThatAnOldCassetteLacksIsNoDifference takes a field out of the answers of a cassette, as if it had been added
-// to the contract since.
+// TestAFieldThatAnOldCassetteLacksIsNoDifference takes a field out of the answers of a cassette, as if it had been
+// added to the contract since.
 func TestAFieldThatAnOldCassetteLacksIsNoDifference(t *testing.T) {
 	r := releases(t)[0]
-	in, err := cassette.NewReader("full_history", bytes.NewReader(unzipped(t, r.path("cassettes", "full_history.cassette.gz"))))
+	in, err := cassette.NewReader("full_history", bytes.NewReader(unzipped(t,
+		r.path("cassettes", "full_history.cassette.gz"))))
 	require.NoError(t, err)
 	var operations []*cassette.Operation
 	for {

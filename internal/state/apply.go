@@ -21,7 +21,8 @@ func newWriter(tx *bbolt.Tx) (*writer, error) {
 	for _, b := range []struct {
 		to   **bbolt.Bucket
 		name string
-	}{{&w.kv, bucketKV}, {&w.logs, bucketLogs}, {&w.names, bucketNames}, {&w.usage, bucketUsage}, {&w.table, bucketTables}} {
+	}{{&w.kv, bucketKV}, {&w.logs, bucketLogs}, {&w.names, bucketNames}, {&w.usage, bucketUsage},
+		{&w.table, bucketTables}} {
 		var err error
 		if *b.to, err = bucket(tx, b.name); err != nil {
 			return nil, err
@@ -55,9 +56,11 @@ func (w *writer) check(b *Batch) error {
 				}
 			}
 			if found != o.expected {
-				return &Error{Kind: ErrConflict, Conflict: &Conflict{Space: o.space, Key: o.name, Expected: o.expected, Found: found},
-					Message: fmt.Sprintf("commit: key %s in space %s %s, expected that it %s", quote(o.name), o.space, hasVersion(found), hasVersion(o.expected)),
-					Hint:    "read it again and decide anew; nothing was applied"}
+				return &Error{Kind: ErrConflict, Conflict: &Conflict{Space: o.space, Key: o.name, Expected: o.expected,
+					Found: found},
+					Message: fmt.Sprintf("commit: key %s in space %s %s, expected that it %s", quote(o.name), o.space,
+						hasVersion(found), hasVersion(o.expected)),
+					Hint: "read it again and decide anew; nothing was applied"}
 			}
 		case o.kind == opExpectRecord:
 			have, err := recordOf(w.tx, o.table, []byte(o.name))
@@ -66,8 +69,9 @@ func (w *writer) check(b *Batch) error {
 			}
 			if !sameRecord(have, o.value) {
 				return &Error{Kind: ErrConflict, Conflict: &Conflict{Key: o.name, Table: o.table},
-					Message: fmt.Sprintf("commit: record %s in table %s %s", quote(o.name), o.table, notAsExpected(have, o.value)),
-					Hint:    "read it again and decide anew; nothing was applied"}
+					Message: fmt.Sprintf("commit: record %s in table %s %s", quote(o.name), o.table,
+						notAsExpected(have, o.value)),
+					Hint: "read it again and decide anew; nothing was applied"}
 			}
 		}
 	}
@@ -131,9 +135,11 @@ func (w *writer) apply(b *Batch) (CommitResult, error) {
 	}
 	for space, was := range before {
 		if now := w.used[space]; b.MaxSpaceBytes > 0 && now > b.MaxSpaceBytes && now > was {
-			return CommitResult{}, &Error{Kind: ErrQuota, Quota: &Quota{Space: space, Used: was, Needed: now, Limit: b.MaxSpaceBytes},
-				Message: fmt.Sprintf("commit: space %s holds %d bytes and would hold %d, its limit is %d", space, was, now, b.MaxSpaceBytes),
-				Hint:    "delete state of this scope or raise the limit; nothing was applied"}
+			return CommitResult{}, &Error{Kind: ErrQuota,
+				Quota: &Quota{Space: space, Used: was, Needed: now, Limit: b.MaxSpaceBytes},
+				Message: fmt.Sprintf("commit: space %s holds %d bytes and would hold %d, its limit is %d", space, was,
+					now, b.MaxSpaceBytes),
+				Hint: "delete state of this scope or raise the limit; nothing was applied"}
 		}
 	}
 	return res, nil
@@ -212,8 +218,8 @@ func (w *writer) deletePrefix(space Space, prefix string) (Counts, error) {
 	return n, nil
 }
 
-// eachPage calls fn for the pairs whose key begins with prefix. fn may delete the pair: they are taken page by page, since a
-// bbolt cursor does not survive a deletion. The value is valid during the call.
+// eachPage calls fn for the pairs whose key begins with prefix. fn may delete the pair: they are taken page by page,
+// since a bbolt cursor does not survive a deletion. The value is valid during the call.
 func eachPage(b *bbolt.Bucket, prefix []byte, fn func(k, stored []byte) error) error {
 	type pair struct{ k, stored []byte }
 	page := make([]pair, 0, 512)

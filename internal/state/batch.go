@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// Batch is a list of writes and preconditions that Store.Commit applies together. The zero Batch is empty and ready to use.
+// Batch is a list of writes and preconditions that Store.Commit applies together. The zero Batch is empty and ready to
+// use.
 //
-// Preconditions (the expected versions of puts, and ExpectRecord) are checked against the state before the batch, all of
-// them, wherever they stand in it. Who writes a key twice in one batch passes an expected version only with the first put. The
-// writes then happen in the order of the calls.
+// Preconditions (the expected versions of puts, and ExpectRecord) are checked against the state before the batch, all
+// of them, wherever they stand in it. Who writes a key twice in one batch passes an expected version only with the
+// first put. The writes then happen in the order of the calls.
 //
 // The slices passed in must not change until Commit returns. A Batch is not safe for concurrent use.
 type Batch struct {
-	// MaxSpaceBytes bounds the usage of every space that the batch writes to: a batch that makes a space grow beyond it is
-	// refused with ErrQuota. 0 means no bound. A batch that shrinks a space passes, even one above the bound.
+	// MaxSpaceBytes bounds the usage of every space that the batch writes to: a batch that makes a space grow beyond it
+	// is refused with ErrQuota. 0 means no bound. A batch that shrinks a space passes, even one above the bound.
 	MaxSpaceBytes int64
 
 	ops     []op
@@ -47,16 +48,16 @@ type op struct {
 	replaced bool // a put that a later one of the same key replaced: it has no value any more
 }
 
-// Put writes a key and returns the put's index in CommitResult.Versions. Expected is the version that the key must have before
-// the batch: AnyVersion for whatever it is, 0 for absent; another one there is ErrConflict.
+// Put writes a key and returns the put's index in CommitResult.Versions. Expected is the version that the key must have
+// before the batch: AnyVersion for whatever it is, 0 for absent; another one there is ErrConflict.
 func (b *Batch) Put(space Space, key string, value []byte, expected int64) int {
 	b.add(op{kind: opPut, space: space, name: key, value: value, expected: expected})
 	b.puts++
 	return b.puts - 1
 }
 
-// Replace is Put for a key whose value is in the batch already. earlier is what Len was before that Put. Its value is let
-// go; its precondition and its version remain, so that every version is what it would be with both puts.
+// Replace is Put for a key whose value is in the batch already. earlier is what Len was before that Put. Its value is
+// let go; its precondition and its version remain, so that every version is what it would be with both puts.
 func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int {
 	old := &b.ops[earlier]
 	b.bytes -= len(old.value)
@@ -64,16 +65,16 @@ func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int 
 	return b.Put(space, key, value, AnyVersion)
 }
 
-// Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the number
-// after the log's last one; the first is 1.
+// Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the
+// number after the log's last one; the first is 1.
 func (b *Batch) Append(space Space, log string, value []byte) int {
 	b.add(op{kind: opAppend, space: space, name: log, value: value})
 	b.appends++
 	return b.appends - 1
 }
 
-// DeletePrefix removes the keys, and the logs with all their entries, whose names begin with prefix, and returns the delete's
-// index in CommitResult.Deleted. The empty prefix removes everything in the space.
+// DeletePrefix removes the keys, and the logs with all their entries, whose names begin with prefix, and returns the
+// delete's index in CommitResult.Deleted. The empty prefix removes everything in the space.
 func (b *Batch) DeletePrefix(space Space, prefix string) int {
 	b.add(op{kind: opDeletePrefix, space: space, name: prefix})
 	b.deletes++
@@ -90,8 +91,8 @@ func (b *Batch) DeleteRecord(table Table, key []byte) {
 	b.add(op{kind: opDeleteRecord, table: table, name: string(key)})
 }
 
-// ExpectRecord makes the batch fail with ErrConflict unless the record has exactly this value before the batch. A nil value
-// means that it must be absent; an empty one that is not nil, that it is there and empty.
+// ExpectRecord makes the batch fail with ErrConflict unless the record has exactly this value before the batch. A nil
+// value means that it must be absent; an empty one that is not nil, that it is there and empty.
 func (b *Batch) ExpectRecord(table Table, key, value []byte) {
 	b.add(op{kind: opExpectRecord, table: table, name: string(key), value: value})
 }
@@ -147,8 +148,8 @@ func (o op) validate() error {
 
 // CommitResult tells what a batch came to.
 type CommitResult struct {
-	// Versions holds the new version of each Put, Seqs the sequence number of each Append, Deleted what each DeletePrefix removed;
-	// all in the order of the calls.
+	// Versions holds the new version of each Put, Seqs the sequence number of each Append, Deleted what each
+	// DeletePrefix removed; all in the order of the calls.
 	Versions []int64
 	Seqs     []int64
 	Deleted  []Counts

@@ -16,8 +16,8 @@ import (
 
 // Bolt is a Store in one bbolt file. Open makes it.
 //
-// A file that is damaged while the store is open answers ErrDamaged where the damage is met and serves the rest; it does not
-// end the process.
+// A file that is damaged while the store is open answers ErrDamaged where the damage is met and serves the rest; it
+// does not end the process.
 type Bolt struct {
 	opts Options
 	path string // of the data file, as the caller spelled the folder
@@ -141,7 +141,8 @@ func (s *Bolt) ReadLog(ctx context.Context, space Space, q LogQuery) (Entries, e
 		prefix, size := logPrefix(space, q.Log), 0
 		for k, stored := c.Seek(logKey(prefix, seq)); seq >= 1 && seq <= es.Last; k, stored = next() {
 			if want := logKey(prefix, seq); !bytes.Equal(k, want) {
-				return damaged("entry %d of log %s in space %s is missing; the log's last one is %d", seq, quote(q.Log), space, es.Last)
+				return damaged("entry %d of log %s in space %s is missing; the log's last one is %d", seq, quote(q.Log),
+					space, es.Last)
 			}
 			data, err := unseal(k, stored, 0)
 			if err != nil {
@@ -258,7 +259,8 @@ func (s *Bolt) Records(ctx context.Context, table Table, prefix, after []byte, l
 			start = append(bytes.Clone(after), 0)
 		}
 		c := t.Cursor()
-		for k, stored := c.Seek(start); k != nil && bytes.HasPrefix(k, prefix) && len(kvs) < limit; k, stored = c.Next() {
+		for k, stored := c.Seek(start); k != nil && bytes.HasPrefix(k, prefix) && len(kvs) < limit; k,
+			stored = c.Next() {
 			payload, err := unseal(k, stored, 0)
 			if err != nil {
 				return err
@@ -339,18 +341,20 @@ func (s *Bolt) fail(what string, err error) error {
 		if e.Kind != ErrDamaged {
 			return err
 		}
-		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("%s: data file %s is damaged: %s", what, s.path, e.Message), Hint: damageHint, Cause: e.Cause}
+		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("%s: data file %s is damaged: %s", what, s.path,
+			e.Message), Hint: damageHint, Cause: e.Cause}
 	case errors.Is(err, berrors.ErrDatabaseNotOpen), errors.Is(err, berrors.ErrTxClosed):
 		return errClosed(what)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("state: %s: %w", what, err)
 	default:
-		return &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("%s: data file %s: %s", what, s.path, err), Hint: hintFor(err), Cause: err}
+		return &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("%s: data file %s: %s", what, s.path, err),
+			Hint: hintFor(err), Cause: err}
 	}
 }
 
-// guard runs fn, which works on bbolt's mapped memory. On damaged pages bbolt panics, and a read beyond the end of a file that
-// was cut off is a memory fault: both become ErrDamaged here instead of the end of the process.
+// guard runs fn, which works on bbolt's mapped memory. On damaged pages bbolt panics, and a read beyond the end of a
+// file that was cut off is a memory fault: both become ErrDamaged here instead of the end of the process.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

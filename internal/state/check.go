@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// The parts of bbolt's file format that checkStructure reads (bbolt internal/common: page.go, meta.go, bucket.go). Integers
-// are in the machine's byte order, as bbolt leaves them.
+// The parts of bbolt's file format that checkStructure reads (bbolt internal/common: page.go, meta.go, bucket.go).
+// Integers are in the machine's byte order, as bbolt leaves them.
 //
 //	page     id(8) flags(2) count(2) overflow(4), then elements, then what they point to; overflow pages follow it
 //	meta     magic(4) version(4) pageSize(4) flags(4) root(8) sequence(8) freelist(8) pages(8) txid(8) fnv64a of these(8)
@@ -34,9 +34,10 @@ const (
 	maxDepth = 100
 )
 
-// checkStructure walks a bbolt file without trusting it: every page that its newest meta page leads to must exist, lie in the file, be
-// reached once, and hold elements within its bounds in ascending order. bbolt takes all that for granted; a page that leads back to
-// itself, say, would overflow the stack, which no recover can stop. It does not read values.
+// checkStructure walks a bbolt file without trusting it: every page that its newest meta page leads to must exist, lie
+// in the file, be reached once, and hold elements within its bounds in ascending order. bbolt takes all that for
+// granted; a page that leads back to itself, say, would overflow the stack, which no recover can stop. It does not read
+// values.
 func checkStructure(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -48,7 +49,8 @@ func checkStructure(f *os.File) error {
 		return err
 	}
 	if have, want := c.size, int64(c.pages)*int64(c.pageSize); c.pages > uint64(c.size) || have < want {
-		return damaged("it was cut off: it has %d bytes, and its %d pages of %d bytes need %d", have, c.pages, c.pageSize, want)
+		return damaged("it was cut off: it has %d bytes, and its %d pages of %d bytes need %d", have, c.pages,
+			c.pageSize, want)
 	}
 	c.seen = make([]bool, c.pages)
 	c.seen[0], c.seen[1] = true, true
@@ -108,7 +110,8 @@ func (c *checker) readMeta() (root, freelist uint64, err error) {
 	return root, freelist, nil
 }
 
-// page is one page with its overflow. Only its first pageSize bytes are read at once: what lies behind is mostly one large value.
+// page is one page with its overflow. Only its first pageSize bytes are read at once: what lies behind is mostly one
+// large value.
 type page struct {
 	c      *checker
 	id     uint64 // 0 for a bucket's inline page
@@ -119,7 +122,8 @@ type page struct {
 	count  int
 }
 
-// claim reads a page that nothing else may lead to. Its bytes are valid until another page of the same depth is claimed.
+// claim reads a page that nothing else may lead to. Its bytes are valid until another page of the same depth is
+// claimed.
 func (c *checker) claim(id uint64, depth int) (*page, error) {
 	if id < 2 || id >= c.pages {
 		return nil, damaged("page %d is named, but there are only pages 2 to %d", id, c.pages-1)
@@ -209,7 +213,8 @@ func (c *checker) elements(p *page, low, high []byte, depth int) error {
 		if i+1 < p.count {
 			next = key(i + 1)
 		}
-		if k == nil || low != nil && i == 0 && bytes.Compare(k, low) < 0 || next != nil && bytes.Compare(k, next) >= 0 || i+1 < p.count && next == nil {
+		if k == nil || low != nil && i == 0 && bytes.Compare(k, low) < 0 || next != nil &&
+			bytes.Compare(k, next) >= 0 || i+1 < p.count && next == nil {
 			return damaged("the keys of page %d are out of bounds or out of order", p.id)
 		}
 		e := table[i*elementSize:]
@@ -228,7 +233,8 @@ func (c *checker) elements(p *page, low, high []byte, depth int) error {
 
 // pair checks the value of a leaf's element: that it lies in the page, and a bucket's tree.
 func (c *checker) pair(p *page, i int, key, e []byte, depth int) error {
-	flags, pos, size := binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[12:])
+	flags, pos, size := binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]),
+		binary.NativeEndian.Uint32(e[12:])
 	from := pageHeader + i*elementSize + int(pos) + len(key)
 	if uint64(size) > uint64(p.length) || from > p.length-int(size) || flags > leafBucket {
 		return damaged("the value of key %s in page %d is out of bounds", quote(string(key)), p.id)
@@ -238,7 +244,8 @@ func (c *checker) pair(p *page, i int, key, e []byte, depth int) error {
 	}
 	value := p.bytes(from, int(size))
 	if len(value) < bucketHeader {
-		return damaged("bucket %s in page %d has %d bytes, want at least %d", quote(string(key)), p.id, len(value), bucketHeader)
+		return damaged("bucket %s in page %d has %d bytes, want at least %d", quote(string(key)), p.id, len(value),
+			bucketHeader)
 	}
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return c.tree(root, nil, nil, depth+1)
@@ -281,7 +288,8 @@ func (c *checker) freelist(id uint64) error {
 	for ; len(ids) > 0; ids = ids[8:] {
 		free := binary.NativeEndian.Uint64(ids)
 		if free <= last || free >= c.pages || c.seen[free] {
-			return damaged("the list of free pages in page %d names page %d, which is in use, twice there or beyond the end", id, free)
+			return damaged("the list of free pages in page %d names page %d, which is in use, twice there or beyond "+
+				"the end", id, free)
 		}
 		last = free
 	}

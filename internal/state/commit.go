@@ -32,16 +32,18 @@ const (
 	withdrawn
 )
 
-// Commit applies a batch, together with the others that came while the last transaction was being synced: one sync serves
-// them all. A caller alone waits for nothing but its own transaction. Batches are applied one after another, each sees those before
-// it, and one that fails leaves no trace and does not touch the others.
+// Commit applies a batch, together with the others that came while the last transaction was being synced: one sync
+// serves them all. A caller alone waits for nothing but its own transaction. Batches are applied one after another,
+// each sees those before it, and one that fails leaves no trace and does not touch the others.
 //
-// A context that ends while the batch still waits for its turn withdraws it: the context's error comes back and nothing was
-// applied. Once its transaction has begun, Commit waits for the outcome whatever the context says, so that its answer is true.
+// A context that ends while the batch still waits for its turn withdraws it: the context's error comes back and nothing
+// was applied. Once its transaction has begun, Commit waits for the outcome whatever the context says, so that its
+// answer is true.
 //
-// Errors: ErrInvalid, ErrConflict, ErrQuota, ErrDamaged: nothing was applied. ErrUnavailable (the disk is full, read-only or
-// failing): nothing was applied, to none of the group, and a later Commit may succeed; only where the error is ErrUncertain too
-// did writing fail so late that reads see the batch, while a loss of power may undo it.
+// Errors: ErrInvalid, ErrConflict, ErrQuota, ErrDamaged: nothing was applied. ErrUnavailable (the disk is full,
+// read-only or
+// failing): nothing was applied, to none of the group, and a later Commit may succeed; only where the error is
+// ErrUncertain too did writing fail so late that reads see the batch, while a loss of power may undo it.
 func (s *Bolt) Commit(ctx context.Context, b *Batch) (CommitResult, error) {
 	if err := b.validate(); err != nil {
 		return CommitResult{}, err
@@ -63,7 +65,8 @@ func (s *Bolt) Commit(ctx context.Context, b *Batch) (CommitResult, error) {
 	case <-r.done:
 	case <-ctx.Done():
 		if r.phase.CompareAndSwap(waiting, withdrawn) {
-			return CommitResult{}, fmt.Errorf("state: commit was withdrawn before its turn, nothing was applied: %w", ctx.Err())
+			return CommitResult{}, fmt.Errorf("state: commit was withdrawn before its turn, nothing was applied: %w",
+				ctx.Err())
 		}
 		<-r.done
 	}
@@ -126,9 +129,9 @@ func (s *Bolt) run() {
 // largeBytes is the size of a batch from which on it has a transaction of its own.
 const largeBytes = 1 << 20
 
-// take returns the next group of what waits and was not withdrawn: a single large batch, or small ones up to groupBytes.
-// Small ones come first, unless they were the last group: so they wait for one large batch at most, and a large one for
-// one group of small ones at most after each large one before it.
+// take returns the next group of what waits and was not withdrawn: a single large batch, or small ones up to
+// groupBytes. Small ones come first, unless they were the last group: so they wait for one large batch at most, and a
+// large one for one group of small ones at most after each large one before it.
 func (s *Bolt) take() (group []*request, closing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +164,8 @@ func (s *Bolt) takeFrom() (group []*request) {
 	return group
 }
 
-// commitGroup decides every request of a group in one transaction. A request that fails after it has changed something is taken
-// out, and the others start again in a fresh transaction.
+// commitGroup decides every request of a group in one transaction. A request that fails after it has changed something
+// is taken out, and the others start again in a fresh transaction.
 func (s *Bolt) commitGroup(group []*request) {
 	if s.opts.beforeWrite != nil {
 		s.opts.beforeWrite(len(group))
@@ -193,7 +196,8 @@ func (s *Bolt) commitGroup(group []*request) {
 	}
 }
 
-// applyGroup applies what has not failed yet. Again means that a request failed half-way, so that tx must not be committed.
+// applyGroup applies what has not failed yet. Again means that a request failed half-way, so that tx must not be
+// committed.
 func (s *Bolt) applyGroup(tx *bbolt.Tx, group []*request) (wrote, again bool) {
 	var w *writer
 	err := guard(func() (err error) {
@@ -244,7 +248,8 @@ func (s *Bolt) finish(tx *bbolt.Tx) error {
 		s.rollback(tx)
 		var f fault
 		errors.As(err, &f)
-		broken := &Error{Kind: ErrDamaged, Message: fmt.Sprintf("commit: data file %s is damaged and takes no more writes: %v", s.path, f.value), Hint: damageHint, Cause: f}
+		broken := &Error{Kind: ErrDamaged, Message: fmt.Sprintf("commit: data file %s is damaged and takes no more "+
+			"writes: %v", s.path, f.value), Hint: damageHint, Cause: f}
 		s.broken.Store(broken)
 		return broken
 	}
@@ -254,7 +259,8 @@ func (s *Bolt) finish(tx *bbolt.Tx) error {
 // commitError says what a failed commit of transaction id means. bbolt writes and syncs the pages first, then the page
 // that points to them: when that one reached the file, readers see the transaction although its sync failed.
 func (s *Bolt) commitError(id int, err error) error {
-	e := &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("commit: data file %s could not be written: %s", s.path, err), Hint: hintFor(err), Cause: err}
+	e := &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("commit: data file %s could not be written: %s", s.path,
+		err), Hint: hintFor(err), Cause: err}
 	if tx, beginErr := s.begin(false); beginErr == nil {
 		if tx.ID() >= id {
 			e.Kind = ErrUncertain
@@ -294,7 +300,8 @@ func (s *Bolt) sync() error {
 	}
 	s.unsynced, s.syncErr = false, nil
 	if err := guard(s.db.Sync); err != nil {
-		s.syncErr = &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("data file %s could not be synced: %s", s.path, err), Hint: hintFor(err), Cause: err}
+		s.syncErr = &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("data file %s could not be synced: %s", s.path,
+			err), Hint: hintFor(err), Cause: err}
 	}
 	return s.syncErr
 }

@@ -171,8 +171,8 @@ func TestCloseWaitsForCommitsUnderWay(t *testing.T) {
 	require.Len(t, page.Items, 2)
 }
 
-// TestManyWritersAndReaders: writers of their own logs, of one common log, and of one counter that they race for by version; readers see
-// each batch whole.
+// TestManyWritersAndReaders: writers of their own logs, of one common log, and of one counter that they race for by
+// version; readers see each batch whole.
 func TestManyWritersAndReaders(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{})
 	const writers, each = 8, 25
@@ -301,8 +301,9 @@ func TestPowerDurabilityNeedsNoTimer(t *testing.T) {
 func TestErrorsAreTheContractsErrors(t *testing.T) {
 	for kind, want := range map[error]abi.Code{
 		ErrConflict: abi.CodeConflict, ErrQuota: abi.CodeTooLarge, ErrInvalid: abi.CodeInvalidArgument,
-		ErrUnavailable: abi.CodeUnavailable, ErrUncertain: abi.CodeUnavailable, ErrClosed: abi.CodeUnavailable, ErrDamaged: abi.CodeUnavailable,
-		ErrOwned: abi.CodeUnavailable, ErrSchema: abi.CodeUnavailable, ErrFolder: abi.CodeUnavailable,
+		ErrUnavailable: abi.CodeUnavailable, ErrUncertain: abi.CodeUnavailable, ErrClosed: abi.CodeUnavailable,
+		ErrDamaged: abi.CodeUnavailable,
+		ErrOwned:   abi.CodeUnavailable, ErrSchema: abi.CodeUnavailable, ErrFolder: abi.CodeUnavailable,
 	} {
 		err := fmt.Errorf("wrapped: %w", &Error{Kind: kind, Message: "what", Hint: "do"})
 		require.Equal(t, want, abi.CodeOf(err), kind)

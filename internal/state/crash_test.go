@@ -51,8 +51,8 @@ func helper(t *testing.T, call string) (*exec.Cmd, *bufio.Scanner) {
 
 const crashWriters = 3
 
-// commitForEver commits from several goroutines. Batch n of writer w appends n to its log, puts n into its counter and its record; what
-// is acknowledged is printed as "w n".
+// commitForEver commits from several goroutines. Batch n of writer w appends n to its log, puts n into its counter and
+// its record; what is acknowledged is printed as "w n".
 func commitForEver(args string) {
 	durability, dir, _ := strings.Cut(args, " ")
 	s, err := Open(dir, Options{Durability: Durability(durability)})
@@ -71,7 +71,8 @@ func commitForEver(args string) {
 				var b Batch
 				b.Append(sp, "log", text)
 				b.Put(sp, "counter", text, AnyVersion)
-				b.PutRecord("ledger", sp[:], append(text, make([]byte, n%3000)...)) // of changing size, so that pages move
+				// of changing size, so that pages move
+				b.PutRecord("ledger", sp[:], append(text, make([]byte, n%3000)...))
 				if n%50 == 0 {
 					b.DeletePrefix(sp, "big")
 				}
@@ -90,8 +91,8 @@ func commitForEver(args string) {
 	wg.Wait()
 }
 
-// TestAcknowledgedBatchesSurviveKill: a process that commits is killed at random moments, 50 times. What it acknowledged is there
-// afterwards, each batch whole, without gaps.
+// TestAcknowledgedBatchesSurviveKill: a process that commits is killed at random moments, 50 times. What it
+// acknowledged is there afterwards, each batch whole, without gaps.
 func TestAcknowledgedBatchesSurviveKill(t *testing.T) {
 	for _, durability := range []Durability{DurabilityPower, DurabilityProcess} {
 		t.Run(string(durability), func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// sample is a store of several hundred pages: branches, large values, free pages, a table in its own pages and one inside its parent's.
+// sample is a store of several hundred pages: branches, large values, free pages, a table in its own pages and one
+// inside its parent's.
 type sample struct {
 	path string
 	kv   map[string]string
@@ -44,8 +45,8 @@ func newSample(t testing.TB) *sample {
 	return m
 }
 
-// visit opens a damaged copy, reads all of it and writes to it. Whatever it answers must be right, or an error that says that the file is
-// damaged; and the process must live.
+// visit opens a damaged copy, reads all of it and writes to it. Whatever it answers must be right, or an error that
+// says that the file is damaged; and the process must live.
 func (m *sample) visit(t testing.TB, dir string) (opened bool, failures int) {
 	s, err := Open(dir, Options{Durability: DurabilityProcess})
 	if err != nil {
@@ -240,7 +241,8 @@ func TestCheckAcceptsWhatBboltAccepts(t *testing.T) {
 		for range 30 {
 			mustCommit(t, s, func(b *Batch) {
 				for range rng.IntN(100) {
-					key := strings.Repeat(string(rune('a'+rng.IntN(26))), 1+rng.IntN(40)*rng.IntN(40)) + fmt.Sprint(rng.IntN(1000))
+					key := strings.Repeat(string(rune('a'+rng.IntN(26))), 1+rng.IntN(40)*rng.IntN(40)) +
+						fmt.Sprint(rng.IntN(1000))
 					b.Put(space(byte(rng.IntN(3))), key, make([]byte, rng.IntN(20)*rng.IntN(500)), AnyVersion)
 					b.Append(space(byte(rng.IntN(3))), key, make([]byte, rng.IntN(100)))
 				}
@@ -280,7 +282,8 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// TestDamageMetWhileCommitting: bbolt panics in the midst of a commit. Nothing more is written, and what is there is still served.
+// TestDamageMetWhileCommitting: bbolt panics in the midst of a commit. Nothing more is written, and what is there is
+// still served.
 func TestDamageMetWhileCommitting(t *testing.T) {
 	m := newSample(t)
 	s, err := Open(filepath.Dir(m.path), Options{Durability: DurabilityProcess})

@@ -15,13 +15,14 @@ import (
 var (
 	// ErrConflict: a precondition of the batch was not met; nothing was applied. Error.Conflict names it.
 	ErrConflict = errors.New("precondition not met")
-	// ErrQuota: the batch would make a space larger than Batch.MaxSpaceBytes; nothing was applied. Error.Quota has the numbers.
+	// ErrQuota: the batch would make a space larger than Batch.MaxSpaceBytes; nothing was applied. Error.Quota has the
+	// numbers.
 	ErrQuota = errors.New("state of the scope is full")
 	// ErrInvalid: the caller asked for what cannot be, such as an empty key.
 	ErrInvalid = errors.New("invalid request to the store")
 
-	// ErrUnavailable: the store could not be read or written (disk full, read-only file system, closed, damaged, owned by
-	// another process, ...). Those below are kinds of it.
+	// ErrUnavailable: the store could not be read or written (disk full, read-only file system, closed, damaged, owned
+	// by another process, ...). Those below are kinds of it.
 	ErrUnavailable = errors.New("state cannot be reached or used")
 	// ErrUncertain: writing failed so late that the batch may be there after a restart, or not.
 	ErrUncertain = errors.New("outcome of the commit is uncertain")
@@ -94,8 +95,9 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// As makes errors.As (and so abi.AsError) find the contract's error in e: conflict, too_large for a quota, invalid_argument, and
-// unavailable for the rest, with the kind as its reason. Unavailable is retryable where time may heal it.
+// As makes errors.As (and so abi.AsError) find the contract's error in e: conflict, too_large for a quota,
+// invalid_argument, and unavailable for the rest, with the kind as its reason. Unavailable is retryable where time may
+// heal it.
 func (e *Error) As(target any) bool {
 	t, ok := target.(**abi.Error)
 	if !ok {
@@ -149,7 +151,8 @@ func hintFor(err error) string {
 	switch {
 	case errors.Is(err, berrors.ErrMaxSizeReached):
 		return "raise the limit of the data file or delete state"
-	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, "no space left"), strings.Contains(text, "not enough space"):
+	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, "no space left"),
+		strings.Contains(text, "not enough space"):
 		return "make room on the disk and try again"
 	case strings.Contains(text, "quota exceeded"), strings.Contains(text, "file too large"):
 		return "raise the limit that the system sets, or make room, and try again"

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replaceFD puts the file at path in the place of the store's own, under its descriptor, until the returned function is called.
+// replaceFD puts the file at path in the place of the store's own, under its descriptor, until the returned function is
+// called.
 func replaceFD(t *testing.T, s *Bolt, path string) (restore func()) {
 	fd := int(s.file.Fd())
 	saved, err := syscall.Dup(fd)

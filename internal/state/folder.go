@@ -22,10 +22,12 @@ const DataFile = "state.db"
 const Schema = 1
 
 // Open opens the store in a data folder and makes this process the folder's one owner until Close. A folder that does
-// not exist is created with mode 0700, its data file with 0600. The structure of a file that was not left as Close leaves it is checked
-// first: some 25 ms for 100 MB that the system has in memory. A slot.json that a killed owner left behind is removed.
+// not exist is created with mode 0700, its data file with 0600. The structure of a file that was not left as Close
+// leaves it is checked first: some 25 ms for 100 MB that the system has in memory. A slot.json that a killed owner left
+// behind is removed.
 //
-// Errors: ErrOwned (another process has the folder; Error.Owner says where it listens), ErrSchema, ErrDamaged, ErrFolder, and
+// Errors: ErrOwned (another process has the folder; Error.Owner says where it listens), ErrSchema, ErrDamaged,
+// ErrFolder, and
 // ErrInvalid for the options. A data file that was there is not changed then.
 func Open(dir string, opts Options) (*Bolt, error) {
 	opts, err := opts.withDefaults()
@@ -73,7 +75,8 @@ func prepareFolder(dir, path string) (exists bool, err error) {
 		return false, invalid("the data folder has an empty name")
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s is a file, not a folder", dir), Hint: "use another --data folder"}
+		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s is a file, not a folder", dir),
+			Hint: "use another --data folder"}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, openError(dir, path, err)
@@ -85,7 +88,8 @@ func prepareFolder(dir, path string) (exists bool, err error) {
 	case err != nil:
 		return false, openError(dir, path, err)
 	case !info.Mode().IsRegular():
-		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("%s is not a regular file (%s)", path, info.Mode()), Hint: "move it away, or use another --data folder"}
+		return false, &Error{Kind: ErrFolder, Message: fmt.Sprintf("%s is not a regular file (%s)", path, info.Mode()),
+			Hint: "move it away, or use another --data folder"}
 	}
 	return true, nil
 }
@@ -131,7 +135,8 @@ func checkFile(dir, path string, opts Options) error {
 	db, file, err := openBolt(path, opts.LockTimeout, bbolt.Options{ReadOnly: true, NoStatistics: true})
 	if err != nil {
 		if info, statErr := os.Stat(path); statErr == nil && info.Size() == 0 && !errors.Is(err, berrors.ErrTimeout) {
-			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is empty: it was cut off, or its making was interrupted", path),
+			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is empty: it was cut off, or its "+
+				"making was interrupted", path),
 				Hint: "restore it from a copy, or remove it when nothing was stored yet"}
 		}
 		return openError(dir, path, err)
@@ -191,10 +196,12 @@ func checkSchema(dir string, tx *bbolt.Tx) error {
 	}
 	switch {
 	case n > Schema:
-		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by a newer memhost (schema %d, this one reads %d)", dir, n, Schema),
+		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by a newer memhost (schema %d, "+
+			"this one reads %d)", dir, n, Schema),
 			Hint: "use that version or another --data folder"}
 	case n < Schema:
-		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, this one reads %d), and there is no migration from it", dir, n, Schema),
+		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, "+
+			"this one reads %d), and there is no migration from it", dir, n, Schema),
 			Hint: "use that version or another --data folder"}
 	}
 	return nil
@@ -206,16 +213,20 @@ func openError(dir, path string, err error) error {
 	switch {
 	case errors.As(err, &e):
 		if e.Kind == ErrDamaged {
-			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is damaged: %s", path, e.Message), Hint: damageHint, Cause: e.Cause}
+			return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is damaged: %s", path, e.Message),
+				Hint: damageHint, Cause: e.Cause}
 		}
 		return err
 	case errors.Is(err, berrors.ErrTimeout):
 		return ownedError(dir, err)
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum),
+		errors.Is(err, berrors.ErrVersionMismatch),
 		strings.Contains(err.Error(), "file size too small"): // bbolt has no name for this one
-		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is not a database of memhost, or its beginning is damaged: %s", path, err), Hint: damageHint, Cause: err}
+		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is not a database of memhost, or its "+
+			"beginning is damaged: %s", path, err), Hint: damageHint, Cause: err}
 	default:
-		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s cannot be used: %s", dir, err), Hint: cmp.Or(hintFor(err), "use another --data folder"), Cause: err}
+		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("data folder %s cannot be used: %s", dir, err),
+			Hint: cmp.Or(hintFor(err), "use another --data folder"), Cause: err}
 	}
 }
 

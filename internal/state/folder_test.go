@@ -34,7 +34,8 @@ func TestFolderHasOneOwner(t *testing.T) {
 	_, err := Open(dir, brief)
 	require.ErrorIs(t, err, ErrOwned)
 	require.ErrorIs(t, err, ErrUnavailable)
-	require.EqualError(t, err, "state: data folder "+dir+" belongs to another process; talk to that slot (--server), stop it, or use another --data folder")
+	require.EqualError(t, err, "state: data folder "+dir+" belongs to another process; talk to that slot (--server), "+
+		"stop it, or use another --data folder")
 
 	require.NoError(t, WriteSlot(dir, SlotInfo{Address: "127.0.0.1:7077", PID: 42}))
 	_, err = Open(dir, brief)
@@ -101,9 +102,13 @@ func TestSchemaMustBeThisOne(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 1); use that version or another --data folder"},
-		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 1), and there is no migration from it"},
-		{"before there were schemas", func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(bucketMeta)) }, ErrSchema, "made by an older memhost (schema 0"},
+		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 1); use that " +
+			"version or another --data folder"},
+		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 1), and there is " +
+			"no migration from it"},
+		{"before there were schemas", func(tx *bbolt.Tx) error {
+			return tx.DeleteBucket([]byte(bucketMeta))
+		}, ErrSchema, "made by an older memhost (schema 0"},
 		{"nonsense", schema("x"), ErrDamaged, `its schema is "x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,7 +180,8 @@ func TestSlotFile(t *testing.T) {
 	require.NoError(t, RemoveSlot(dir), "none there")
 
 	for i := range 3 {
-		info := SlotInfo{Address: "[::1]:" + strconv.Itoa(i), PID: i, StartedAt: time.Date(2026, 1, 2, 3, 4, 5, i, time.UTC), TokenRequired: i == 1}
+		info := SlotInfo{Address: "[::1]:" + strconv.Itoa(i), PID: i,
+			StartedAt: time.Date(2026, 1, 2, 3, 4, 5, i, time.UTC), TokenRequired: i == 1}
 		require.NoError(t, WriteSlot(dir, info))
 		got, err := ReadSlot(dir)
 		require.NoError(t, err)

@@ -15,11 +15,11 @@ import (
 //	tables    one bucket for each table: key       record
 //	meta      "schema"                             the number in ASCII, without a checksum, for every version to read
 //
-// The length before a log's name keeps "a" apart from "ab"; lognames finds the logs of a prefix, and the end of a log, at
-// once. A log's entries are always 1 to last. Versions come from the sequence of bucket kv, which only grows.
+// The length before a log's name keeps "a" apart from "ab"; lognames finds the logs of a prefix, and the end of a log,
+// at once. A log's entries are always 1 to last. Versions come from the sequence of bucket kv, which only grows.
 //
-// Every value but the schema is sealed: a CRC-32C of its key and payload stands before the payload, so that a damaged byte
-// is an error and never a wrong answer.
+// Every value but the schema is sealed: a CRC-32C of its key and payload stands before the payload, so that a damaged
+// byte is an error and never a wrong answer.
 const (
 	bucketKV     = "kv"
 	bucketLogs   = "logs"
@@ -72,7 +72,8 @@ func seal(key []byte, payload ...[]byte) []byte {
 // unseal returns the payload, which is part of stored. Want is its least length.
 func unseal(key, stored []byte, want int) ([]byte, error) {
 	if len(stored) < sealLen+want {
-		return nil, damaged("the value of key %s has %d bytes, want at least %d", quote(string(key)), len(stored), sealLen+want)
+		return nil, damaged("the value of key %s has %d bytes, want at least %d", quote(string(key)), len(stored),
+			sealLen+want)
 	}
 	payload := stored[sealLen:]
 	if have, sum := binary.BigEndian.Uint32(stored), checksum(key, payload); have != sum {

@@ -20,7 +20,8 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{kv: map[Space]map[string]Value{}, logs: map[Space]map[string][][]byte{}, records: map[Table]map[string][]byte{}}
+	return &model{kv: map[Space]map[string]Value{}, logs: map[Space]map[string][][]byte{},
+		records: map[Table]map[string][]byte{}}
 }
 
 func (m *model) clone() *model {
@@ -62,8 +63,8 @@ func (m *model) counts(s Space, prefix string) Counts {
 	return n
 }
 
-// commit applies b to a copy, which it returns with the sequence numbers, deletions and kind of error expected. Versions are
-// the store's to choose.
+// commit applies b to a copy, which it returns with the sequence numbers, deletions and kind of error expected.
+// Versions are the store's to choose.
 func (m *model) commit(b *Batch, versions []int64) (after *model, seqs []int64, deleted []Counts, err error) {
 	for _, o := range b.ops {
 		switch {
@@ -116,7 +117,8 @@ func (m *model) commit(b *Batch, versions []int64) (after *model, seqs []int64, 
 
 // Few names, many of them prefixes of each other, with the bytes that sort first and last.
 var (
-	names    = []string{"a", "aa", "ab", "a\x00", "a\xff", "b", "\x00", "\xff", "\xff\xff", "\x00\x01", strings.Repeat("long", 200)}
+	names = []string{"a", "aa", "ab", "a\x00", "a\xff", "b", "\x00", "\xff", "\xff\xff", "\x00\x01",
+		strings.Repeat("long", 200)}
 	spaces   = []Space{{}, {15: 1}, {0: 'a', 1: 'a'}, {0: 0xff, 15: 0xff}}
 	tables   = []Table{"ledger", "ledge", "modes"}
 	prefixes = append([]string{"", "l"}, names...)
@@ -125,7 +127,8 @@ var (
 func drawBatch(t *rapid.T, m *model) *Batch {
 	b := &Batch{MaxSpaceBytes: rapid.SampledFrom([]int64{0, 0, 0, 3000, 100}).Draw(t, "max")}
 	value := func() []byte {
-		return bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.SampledFrom([]int{0, 1, 10, 300, 9000}).Draw(t, "size"))
+		return bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")},
+			rapid.SampledFrom([]int{0, 1, 10, 300, 9000}).Draw(t, "size"))
 	}
 	touched := map[string]bool{}
 	for range rapid.IntRange(0, 8).Draw(t, "ops") {
@@ -203,7 +206,8 @@ func TestStoreAgreesWithModel(t *testing.T) {
 func compare(t *rapid.T, s Store, m *model) {
 	for _, sp := range spaces {
 		items := map[string]Value{}
-		q := ListQuery{Values: true, Limit: rapid.IntRange(1, 12).Draw(t, "limit"), MaxBytes: rapid.SampledFrom([]int{0, 1, 500}).Draw(t, "bytes")}
+		q := ListQuery{Values: true, Limit: rapid.IntRange(1, 12).Draw(t, "limit"),
+			MaxBytes: rapid.SampledFrom([]int{0, 1, 500}).Draw(t, "bytes")}
 		for more := true; more; {
 			page, err := s.List(ctx, sp, q)
 			require.NoError(t, err)
@@ -249,7 +253,8 @@ func compare(t *rapid.T, s Store, m *model) {
 
 func compareLog(t *rapid.T, s Store, sp Space, name string, want [][]byte) {
 	reverse := rapid.Bool().Draw(t, "reverse")
-	q := LogQuery{Log: name, Reverse: reverse, Limit: rapid.IntRange(1, 5).Draw(t, "limit"), MaxBytes: rapid.SampledFrom([]int{0, 1, 500}).Draw(t, "bytes")}
+	q := LogQuery{Log: name, Reverse: reverse, Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
+		MaxBytes: rapid.SampledFrom([]int{0, 1, 500}).Draw(t, "bytes")}
 	var got [][]byte
 	for more := true; more; {
 		es, err := s.ReadLog(ctx, sp, q)
@@ -283,10 +288,12 @@ func recordKeys(kvs []KeyValue) (keys []string) {
 	return keys
 }
 
-// FuzzSpacesAndLogsDoNotMix: whatever bytes names and spaces are made of, what is written under one is never seen under another.
+// FuzzSpacesAndLogsDoNotMix: whatever bytes names and spaces are made of, what is written under one is never seen under
+// another.
 func FuzzSpacesAndLogsDoNotMix(f *testing.F) {
 	f.Add([]byte{}, []byte{3}, "a", "ab", "a")
-	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe"), "\xff", "\xff\xff", "\xff")
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+		[]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe"), "\xff", "\xff\xff", "\xff")
 	f.Add([]byte("0123456789abcdef"), []byte("0123456789abcdee"), "f", "\x00\x00\x00\x00\x00\x00\x00\x01", "")
 	f.Add([]byte{1}, []byte{2}, "\x00", "\x00\x00\x01", "\x00")
 	s, err := Open(f.TempDir(), Options{Durability: DurabilityProcess})

@@ -6,10 +6,11 @@ import "time"
 type Options struct {
 	// Durability is what an acknowledged commit survives; the zero value means DurabilityPower.
 	Durability Durability
-	// LockTimeout is how long Open waits for another owner of the folder to let go; 0 means 200 ms. (bbolt looks every 50 ms.)
+	// LockTimeout is how long Open waits for another owner of the folder to let go; 0 means 200 ms. (bbolt looks every
+	// 50 ms.)
 	LockTimeout time.Duration
-	// MaxFileBytes bounds the data file: a commit that would need more is ErrUnavailable. It is rounded to bbolt's steps of
-	// growth (doubling up to 16 MiB, then 16 MiB at a time). 0 means no bound.
+	// MaxFileBytes bounds the data file: a commit that would need more is ErrUnavailable. It is rounded to bbolt's
+	// steps of growth (doubling up to 16 MiB, then 16 MiB at a time). 0 means no bound.
 	MaxFileBytes int64
 	// SyncEvery is how long DurabilityProcess leaves commits unsynced; 0 means a second.
 	SyncEvery time.Duration
@@ -24,17 +25,17 @@ type Options struct {
 type Durability string
 
 const (
-	// DurabilityPower syncs every commit, or every group of commits that came together: an acknowledged commit survives the
-	// loss of power.
+	// DurabilityPower syncs every commit, or every group of commits that came together: an acknowledged commit survives
+	// the loss of power.
 	DurabilityPower Durability = "power"
-	// DurabilityProcess syncs every Options.SyncEvery and at Close: an acknowledged commit survives the end of the process,
-	// kill -9 included.
+	// DurabilityProcess syncs every Options.SyncEvery and at Close: an acknowledged commit survives the end of the
+	// process, kill -9 included.
 	//
-	// A loss of power, or a crash of the kernel, loses at least what was committed since the last sync, and it may leave the file
-	// damaged as a whole: without a sync between them the operating system writes pages in any order, so that the page
-	// which says where everything lies can reach the disk before what it points to, and bbolt uses freed pages again before
-	// the next sync. Open, or a read, notices such damage (ErrDamaged); nothing repairs it. Use it where state can be made anew:
-	// tests, benchmarks, runs that would be repeated anyway.
+	// A loss of power, or a crash of the kernel, loses at least what was committed since the last sync, and it may
+	// leave the file damaged as a whole: without a sync between them the operating system writes pages in any order, so
+	// that the page which says where everything lies can reach the disk before what it points to, and bbolt uses freed
+	// pages again before the next sync. Open, or a read, notices such damage (ErrDamaged); nothing repairs it. Use it
+	// where state can be made anew: tests, benchmarks, runs that would be repeated anyway.
 	DurabilityProcess Durability = "process"
 )
 
@@ -53,7 +54,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("durability is %q, want %q or %q", string(o.Durability), DurabilityPower, DurabilityProcess)
 	}
 	if o.LockTimeout < 0 || o.SyncEvery < 0 || o.MaxFileBytes < 0 {
-		return o, invalid("LockTimeout %s, SyncEvery %s, MaxFileBytes %d: want 0 or more", o.LockTimeout, o.SyncEvery, o.MaxFileBytes)
+		return o, invalid("LockTimeout %s, SyncEvery %s, MaxFileBytes %d: want 0 or more", o.LockTimeout, o.SyncEvery,
+			o.MaxFileBytes)
 	}
 	if o.LockTimeout == 0 {
 		o.LockTimeout = defaultLockTimeout

@@ -21,10 +21,12 @@ type SlotInfo struct {
 	StartedAt time.Time `json:"started_at"`
 	// TokenRequired tells a client that it needs the operator's bearer token.
 	TokenRequired bool `json:"token_required"`
-	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child may take its place.
+	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child
+	// may take its place.
 	Child bool `json:"child,omitempty"`
-	// Folder is the data folder and Config the configuration file, both absolute; Config is "" where there is none. Provider is the one that the
-	// slot was started with, which a swap does not change; Block is a digest of its effective config block. All four are empty in files of older slots.
+	// Folder is the data folder and Config the configuration file, both absolute; Config is "" where there is none.
+	// Provider is the one that the slot was started with, which a swap does not change; Block is a digest of its
+	// effective config block. All four are empty in files of older slots.
 	Folder   string `json:"folder,omitempty"`
 	Config   string `json:"config,omitempty"`
 	Provider string `json:"provider,omitempty"`
@@ -33,15 +35,16 @@ type SlotInfo struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it, after
-// Open.
+// WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it,
+// after Open.
 func WriteSlot(dir string, info SlotInfo) error {
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err == nil {
 		err = replaceFile(dir, SlotFile, append(text, '\n'))
 	}
 	if err != nil {
-		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("writing %s: %s", filepath.Join(dir, SlotFile), err), Hint: hintFor(err), Cause: err}
+		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("writing %s: %s", filepath.Join(dir, SlotFile), err),
+			Hint: hintFor(err), Cause: err}
 	}
 	return nil
 }
@@ -67,8 +70,8 @@ func replaceFile(dir, name string, text []byte) error {
 
 // ReadSlot reads slot.json. The error is fs.ErrNotExist when there is none.
 //
-// A slot that was killed leaves its file behind: who reads one must expect that nobody listens at the address, or somebody
-// else. The next Open removes it.
+// A slot that was killed leaves its file behind: who reads one must expect that nobody listens at the address, or
+// somebody else. The next Open removes it.
 func ReadSlot(dir string) (SlotInfo, error) {
 	path := filepath.Join(dir, SlotFile)
 	text, err := os.ReadFile(path)
@@ -89,5 +92,6 @@ func RemoveSlot(dir string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return &Error{Kind: ErrFolder, Message: fmt.Sprintf("removing %s: %s", filepath.Join(dir, SlotFile), err), Hint: hintFor(err), Cause: err}
+	return &Error{Kind: ErrFolder, Message: fmt.Sprintf("removing %s: %s", filepath.Join(dir, SlotFile), err),
+		Hint: hintFor(err), Cause: err}
 }

@@ -12,7 +12,8 @@ type Space [16]byte
 // String is the space in hexadecimal.
 func (s Space) String() string { return hex.EncodeToString(s[:]) }
 
-// Table names one kind of host record ("ledger", "modes"). It comes into being with its first record. 1 to MaxName bytes.
+// Table names one kind of host record ("ledger", "modes"). It comes into being with its first record. 1 to MaxName
+// bytes.
 type Table string
 
 // AnyVersion as the expected version of a Put writes whatever the key holds now. 0 means that the key must be absent.
@@ -31,8 +32,8 @@ const DefaultLimit = 1000
 
 // Store is what the host needs of a store. It is safe for concurrent use.
 //
-// Byte slices that it returns are the caller's own. A reading sees one moment of the store; two readings may see two. The
-// errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
+// Byte slices that it returns are the caller's own. A reading sees one moment of the store; two readings may see two.
+// The errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
 type Store interface {
 	// Get returns a key's value. Version 0 means absent: that is no error.
 	Get(ctx context.Context, space Space, key string) (Value, error)
@@ -40,23 +41,26 @@ type Store interface {
 	List(ctx context.Context, space Space, q ListQuery) (Page, error)
 	// ReadLog returns a page of a log's entries. A log that does not exist is empty.
 	ReadLog(ctx context.Context, space Space, q LogQuery) (Entries, error)
-	// LastSeq returns the sequence number of a log's last entry, 0 when there is none. Its cost does not grow with the log.
+	// LastSeq returns the sequence number of a log's last entry, 0 when there is none. Its cost does not grow with the
+	// log.
 	LastSeq(ctx context.Context, space Space, log string) (int64, error)
-	// Count tells what Batch.DeletePrefix with that prefix would remove. Its cost grows with the number of keys, not of entries.
+	// Count tells what Batch.DeletePrefix with that prefix would remove. Its cost grows with the number of keys, not of
+	// entries.
 	Count(ctx context.Context, space Space, prefix string) (Counts, error)
 	// Usage returns the bytes that a space holds, counted as Counts.Bytes says. Its cost does not grow with the space.
 	Usage(ctx context.Context, space Space) (int64, error)
 
 	// Record returns a host record: nil when it is absent, not nil though perhaps empty when it is there.
 	Record(ctx context.Context, table Table, key []byte) ([]byte, error)
-	// Records returns the records whose key begins with prefix and is greater than after, in ascending byte order. Limit 0
-	// means DefaultLimit; there may be more when that many came back.
+	// Records returns the records whose key begins with prefix and is greater than after, in ascending byte order.
+	// Limit 0 means DefaultLimit; there may be more when that many came back.
 	Records(ctx context.Context, table Table, prefix, after []byte, limit int) ([]KeyValue, error)
 
-	// Commit applies a batch: all of it or nothing. When it returns nil the batch is as durable as the store was opened for.
-	// See Bolt.Commit for what a cancelled context means. The batch is neither changed nor kept.
+	// Commit applies a batch: all of it or nothing. When it returns nil the batch is as durable as the store was opened
+	// for. See Bolt.Commit for what a cancelled context means. The batch is neither changed nor kept.
 	Commit(ctx context.Context, b *Batch) (CommitResult, error)
-	// Close waits for commits under way and releases the store. What comes later is ErrClosed. Closing twice is harmless.
+	// Close waits for commits under way and releases the store. What comes later is ErrClosed. Closing twice is
+	// harmless.
 	Close() error
 }
 
@@ -78,8 +82,8 @@ type ListQuery struct {
 	Limit int
 	// Values asks for the values too.
 	Values bool
-	// MaxBytes ends a page before the keys (and values, when asked for) exceed it; 0 means no such limit. The first item
-	// comes whatever its size, so that a reader gets on.
+	// MaxBytes ends a page before the keys (and values, when asked for) exceed it; 0 means no such limit. The first
+	// item comes whatever its size, so that a reader gets on.
 	MaxBytes int
 }
 
@@ -109,7 +113,8 @@ type LogQuery struct {
 	Limit int
 	// Reverse reads from newer to older entries.
 	Reverse bool
-	// MaxBytes ends a page before the entries exceed it; 0 means no such limit. The first entry comes whatever its size.
+	// MaxBytes ends a page before the entries exceed it; 0 means no such limit. The first entry comes whatever its
+	// size.
 	MaxBytes int
 }
 
@@ -137,8 +142,8 @@ type KeyValue struct {
 // Counts tells how much a prefix holds or held.
 type Counts struct {
 	Keys, Logs, Entries int64
-	// Bytes counts for each key its length and that of its value; for each log its name's length, and for each entry its
-	// length and EntryOverhead.
+	// Bytes counts for each key its length and that of its value; for each log its name's length, and for each entry
+	// its length and EntryOverhead.
 	Bytes int64
 }
 

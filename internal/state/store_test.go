@@ -56,9 +56,10 @@ func TestExpectedVersionMustBeMet(t *testing.T) {
 		expected, have int64
 		text           string
 	}{
-		"absent expected, there":  {"k", 0, v, "expected that it is absent"},
-		"version expected, other": {"k", v + 7, v, fmt.Sprintf("has version %d, expected that it has version %d", v, v+7)},
-		"version expected, gone":  {"other", v, 0, "is absent, expected that it has version"},
+		"absent expected, there": {"k", 0, v, "expected that it is absent"},
+		"version expected, other": {"k", v + 7, v,
+			fmt.Sprintf("has version %d, expected that it has version %d", v, v+7)},
+		"version expected, gone": {"other", v, 0, "is absent, expected that it has version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tryCommit(s, func(b *Batch) {
@@ -198,7 +199,8 @@ func TestDeletePrefixRemovesKeysAndLogs(t *testing.T) {
 	mustCommit(t, s, fill)
 	before, err := s.Usage(ctx, space(1))
 	require.NoError(t, err)
-	want := Counts{Keys: 2, Logs: 2, Entries: 4, Bytes: int64(2*(2+3) + 2*len("value") + 4*(len("entry")+EntryOverhead))}
+	want := Counts{Keys: 2, Logs: 2, Entries: 4, Bytes: int64(2*(2+3) + 2*len("value") +
+		4*(len("entry")+EntryOverhead))}
 	count, err := s.Count(ctx, space(1), "ab")
 	require.NoError(t, err)
 	require.Equal(t, want, count)
@@ -251,7 +253,8 @@ func TestRecordsLiveInTables(t *testing.T) {
 
 	all, err := s.Records(ctx, "ledger", nil, nil, 0)
 	require.NoError(t, err)
-	require.Equal(t, []KeyValue{{[]byte("a/1"), []byte("one")}, {[]byte("a/2"), []byte{}}, {[]byte("b"), []byte("three")}}, all)
+	require.Equal(t, []KeyValue{{[]byte("a/1"), []byte("one")}, {[]byte("a/2"), []byte{}},
+		{[]byte("b"), []byte("three")}}, all)
 	some, err := s.Records(ctx, "ledger", []byte("a/"), []byte("a/1"), 5)
 	require.NoError(t, err)
 	require.Equal(t, all[1:2], some)
@@ -322,15 +325,18 @@ func TestInvalidRequestsAreNamed(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{})
 	long := strings.Repeat("x", MaxName+1)
 	for name, fill := range map[string]func(b *Batch){
-		"key has 0 bytes":                 func(b *Batch) { b.Put(space(1), "", nil, 0) },
-		"key has 16385 bytes":             func(b *Batch) { b.Put(space(1), long, nil, 0) },
-		"expected version of key":         func(b *Batch) { b.Put(space(1), "k", nil, -2) },
-		"log name has 0 bytes":            func(b *Batch) { b.Append(space(1), "", nil) },
-		"prefix has 16385 bytes":          func(b *Batch) { b.DeletePrefix(space(1), long) },
-		"name of the table has 0 bytes":   func(b *Batch) { b.PutRecord("", []byte("k"), nil) },
-		"record key has 0 bytes":          func(b *Batch) { b.DeleteRecord("t", nil) },
-		"operation 1: record key has 163": func(b *Batch) { b.ExpectRecord("t", []byte("k"), nil); b.ExpectRecord("t", []byte(long), nil) },
-		"MaxSpaceBytes is -1":             func(b *Batch) { b.MaxSpaceBytes = -1 },
+		"key has 0 bytes":               func(b *Batch) { b.Put(space(1), "", nil, 0) },
+		"key has 16385 bytes":           func(b *Batch) { b.Put(space(1), long, nil, 0) },
+		"expected version of key":       func(b *Batch) { b.Put(space(1), "k", nil, -2) },
+		"log name has 0 bytes":          func(b *Batch) { b.Append(space(1), "", nil) },
+		"prefix has 16385 bytes":        func(b *Batch) { b.DeletePrefix(space(1), long) },
+		"name of the table has 0 bytes": func(b *Batch) { b.PutRecord("", []byte("k"), nil) },
+		"record key has 0 bytes":        func(b *Batch) { b.DeleteRecord("t", nil) },
+		"operation 1: record key has 163": func(b *Batch) {
+			b.ExpectRecord("t", []byte("k"), nil)
+			b.ExpectRecord("t", []byte(long), nil)
+		},
+		"MaxSpaceBytes is -1": func(b *Batch) { b.MaxSpaceBytes = -1 },
 	} {
 		_, err := tryCommit(s, fill)
 		require.ErrorIs(t, err, ErrInvalid, name)

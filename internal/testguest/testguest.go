@@ -1,5 +1,5 @@
-// Package testguest holds guests for the host's own tests and benchmarks. Probe does what the text that it gets tells it, good or bad; Echo does next to nothing. Wrong is
-// what the conformance kit is tested with.
+// Package testguest holds guests for the host's own tests and benchmarks. Probe does what the text that it gets tells
+// it, good or bad; Echo does next to nothing. Wrong is what the conformance kit is tested with.
 package testguest
 
 import "embed"
@@ -13,7 +13,8 @@ var echo []byte
 // Probe is the module of provider "probe". Its README lists the commands.
 func Probe() []byte { return probe }
 
-// Echo is the module of provider "echo": native_query gives back its params as they came, without reading them; retrieve decodes and encodes the contract.
+// Echo is the module of provider "echo": native_query gives back its params as they came, without reading them;
+// retrieve decodes and encodes the contract.
 func Echo() []byte { return echo }
 
 //go:embed */*.wasm
@@ -25,7 +26,8 @@ func ProbeExtism() []byte { return built("probe_extism") }
 // EchoExtism is the echo as a module for Extism; its retrieve finds nothing. Nil where it has not been built.
 func EchoExtism() []byte { return built("echo_extism") }
 
-// Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it has not been built.
+// Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it
+// has not been built.
 func Wrong() []byte { return built("wrong") }
 
 func built(name string) []byte {

@@ -117,7 +117,8 @@ func (l *library) rules(s *settings) []rule {
 }
 
 // limit is how many items of each kind are asked for: the budget's max_items, or what the host makes of max_tokens, and
-// never more than a configured number. The gateway gives each search its own copy of the recipe, so that no search's limit stays for others.
+// never more than a configured number. The gateway gives each search its own copy of the recipe, so that no search's
+// limit stays for others.
 func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
 	own, set := v.maxFacts, v.factsSet
 	for _, f := range l.config {

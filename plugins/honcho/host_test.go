@@ -28,7 +28,8 @@ func slotAt(t testing.TB, url, block string, o host.Options, secrets map[string]
 	h, err := host.New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
-	s, err := h.Open(context.Background(), host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, url, block)), Secrets: secrets})
+	s, err := h.Open(context.Background(), host.ProviderConfig{Name: "honcho", Module: builtin(t),
+		Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, url, block)), Secrets: secrets})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s
@@ -44,7 +45,8 @@ func TestRecordAndRetrieveTakeOneNativeCallEach(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		e := turn(fmt.Sprint("e", n), "s1")
 		for i := range n {
-			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: new(fmt.Sprintf("My cat number %d is called Zorvex%d.", i, i))})
+			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser,
+				Content: new(fmt.Sprintf("My cat number %d is called Zorvex%d.", i, i))})
 		}
 		receipt, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
@@ -64,7 +66,8 @@ func TestRecordAndRetrieveTakeOneNativeCallEach(t *testing.T) {
 }
 
 func TestAKeyThatMayNotCreateWorkspaces(t *testing.T) {
-	server := httptest.NewServer(fake.New(fake.Options{Mood: quick, Keys: map[string]fake.Key{"ws-key": {Workspace: "lab"}, "admin-key": {Admin: true}}}))
+	server := httptest.NewServer(fake.New(fake.Options{Mood: quick,
+		Keys: map[string]fake.Key{"ws-key": {Workspace: "lab"}, "admin-key": {Admin: true}}}))
 	t.Cleanup(server.Close)
 	key := func(value string) map[string]host.Secret {
 		return map[string]host.Secret{"H": {Value: func() (string, error) { return value, nil }, Origin: server.URL}}
@@ -91,7 +94,8 @@ func TestAKeyThatMayNotCreateWorkspaces(t *testing.T) {
 			h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, h.Close(ctx)) })
-			_, err = h.Open(ctx, host.ProviderConfig{Name: "honcho", Module: builtin(t), Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, tt.block)), Secrets: key(tt.key)})
+			_, err = h.Open(ctx, host.ProviderConfig{Name: "honcho", Module: builtin(t),
+				Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, tt.block)), Secrets: key(tt.key)})
 			require.Equal(t, abi.CodeUnauthenticated, abi.CodeOf(err), "%v", err)
 			e := abi.AsError(err)
 			assert.EqualValues(t, 401, *e.Native.Status)
@@ -105,14 +109,16 @@ func TestAKeyThatMayNotCreateWorkspaces(t *testing.T) {
 func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 	for _, block := range []string{"", `,"fixed_workspace":"lab"`} {
 		t.Run("block "+block, func(t *testing.T) {
-			f := fake.New(fake.Options{Mood: fake.Mood{Flush: true, PurgeDelay: 100 * time.Millisecond, CacheTTL: time.Hour}})
+			f := fake.New(fake.Options{Mood: fake.Mood{Flush: true, PurgeDelay: 100 * time.Millisecond,
+				CacheTTL: time.Hour}})
 			server := httptest.NewServer(f)
 			t.Cleanup(server.Close)
 			s := slotAt(t, server.URL, block, host.Options{}, nil)
 			ctx := context.Background()
 			bob := turn("e1", "s1", "My cat is called Qumbli.")
 			bob.UserID = "bob"
-			for _, e := range []*abi.MemoryEvent{turn("e1", "s1", "My cat is called Zorvex."), turn("e2", "s2", "I sing."), bob} {
+			for _, e := range []*abi.MemoryEvent{turn("e1", "s1", "My cat is called Zorvex."),
+				turn("e2", "s2", "I sing."), bob} {
 				_, err := s.RecordEvent(ctx, e)
 				require.NoError(t, err)
 			}
@@ -123,7 +129,8 @@ func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 			assert.Equal(t, receipt.OldGeneration+1, receipt.NewGeneration)
 			assert.Equal(t, block != "", len(receipt.Remains) > 0, "peers cannot be deleted: %v", receipt.Remains)
 			for persona, want := range map[string]string{"alice": "", "bob": "Qumbli"} {
-				result, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "cat", Scope: abi.MemoryScope{RunID: "run1", PersonaID: persona}, SessionID: "new"})
+				result, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "cat",
+					Scope: abi.MemoryScope{RunID: "run1", PersonaID: persona}, SessionID: "new"})
 				require.NoError(t, err)
 				assert.Equal(t, want != "", strings.Contains(result.FormattedContext, "Qumbli"), persona)
 				assert.NotContains(t, result.FormattedContext, "Zorvex")
@@ -150,7 +157,8 @@ func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
 			for i := range pageSize {
 				items = append(items, fmt.Sprintf(`{"id":"s%d","metadata":{"note":%q}}`, gone+i, metadata))
 			}
-			n, err := fmt.Fprintf(w, `{"items":[%s],"total":%d,"page":1,"size":100,"pages":%d}`, strings.Join(items, ","), sessions-gone, (sessions-gone)/pageSize)
+			n, err := fmt.Fprintf(w, `{"items":[%s],"total":%d,"page":1,"size":100,"pages":%d}`,
+				strings.Join(items, ","), sessions-gone, (sessions-gone)/pageSize)
 			assert.NoError(t, err)
 			sent += n
 		case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/sessions/"):

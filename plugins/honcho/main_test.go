@@ -43,7 +43,8 @@ func newBench(t testing.TB, mood fake.Mood, block string) *bench {
 	require.NoError(t, b.manifest.Validate())
 	b.server = fake.New(fake.Options{Mood: mood, Now: func() time.Time { return b.at }})
 	b.backend = sdktest.Handler(t, text, nil, b.server)
-	b.Host = sdktest.New(t, sdktest.Options{Provider: "honcho", Kind: abi.KindArchitecture, Config: `{"url":"http://h"` + block + `}`, Manifest: text, HTTP: b.serve})
+	b.Host = sdktest.New(t, sdktest.Options{Provider: "honcho", Kind: abi.KindArchitecture,
+		Config: `{"url":"http://h"` + block + `}`, Manifest: text, HTTP: b.serve})
 	b.pass(0)
 	return b
 }
@@ -62,15 +63,18 @@ func (b *bench) serve(r sdktest.Request) sdktest.Reply {
 	}
 	reply := b.backend(r)
 	for _, e := range b.manifest.Empty {
-		reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status && regexp.MustCompile(e.Body).MatchString(reply.Body)
+		reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status &&
+			regexp.MustCompile(e.Body).MatchString(reply.Body)
 	}
 	return reply
 }
 
 func turn(id, session string, said ...string) *abi.MemoryEvent {
-	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: session, TurnID: "t-" + id, Timestamp: "2026-03-01T10:00:00+01:00"}
+	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: session, TurnID: "t-" +
+		id, Timestamp: "2026-03-01T10:00:00+01:00"}
 	for i, text := range said {
-		e.Messages = append(e.Messages, abi.Message{Role: []abi.Role{abi.RoleUser, abi.RoleAssistant}[i%2], Content: &text})
+		e.Messages = append(e.Messages, abi.Message{Role: []abi.Role{abi.RoleUser, abi.RoleAssistant}[i%2],
+			Content: &text})
 	}
 	return e
 }
@@ -95,7 +99,8 @@ func (b *bench) mustRecord(t testing.TB, e *abi.MemoryEvent) *abi.WriteReceipt {
 
 func (b *bench) ready(t testing.TB, markers ...string) *abi.BackendReadiness {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: markers})
+	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+		&abi.ReadinessMarkers{Markers: markers})
 	require.NoError(t, err)
 	return answer
 }
@@ -117,7 +122,8 @@ func (b *bench) mustAsk(t testing.TB, query string, change ...func(*abi.Retrieve
 
 func (b *bench) find(t testing.TB, id string, markers ...string) *abi.FindEventAnswer {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: b.Now})
+	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+		&abi.FindEventRequest{EventID: id, Markers: markers, SentAt: b.Now})
 	require.NoError(t, err)
 	return answer
 }
@@ -138,7 +144,9 @@ func (b *bench) messages(t testing.TB, session string) (list []map[string]any) {
 	require.NoError(t, err)
 	n := s.native(b.Call(abi.OpRetrieve, scope))
 	w := httptest.NewRecorder()
-	b.server.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+n.workspace+"/sessions/"+n.session(session)+"/messages/list?size=100", strings.NewReader("{}")))
+	b.server.ServeHTTP(w, httptest.NewRequest(http.MethodPost,
+		"/v3/workspaces/"+n.workspace+"/sessions/"+n.session(session)+"/messages/list?size=100",
+		strings.NewReader("{}")))
 	var page struct{ Items []map[string]any }
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &page))
 	return page.Items

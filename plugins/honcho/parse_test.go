@@ -13,9 +13,12 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-const allLevels = "## Explicit Observations\n\n[2026-04-01 10:00:00] user-dora said: I speak Danish.\n[2026-04-01 10:00:00] user-dora said: My cat\nis called Miso.\n\n" +
-	"## Deductive Observations\n\n[2026-04-01 10:00:00] Deduced from memory: the peer has stable facts on record.\n   Premises:\n   - a recorded explicit fact\n\n\n" +
-	"## Inductive Observations\n\n **Pattern** [medium]: Pattern: the peer often shares personal updates.\n   **Type**: tendency\n   **Sources**:\n   - fact one\n   - fact two\n\n"
+const allLevels = "## Explicit Observations\n\n[2026-04-01 10:00:00] user-dora said: I speak Danish.\n[2026-04-01 " +
+	"10:00:00] user-dora said: My cat\nis called Miso.\n\n" +
+	"## Deductive Observations\n\n[2026-04-01 10:00:00] Deduced from memory: the peer has stable facts on record.\n  " +
+	" Premises:\n   - a recorded explicit fact\n\n\n" +
+	"## Inductive Observations\n\n **Pattern** [medium]: Pattern: the peer often shares personal updates.\n   " +
+	"**Type**: tendency\n   **Sources**:\n   - fact one\n   - fact two\n\n"
 
 func TestRepresentationProseIsReadItemByItem(t *testing.T) {
 	var got [][3]string
@@ -25,8 +28,10 @@ func TestRepresentationProseIsReadItemByItem(t *testing.T) {
 	assert.Equal(t, [][3]string{
 		{"explicit", "2026-04-01T10:00:00Z", "[2026-04-01 10:00:00] user-dora said: I speak Danish."},
 		{"explicit", "2026-04-01T10:00:00Z", "[2026-04-01 10:00:00] user-dora said: My cat\nis called Miso."},
-		{"deductive", "2026-04-01T10:00:00Z", "[2026-04-01 10:00:00] Deduced from memory: the peer has stable facts on record.\n   Premises:\n   - a recorded explicit fact"},
-		{"inductive", "", " **Pattern** [medium]: Pattern: the peer often shares personal updates.\n   **Type**: tendency\n   **Sources**:\n   - fact one\n   - fact two"},
+		{"deductive", "2026-04-01T10:00:00Z", "[2026-04-01 10:00:00] Deduced from memory: the peer has stable facts " +
+			"on record.\n   Premises:\n   - a recorded explicit fact"},
+		{"inductive", "", " **Pattern** [medium]: Pattern: the peer often shares personal updates.\n   **Type**: " +
+			"tendency\n   **Sources**:\n   - fact one\n   - fact two"},
 	}, got)
 	assert.Empty(t, parseRepresentation(""))
 	assert.Empty(t, parseRepresentation("## Explicit Observations\n\n"))
@@ -47,7 +52,8 @@ func FuzzParseRepresentation(f *testing.F) {
 }
 
 func TestBracketsHoldWhatIsKnown(t *testing.T) {
-	part := rapid.OneOf(rapid.SampledFrom([]string{"", "2026-04-01T10:00:00Z", "user-dora"}), rapid.StringMatching("[ -z\n\r\t\x00\x7f<é]{0,20}"))
+	part := rapid.OneOf(rapid.SampledFrom([]string{"", "2026-04-01T10:00:00Z", "user-dora"}),
+		rapid.StringMatching("[ -z\n\r\t\x00\x7f<é]{0,20}"))
 	rapid.Check(t, func(t *rapid.T) {
 		var want []string
 		parts := []string{part.Draw(t, "a"), part.Draw(t, "b"), part.Draw(t, "c")}
@@ -118,7 +124,8 @@ func FuzzSanitize(f *testing.F) {
 
 // FuzzAnswers reads whatever a backend may say: an error or a value, never a panic.
 func FuzzAnswers(f *testing.F) {
-	for _, s := range []string{`[]`, `{"items":[{"id":"a"}],"total":1,"pages":1}`, `{"detail":[{"loc":["body",0],"msg":"m"}]}`, `{"detail":"x"}`, `null`, `{"items":3}`,
+	for _, s := range []string{`[]`, `{"items":[{"id":"a"}],"total":1,"pages":1}`,
+		`{"detail":[{"loc":["body",0],"msg":"m"}]}`, `{"detail":"x"}`, `null`, `{"items":3}`,
 		`[{"id":1}]`, `{"total_work_units":1,"completed_work_units":1,"in_progress_work_units":0,"pending_work_units":0}`} {
 		f.Add([]byte(s))
 	}
@@ -143,7 +150,8 @@ func FuzzAnswers(f *testing.F) {
 
 func TestMomentIsTheTimeInUTCWithOneMicrosecondForEachPiece(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-62135596800, 253402300000).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos"))
+		at := time.Unix(rapid.Int64Range(-62135596800, 253402300000).Draw(t, "seconds"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "nanos"))
 		i := rapid.IntRange(0, 200).Draw(t, "piece")
 		want := at.UTC().Truncate(time.Microsecond).Add(time.Duration(i) * time.Microsecond)
 		require.Equal(t, want.Format("2006-01-02T15:04:05.999999Z07:00"), moment(at, i))
@@ -177,10 +185,12 @@ func TestRangesGoThereAndBack(t *testing.T) {
 
 func TestErrorsOfBothShapesAreRead(t *testing.T) {
 	for _, tt := range []struct{ name, body, want string }{
-		{"a string", `{"detail":"Peer user-nobody not found in workspace w"}`, "Peer user-nobody not found in workspace w"},
+		{"a string", `{"detail":"Peer user-nobody not found in workspace w"}`,
+			"Peer user-nobody not found in workspace w"},
 		{"a list", `{"detail":[{"type":"string_type","loc":["body","messages",0,"content"],"msg":"Input should be a valid string","input":["` + strings.Repeat("x", 30_000) + `"]}]}`,
 			"body.messages.0.content: Input should be a valid string"},
-		{"two", `{"detail":[{"loc":["query","tokens"],"msg":"a"},{"loc":["query","size"],"msg":"b"}]}`, "query.tokens: a; query.size: b"},
+		{"two", `{"detail":[{"loc":["query","tokens"],"msg":"a"},{"loc":["query","size"],"msg":"b"}]}`,
+			"query.tokens: a; query.size: b"},
 		{"something else", `{"detail":{"a":1}}`, ""},
 		{"a proxy's page", `<html>`, ""},
 	} {

@@ -18,7 +18,8 @@ import (
 func (b *bench) tell(t testing.TB, session string, turns int) {
 	t.Helper()
 	for i := range turns {
-		e := turn(fmt.Sprint(session, "-", i), session, fmt.Sprintf("My cat ate %d mice.", i), fmt.Sprintf("Noted, %d.", i))
+		e := turn(fmt.Sprint(session, "-", i), session, fmt.Sprintf("My cat ate %d mice.", i),
+			fmt.Sprintf("Noted, %d.", i))
 		e.Timestamp = fmt.Sprintf("2026-03-01T%02d:00:00Z", i)
 		b.mustRecord(t, e)
 	}
@@ -239,7 +240,8 @@ func TestAnEmbeddingOutageIsNeverAnEmptyResult(t *testing.T) {
 	far.setup(t)
 	far.mustRecord(t, turn("e1", "s1", "My cat is called Zorvex."))
 	far.pass(time.Second)
-	assert.Equal(t, abi.ResultEmpty, far.mustAsk(t, "piano").Trace.ResultState, "all is farther than search_max_distance")
+	assert.Equal(t, abi.ResultEmpty, far.mustAsk(t, "piano").Trace.ResultState,
+		"all is farther than search_max_distance")
 }
 
 func TestDerivationIsJudgedBySessionAndMayBeRepeated(t *testing.T) {

@@ -22,7 +22,8 @@ func warned(warnings []string, code string) bool {
 	return false
 }
 
-// TestReadiness is trap 8: rows appear after the response, failures look completed, and the threshold may hold rows for 30 minutes.
+// TestReadiness is trap 8: rows appear after the response, failures look completed, and the threshold may hold rows for
+// 30 minutes.
 func TestReadiness(t *testing.T) {
 	start := func(t *testing.T, mood fake.Mood, block string) (*bench, string) {
 		b := newBench(t, mood, block)
@@ -48,22 +49,23 @@ func TestReadiness(t *testing.T) {
 		assert.Empty(t, r.Warnings)
 		assert.Empty(t, r.EventIDs.Empty)
 	})
-	t.Run("trap 8: a default server holds a short turn for 30 minutes, and readiness says what to set", func(t *testing.T) {
-		b, m := start(t, fake.Mood{}, "")
-		b.pass(10 * time.Second)
-		r := b.ready(t, m)
-		assert.Equal(t, abi.ReadinessPending, r.Status)
-		assert.True(t, warned(r.Warnings, "batch_threshold"))
-		assert.Contains(t, strings.Join(r.Warnings, " "), "DERIVER_FLUSH_ENABLED=true")
-		assert.Empty(t, r.StalledSince)
-		b.pass(2 * time.Minute)
-		r = b.ready(t, m)
-		assert.Equal(t, abi.ReadinessPending, r.Status)
-		assert.NotEmpty(t, r.StalledSince)
-		assert.True(t, warned(r.Warnings, "deriver_stalled"))
-		b.pass(30 * time.Minute)
-		assert.Equal(t, abi.ReadinessReady, b.ready(t, m).Status)
-	})
+	t.Run("trap 8: a default server holds a short turn for 30 minutes, and readiness says what to set",
+		func(t *testing.T) {
+			b, m := start(t, fake.Mood{}, "")
+			b.pass(10 * time.Second)
+			r := b.ready(t, m)
+			assert.Equal(t, abi.ReadinessPending, r.Status)
+			assert.True(t, warned(r.Warnings, "batch_threshold"))
+			assert.Contains(t, strings.Join(r.Warnings, " "), "DERIVER_FLUSH_ENABLED=true")
+			assert.Empty(t, r.StalledSince)
+			b.pass(2 * time.Minute)
+			r = b.ready(t, m)
+			assert.Equal(t, abi.ReadinessPending, r.Status)
+			assert.NotEmpty(t, r.StalledSince)
+			assert.True(t, warned(r.Warnings, "deriver_stalled"))
+			b.pass(30 * time.Minute)
+			assert.Equal(t, abi.ReadinessReady, b.ready(t, m).Status)
+		})
 	t.Run("trap 8: enough tokens open the gate", func(t *testing.T) {
 		b, _ := start(t, fake.Mood{}, "")
 		receipt := b.mustRecord(t, turn("e2", "s1", strings.Repeat("I like green tea. ", 200)))
@@ -88,7 +90,8 @@ func TestReadiness(t *testing.T) {
 		assert.Empty(t, r.Warnings)
 	})
 	t.Run("trap 8: a failed derivation counts as completed, and is no pass", func(t *testing.T) {
-		for name, mood := range map[string]fake.Mood{"LLM": {Flush: true, LLMDown: true}, "embeddings": {Flush: true, EmbedDown: true}} {
+		for name, mood := range map[string]fake.Mood{"LLM": {Flush: true, LLMDown: true},
+			"embeddings": {Flush: true, EmbedDown: true}} {
 			b, m := start(t, mood, "")
 			b.pass(5 * time.Second)
 			r := b.ready(t, m)
@@ -132,7 +135,8 @@ func TestReadiness(t *testing.T) {
 	t.Run("an outage is an error", func(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true}, "")
 		b.server.Set(func(m *fake.Mood) { m.DBDown = true })
-		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: []string{m}})
+		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+			&abi.ReadinessMarkers{Markers: []string{m}})
 		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
 		h := b.health(t)
 		assert.Equal(t, abi.HealthUnavailable, h.Status)

@@ -14,7 +14,8 @@ import (
 
 // hostileID draws what people use as ids, look-alikes and what collides under naive templates among it.
 func hostileID() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom([]string{"*", ".", "..", "a/b", "a", "A", "a-b", "a_b", "a_2d", "default", "user-alice", "会话", "🍵", "%2a", "a b", `"`, "'", strings.Repeat("x", 500),
+	return rapid.OneOf(rapid.SampledFrom([]string{"*", ".", "..", "a/b", "a", "A", "a-b", "a_b", "a_2d", "default",
+		"user-alice", "会话", "🍵", "%2a", "a b", `"`, "'", strings.Repeat("x", 500),
 		strings.Repeat("会", 170), "omni", "card_refresh"}), rapid.StringMatching(`[^\x00]{1,20}`))
 }
 
@@ -34,7 +35,8 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				draw := func() (abi.MemoryScope, string) {
 					return abi.MemoryScope{RunID: hostileID().Draw(t, "run"), PersonaID: hostileID().Draw(t, "persona"),
-						AgentID: rapid.OneOf(rapid.Just(""), hostileID()).Draw(t, "agent")}, hostileID().Draw(t, "session")
+							AgentID: rapid.OneOf(rapid.Just(""), hostileID()).Draw(t, "agent")},
+						hostileID().Draw(t, "session")
 				}
 				s1, session1 := draw()
 				s2, session2 := draw()
@@ -42,9 +44,11 @@ func TestTrap1IdsAreInjectiveAndLegalWhateverTheyAre(t *testing.T) {
 				for _, id := range append(append(n1.peers(), n1.workspace), n1.session(session1)) {
 					require.Regexp(t, `^[a-zA-Z0-9_-]{1,100}$`, id)
 				}
-				require.Len(t, map[string]bool{n1.user: true, n1.agent: true, n1.tool(): true, n1.system(): true}, 4, "trap 2: four peers")
+				require.Len(t, map[string]bool{n1.user: true, n1.agent: true, n1.tool(): true, n1.system(): true}, 4,
+					"trap 2: four peers")
 				same := s1 == s2
-				require.Equal(t, same && session1 == session2, n1.workspace == n2.workspace && n1.session(session1) == n2.session(session2))
+				require.Equal(t, same && session1 == session2, n1.workspace == n2.workspace &&
+					n1.session(session1) == n2.session(session2))
 				require.Equal(t, same, n1.workspace == n2.workspace && n1.user == n2.user)
 			})
 		})
@@ -67,7 +71,8 @@ func TestGenerationsShareNoIds(t *testing.T) {
 
 func TestPeersStayLegible(t *testing.T) {
 	n := nativeOf(t, `{}`, abi.MemoryScope{RunID: "run 1", PersonaID: "alice-b"})
-	assert.Equal(t, map[string]string{"workspace": "mh-honcho--run_201-alice_2db--1", "user_peer": "user-alice-b", "assistant_peer": "agent-default", "tool_peer": "tool-default",
+	assert.Equal(t, map[string]string{"workspace": "mh-honcho--run_201-alice_2db--1", "user_peer": "user-alice-b",
+		"assistant_peer": "agent-default", "tool_peer": "tool-default",
 		"system_peer": "system-default"}, n.named())
 	assert.Equal(t, "s-sess_2f01", n.session("sess/01"))
 }

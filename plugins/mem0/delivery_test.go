@@ -40,7 +40,8 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	_, err = sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	calls("list")
-	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: id})
+	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+		&abi.ProvenanceRequest{Scope: maria, NativeID: id})
 	require.NoError(t, err)
 	calls("memory history")
 	_, err = sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
@@ -75,17 +76,27 @@ func TestFailuresBehindAndBeforeStoring(t *testing.T) {
 		warning        string
 		stored         int
 	}{
-		{"the LLM is down", "mem0", mem0.Faults{LLM: "provider_unavailable"}, abi.CodeUnavailable, "provider_unavailable", "", "", 0},
-		{"the LLM limits mem0", "mem0", mem0.Faults{LLM: "provider_rate_limited"}, abi.CodeRateLimited, "provider_rate_limited", "", "", 0},
-		{"the LLM refuses mem0's key", "mem0", mem0.Faults{LLM: "provider_auth_failed"}, abi.CodeUnavailable, "provider_auth_failed", "", "", 0},
-		{"the LLM answers strings in its list", "mem0", mem0.Faults{LLMAnswer: "string_items"}, abi.CodeBackend, "unknown", "", "", 0},
-		{"502 behind storing", "mem0", mem0.Faults{AfterStoring: true}, "", "", abi.StatusCommitted, "stored_despite_error", 2},
-		{"502 behind storing, verbatim", "simple_rag", mem0.Faults{AfterStoring: true}, "", "", abi.StatusCommitted, "stored_despite_error", 3},
+		{"the LLM is down", "mem0", mem0.Faults{LLM: "provider_unavailable"}, abi.CodeUnavailable,
+			"provider_unavailable", "", "", 0},
+		{"the LLM limits mem0", "mem0", mem0.Faults{LLM: "provider_rate_limited"}, abi.CodeRateLimited,
+			"provider_rate_limited", "", "", 0},
+		{"the LLM refuses mem0's key", "mem0", mem0.Faults{LLM: "provider_auth_failed"}, abi.CodeUnavailable,
+			"provider_auth_failed", "", "", 0},
+		{"the LLM answers strings in its list", "mem0", mem0.Faults{LLMAnswer: "string_items"}, abi.CodeBackend,
+			"unknown", "", "", 0},
+		{"502 behind storing", "mem0", mem0.Faults{AfterStoring: true}, "", "", abi.StatusCommitted,
+			"stored_despite_error", 2},
+		{"502 behind storing, verbatim", "simple_rag", mem0.Faults{AfterStoring: true}, "", "", abi.StatusCommitted,
+			"stored_despite_error", 3},
 		{"502 at the first message", "simple_rag", mem0.Faults{FailMessage: 1}, abi.CodeBackend, "unknown", "", "", 0},
-		{"502 at the third message", "simple_rag", mem0.Faults{FailMessage: 3}, "", "", abi.StatusPartial, "stored_despite_error", 2},
-		{"the embedder is down, verbatim", "simple_rag", mem0.Faults{Embedder: "provider_unavailable"}, abi.CodeUnavailable, "provider_unavailable", "", "", 0},
-		{"the database is down", "mem0", mem0.Faults{Database: "dead"}, "", "", abi.StatusUncertain, "write_in_doubt", 0},
-		{"a proxy answers in mem0's place", "mem0", mem0.Faults{Before: proxy}, "", "", abi.StatusUncertain, "write_in_doubt", 0},
+		{"502 at the third message", "simple_rag", mem0.Faults{FailMessage: 3}, "", "", abi.StatusPartial,
+			"stored_despite_error", 2},
+		{"the embedder is down, verbatim", "simple_rag", mem0.Faults{Embedder: "provider_unavailable"},
+			abi.CodeUnavailable, "provider_unavailable", "", "", 0},
+		{"the database is down", "mem0", mem0.Faults{Database: "dead"}, "", "", abi.StatusUncertain, "write_in_doubt",
+			0},
+		{"a proxy answers in mem0's place", "mem0", mem0.Faults{Before: proxy}, "", "", abi.StatusUncertain,
+			"write_in_doubt", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, server := ossRig(t, c.provider, "", mem0.Options{})
@@ -197,7 +208,8 @@ func TestFindEventProvesOrSaysThatItCannot(t *testing.T) {
 		assert.Equal(t, "unknown", answer.Found)
 		server.Set(mem0.Faults{})
 		assert.Equal(t, "unknown", r.look("never", longAgo).Found, "nothing found by an index that may miss")
-		assert.Equal(t, "present", r.look("e"+strings.Repeat("i", 21), longAgo).Found, "behind the list's end, found whole by search")
+		assert.Equal(t, "present", r.look("e"+strings.Repeat("i", 21), longAgo).Found,
+			"behind the list's end, found whole by search")
 	})
 	t.Run("an exact index proves absence by itself", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{Exact: true})
@@ -216,7 +228,8 @@ func TestFindEventProvesOrSaysThatItCannot(t *testing.T) {
 	t.Run("the database is down: an error, not an absence", func(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		server.Set(mem0.Faults{Database: "dead"})
-		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent), &abi.FindEventRequest{EventID: "e1", SentAt: longAgo})
+		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent),
+			&abi.FindEventRequest{EventID: "e1", SentAt: longAgo})
 		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 	})
 	t.Run("an event called * is that event", func(t *testing.T) {
@@ -238,17 +251,34 @@ func TestPlatformJobs(t *testing.T) {
 	}
 	for _, c := range []end{
 		{"succeeds", func(*mem0.Platform) {}, abi.ReadinessReady, nil, "present"},
-		{"is still at work, by a status that is not documented", func(p *mem0.Platform) { p.Looks = 9 }, abi.ReadinessPending, func(e abi.ReadinessEventIDs) []string { return e.Pending }, "unknown"},
-		{"never ends", func(p *mem0.Platform) { p.NeverEnd = true }, abi.ReadinessPending, func(e abi.ReadinessEventIDs) []string { return e.Pending }, "unknown"},
-		{"fails", func(p *mem0.Platform) { p.FailJobs = "LLM quota" }, abi.ReadinessDegraded, func(e abi.ReadinessEventIDs) []string { return e.Failed }, "absent"},
-		{"is unknown to the platform", func(p *mem0.Platform) { p.LoseJobs = true }, abi.ReadinessDegraded, func(e abi.ReadinessEventIDs) []string { return e.Lost }, "absent"},
+		{"is still at work, by a status that is not documented", func(p *mem0.Platform) {
+			p.Looks = 9
+		}, abi.ReadinessPending, func(e abi.ReadinessEventIDs) []string {
+			return e.Pending
+		}, "unknown"},
+		{"never ends", func(p *mem0.Platform) {
+			p.NeverEnd = true
+		}, abi.ReadinessPending, func(e abi.ReadinessEventIDs) []string {
+			return e.Pending
+		}, "unknown"},
+		{"fails", func(p *mem0.Platform) {
+			p.FailJobs = "LLM quota"
+		}, abi.ReadinessDegraded, func(e abi.ReadinessEventIDs) []string {
+			return e.Failed
+		}, "absent"},
+		{"is unknown to the platform", func(p *mem0.Platform) {
+			p.LoseJobs = true
+		}, abi.ReadinessDegraded, func(e abi.ReadinessEventIDs) []string {
+			return e.Lost
+		}, "absent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			platform := &mem0.Platform{Token: key}
 			r := newRig(t, "mem0", `"settle_ms":0`, platform)
 			receipt := r.recorded(turn("e 1", "I drink oat milk."))
 			c.change(platform)
-			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
+			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+				&abi.ReadinessMarkers{Markers: receipt.Markers})
 			require.NoError(t, err)
 			assert.Equal(t, c.status, ready.Status)
 			if c.in != nil {
@@ -260,7 +290,8 @@ func TestPlatformJobs(t *testing.T) {
 	t.Run("succeeds with nothing stored", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":0`, &mem0.Platform{Token: key})
 		receipt := r.recorded(turn("e1", "Which milk do I like?"))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+			&abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"e1"}, ready.EventIDs.Empty)
 	})
@@ -277,7 +308,8 @@ func TestPlatformJobs(t *testing.T) {
 	t.Run("settles for a while behind its end", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":600000`, &mem0.Platform{Token: key})
 		receipt := r.recorded(turn("e1", "I drink oat milk."))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+			&abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, abi.ReadinessPending, ready.Status)
 	})

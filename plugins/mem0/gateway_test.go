@@ -14,7 +14,8 @@ import (
 
 // full is a gateway with everything.
 func full() mem0.Options {
-	return mem0.Options{Exact: true, Gateway: &mem0.Gateway{Reranker: "llm_reranker", ObservationDate: true, Entities: "model"}}
+	return mem0.Options{Exact: true, Gateway: &mem0.Gateway{Reranker: "llm_reranker", ObservationDate: true,
+		Entities: "model"}}
 }
 
 func (r *rig) health() *abi.BackendHealth {
@@ -32,14 +33,29 @@ func TestWhatAServerOffersIsFoundOutByLooking(t *testing.T) {
 		queries []string
 		looks   string
 	}{
-		"mem0's own server":              {func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }, "", []string{"infer", "verbatim", "procedural"}, []string{"semantic", "keyword", "explain"}, "openapi"},
-		"mem0's own server, api written": {func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }, `"api":"oss"`, []string{"infer", "verbatim", "procedural"}, []string{"semantic", "keyword", "explain"}, "capabilities"},
-		"the gateway with everything":    {func() http.Handler { return mem0.New(full()) }, "", []string{"infer", "verbatim", "procedural"}, []string{"semantic", "keyword", "entity", "rerank", "explain"}, "openapi capabilities"},
-		"the gateway, api written":       {func() http.Handler { return mem0.New(full()) }, `"api":"oss"`, []string{"infer", "verbatim", "procedural"}, []string{"semantic", "keyword", "entity", "rerank", "explain"}, "capabilities"},
+		"mem0's own server": {func() http.Handler {
+			return mem0.New(mem0.Options{AdminKey: key})
+		}, "", []string{"infer", "verbatim", "procedural"},
+			[]string{"semantic", "keyword", "explain"}, "openapi"},
+		"mem0's own server, api written": {func() http.Handler {
+			return mem0.New(mem0.Options{AdminKey: key})
+		}, `"api":"oss"`, []string{"infer", "verbatim", "procedural"},
+			[]string{"semantic", "keyword", "explain"}, "capabilities"},
+		"the gateway with everything": {func() http.Handler {
+			return mem0.New(full())
+		}, "", []string{"infer", "verbatim", "procedural"},
+			[]string{"semantic", "keyword", "entity", "rerank", "explain"}, "openapi capabilities"},
+		"the gateway, api written": {func() http.Handler {
+			return mem0.New(full())
+		}, `"api":"oss"`, []string{"infer", "verbatim", "procedural"},
+			[]string{"semantic", "keyword", "entity", "rerank", "explain"}, "capabilities"},
 		"the gateway with nothing": {func() http.Handler {
 			return mem0.New(mem0.Options{Gateway: &mem0.Gateway{NoKeywords: true, Entities: "failed"}})
 		}, "", []string{"infer", "verbatim", "procedural"}, []string{"semantic", "explain"}, "openapi capabilities"},
-		"the platform": {func() http.Handler { return &mem0.Platform{Token: key} }, "", []string{"infer", "verbatim"}, []string{"semantic", "keyword", "rerank"}, "openapi platform_ping"},
+		"the platform": {func() http.Handler {
+			return &mem0.Platform{Token: key}
+		}, "", []string{"infer", "verbatim"},
+			[]string{"semantic", "keyword", "rerank"}, "openapi platform_ping"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, "mem0", c.more, c.server())
@@ -59,13 +75,18 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 		server http.Handler
 		says   []string
 	}{
-		{`"rerank":true`, mem0.New(own), []string{"rerank: mem0's self-hosted server", "gateways/mem0", "the platform"}},
+		{`"rerank":true`, mem0.New(own), []string{"rerank: mem0's self-hosted server", "gateways/mem0",
+			"the platform"}},
 		{`"rerank":true,"api":"oss"`, mem0.New(own), []string{"rerank: mem0's self-hosted server", "gateways/mem0"}},
 		{`"rerank":true`, mem0.New(bare), []string{"rerank: this gateway", "mem0.reranker"}},
-		{`"rerank":true,"rerank_pool":60`, &mem0.Platform{Token: key}, []string{"rerank_pool: mem0's platform", "gateways/mem0"}},
-		{`"procedural":true`, &mem0.Platform{Token: key}, []string{"procedural: mem0's platform", "self-hosted", "gateways/mem0"}},
-		{`"observation_date":"native"`, mem0.New(own), []string{"observation_date: native: mem0's self-hosted server", "gateways/mem0", "platform"}},
-		{`"observation_date":"native"`, mem0.New(bare), []string{"observation_date: native: this gateway", "patches.observation_date"}},
+		{`"rerank":true,"rerank_pool":60`, &mem0.Platform{Token: key},
+			[]string{"rerank_pool: mem0's platform", "gateways/mem0"}},
+		{`"procedural":true`, &mem0.Platform{Token: key},
+			[]string{"procedural: mem0's platform", "self-hosted", "gateways/mem0"}},
+		{`"observation_date":"native"`, mem0.New(own),
+			[]string{"observation_date: native: mem0's self-hosted server", "gateways/mem0", "platform"}},
+		{`"observation_date":"native"`, mem0.New(bare),
+			[]string{"observation_date: native: this gateway", "patches.observation_date"}},
 	} {
 		t.Run(c.option, func(t *testing.T) {
 			r := newRig(t, "mem0", c.option, c.server)
@@ -75,7 +96,10 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 					return err
 				},
 				abi.OpRecordEvent: func() error { _, err := r.record(turn("e1", "I drink tea.")); return err },
-				abi.OpRetrieve:    func() error { _, err := r.retrieve(&abi.RetrieveRequest{Query: "tea"}); return err },
+				abi.OpRetrieve: func() error {
+					_, err := r.retrieve(&abi.RetrieveRequest{Query: "tea"})
+					return err
+				},
 			} {
 				e := abi.AsError(do())
 				assert.Equal(t, abi.CodeUnsupported, e.Code, op)
@@ -102,11 +126,13 @@ func TestARerankScoreIsToldApartFromASimilarity(t *testing.T) {
 	require.NotNil(t, result.Evidence[0].Score)
 	assert.Equal(t, "1", string(result.Trace.Details["top_rerank_score"]))
 	assert.NotEqual(t, 1.0, *result.Evidence[0].Score, "evidence keeps the server's own score")
-	assert.JSONEq(t, `{"applied":true,"provider":"llm_reranker","candidates":2,"calls":2,"failed":0}`, string(result.Trace.Details["rerank"]))
+	assert.JSONEq(t, `{"applied":true,"provider":"llm_reranker","candidates":2,"calls":2,"failed":0}`,
+		string(result.Trace.Details["rerank"]))
 	assert.Contains(t, result.FormattedContext, " | rerank 1.00 | ")
 	assert.Contains(t, result.FormattedContext, " | score 0.")
 	assert.Equal(t, "true", string(result.Trace.Effective["rerank"]))
-	again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext, &abi.FormatRequest{Result: *result, Scope: maria})
+	again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext,
+		&abi.FormatRequest{Result: *result, Scope: maria})
 	require.NoError(t, err)
 	assert.Equal(t, result.FormattedContext, again.FormattedContext)
 }
@@ -139,15 +165,18 @@ func TestAProceduralMemoryHasANativeAgent(t *testing.T) {
 		assert.Equal(t, abi.StatusCommitted, receipt.Status)
 		sent := r.sent("add")
 		assert.Equal(t, "procedural_memory", sent["memory_type"])
-		assert.Equal(t, "a-"+sent["run_id"].(string)[2:], sent["agent_id"], "the scope's own, where the event names none")
+		assert.Equal(t, "a-"+sent["run_id"].(string)[2:], sent["agent_id"],
+			"the scope's own, where the event names none")
 		assert.NotContains(t, sent, "prompt", "it would take the place of the LLM's whole instruction")
 		event.EventID, event.AgentID = "e2", "gardener"
 		r.recorded(event)
 		assert.Equal(t, agentID("gardener"), r.sent("add")["agent_id"])
 		assert.Len(t, server.Texts(""), 2)
-		assert.Equal(t, abi.ResultResults, r.found(&abi.RetrieveRequest{Query: "ferns"}).Trace.ResultState, "reads are not narrowed by the agent")
+		assert.Equal(t, abi.ResultResults, r.found(&abi.RetrieveRequest{Query: "ferns"}).Trace.ResultState,
+			"reads are not narrowed by the agent")
 	}
-	_, err := parseSettings(&abi.GuestConfig{Provider: "simple_rag", Config: abi.Raw(`{"infer":false,"procedural":true}`)})
+	_, err := parseSettings(&abi.GuestConfig{Provider: "simple_rag",
+		Config: abi.Raw(`{"infer":false,"procedural":true}`)})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 }
 
@@ -169,7 +198,8 @@ func TestOnTheGatewayAnEventIsLookedUpInAList(t *testing.T) {
 	assert.Equal(t, []string{id}, r.look("e1", longAgo).NativeIDs)
 	assert.Equal(t, "absent", r.look("never", longAgo).Found, "proven, though the index is approximate")
 	assert.Equal(t, "list_filtered list_filtered", r.routes(), "no embedder is needed")
-	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
+	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+		&abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 	require.NoError(t, err)
 	assert.Len(t, found.Items, 1)
 	assert.Empty(t, found.Trace.Warnings)
@@ -190,7 +220,8 @@ func TestOnTheGatewayAResetTakesTheBufferAndCounts(t *testing.T) {
 }
 
 func TestARefusalOfTheGatewayKeepsItsCode(t *testing.T) {
-	for code, want := range map[string]abi.Code{"rerank_not_configured": abi.CodeUnsupported, "id_refused": abi.CodeInvalidArgument} {
+	for code, want := range map[string]abi.Code{"rerank_not_configured": abi.CodeUnsupported,
+		"id_refused": abi.CodeInvalidArgument} {
 		server := mem0.New(full())
 		server.Set(mem0.Faults{Before: func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/search" {
@@ -205,7 +236,8 @@ func TestARefusalOfTheGatewayKeepsItsCode(t *testing.T) {
 		assert.Equal(t, want, e.Code)
 		assert.Equal(t, code, e.Reason)
 	}
-	e := failure("add", &abi.HTTPResponse{Status: http.StatusInsufficientStorage}, []byte(`{"detail":"rows","code":"store_full","request_id":"1a2b3c4d"}`))
+	e := failure("add", &abi.HTTPResponse{Status: http.StatusInsufficientStorage},
+		[]byte(`{"detail":"rows","code":"store_full","request_id":"1a2b3c4d"}`))
 	assert.Equal(t, abi.CodeUnavailable, e.Code)
 	assert.False(t, e.Retryable)
 }
@@ -213,7 +245,9 @@ func TestARefusalOfTheGatewayKeepsItsCode(t *testing.T) {
 func TestTheSurfaceIsKeptAsItWasFound(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", full())
 	c := r.Call(abi.OpSetupScope, maria)
-	for _, found := range []*surface{{api: apiOSS}, {api: apiOSS, store: "pgvector", exact: true, gateway: true, rerank: true, dated: true, semanticOnly: true, entities: true}} {
+	for _, found := range []*surface{{api: apiOSS},
+		{api: apiOSS, store: "pgvector", exact: true, gateway: true, rerank: true, dated: true, semanticOnly: true,
+			entities: true}} {
 		require.NoError(t, found.keep(c))
 		kept, _, err := c.Get(surfaceKey)
 		require.NoError(t, err)

@@ -43,8 +43,10 @@ func newRig(t testing.TB, provider, more string, server http.Handler) *rig {
 		}
 		effective, err := schema.Apply(p.Preset, abi.Raw(block+"}"))
 		require.NoError(t, err)
-		return &rig{t: t, Host: sdktest.New(t, sdktest.Options{Provider: provider, Kind: p.Kind, Config: string(effective), Secrets: []string{"api_key"},
-			Manifest: manifest, HTTP: emptyAsDeclared(m, sdktest.Handler(t, manifest, map[string]string{"api_key": key}, server))})}
+		return &rig{t: t, Host: sdktest.New(t, sdktest.Options{Provider: provider, Kind: p.Kind,
+			Config: string(effective), Secrets: []string{"api_key"},
+			Manifest: manifest, HTTP: emptyAsDeclared(m,
+				sdktest.Handler(t, manifest, map[string]string{"api_key": key}, server))})}
 	}
 	t.Fatalf("no provider %s", provider)
 	return nil
@@ -55,7 +57,8 @@ func emptyAsDeclared(m *abi.ModuleManifest, send func(sdktest.Request) sdktest.R
 	return func(r sdktest.Request) sdktest.Reply {
 		reply := send(r)
 		for _, e := range m.Empty {
-			reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status && regexp.MustCompile(e.Body).MatchString(reply.Body)
+			reply.Empty = reply.Empty || e.Route == r.Route && e.Status == reply.Status &&
+				regexp.MustCompile(e.Body).MatchString(reply.Body)
 		}
 		return reply
 	}
@@ -70,9 +73,11 @@ func ossRig(t testing.TB, provider, more string, o mem0.Options) (*rig, *mem0.OS
 }
 
 func turn(id string, texts ...string) *abi.MemoryEvent {
-	e := &abi.MemoryEvent{EventID: id, RunID: maria.RunID, UserID: maria.PersonaID, SessionID: "s3", TurnID: "t-" + id, Timestamp: "2025-03-10T09:30:00Z"}
+	e := &abi.MemoryEvent{EventID: id, RunID: maria.RunID, UserID: maria.PersonaID, SessionID: "s3", TurnID: "t-" + id,
+		Timestamp: "2025-03-10T09:30:00Z"}
 	for i, text := range texts {
-		e.Messages = append(e.Messages, abi.Message{Role: []abi.Role{abi.RoleUser, abi.RoleAssistant}[i%2], Content: &text})
+		e.Messages = append(e.Messages, abi.Message{Role: []abi.Role{abi.RoleUser, abi.RoleAssistant}[i%2],
+			Content: &text})
 	}
 	return e
 }
@@ -105,7 +110,8 @@ func (r *rig) found(q *abi.RetrieveRequest) *abi.RetrieveResult {
 // look asks find_event, ms after the event was sent.
 func (r *rig) look(id string, ms string, markers ...string) *abi.FindEventAnswer {
 	r.t.Helper()
-	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent), &abi.FindEventRequest{EventID: id, Markers: markers, SentAt: ms})
+	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent),
+		&abi.FindEventRequest{EventID: id, Markers: markers, SentAt: ms})
 	require.NoError(r.t, err)
 	return answer
 }

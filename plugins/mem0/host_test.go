@@ -28,12 +28,14 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 
 const key = "admin-key-of-the-test"
 
-// providerOf is the configuration of the built module in front of a server. more is added to the block: `,"infer":false`.
+// providerOf is the configuration of the built module in front of a server. more is added to the block:
+// `,"infer":false`.
 func providerOf(t testing.TB, name, url, more string) host.ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("mem0")
 	require.True(t, ok, "mem0.wasm is not built: make plugins")
-	return host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{"url":"` + url + `","api_key":{"secret":"K"}` + more + `}`),
+	return host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin",
+		Block:   abi.Raw(`{"url":"` + url + `","api_key":{"secret":"K"}` + more + `}`),
 		Secrets: map[string]host.Secret{"K": {Value: func() (string, error) { return key, nil }, Origin: url}}}
 }
 
@@ -53,7 +55,8 @@ func slotOf(t testing.TB, name, url, more string) *host.Slot {
 
 func slotWithin(t testing.TB, name, url, more string, limits host.Limits) *host.Slot {
 	t.Helper()
-	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
+	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(context.Background(), providerOf(t, name, url, more))
@@ -95,7 +98,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 		sent += n
 	}))
 	s := slotWithin(t, "mem0", url, `,"api":"platform"`, host.Limits{MemoryBytes: memory})
-	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r",
+		PersonaID: "p"}})
 	require.NoError(t, err)
 	assert.True(t, inventory.Complete)
 	assert.EqualValues(t, rows, inventory.Kinds[0].Count)
@@ -107,21 +111,31 @@ func TestConformance(t *testing.T) {
 		name, provider, more string
 		server               func() http.Handler
 	}{
-		{"mem0 on the self-hosted server", "mem0", `,"add_timeout_s":2`, func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }},
-		{"mem0 on the gateway, reranked", "mem0", `,"add_timeout_s":2,"rerank":true,"rerank_pool":60`, func() http.Handler {
-			o := full()
-			o.AdminKey = key
-			return mem0.New(o)
+		{"mem0 on the self-hosted server", "mem0", `,"add_timeout_s":2`, func() http.Handler {
+			return mem0.New(mem0.Options{AdminKey: key})
 		}},
+		{"mem0 on the gateway, reranked", "mem0", `,"add_timeout_s":2,"rerank":true,"rerank_pool":60`,
+			func() http.Handler {
+				o := full()
+				o.AdminKey = key
+				return mem0.New(o)
+			}},
 		{"procedural memories on the gateway", "mem0", `,"add_timeout_s":2,"procedural":true`, func() http.Handler {
 			return mem0.New(mem0.Options{AdminKey: key, Gateway: &mem0.Gateway{}})
 		}},
-		{"simple_rag on the self-hosted server", "simple_rag", `,"add_timeout_s":2`, func() http.Handler { return mem0.New(mem0.Options{AdminKey: key}) }},
-		{"mem0 on the platform", "mem0", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler { return &mem0.Platform{Token: key} }},
-		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler { return &mem0.Platform{Token: key} }},
+		{"simple_rag on the self-hosted server", "simple_rag", `,"add_timeout_s":2`, func() http.Handler {
+			return mem0.New(mem0.Options{AdminKey: key})
+		}},
+		{"mem0 on the platform", "mem0", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler {
+			return &mem0.Platform{Token: key}
+		}},
+		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler {
+			return &mem0.Platform{Token: key}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.provider, serve(t, c.server()), c.more)}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.provider, serve(t, c.server()),
+				c.more)}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -153,9 +167,11 @@ func TestKindFollowsFromExtractionUnderEitherName(t *testing.T) {
 		assert.Equal(t, c.kind, m.Capabilities.ConditionKind)
 		receipt := record(t, s, turn("e1", "I drink oat milk."))
 		assert.Equal(t, c.kind, receipt.Trace.ConditionKind, c.name+c.more)
-		result, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "milk", Scope: maria, SessionID: "s"})
+		result, err := s.Retrieve(context.Background(),
+			&abi.RetrieveRequest{Query: "milk", Scope: maria, SessionID: "s"})
 		require.NoError(t, err)
-		assert.Equal(t, c.kind == abi.KindControl, strings.Contains(result.FormattedContext, `condition_kind="control"`))
+		assert.Equal(t, c.kind == abi.KindControl,
+			strings.Contains(result.FormattedContext, `condition_kind="control"`))
 	}
 }
 
@@ -163,7 +179,8 @@ func TestAWrongKeyNeverServes(t *testing.T) {
 	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(context.Background())) }()
-	_, err = h.Open(context.Background(), providerOf(t, "mem0", serve(t, mem0.New(mem0.Options{AdminKey: "another"})), ""))
+	_, err = h.Open(context.Background(), providerOf(t, "mem0", serve(t, mem0.New(mem0.Options{AdminKey: "another"})),
+		""))
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "Invalid API key")
 	assert.NotContains(t, err.Error(), key)
@@ -173,7 +190,8 @@ func TestWhenTheLLMIsBackTheTurnIsSentAtOnce(t *testing.T) {
 	for _, provider := range []string{"mem0", "simple_rag"} {
 		server := mem0.New(mem0.Options{AdminKey: key})
 		s := slotOf(t, provider, serve(t, server), "")
-		server.Set(mem0.Faults{LLM: "provider_unavailable", Embedder: map[string]string{"simple_rag": "provider_unavailable"}[provider]})
+		server.Set(mem0.Faults{LLM: "provider_unavailable",
+			Embedder: map[string]string{"simple_rag": "provider_unavailable"}[provider]})
 		_, err := s.RecordEvent(context.Background(), turn("e1", "I drink oat milk."))
 		e := abi.AsError(err)
 		require.Error(t, err)
@@ -195,8 +213,11 @@ func TestPartialVerbatimTurnIsFinishedByTheHost(t *testing.T) {
 	require.Equal(t, abi.StatusPartial, record(t, s, event).Status)
 	server.Set(mem0.Faults{})
 	// An earlier request could land until settle_ms is over.
-	require.Eventually(t, func() bool { return record(t, s, event).Status == abi.StatusCommitted }, 10*time.Second, 500*time.Millisecond)
-	assert.Equal(t, []string{"My cat is called Zorvex.", "Noted.", "My dog is called Flum.", "Noted."}, server.Texts(""))
+	require.Eventually(t, func() bool {
+		return record(t, s, event).Status == abi.StatusCommitted
+	}, 10*time.Second, 500*time.Millisecond)
+	assert.Equal(t, []string{"My cat is called Zorvex.", "Noted.", "My dog is called Flum.", "Noted."},
+		server.Texts(""))
 }
 
 func TestParallelWritersOfOneScopeAreOneAfterAnother(t *testing.T) {
@@ -205,7 +226,8 @@ func TestParallelWritersOfOneScopeAreOneAfterAnother(t *testing.T) {
 	server.Set(mem0.Faults{After: func() { most.Store(max(most.Load(), now.Add(1))); now.Add(-1) }})
 	s := slotOf(t, "mem0", serve(t, server), "")
 	parallel(10, func(i int) { record(t, s, turn("e"+strconv.Itoa(i), "My lucky number is forty two.")) })
-	assert.Equal(t, []string{"My lucky number is forty two."}, server.Texts(""), "mem0 stores it up to ten times when it is added in parallel")
+	assert.Equal(t, []string{"My lucky number is forty two."}, server.Texts(""),
+		"mem0 stores it up to ten times when it is added in parallel")
 	assert.EqualValues(t, 1, most.Load())
 }
 
@@ -221,14 +243,19 @@ func TestFirstWritesOfManyScopesDoNotRaceForTheTable(t *testing.T) {
 	assert.Len(t, server.Texts(""), 20)
 }
 
-// TestNothingIsLostOrDoubled has 50 writers in 50 scopes and a server that fails every third add in one of three ways, all of which answer 502 or nothing.
+// TestNothingIsLostOrDoubled has 50 writers in 50 scopes and a server that fails every third add in one of three ways,
+// all of which answer 502 or nothing.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	for name, break1 := range map[string]mem0.Faults{
-		"50 parallel writers exhaust the pool":         {Before: everyThird(func(w http.ResponseWriter) { answer502(w) })},
+		"50 parallel writers exhaust the pool": {Before: everyThird(func(w http.ResponseWriter) {
+			answer502(w)
+		})},
 		"the server is killed behind storing, unacked": {AfterStoring: true},
 		"the server restarts: connections are dropped": {Before: everyThird(drop)},
 		"the LLM is down for a while":                  {LLM: "provider_unavailable"},
-		"half of the facts are ghosts":                 {Ghosts: func(fact string) bool { return strings.Contains(fact, "tea") }},
+		"half of the facts are ghosts": {Ghosts: func(fact string) bool {
+			return strings.Contains(fact, "tea")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mem0.New(mem0.Options{AdminKey: key})

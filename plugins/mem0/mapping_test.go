@@ -23,14 +23,17 @@ import (
 var nativeID = regexp.MustCompile(`^[ur]-[A-Za-z0-9_]{0,32}-[0-9a-f]{32}$`)
 
 func TestIDsAreInjectiveAndHarmless(t *testing.T) {
-	anID := rapid.OneOf(rapid.SampledFrom([]string{"*", "..", " ", "\t", "a b", " a", "a", "A", "ä", "团队/ü%20", "u-1", `"`, "é", "e\u0301", "a/b", strings.Repeat("x", 500), "\U0001F600"}),
+	anID := rapid.OneOf(rapid.SampledFrom([]string{"*", "..", " ", "\t", "a b", " a", "a", "A", "ä", "团队/ü%20", "u-1",
+		`"`, "é", "e\u0301", "a/b", strings.Repeat("x", 500), "\U0001F600"}),
 		rapid.StringN(1, 40, 512))
 	scopes := rapid.Custom(func(t *rapid.T) [5]string {
-		return [5]string{rapid.SampledFrom([]string{"mem0", "simple_rag"}).Draw(t, "provider"), rapid.SampledFrom([]string{"", "lab", "a"}).Draw(t, "namespace"),
+		return [5]string{rapid.SampledFrom([]string{"mem0", "simple_rag"}).Draw(t, "provider"),
+			rapid.SampledFrom([]string{"", "lab", "a"}).Draw(t, "namespace"),
 			anID.Draw(t, "run"), anID.Draw(t, "persona"), rapid.OneOf(rapid.Just(""), anID).Draw(t, "agent")}
 	})
 	of := func(s [5]string, generation int64) scopeIDs {
-		return idsOf(&abi.GuestConfig{Provider: s[0], Namespace: s[1]}, abi.MemoryScope{RunID: s[2], PersonaID: s[3], AgentID: s[4]}, generation)
+		return idsOf(&abi.GuestConfig{Provider: s[0], Namespace: s[1]},
+			abi.MemoryScope{RunID: s[2], PersonaID: s[3], AgentID: s[4]}, generation)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := scopes.Draw(t, "a"), scopes.Draw(t, "b")
@@ -55,7 +58,8 @@ func masked(body string) string {
 // TestRequestsAreAsMem0Documents pins the two bodies of an ordinary turn.
 func TestRequestsAreAsMem0Documents(t *testing.T) {
 	e := turn("e-91", "I moved to oat milk last week", "Noted, oat milk from now on.")
-	e.Scenario, e.Context, e.Attribute, e.Metadata = "coffee", "personal", "drink", map[string]abi.Raw{"seed": abi.Raw("4")}
+	e.Scenario, e.Context, e.Attribute, e.Metadata = "coffee", "personal", "drink",
+		map[string]abi.Raw{"seed": abi.Raw("4")}
 	last := func(r *rig, route string) string {
 		for i := len(r.Sent) - 1; i >= 0; i-- {
 			if r.Sent[i].Route == route {
@@ -64,7 +68,8 @@ func TestRequestsAreAsMem0Documents(t *testing.T) {
 		}
 		return ""
 	}
-	ask := &abi.RetrieveRequest{Query: "which milk does the user want?", Scenario: "coffee", Context: "personal", Budget: abi.ContextBudget{MaxItems: count(12)}, AsOf: "2025-03-12T00:00:00Z"}
+	ask := &abi.RetrieveRequest{Query: "which milk does the user want?", Scenario: "coffee", Context: "personal",
+		Budget: abi.ContextBudget{MaxItems: count(12)}, AsOf: "2025-03-12T00:00:00Z"}
 
 	r, _ := ossRig(t, "mem0", `"observation_date":"prompt"`, mem0.Options{})
 	r.recorded(e)
@@ -74,7 +79,8 @@ func TestRequestsAreAsMem0Documents(t *testing.T) {
 		`"mh_event_timestamp":"2025-03-10T09:30:00Z","created_at":"2025-03-10T09:30:00+00:00","mh_run":"maria_c1","mh_persona":"maria","mh_event_metadata":{"seed":4}}}`, last(r, "add"))
 	r.found(ask)
 	assert.Equal(t, `{"query":"which milk does the user want?","top_k":12,"threshold":0.1,"explain":true,`+
-		`"filters":{"mh_scenario":"coffee","mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`, last(r, "search"))
+		`"filters":{"mh_scenario":"coffee","mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`,
+		last(r, "search"))
 
 	p := newRig(t, "mem0", `"rerank":true,"latest_only":true,"observation_date":"prompt"`, &mem0.Platform{Token: key})
 	p.recorded(e)
@@ -97,7 +103,8 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 		assert.Equal(t, map[string]string{"context": "hard"}, trace.FiltersApplied)
 		assert.True(t, *trace.LabelsVerified)
 		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Evidence)
-		cross := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work", Filters: map[string]abi.Raw{"cross_context": abi.Raw("true")}})
+		cross := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work",
+			Filters: map[string]abi.Raw{"cross_context": abi.Raw("true")}})
 		assert.Len(t, cross.Evidence, 1)
 		assert.Equal(t, abi.FilterNone, cross.Trace.FilterMode)
 	})
@@ -111,19 +118,25 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	})
 	t.Run("another store is unverified", func(t *testing.T) {
 		other, _ := ossRig(t, "mem0", "", mem0.Options{Store: "redis"})
-		assert.Equal(t, map[string]string{"context": "unverified"}, other.found(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
+		assert.Equal(t, map[string]string{"context": "unverified"},
+			other.found(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
 	})
 	t.Run("a session and an event can be asked for, an event's own metadata cannot", func(t *testing.T) {
-		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Filters: map[string]abi.Raw{"session_id": abi.Raw(`"s3"`), "seed": abi.Raw(`4`)}})
+		result := r.found(&abi.RetrieveRequest{Query: "oat milk",
+			Filters: map[string]abi.Raw{"session_id": abi.Raw(`"s3"`), "seed": abi.Raw(`4`)}})
 		assert.Len(t, result.Evidence, 1)
 		assert.Equal(t, map[string]string{"seed": "none", "session_id": "hard"}, result.Trace.FiltersApplied)
 		warns(t, result.Trace.Warnings, "filter_ignored")
-		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk", Filters: map[string]abi.Raw{"session_id": abi.Raw(`"*"`)}}).Evidence, "a literal star")
+		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk",
+			Filters: map[string]abi.Raw{"session_id": abi.Raw(`"*"`)}}).Evidence, "a literal star")
 	})
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
-		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon", Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
+		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon",
+			Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
 		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
-			Shown: count(*result.Trace.TokenCount - *result.Trace.FrameTokens)}, "max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}}, result.Trace.BudgetApplied)
+			Shown: count(*result.Trace.TokenCount - *result.Trace.FrameTokens)},
+			"max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}},
+			result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
 		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
 		assert.Empty(t, nothing.Raw.Calls, "nothing is asked for, so nothing is sent")
@@ -131,7 +144,8 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("the text has label, score, time and id, and format_context gives it again", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"})
 		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00\+00:00 \| score 0\.\d\d \| [0-9a-f]{8}\]\n</memory-context>$`, result.FormattedContext)
-		again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext, &abi.FormatRequest{Result: *result, Scope: maria})
+		again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext,
+			&abi.FormatRequest{Result: *result, Scope: maria})
 		require.NoError(t, err)
 		assert.Equal(t, result.FormattedContext, again.FormattedContext)
 		assert.Equal(t, []string{"e1"}, result.Evidence[0].SourceEventIDs)
@@ -144,9 +158,11 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("another scope's row is a breach, never dropped", func(t *testing.T) {
 		for _, platform := range []bool{false, true} {
 			rows := `{"results":[{"id":"x","memory":"m","user_id":"u-kenji","run_id":"r-kenji","metadata":null}]}`
-			g := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": rows, "GET /memories": rows}))
+			g := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": rows,
+				"GET /memories": rows}))
 			if platform {
-				g = newRig(t, "mem0", `"api":"platform"`, answerWith(map[string]string{"POST /v3/memories/search/": rows, "POST /v3/memories/": rows}))
+				g = newRig(t, "mem0", `"api":"platform"`,
+					answerWith(map[string]string{"POST /v3/memories/search/": rows, "POST /v3/memories/": rows}))
 			}
 			_, err := g.retrieve(&abi.RetrieveRequest{Query: "milk"})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
@@ -165,7 +181,8 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 		g := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": `{"results":[{"id":"x","memory":"m","score":null,"created_at":"long ago","metadata":null,` +
 			`"user_id":"` + ids.user + `","run_id":"` + ids.run + `"}]}`}))
 		result := g.found(&abi.RetrieveRequest{Query: "milk"})
-		assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/results/0", Rank: 1, NativeID: "x", NativeType: "memory", Text: "m", Shown: result.Evidence[0].Shown}, result.Evidence[0])
+		assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/results/0", Rank: 1, NativeID: "x", NativeType: "memory",
+			Text: "m", Shown: result.Evidence[0].Shown}, result.Evidence[0])
 		assert.NotNil(t, result.Evidence[0].Shown)
 		assert.Nil(t, result.Trace.TopScore)
 	})
@@ -178,10 +195,13 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 }
 
 func TestAnswersThatAreNoneAreErrors(t *testing.T) {
-	for name, body := range map[string]string{"empty": "", "HTML": "<html>", "truncated": `{"results":[{"id":"x"`, "null": "null", "a list": "[]", "no results": `{"error":"quota"}`,
-		"results of another kind": `{"results":{}}`, "two values": `{"results":[]} {}`, "not UTF-8": "{\"results\":[],\"x\":\"\xff\"}"} {
+	for name, body := range map[string]string{"empty": "", "HTML": "<html>", "truncated": `{"results":[{"id":"x"`,
+		"null": "null", "a list": "[]", "no results": `{"error":"quota"}`,
+		"results of another kind": `{"results":{}}`, "two values": `{"results":[]} {}`,
+		"not UTF-8": "{\"results\":[],\"x\":\"\xff\"}"} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": body, "POST /memories": body, "GET /memories": body}))
+			r := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": body,
+				"POST /memories": body, "GET /memories": body}))
 			_, err := r.retrieve(&abi.RetrieveRequest{Query: "milk"})
 			e := abi.AsError(err)
 			require.Error(t, err)
@@ -206,26 +226,35 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 		says      string
 		retryable bool
 	}{
-		{400, `{"detail":"At least one identifier is required."}`, nil, abi.CodeInvalidArgument, "", "At least one identifier", false},
-		{400, `{"error":"400 Bad Request","details":{"message":"top_k: want 1 to 1000"}}`, nil, abi.CodeInvalidArgument, "", "400 Bad Request: top_k", false},
+		{400, `{"detail":"At least one identifier is required."}`, nil, abi.CodeInvalidArgument, "",
+			"At least one identifier", false},
+		{400, `{"error":"400 Bad Request","details":{"message":"top_k: want 1 to 1000"}}`, nil, abi.CodeInvalidArgument,
+			"", "400 Bad Request: top_k", false},
 		{400, `{"message":"m"}`, nil, abi.CodeInvalidArgument, "", ": m", false},
 		{401, `{"detail":"Invalid API key."}`, nil, abi.CodeUnauthenticated, "", "Invalid API key", false},
 		{403, `{"detail":"Admin role required."}`, nil, abi.CodeDenied, "", "Admin role", false},
 		{404, `{"error":"Memory not found!"}`, nil, abi.CodeNotFound, "", "Memory not found", false},
 		{405, `{"detail":"Method Not Allowed"}`, nil, abi.CodeBackend, "", "Method Not Allowed", false},
 		{413, `quota`, nil, abi.CodeTooLarge, "", "quota", false},
-		{422, `{"detail":[{"type":"missing","loc":["body","messages",0,"content"],"msg":"Field required","input":{}}]}`, nil, abi.CodeInvalidArgument, "", "body.messages.content. Field required", false},
+		{422, `{"detail":[{"type":"missing","loc":["body","messages",0,"content"],"msg":"Field required","input":{}}]}`,
+			nil, abi.CodeInvalidArgument, "", "body.messages.content. Field required", false},
 		{429, `{"error":"Rate limit exceeded: 5 per 1 minute"}`, nil, abi.CodeRateLimited, "", "5 per 1 minute", true},
 		{429, `{}`, map[string]string{"retry-after": "12"}, abi.CodeRateLimited, "", "429", true},
 		{500, `Internal Server Error`, nil, abi.CodeBackend, "", "Internal Server Error", true},
-		{502, `{"detail":"d","code":"provider_auth_failed"}`, nil, abi.CodeUnavailable, "provider_auth_failed", "d", false},
-		{502, `{"detail":"d","code":"provider_rate_limited"}`, nil, abi.CodeRateLimited, "provider_rate_limited", "d", true},
+		{502, `{"detail":"d","code":"provider_auth_failed"}`, nil, abi.CodeUnavailable, "provider_auth_failed", "d",
+			false},
+		{502, `{"detail":"d","code":"provider_rate_limited"}`, nil, abi.CodeRateLimited, "provider_rate_limited", "d",
+			true},
 		{502, `{"detail":"d","code":"provider_timeout"}`, nil, abi.CodeUnavailable, "provider_timeout", "d", true},
-		{502, `{"detail":"d","code":"provider_unavailable"}`, nil, abi.CodeUnavailable, "provider_unavailable", "d", true},
+		{502, `{"detail":"d","code":"provider_unavailable"}`, nil, abi.CodeUnavailable, "provider_unavailable", "d",
+			true},
 		{502, `{"detail":"d","code":"provider_bad_request"}`, nil, abi.CodeBackend, "provider_bad_request", "d", false},
-		{502, `{"detail":"d","code":"datastore_unavailable"}`, nil, abi.CodeUnavailable, "datastore_unavailable", "d", true},
-		{502, `{"detail":"d","code":"vector_store_unavailable"}`, nil, abi.CodeUnavailable, "vector_store_unavailable", "d", true},
-		{502, `{"detail":"d","code":"unknown"}`, map[string]string{"x-request-id": "1a2b"}, abi.CodeBackend, "unknown", "(request 1a2b)", true},
+		{502, `{"detail":"d","code":"datastore_unavailable"}`, nil, abi.CodeUnavailable, "datastore_unavailable", "d",
+			true},
+		{502, `{"detail":"d","code":"vector_store_unavailable"}`, nil, abi.CodeUnavailable, "vector_store_unavailable",
+			"d", true},
+		{502, `{"detail":"d","code":"unknown"}`, map[string]string{"x-request-id": "1a2b"}, abi.CodeBackend, "unknown",
+			"(request 1a2b)", true},
 		{502, `<html>Bad Gateway</html>`, nil, abi.CodeBackend, "", "<html>", true},
 		{503, ``, nil, abi.CodeUnavailable, "", "503", true},
 		{302, ``, map[string]string{"location": "/login"}, abi.CodeBackend, "", "302", false},
@@ -318,8 +347,10 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 					assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err), "%s %s", name, id)
 				}
 			}
-			for _, bad := range []string{`{}`, `{"memory_id":"` + own + `"}`, `{"memory_id":"` + own + `","text":" "}`, `{"memory_id":"` + own + `","metadata":{"user_id":"x"}}`,
-				`{"memory_id":"` + own + `","metadata":{"mh_event_id":"x"}}`, `{"memory_id":"` + own + `","metadata":3}`, `{"memory_id":"` + own + `","color":"x"}`} {
+			for _, bad := range []string{`{}`, `{"memory_id":"` + own + `"}`, `{"memory_id":"` + own + `","text":" "}`,
+				`{"memory_id":"` + own + `","metadata":{"user_id":"x"}}`,
+				`{"memory_id":"` + own + `","metadata":{"mh_event_id":"x"}}`, `{"memory_id":"` + own +
+					`","metadata":3}`, `{"memory_id":"` + own + `","color":"x"}`} {
 				_, err := mutate("update", bad)
 				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), bad)
 			}
@@ -329,17 +360,21 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "applied", receipt.Status)
 			assert.Equal(t, []string{"I drink tea."}, texts(r.found(&abi.RetrieveRequest{Query: "tea"})))
-			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: own})
+			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+				&abi.ProvenanceRequest{Scope: maria, NativeID: own})
 			require.NoError(t, err)
 			require.Len(t, history.Items, 3)
 			assert.Equal(t, "UPDATE", history.Items[2].Evidence.Group)
-			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
+			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+				&abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 			require.NoError(t, err)
 			require.Len(t, byEvent.Items, 1)
-			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance), &abi.ProvenanceRequest{Scope: maria, NativeID: foreign.NativeIDs[0]})
+			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+				&abi.ProvenanceRequest{Scope: maria, NativeID: foreign.NativeIDs[0]})
 			assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 
-			said := &abi.MemoryFeedback{FeedbackID: "f1", Scope: maria, SessionID: "s", Timestamp: e.Timestamp, Text: "It is rooibos.", NativeIDs: []string{own}}
+			said := &abi.MemoryFeedback{FeedbackID: "f1", Scope: maria, SessionID: "s", Timestamp: e.Timestamp,
+				Text: "It is rooibos.", NativeIDs: []string{own}}
 			feedback, err := sdktest.Do(r.Host, abi.OpApplyFeedback, maria, opened(applyFeedback), said)
 			batch, wrong := mutate("delete_batch", `{"memory_ids":["`+own+`"]}`)
 			if surface == "oss" {
@@ -360,7 +395,8 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 }
 
 func FuzzWithoutNUL(f *testing.F) {
-	for _, seed := range []string{`{"a":"x\u0000y"}`, `"\\u0000"`, `"\\\u0000"`, `"\u00000"`, `"\ud83d\ude00\u0000"`, `{"\u0000k":1}`} {
+	for _, seed := range []string{`{"a":"x\u0000y"}`, `"\\u0000"`, `"\\\u0000"`, `"\u00000"`, `"\ud83d\ude00\u0000"`,
+		`{"\u0000k":1}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -406,16 +442,19 @@ func (silent) Helper() {}
 
 func TestFormatKeepsTheElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &memory{id: rapid.String().Draw(t, "id"), text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
+		m := &memory{id: rapid.String().Draw(t, "id"),
+			text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
 		line := sdktest.Shown(silent{}, abi.FrameFull, m.block(clean(m.id)))
-		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") || strings.Contains(strings.ToLower(line), "<memory-context") {
+		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") ||
+			strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
 		}
 	})
 }
 
 func TestALineIsItsFacts(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ab \n<>/\x00"))), rapid.Just("</memory-context>"), rapid.Just("an end <"))
+	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ab \n<>/\x00"))),
+		rapid.Just("</memory-context>"), rapid.Just("an end <"))
 	rapid.Check(t, func(t *rapid.T) {
 		score := func(name string) *float64 {
 			if !rapid.Bool().Draw(t, name+" told") {
@@ -423,7 +462,8 @@ func TestALineIsItsFacts(t *testing.T) {
 			}
 			return sdk.Ptr(rapid.Float64Range(0, 200).Draw(t, name))
 		}
-		m := &memory{id: text.Draw(t, "id"), text: text.Draw(t, "text"), score: score("score"), reranked: score("reranked"),
+		m := &memory{id: text.Draw(t, "id"), text: text.Draw(t, "text"), score: score("score"),
+			reranked: score("reranked"),
 			replaced: rapid.Bool().Draw(t, "replaced")}
 		m.created = rapid.SampledFrom([]string{"", "2025-03-10T09:30:00+00:00"}).Draw(t, "created")
 		var facts []string
@@ -448,15 +488,16 @@ func TestALineIsItsFacts(t *testing.T) {
 }
 
 // TestSourceDesignMakesTheCallsThatTheDesignNames: Memory.add(messages, user_id, run_id, metadata, infer) and
-// Memory.search(query, filters, top_k = max_items, threshold), and no other but the two looks, once for an instance, that
-// tell which server and vector store it has before it.
+// Memory.search(query, filters, top_k = max_items, threshold), and no other but the two looks, once for an instance,
+// that tell which server and vector store it has before it.
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	e := turn("e1", "I drink oat milk.")
 	e.Scenario, e.Context = "coffee", "personal"
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
 	r.Profile = abi.ProfileSourceDesign
 	r.recorded(e)
-	r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal", Budget: abi.ContextBudget{MaxItems: count(12)}})
+	r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal",
+		Budget: abi.ContextBudget{MaxItems: count(12)}})
 	var sent []string
 	for _, s := range r.Sent {
 		if s.Route != "openapi" && s.Route != "configuration" {

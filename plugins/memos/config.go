@@ -57,15 +57,17 @@ type settings struct {
 // under.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community",
-		limits: limits{10, 6, 6, 3}, namePrefix: prefixAuto, dedup: "mmr", rerank: true, readBack: true, isolationProbe: true,
-		stallAfterMS: 600_000,
-		feedbackMode: "sync", jsonHeaders: map[string]string{"content-type": "application/json"}}
+		limits: limits{10, 6, 6, 3}, namePrefix: prefixAuto, dedup: "mmr", rerank: true, readBack: true,
+		isolationProbe: true,
+		stallAfterMS:   600_000,
+		feedbackMode:   "sync", jsonHeaders: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
 		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
 		s.jsonHeaders["authorization"] = s.headers["authorization"]
 	}
 	share := ""
-	err := wire.Read(config.Config, "share", &share, "name_prefix", &s.namePrefix, "add_mode", &s.addMode, "search_mode", &s.searchMode, "graph_store", &s.graphStore,
+	err := wire.Read(config.Config, "share", &share, "name_prefix", &s.namePrefix, "add_mode", &s.addMode,
+		"search_mode", &s.searchMode, "graph_store", &s.graphStore,
 		"top_k", &s.limits.text, "pref_top_k", &s.limits.pref, "tool_mem_top_k", &s.limits.tool,
 		"skill_mem_top_k", &s.limits.skill, "dedup", &s.dedup, "relativity", &s.relativity, "rerank", &s.rerank,
 		"read_back", &s.readBack, "isolation_probe", &s.isolationProbe, "stall_after_ms", &s.stallAfterMS,

@@ -48,7 +48,8 @@ func newBench(t test, block string, o memos.Options) *bench {
 func newHost(t test, block string, backend http.Handler) *sdktest.Host {
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
-	return sdktest.New(t, sdktest.Options{Provider: "memos", Kind: abi.KindArchitecture, Namespace: "lab", Config: block, Manifest: manifest, HTTP: sdktest.Handler(t, manifest, nil, backend)})
+	return sdktest.New(t, sdktest.Options{Provider: "memos", Kind: abi.KindArchitecture, Namespace: "lab",
+		Config: block, Manifest: manifest, HTTP: sdktest.Handler(t, manifest, nil, backend)})
 }
 
 // wait moves the clock of both.
@@ -60,7 +61,8 @@ func (b *bench) wait(d time.Duration) {
 // said is an event of one user message and an answer.
 func said(id, text string) *abi.MemoryEvent {
 	answer := "Noted."
-	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: "t-" + id, Timestamp: "2026-05-01T12:00:00+02:00",
+	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: "t-" +
+		id, Timestamp: "2026-05-01T12:00:00+02:00",
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
@@ -94,12 +96,14 @@ func (b *bench) retrieve(r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, opened(retrieve), r)
 }
 
-// find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the same string, budgets hold.
+// find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the
+// same string, budgets hold.
 func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 	b.t.Helper()
 	result, err := b.retrieve(r)
 	require.NoError(b.t, err)
-	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, opened(formatContext), &abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
+	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, opened(formatContext),
+		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
 	require.NoError(b.t, err)
 	require.Equal(b.t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
 	require.Equal(b.t, *result.Trace.RetrievedCount, int64(len(result.Evidence)))

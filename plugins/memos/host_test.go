@@ -37,7 +37,8 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 // provider is the module with a server behind it.
 func provider(t testing.TB, url, fields string) host.ProviderConfig {
 	t.Helper()
-	return host.ProviderConfig{Name: "memos", Module: module(t), Source: "builtin", Block: abi.Raw(`{"url":"` + url + `",` + fields + `}`)}
+	return host.ProviderConfig{Name: "memos", Module: module(t), Source: "builtin",
+		Block: abi.Raw(`{"url":"` + url + `",` + fields + `}`)}
 }
 
 // TestConformance runs the kit on each write profile and flavour.
@@ -54,10 +55,12 @@ func TestConformance(t *testing.T) {
 		{"neo4j-community async", `"add_mode":"async"`, memos.Community},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := httptest.NewServer(memos.New(memos.Options{Flavour: tt.flavour, TaskDelay: 20 * time.Millisecond}))
+			server := httptest.NewServer(memos.New(memos.Options{Flavour: tt.flavour,
+				TaskDelay: 20 * time.Millisecond}))
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{Provider: provider(t, server.URL, tt.fields),
-				ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}, conformance.Options{CacheDir: testcache.Dir()})
+				ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
@@ -118,7 +121,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	assert.Greater(t, sent, 2*memory)
 }
 
-// TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by hand: item by item the same.
+// TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by
+// hand: item by item the same.
 func TestRawEqualsADirectCall(t *testing.T) {
 	for store, flavour := range flavours {
 		t.Run(store, func(t *testing.T) {
@@ -126,9 +130,12 @@ func TestRawEqualsADirectCall(t *testing.T) {
 			server := httptest.NewServer(fake)
 			t.Cleanup(server.Close)
 			s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fine","graph_store":"`+store+`"`))
-			things := []string{"tea", "jazz", "chess", "the aisle seat", "Lyon", "a red bicycle", "thunder", "old maps", "the violin", "green curry"}
+			things := []string{"tea", "jazz", "chess", "the aisle seat", "Lyon", "a red bicycle", "thunder", "old maps",
+				"the violin", "green curry"}
 			for i, thing := range things {
-				_, err := s.RecordEvent(t.Context(), labelled(said("e-"+strconv.Itoa(i), "I prefer "+thing+". I talk about "+thing+" in Corsica."), "likes", "", ""))
+				_, err := s.RecordEvent(t.Context(),
+					labelled(said("e-"+strconv.Itoa(i), "I prefer "+thing+". I talk about "+thing+" in Corsica."),
+						"likes", "", ""))
 				require.NoError(t, err)
 			}
 			differing := 0
@@ -145,7 +152,8 @@ func TestRawEqualsADirectCall(t *testing.T) {
 				require.NoError(t, err)
 				sent := fake.Requests()
 				require.Len(t, sent, 1)
-				direct, err := server.Client().Post(server.URL+sent[0].Path, "application/json", bytes.NewReader(sent[0].Body))
+				direct, err := server.Client().Post(server.URL+sent[0].Path, "application/json",
+					bytes.NewReader(sent[0].Body))
 				require.NoError(t, err)
 				body, err := io.ReadAll(direct.Body)
 				require.NoError(t, err)
@@ -166,7 +174,8 @@ func TestTheWallStopsWhatIsNoFastSearch(t *testing.T) {
 			fake := memos.New(memos.Options{})
 			server := httptest.NewServer(fake)
 			t.Cleanup(server.Close)
-			s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"`))
+			s := slotOn(t, provider(t, server.URL,
+				`"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"`))
 			_, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
 			require.NoError(t, err)
 			_, err = s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
@@ -193,7 +202,9 @@ func TestAKeyReachesTheProxyAndNothingElse(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	config := provider(t, server.URL, `"add_mode":"sync/fast","api_key":{"secret":"proxy"}`)
-	config.Secrets = map[string]host.Secret{"proxy": {Origin: server.URL, Value: func() (string, error) { return "s3cr3t-of-the-proxy", nil }}}
+	config.Secrets = map[string]host.Secret{"proxy": {Origin: server.URL, Value: func() (string, error) {
+		return "s3cr3t-of-the-proxy", nil
+	}}}
 	s := slotOn(t, config)
 	receipt, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
 	require.NoError(t, err)
@@ -213,7 +224,8 @@ func TestAFilterOfTheWrongShapeIsNeverSent(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := slotOn(t, provider(t, server.URL, `"add_mode":"sync/fast"`))
 	fake.Requests()
-	_, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "s", Filters: map[string]abi.Raw{"x": abi.Raw(`{"y":1}`)}})
+	_, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "s",
+		Filters: map[string]abi.Raw{"x": abi.Raw(`{"y":1}`)}})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	assert.Empty(t, fake.Requests(), "a filter of the wrong shape is never sent")
 }

@@ -23,7 +23,8 @@ func TestATurnComesBack(t *testing.T) {
 	for store, flavour := range flavours {
 		for _, profile := range []string{profileAsync, profileFast, profileFine} {
 			t.Run(store+" "+profile, func(t *testing.T) {
-				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`, memos.Options{Flavour: flavour})
+				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`,
+					memos.Options{Flavour: flavour})
 				r := b.must(said("e-1", "My cat is called Zorvex. I always prefer an aisle seat."))
 				if profile == profileAsync {
 					assert.Equal(t, abi.StatusQueued, r.Status)
@@ -43,7 +44,8 @@ func TestATurnComesBack(t *testing.T) {
 				assert.Contains(t, result.FormattedContext, "Zorvex")
 				assert.Contains(t, result.FormattedContext, "## text_mem\n")
 				assert.Contains(t, result.FormattedContext, "said 2026-05-01T10:00:00Z")
-				assert.Equal(t, []string{"e-1"}, result.Evidence[0].SourceEventIDs, "the event survives in the sources, however often they are coded")
+				assert.Equal(t, []string{"e-1"}, result.Evidence[0].SourceEventIDs,
+					"the event survives in the sources, however often they are coded")
 				assert.NotNil(t, result.Evidence[0].Score)
 				if profile != profileFast {
 					assert.Contains(t, result.FormattedContext, "## pref_mem\n- [PreferenceMemory | ")
@@ -109,20 +111,31 @@ func TestLabels(t *testing.T) {
 		want                      []string
 		warned                    bool
 	}{
-		{"sync, all three", syncFine, "travel", "booking", "seat", false, abi.FilterHard, map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
-		{"sync, the scenario", syncFine, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
-		{"sync, across contexts", syncFine, "travel", "home", "", true, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
-		{"sync, nothing fits", syncFine, "work", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, nil, false},
-		{"async, the exact triple", async, "travel", "booking", "seat", false, abi.FilterHard, map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
-		{"async, the scenario", async, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
-		{"async, two of three", async, "travel", "booking", "", false, abi.FilterNone, map[string]string{"scenario": "hard", "context": "none"}, []string{"e-1", "e-2"}, true},
-		{"async, the context alone", async, "", "booking", "", false, abi.FilterNone, map[string]string{"context": "none"}, []string{"e-1", "e-2", "e-3"}, true},
-		{"fine search is semantic", `{"add_mode":"sync/fine","search_mode":"fine","graph_store":"neo4j"}`, "work", "", "", false, abi.FilterSemantic, map[string]string{"scenario": "semantic"}, nil, false},
-		{"postgres ignores filters", `{"add_mode":"sync/fine","graph_store":"postgres"}`, "work", "", "", false, abi.FilterNone, map[string]string{"scenario": "none"}, []string{"e-1", "e-2", "e-3"}, true},
+		{"sync, all three", syncFine, "travel", "booking", "seat", false, abi.FilterHard,
+			map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
+		{"sync, the scenario", syncFine, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"},
+			[]string{"e-1", "e-2"}, false},
+		{"sync, across contexts", syncFine, "travel", "home", "", true, abi.FilterHard,
+			map[string]string{"scenario": "hard"}, []string{"e-1", "e-2"}, false},
+		{"sync, nothing fits", syncFine, "work", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"},
+			nil, false},
+		{"async, the exact triple", async, "travel", "booking", "seat", false, abi.FilterHard,
+			map[string]string{"scenario": "hard", "context": "hard", "attribute": "hard"}, []string{"e-1"}, false},
+		{"async, the scenario", async, "travel", "", "", false, abi.FilterHard, map[string]string{"scenario": "hard"},
+			[]string{"e-1", "e-2"}, false},
+		{"async, two of three", async, "travel", "booking", "", false, abi.FilterNone,
+			map[string]string{"scenario": "hard", "context": "none"}, []string{"e-1", "e-2"}, true},
+		{"async, the context alone", async, "", "booking", "", false, abi.FilterNone,
+			map[string]string{"context": "none"}, []string{"e-1", "e-2", "e-3"}, true},
+		{"fine search is semantic", `{"add_mode":"sync/fine","search_mode":"fine","graph_store":"neo4j"}`, "work", "",
+			"", false, abi.FilterSemantic, map[string]string{"scenario": "semantic"}, nil, false},
+		{"postgres ignores filters", `{"add_mode":"sync/fine","graph_store":"postgres"}`, "work", "", "", false,
+			abi.FilterNone, map[string]string{"scenario": "none"}, []string{"e-1", "e-2", "e-3"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.block, memos.Options{})
-			b.must(labelled(said("e-1", "The aisle seat is mine."), "travel", "booking", "seat"), labelled(said("e-2", "The suitcase seat is red."), "travel", "packing", "suitcase"),
+			b.must(labelled(said("e-1", "The aisle seat is mine."), "travel", "booking", "seat"),
+				labelled(said("e-2", "The suitcase seat is red."), "travel", "packing", "suitcase"),
 				labelled(said("e-3", "The seat at home is soft."), "home", "sofa", "seat"))
 			b.wait(10 * time.Second)
 			r := ask("seat")
@@ -160,7 +173,8 @@ func events(result *abi.RetrieveResult) []string {
 func TestFiltersOfACaller(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
 	one, two := said("e-1", "Tea at nine."), said("e-2", "Tea at ten.")
-	one.SessionID, one.Metadata = "s: 'x'", map[string]abi.Raw{"seed": abi.Raw(`7`), "deep": abi.Raw(`{"a":[1]}`), "bad key": abi.Raw(`"v"`)}
+	one.SessionID, one.Metadata = "s: 'x'", map[string]abi.Raw{"seed": abi.Raw(`7`), "deep": abi.Raw(`{"a":[1]}`),
+		"bad key": abi.Raw(`"v"`)}
 	two.AgentID = "a1"
 	b.must(one, two)
 	for name, tt := range map[string]struct {
@@ -168,7 +182,8 @@ func TestFiltersOfACaller(t *testing.T) {
 		want    []string
 		how     string
 	}{
-		"a session, hashed where its id is not plain": {map[string]abi.Raw{"session_id": abi.Raw(`"s: 'x'"`)}, []string{"e-1"}, "hard_session"},
+		"a session, hashed where its id is not plain": {map[string]abi.Raw{"session_id": abi.Raw(`"s: 'x'"`)},
+			[]string{"e-1"}, "hard_session"},
 		"metadata": {map[string]abi.Raw{"seed": abi.Raw(`7`)}, []string{"e-1"}, "hard"},
 		"an agent": {map[string]abi.Raw{"agent_id": abi.Raw(`"a1"`)}, []string{"e-2"}, "hard"},
 	} {
@@ -206,13 +221,15 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 		code       abi.Code
 		retryAfter string
 	}{
-		{400, `{"code":400,"message":"user_id and session_id must be strings","data":null}`, abi.CodeInvalidArgument, ""},
+		{400, `{"code":400,"message":"user_id and session_id must be strings","data":null}`, abi.CodeInvalidArgument,
+			""},
 		{401, `{"code":401,"message":"no","data":null}`, abi.CodeUnauthenticated, ""},
 		{403, `{"code":403,"message":"no","data":null}`, abi.CodeDenied, ""},
 		{404, `{"detail":"Not Found"}`, abi.CodeBackend, ""},
 		{409, `{"code":409,"message":"no","data":null}`, abi.CodeConflict, ""},
 		{413, ``, abi.CodeTooLarge, ""},
-		{422, `{"code":422,"message":"Parameter validation error","detail":[],"data":null}`, abi.CodeInvalidArgument, ""},
+		{422, `{"code":422,"message":"Parameter validation error","detail":[],"data":null}`, abi.CodeInvalidArgument,
+			""},
 		{429, `{"detail":"slow down","retry_after":12}`, abi.CodeRateLimited, "12"},
 		{500, `{"code":500,"message":"Couldn't connect to 127.0.0.1:7687","data":null}`, abi.CodeUnavailable, ""},
 		{500, `{"code":500,"message":"'PostgresGraphDB' object has no attribute","data":null}`, abi.CodeBackend, ""},
@@ -227,7 +244,8 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 		t.Run(strconv.Itoa(tt.status)+" "+string(tt.code), func(t *testing.T) {
 			h := newHost(t, syncFast, nil)
 			h.HTTP = func(sdktest.Request) sdktest.Reply {
-				return sdktest.Reply{Status: int64(tt.status), Body: tt.body, Headers: map[string]string{"retry-after": tt.retryAfter}}
+				return sdktest.Reply{Status: int64(tt.status), Body: tt.body,
+					Headers: map[string]string{"retry-after": tt.retryAfter}}
 			}
 			_, err := sdktest.Do(h, abi.OpRetrieve, scope, opened(retrieve), ask("q"))
 			e := abi.AsError(err)
@@ -239,7 +257,8 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 			if tt.retryAfter != "" {
 				assert.Equal(t, int64(12_000), *e.RetryAfterMS)
 			}
-			assert.Equal(t, e.Code == abi.CodeUnavailable || e.Code == abi.CodeRateLimited || e.Code == abi.CodeTimeout, e.Retryable)
+			assert.Equal(t, e.Code == abi.CodeUnavailable || e.Code == abi.CodeRateLimited || e.Code == abi.CodeTimeout,
+				e.Retryable)
 		})
 	}
 }
@@ -248,7 +267,8 @@ func TestResetRemovesOneScopeOnly(t *testing.T) {
 	for store, flavour := range flavours {
 		for _, profile := range []string{profileAsync, profileFine} {
 			t.Run(store+" "+profile, func(t *testing.T) {
-				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`, memos.Options{Flavour: flavour})
+				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`,
+					memos.Options{Flavour: flavour})
 				b.must(said("e-1", "My cat is called Zorvex."))
 				theirs := said("e-1", "My dog is called Biscuit.")
 				theirs.UserID = other.PersonaID
@@ -335,7 +355,8 @@ func TestInventoryCountsByNativeType(t *testing.T) {
 func TestFeedbackHasThreeOutcomes(t *testing.T) {
 	block := `{"add_mode":"sync/fine","graph_store":"neo4j","feedback_enabled":true}`
 	correction := func(text string, ids ...string) *abi.MemoryFeedback {
-		return &abi.MemoryFeedback{FeedbackID: "f-1", Scope: scope, SessionID: "s1", Timestamp: "2026-05-03T09:00:00Z", Text: text, NativeIDs: ids}
+		return &abi.MemoryFeedback{FeedbackID: "f-1", Scope: scope, SessionID: "s1", Timestamp: "2026-05-03T09:00:00Z",
+			Text: text, NativeIDs: ids}
 	}
 	apply := func(b *bench, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 		return sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback), f)
@@ -348,7 +369,8 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 		assert.Equal(t, "applied", r.Status)
 		require.Len(t, r.NativeIDs, 1)
 		for _, start := range []string{r.NativeIDs[0], old} {
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, NativeID: start})
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+				&abi.ProvenanceRequest{Scope: scope, NativeID: start})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 2, "from %s", start)
 			for _, i := range p.Items {
@@ -394,16 +416,20 @@ func TestProvenanceByEventAndTime(t *testing.T) {
 			b := newBench(t, block, memos.Options{})
 			b.must(said("e-1", "I moved to Lyon."), said("e-2", "I like jazz."))
 			b.wait(10 * time.Second)
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 1)
 			assert.Contains(t, p.Items[0].Evidence.Text, "Lyon")
 			assert.Equal(t, block == async, len(p.Trace.Warnings) > 0)
-			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, From: "2026-07-01T00:00:00Z", To: "2026-07-02T02:00:00+02:00", Limit: 1})
+			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+				&abi.ProvenanceRequest{Scope: scope, From: "2026-07-01T00:00:00Z", To: "2026-07-02T02:00:00+02:00",
+					Limit: 1})
 			require.NoError(t, err)
 			assert.Len(t, p.Items, 1)
 			assert.Equal(t, "2", p.NextCursor)
-			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, EventID: "e-1", Cursor: "x"})
+			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1", Cursor: "x"})
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 		})
 	}
@@ -413,7 +439,8 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
 	id := b.must(said("e-1", "I moved to Lyon.")).NativeIDs[0]
 	query := func(name string, params map[string]abi.Raw) (*abi.NativeQueryResult, error) {
-		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), &abi.NativeQuery{Scope: scope, Name: name, Params: params})
+		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery),
+			&abi.NativeQuery{Scope: scope, Name: name, Params: params})
 	}
 	for _, name := range queryNames {
 		r, err := query(name, nil)
@@ -422,12 +449,14 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 	}
 	_, err := query("chat", nil)
 	assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
-	for _, shape := range []string{`{"mh_scenario":"x"}`, `{"and":[],"x":1}`, `{"and":[{"or":[{"a":1}]}]}`, `{"and":[{"a":null}]}`, `{"and":[{"a":{"near":1}}]}`, `{"and":[{"info.a":1}]}`,
+	for _, shape := range []string{`{"mh_scenario":"x"}`, `{"and":[],"x":1}`, `{"and":[{"or":[{"a":1}]}]}`,
+		`{"and":[{"a":null}]}`, `{"and":[{"a":{"near":1}}]}`, `{"and":[{"info.a":1}]}`,
 		`{"and":[{"a'b":1}]}`, `[]`, `{"and":{}}`, `{}`, `{"and":[1]}`, `{"and":[{"a":[1]}]}`} {
 		_, err := query("get_memory", map[string]abi.Raw{"filter": abi.Raw(shape)})
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "trap 3: %s", shape)
 	}
-	r, err := query("get_memory", map[string]abi.Raw{"filter": abi.Raw(`{"and":[{"mh_event_id":{"in":["e-1"]}}]}`), "page": abi.Raw("1"), "page_size": abi.Raw("5")})
+	r, err := query("get_memory", map[string]abi.Raw{"filter": abi.Raw(`{"and":[{"mh_event_id":{"in":["e-1"]}}]}`),
+		"page": abi.Raw("1"), "page_size": abi.Raw("5")})
 	require.NoError(t, err)
 	assert.Contains(t, string(r.Result), "Lyon")
 
@@ -439,7 +468,8 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 		return sdktest.Do(b.Host, abi.OpNativeMutation, s, opened(nativeMutation), m)
 	}
 	_, err = mutate(other, "delete_memories", `["`+id+`"]`)
-	assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err), "another scope's memory is nobody's business: the server would delete it")
+	assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err),
+		"another scope's memory is nobody's business: the server would delete it")
 	assert.NotEmpty(t, b.server.Texts(b.cube()))
 	_, err = mutate(scope, "delete_memories", `[]`)
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
@@ -457,7 +487,8 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	for _, tt := range []struct {
 		block  string
 		record []string
-	}{{syncFast, []string{"add_fast", "get_memory"}}, {syncFine, []string{"add_fine", "get_memory"}}, {async, []string{"add_async", "get_memory"}},
+	}{{syncFast, []string{"add_fast", "get_memory"}}, {syncFine, []string{"add_fine", "get_memory"}},
+		{async, []string{"add_async", "get_memory"}},
 		{`{"add_mode":"sync/fast","graph_store":"neo4j","read_back":false}`, []string{"add_fast"}}} {
 		t.Run(tt.block, func(t *testing.T) {
 			b := newBench(t, tt.block, memos.Options{})
@@ -493,7 +524,8 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				found = []string{"status"}
 			}
 			do(found, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
+				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+					&abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
 				return err
 			})
 			do([]string{"get_memory"}, func() error {

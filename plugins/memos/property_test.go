@@ -16,7 +16,8 @@ import (
 
 // anyID are ids as callers may write them, with those that trip naive mappings.
 func anyID() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom([]string{"*", "..", "a:b", "a", ":b", `"`, "'", `\`, "🙂", " ", "mh1s-x", "default_session", "a#0", strings.Repeat("x", 500)}),
+	return rapid.OneOf(rapid.SampledFrom([]string{"*", "..", "a:b", "a", ":b", `"`, "'", `\`, "🙂", " ", "mh1s-x",
+		"default_session", "a#0", strings.Repeat("x", 500)}),
 		rapid.StringMatching(`[a-c:'-]{1,4}`), rapid.StringN(1, 40, 120))
 }
 
@@ -28,7 +29,8 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 	}
 	known := map[string]key{}
 	rapid.Check(t, func(t *rapid.T) {
-		k := key{abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona"), AgentID: rapid.OneOf(rapid.Just(""), anyID()).Draw(t, "agent")},
+		k := key{abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona"),
+			AgentID: rapid.OneOf(rapid.Just(""), anyID()).Draw(t, "agent")},
 			rapid.Int64Range(1, 3).Draw(t, "generation")}
 		cube := s.cubeOf(k.scope, k.generation)
 		assert.Regexp(t, `^mh1-[a-z2-7]{52}$`, cube)
@@ -41,7 +43,8 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 }
 
 func TestBase32IsThatOfRFC4648(t *testing.T) {
-	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq", base32OfHex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
+	assert.Equal(t, "4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkq",
+		base32OfHex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
 }
 
 func TestSessionsAreInjectiveAndPlain(t *testing.T) {
@@ -91,7 +94,8 @@ func TestMarkersComeBack(t *testing.T) {
 func TestLimitsStayWithinMaxItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Int64Range(0, 200)
-		want := limits{max(1, number.Draw(t, "text")), number.Draw(t, "pref"), number.Draw(t, "tool"), number.Draw(t, "skill")}
+		want := limits{max(1, number.Draw(t, "text")), number.Draw(t, "pref"), number.Draw(t, "tool"),
+			number.Draw(t, "skill")}
 		n := rapid.Int64Range(1, 2000).Draw(t, "n")
 		got := want.within(&n)
 		assert.LessOrEqual(t, got.text+got.pref+2*got.tool+got.skill, n)
@@ -106,19 +110,23 @@ func TestSourcesInAllTheirShapes(t *testing.T) {
 	chat := `{"type":"chat","role":"user","chat_time":"2026-05-10T10:00:00Z","message_id":"ev-one#0","content":"I would like to visit Kyoto.","lang":"en"}`
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
 	doc := func(content string) string {
-		return `{"type":"doc","role":null,"chat_time":null,"message_id":null,"content":` + quote(content) + `,"doc_path":null}`
+		return `{"type":"doc","role":null,"chat_time":null,"message_id":null,"content":` + quote(content) +
+			`,"doc_path":null}`
 	}
 	twice := quote(chat)
-	want := []source{{kind: "chat", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0", content: "I would like to visit Kyoto."}}
+	want := []source{{kind: "chat", chatTime: "2026-05-10T10:00:00Z", messageID: "ev-one#0",
+		content: "I would like to visit Kyoto."}}
 	for name, shape := range map[string]string{
-		"community: objects":                            "[" + chat + "]",
-		"neo4j, search: a doc with a text in a text":    "[" + doc(twice) + "]",
-		"neo4j, list: a text in a text":                 "[" + quote(twice) + "]",
-		"neo4j, list: a text":                           "[" + quote(chat) + "]",
-		"neo4j, list after async: a doc inside":         "[" + quote(quote(`{"type":"doc","content":`+quote(twice)+`}`)) + "]",
-		"neo4j, search after async: a doc inside a doc": "[" + doc(quote(`{"type":"doc","content":`+quote(twice)+`}`)) + "]",
-		"the whole list as a text":                      quote("[" + chat + "]"),
-		"beside what is no source":                      `[null,7,"no json",` + chat + `]`,
+		"community: objects":                         "[" + chat + "]",
+		"neo4j, search: a doc with a text in a text": "[" + doc(twice) + "]",
+		"neo4j, list: a text in a text":              "[" + quote(twice) + "]",
+		"neo4j, list: a text":                        "[" + quote(chat) + "]",
+		"neo4j, list after async: a doc inside": "[" +
+			quote(quote(`{"type":"doc","content":`+quote(twice)+`}`)) + "]",
+		"neo4j, search after async: a doc inside a doc": "[" + doc(quote(`{"type":"doc","content":`+quote(twice)+`}`)) +
+			"]",
+		"the whole list as a text": quote("[" + chat + "]"),
+		"beside what is no source": `[null,7,"no json",` + chat + `]`,
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, want, sourcesOf(shape)) })
 	}
@@ -183,7 +191,8 @@ func FuzzCheckFilter(f *testing.F) {
 			return
 		}
 		var top map[string][]map[string]any
-		require.NoError(t, json.Unmarshal([]byte(text), &top), "what passes has the one shape that the server takes: %s", text)
+		require.NoError(t, json.Unmarshal([]byte(text), &top),
+			"what passes has the one shape that the server takes: %s", text)
 		require.Len(t, top, 1)
 		for key, conds := range top {
 			require.Contains(t, []string{"and", "or"}, key)
@@ -204,7 +213,8 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 		require.NotContains(t, block, "<memory-context")
 		require.NotContains(t, block, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
-			require.True(t, i == 0 == strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "  "), "a memory's lines look like no heading and no other memory: %q", line)
+			require.True(t, i == 0 == strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "  "),
+				"a memory's lines look like no heading and no other memory: %q", line)
 		}
 	})
 }

@@ -112,7 +112,8 @@ func (q *query) lookForLoss() error {
 		}
 	}
 	q.state = abi.ResultDegraded
-	q.warnings = append(q.warnings, "store_empty: turns of the scope were stored, and MemOS's database has none of its "+
+	q.warnings = append(q.warnings, "store_empty: turns of the scope were stored, and MemOS's database has none of "+
+		"its "+
 		"memories now: it was lost or exchanged, they were deleted, or the extraction kept nothing; restore it, or "+
 		"reset the scope")
 	return nil

@@ -30,7 +30,8 @@ func sentBody(t *testing.T, b *bench, route string) string {
 	return ""
 }
 
-// TestTraps goes through what a careless adapter of MemOS gets wrong, in the order in which the traps are numbered in docs/backends/memos.md.
+// TestTraps goes through what a careless adapter of MemOS gets wrong, in the order in which the traps are numbered in
+// docs/backends/memos.md.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: 200 is no success", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
@@ -42,7 +43,8 @@ func TestTraps(t *testing.T) {
 		assert.Equal(t, abi.CodeUnavailable, e.Code, "the add was answered 200 with ids")
 		assert.Contains(t, e.Native.Body, "Connection refused")
 		_, err = b.retrieve(ask("jazz"))
-		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err), "the search was answered 200 and nothing: an outage is no empty result")
+		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err),
+			"the search was answered 200 and nothing: an outage is no empty result")
 		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthUnavailable, h.Status, "GET /health said healthy")
@@ -101,11 +103,14 @@ func TestTraps(t *testing.T) {
 		r := b.must(said("e-1", "I like jazz."))
 		assert.Equal(t, abi.NativeIDsTransient, r.NativeIDsKind)
 		b.wait(10 * time.Second)
-		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback), &abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
-			Timestamp: "2026-05-03T09:00:00Z", Text: "No, blues.", NativeIDs: r.NativeIDs})
-		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err), "feedback by a dead id would be an empty record: no-op and success")
-		_, err = sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "delete_memories",
-			Params: map[string]abi.Raw{"ids": abi.Raw(`["` + r.NativeIDs[0] + `"]`)}})
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback),
+			&abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
+				Timestamp: "2026-05-03T09:00:00Z", Text: "No, blues.", NativeIDs: r.NativeIDs})
+		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err),
+			"feedback by a dead id would be an empty record: no-op and success")
+		_, err = sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation),
+			&abi.NativeMutation{Scope: scope, Name: "delete_memories",
+				Params: map[string]abi.Raw{"ids": abi.Raw(`["` + r.NativeIDs[0] + `"]`)}})
 		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 	})
 	t.Run("trap 7: without Redis readiness goes by the store, never by scheduler/wait", func(t *testing.T) {
@@ -124,7 +129,8 @@ func TestTraps(t *testing.T) {
 		for _, block := range []string{syncFast, syncFine, async, `{"add_mode":"async","graph_store":"postgres"}`} {
 			b := newBench(t, block, memos.Options{})
 			look := func(id string) string {
-				r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: id, SentAt: "2026-07-01T12:00:00Z"})
+				r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+					&abi.FindEventRequest{EventID: id, SentAt: "2026-07-01T12:00:00Z"})
 				require.NoError(t, err)
 				return r.Found
 			}
@@ -141,7 +147,8 @@ func TestTraps(t *testing.T) {
 		b := newBench(t, async, memos.Options{NoRedis: true})
 		b.must(said("e-1", "I like jazz."))
 		b.wait(10 * time.Second)
-		r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: "e-1", SentAt: "2026-07-01T12:00:00Z"})
+		r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+			&abi.FindEventRequest{EventID: "e-1", SentAt: "2026-07-01T12:00:00Z"})
 		require.NoError(t, err)
 		assert.Equal(t, "present", r.Found)
 		assert.NotEmpty(t, r.NativeIDs)
@@ -173,7 +180,9 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 11: nested metadata travels as one text", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
 		e := said("e-1", "I like jazz.")
-		e.Metadata = map[string]abi.Raw{"n": abi.Raw(`1.5`), "deep": abi.Raw(`{"k":[1,2]}`), "list": abi.Raw(`[{"a":1}]`), "merged_from": abi.Raw(`"x"`), "none": abi.Raw(`null`), "a b": abi.Raw(`true`)}
+		e.Metadata = map[string]abi.Raw{"n": abi.Raw(`1.5`), "deep": abi.Raw(`{"k":[1,2]}`),
+			"list": abi.Raw(`[{"a":1}]`), "merged_from": abi.Raw(`"x"`), "none": abi.Raw(`null`),
+			"a b": abi.Raw(`true`)}
 		assert.Equal(t, abi.StatusCommitted, b.must(e).Status, "on neo4j a nested value would have lost the write")
 		body := sentBody(t, b, "add_fast")
 		assert.Contains(t, body, `"mh_m_n":1.5`)
@@ -182,7 +191,8 @@ func TestTraps(t *testing.T) {
 		assert.NotContains(t, body, `"merged_from"`)
 	})
 	t.Run("trap 12: labels are read at the top and below info", func(t *testing.T) {
-		for _, meta := range []string{`{"mh_scenario":"x"}`, `{"info":{"mh_scenario":"x"}}`, `{"info":null,"mh_scenario":"x"}`} {
+		for _, meta := range []string{`{"mh_scenario":"x"}`, `{"info":{"mh_scenario":"x"}}`,
+			`{"info":null,"mh_scenario":"x"}`} {
 			m := readItem([]byte(`{"id":"1","memory":"m","metadata":` + meta + `}`))
 			assert.Equal(t, `"x"`, string(m.label("mh_scenario")), meta)
 		}
@@ -199,7 +209,8 @@ func TestTraps(t *testing.T) {
 			assert.Equal(t, most > 0, len(result.Evidence) > 0)
 			assert.LessOrEqual(t, int64(len(result.Evidence)), most)
 		}
-		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":4,"pref_top_k":2,"tool_mem_top_k":2,"skill_mem_top_k":1`)
+		assert.Contains(t, sentBody(t, b, "search_fast"),
+			`"top_k":4,"pref_top_k":2,"tool_mem_top_k":2,"skill_mem_top_k":1`)
 
 		b = newBench(t, syncFine, memos.Options{})
 		for _, id := range strings.Fields("a b c d e f g h") {
@@ -208,7 +219,8 @@ func TestTraps(t *testing.T) {
 		five := int64(5)
 		r.Budget = abi.ContextBudget{MaxItems: &five}
 		result := b.find(r)
-		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":5,"pref_top_k":6,"tool_mem_top_k":6,"skill_mem_top_k":3`)
+		assert.Contains(t, sentBody(t, b, "search_fast"),
+			`"top_k":5,"pref_top_k":6,"tool_mem_top_k":6,"skill_mem_top_k":3`)
 		use := result.Trace.BudgetApplied["max_items"]
 		assert.Equal(t, abi.BudgetUse{How: "native", Sent: &five, Received: &five}, use)
 		assert.Contains(t, result.FormattedContext, "## pref_mem", "other groups come beside it")
@@ -270,7 +282,8 @@ func TestTraps(t *testing.T) {
 		assert.Len(t, r.NativeIDs, int(*r.StoredCount))
 	})
 	t.Run("trap 17: a full queue drops the oldest in silence, and readiness says that it stalls", func(t *testing.T) {
-		b := newBench(t, `{"add_mode":"async","graph_store":"neo4j","stall_after_ms":60000}`, memos.Options{QueueCap: 2})
+		b := newBench(t, `{"add_mode":"async","graph_store":"neo4j","stall_after_ms":60000}`,
+			memos.Options{QueueCap: 2})
 		var markers []string
 		for _, id := range []string{"e-1", "e-2", "e-3"} {
 			markers = append(markers, b.must(said(id, "I like "+id+".")).Markers...)
@@ -305,7 +318,8 @@ func TestTraps(t *testing.T) {
 		r := ask("jazz")
 		r.Scope = hostile
 		assert.Equal(t, []string{"e:'1'"}, events(b.find(r)))
-		found, err := sdktest.Do(b.Host, abi.OpFindEvent, hostile, opened(findEvent), &abi.FindEventRequest{EventID: "e:'1'", SentAt: b.Now})
+		found, err := sdktest.Do(b.Host, abi.OpFindEvent, hostile, opened(findEvent),
+			&abi.FindEventRequest{EventID: "e:'1'", SentAt: b.Now})
 		require.NoError(t, err)
 		assert.Equal(t, "present", found.Found)
 	})
@@ -320,7 +334,8 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 21: a receipt with ids of nothing is found out", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
 		e := said("e-1", "Book me a seat.")
-		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "book", Arguments: "{}"}}},
+		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant,
+			ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "book", Arguments: "{}"}}},
 			abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("14C"), ToolCallID: "call_1"})
 		_, err := b.record(e)
 		failure := abi.AsError(err)
@@ -338,10 +353,12 @@ func TestTraps(t *testing.T) {
 		b := newBench(t, `{"add_mode":"sync/fine"}`, memos.Options{Flavour: memos.Community})
 		e := said("e-1", "I prefer the aisle. Plan my trip.")
 		for range 5 {
-			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("step ok"), ToolCallID: "c"})
+			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("step ok"),
+				ToolCallID: "c"})
 		}
 		b.must(e)
-		text := b.find(ask("plan a trip by calling tools, several steps of a procedure the user prefers")).FormattedContext
+		text := b.find(ask("plan a trip by calling tools, several steps of a procedure the user " +
+			"prefers")).FormattedContext
 		for _, name := range groupNames {
 			assert.Contains(t, text, "## "+name+"\n", "all four groups under their own names")
 		}
@@ -362,8 +379,9 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 24: twins of feedback count once", func(t *testing.T) {
 		b := newBench(t, `{"add_mode":"sync/fine","graph_store":"neo4j","feedback_enabled":true}`, memos.Options{})
-		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback), &abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
-			Timestamp: "2026-05-03T09:00:00Z", Text: "I like the blues."})
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback),
+			&abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
+				Timestamp: "2026-05-03T09:00:00Z", Text: "I like the blues."})
 		require.NoError(t, err)
 		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
 		require.NoError(t, err)
@@ -375,7 +393,8 @@ func TestTraps(t *testing.T) {
 		b.Secrets = []string{"api_key"}
 		b.must(said("e-1", "My note: {{secret:api_key}}"))
 		for _, r := range b.Sent {
-			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"], "the host puts it in, there and nowhere else")
+			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"],
+				"the host puts it in, there and nowhere else")
 		}
 	})
 }
@@ -403,7 +422,8 @@ func TestEmbedderDown(t *testing.T) {
 			result := b.find(ask("jazz"))
 			assert.Equal(t, abi.ResultDegraded, result.Trace.ResultState, "the store has it, and the search is blind")
 			assert.Equal(t, []string{"search_blind"}, codes(result.Trace.Warnings))
-			assert.Equal(t, flavour == memos.Community, contains(b.must(said("e-2", "I like tea.")).Warnings, "no_vector"))
+			assert.Equal(t, flavour == memos.Community,
+				contains(b.must(said("e-2", "I like tea.")).Warnings, "no_vector"))
 			b.server.Break(memos.Faults{})
 			h, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
 			require.NoError(t, err)
@@ -481,7 +501,8 @@ func TestRedisLost(t *testing.T) {
 	r := b.must(said("e-1", "I like jazz."))
 	ready := b.ready(r.Markers...)
 	assert.Equal(t, abi.ReadinessUnknown, ready.Status, "the tracker does not answer")
-	_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
+	_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+		&abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
 	require.NoError(t, err)
 	b.server.Break(memos.Faults{})
 	b.wait(10 * time.Second)
@@ -503,7 +524,8 @@ func TestDatabaseDownInEveryOperation(t *testing.T) {
 		"record":   func() error { _, err := b.record(said("e-2", "I like tea.")); return err },
 		"retrieve": func() error { _, err := b.retrieve(ask("jazz")); return err },
 		"readiness": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: r.Markers})
+			_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+				&abi.ReadinessMarkers{Markers: r.Markers})
 			return err
 		},
 		"inventory": func() error {
@@ -515,11 +537,13 @@ func TestDatabaseDownInEveryOperation(t *testing.T) {
 			return err
 		},
 		"provenance": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), &abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
+			_, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
 			return err
 		},
 		"find_event": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent), &abi.FindEventRequest{EventID: "e-2", SentAt: b.Now})
+			_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+				&abi.FindEventRequest{EventID: "e-2", SentAt: b.Now})
 			if err == nil {
 				return abi.NewError(abi.CodeUnavailable, "the task is known")
 			}
@@ -530,7 +554,8 @@ func TestDatabaseDownInEveryOperation(t *testing.T) {
 	}
 }
 
-// TestDeleteThatFailedAndDidDelete: the fallback of a reset is answered "Failed to delete memories" and has deleted; another that is answered so and has not is no success.
+// TestDeleteThatFailedAndDidDelete: the fallback of a reset is answered "Failed to delete memories" and has deleted;
+// another that is answered so and has not is no success.
 func TestDeleteThatFailedAndDidDelete(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
 	b.must(said("e-1", "one"))
@@ -594,7 +619,8 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(b.Sent[1].Body), &body))
 	assert.ElementsMatch(t, []string{"user_id", "readable_cube_ids", "query", "mode", "session_id", "top_k",
 		"include_preference", "search_tool_memory"}, slices.Collect(maps.Keys(body)))
-	assert.Equal(t, []any{5.0, true, true}, []any{body["top_k"], body["include_preference"], body["search_tool_memory"]})
+	assert.Equal(t, []any{5.0, true, true}, []any{body["top_k"], body["include_preference"],
+		body["search_tool_memory"]})
 }
 
 func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
@@ -619,7 +645,8 @@ func TestAListThatMeetsADeletionIsAskedAgain(t *testing.T) {
 	b := newBench(t, `{"add_mode":"async","graph_store":"neo4j"}`, memos.Options{})
 	receipt := b.must(said("e-1", "I like jazz."))
 	look := func() (*abi.BackendReadiness, error) {
-		return sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: receipt.Markers})
+		return sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+			&abi.ReadinessMarkers{Markers: receipt.Markers})
 	}
 	b.wait(time.Minute)
 	b.server.Break(memos.Faults{ListRaces: listTries - 1})

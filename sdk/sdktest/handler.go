@@ -26,7 +26,8 @@ func Handler(t TB, manifest []byte, secrets map[string]string, backend http.Hand
 		for _, q := range r.Query {
 			query.Add(q.Key, q.Value)
 		}
-		request, err := http.NewRequest(route.Method, "http://backend"+path+"?"+query.Encode(), strings.NewReader(r.Body))
+		request, err := http.NewRequest(route.Method, "http://backend"+path+"?"+query.Encode(),
+			strings.NewReader(r.Body))
 		if err != nil {
 			t.Errorf("sdktest: route %s: %v", r.Route, err)
 			return Reply{Err: abi.NewError(abi.CodeInvalidArgument, err.Error())}

@@ -40,7 +40,8 @@ func Script(t TB, steps ...Step) func(Request) Reply {
 	done := 0
 	t.Cleanup(func() {
 		if done < len(steps) {
-			t.Errorf("sdktest: %d of %d scripted requests were sent; route %s was not", done, len(steps), steps[done].Route)
+			t.Errorf("sdktest: %d of %d scripted requests were sent; route %s was not", done, len(steps),
+				steps[done].Route)
 		}
 	})
 	return func(r Request) Reply {

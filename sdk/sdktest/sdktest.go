@@ -54,8 +54,8 @@ type Options struct {
 	PageLimit int64
 	// PageBytes ends a page before its values exceed it, the first one excepted; 0 means 16 MiB.
 	PageBytes int64
-	// Manifest is the module's manifest.json. When it is given, only its routes can be sent, by their class and with the
-	// headers and query keys that they list.
+	// Manifest is the module's manifest.json. When it is given, only its routes can be sent, by their class and with
+	// the headers and query keys that they list.
 	Manifest []byte
 	// HTTP is the backend. Nil means that every request is refused.
 	HTTP func(Request) Reply
@@ -106,7 +106,8 @@ func New(t TB, o Options) *Host {
 	if err != nil {
 		t.Fatalf("sdktest: %v", err)
 	}
-	h := &Host{Options: o, t: t, counter: counter, stores: map[storeKey]*store{}, generations: map[abi.MemoryScope]int64{}}
+	h := &Host{Options: o, t: t, counter: counter, stores: map[storeKey]*store{},
+		generations: map[abi.MemoryScope]int64{}}
 	if o.Manifest != nil {
 		h.routes = routesOf(t, o.Manifest, o.Config)
 	}

@@ -266,11 +266,13 @@ func TestOnlyHeadersAndQueryKeysOfTheRouteAreSent(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{Manifest: manifest, Config: `{"headers":{"X-Team":"blue"}}`,
 		HTTP: func(sdktest.Request) sdktest.Reply { return sdktest.Reply{} }})
 	for name, code := range map[string]abi.Code{"Accept": "", "x-key": "", "x-team": "", "cookie": abi.CodeDenied} {
-		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get", Headers: map[string]string{name: "1"}}, nil)
+		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get",
+			Headers: map[string]string{name: "1"}}, nil)
 		assert.Equal(t, code, abi.CodeOf(err), name)
 	}
 	for key, code := range map[string]abi.Code{"limit": "", "Limit": abi.CodeDenied} {
-		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get", Query: []abi.QueryParam{{Key: key, Value: "1"}}}, nil)
+		_, _, err := h.Call(abi.OpRetrieve, scope).HTTP(abi.HTTPRequest{Route: "get",
+			Query: []abi.QueryParam{{Key: key, Value: "1"}}}, nil)
 		assert.Equal(t, code, abi.CodeOf(err), key)
 	}
 }

@@ -41,7 +41,8 @@ func provider(t *testing.T, url, key, more string) host.ProviderConfig {
 func TestLive_honcho(t *testing.T) {
 	url, key := os.Getenv("HONCHO_URL"), os.Getenv("HONCHO_KEY")
 	if url == "" {
-		t.Fatal("HONCHO_URL is not set: start a Honcho server as docs/backends/honcho.md says, with DERIVER_FLUSH_ENABLED=true, and give its address")
+		t.Fatal("HONCHO_URL is not set: start a Honcho server as docs/backends/honcho.md says, with " +
+			"DERIVER_FLUSH_ENABLED=true, and give its address")
 	}
 	t.Run("conformance", func(t *testing.T) {
 		conformance.Test(t, conformance.Target{Provider: provider(t, url, key, ""), ReadyWithin: 3 * time.Minute})
@@ -58,7 +59,8 @@ func TestLive_honcho_fake(t *testing.T) {
 
 const tokens, conclusions = 8000, 25
 
-// parity asks the same through memhost and through Honcho's own client, and compares what memhost has in raw, field by field.
+// parity asks the same through memhost and through Honcho's own client, and compares what memhost has in raw, field by
+// field.
 func parity(t *testing.T, url, key string, within time.Duration) {
 	ctx := context.Background()
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir()})
@@ -74,11 +76,17 @@ func parity(t *testing.T, url, key string, within time.Duration) {
 		_, err := s.ResetScope(ctx, scope)
 		assert.NoError(t, err)
 	}()
-	subjects := []string{"cat", "boat", "garden", "bicycle", "sister", "piano", "office", "kitchen", "holiday", "neighbour"}
+	subjects := []string{"cat", "boat", "garden", "bicycle", "sister", "piano", "office", "kitchen", "holiday",
+		"neighbour"}
 	for i, subject := range subjects {
-		text := fmt.Sprintf("My %s has a name: %s%d. I think of it on every day that begins with rain.", subject, "Zorvex", i)
-		_, err := s.RecordEvent(ctx, &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID, UserID: scope.PersonaID, SessionID: fmt.Sprint("s", i%3), TurnID: fmt.Sprint(i),
-			Timestamp: fmt.Sprintf("2026-03-%02dT09:00:00Z", i+1), Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: new("Noted.")}}, Metadata: map[string]abi.Raw{"i": abi.Raw(fmt.Sprint(i))}})
+		text := fmt.Sprintf("My %s has a name: %s%d. I think of it on every day that begins with rain.", subject,
+			"Zorvex", i)
+		_, err := s.RecordEvent(ctx, &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID,
+			UserID: scope.PersonaID, SessionID: fmt.Sprint("s", i%3), TurnID: fmt.Sprint(i),
+			Timestamp: fmt.Sprintf("2026-03-%02dT09:00:00Z", i+1),
+			Messages: []abi.Message{{Role: abi.RoleUser, Content: &text},
+				{Role: abi.RoleAssistant, Content: new("Noted.")}},
+			Metadata: map[string]abi.Raw{"i": abi.Raw(fmt.Sprint(i))}})
 		require.NoError(t, err)
 	}
 	ready, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: within.Milliseconds()})
@@ -92,11 +100,13 @@ func parity(t *testing.T, url, key string, within time.Duration) {
 		TopK           int    `json:"top_k"`
 		MaxConclusions int    `json:"max_conclusions"`
 	}
-	task := map[string]any{"url": url, "key": key, "workspace": setup.NativeScope["workspace"], "user": setup.NativeScope["user_peer"]}
+	task := map[string]any{"url": url, "key": key, "workspace": setup.NativeScope["workspace"],
+		"user": setup.NativeScope["user_peer"]}
 	var queries []query
 	var ours [][]abi.RawCall
 	for i, subject := range subjects {
-		for j, wording := range []string{"What is my %s called?", "Tell me about my %s", "%s", "name of the %s, rain", "Zorvex %s", "我的 %s"} {
+		for j, wording := range []string{"What is my %s called?", "Tell me about my %s", "%s", "name of the %s, rain",
+			"Zorvex %s", "我的 %s"} {
 			text := fmt.Sprintf(wording, subject)
 			session := fmt.Sprint("s", (i+j)%3)
 			result, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: text, Scope: scope, SessionID: session})
@@ -123,7 +133,8 @@ func parity(t *testing.T, url, key string, within time.Duration) {
 			var body map[string]any
 			require.NoError(t, json.Unmarshal(call.Body, &body))
 			for field, want := range theirs[i][call.Route] {
-				assert.Equal(t, comparable(want), comparable(body[field]), "%q: %s.%s", queries[i].Text, call.Route, field)
+				assert.Equal(t, comparable(want), comparable(body[field]), "%q: %s.%s", queries[i].Text, call.Route,
+					field)
 				compared++
 			}
 		}

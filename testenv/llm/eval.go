@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// An evaluation's agent and judge, by the words of their prompts (eval/lab's default template and rubric). The agent repeats what the memory says with the
-// question's words; the judge accepts an answer that holds what was expected. Both show that the way is open, and nothing about a memory's worth.
+// An evaluation's agent and judge, by the words of their prompts (eval/lab's default template and rubric). The agent
+// repeats what the memory says with the question's words; the judge accepts an answer that holds what was expected.
+// Both show that the way is open, and nothing about a memory's worth.
 var evalRules = []promptRule{
 	{purpose: "eval.judge", match: func(_ *Prompt, text string) bool {
 		return strings.Contains(text, "\nExpected answer: ") && strings.Contains(text, "\nAnswer: ")
@@ -27,7 +28,8 @@ var evalRules = []promptRule{
 	}},
 }
 
-// nearestLine is the memory's line that shares most words with a question, the last of equal ones; empty where none shares two.
+// nearestLine is the memory's line that shares most words with a question, the last of equal ones; empty where none
+// shares two.
 func nearestLine(memory, question string) string {
 	asked, best, most := Tokens(question), "", 1
 	for _, line := range strings.Split(memory, "\n") {

@@ -13,10 +13,12 @@ import (
 // Mode is a way to fail.
 type Mode string
 
-// The ways to fail. Those of the first group spoil the exchange, those of the second the answer of the model inside an ordinary 200.
+// The ways to fail. Those of the first group spoil the exchange, those of the second the answer of the model inside an
+// ordinary 200.
 const (
-	// Down closes the connection without an answer. Slow answers never: it waits until the client gives up. Hold waits until the fault is removed (or
-	// the client gives up) and then answers as usual: work is visibly under way without a sleep.
+	// Down closes the connection without an answer. Slow answers never: it waits until the client gives up. Hold waits
+	// until the fault is removed (or the client gives up) and then answers as usual: work is visibly under way without
+	// a sleep.
 	Down Mode = "down"
 	Slow Mode = "slow"
 	Hold Mode = "hold"
@@ -27,23 +29,27 @@ const (
 	// NoForcedTool answers 400 to a forced tool_choice and nothing else.
 	NoForcedTool Mode = "no_forced_tool"
 
-	// CutAnswer cuts the model's text (or the tool's arguments) in the middle; finish_reason stays as it was. Length also says finish_reason length.
+	// CutAnswer cuts the model's text (or the tool's arguments) in the middle; finish_reason stays as it was. Length
+	// also says finish_reason length.
 	CutAnswer Mode = "cut_answer"
 	Length    Mode = "length"
 	// FinishError and ContentFilter end with these finish reasons and no text. NoChoice has an empty list of choices.
 	FinishError   Mode = "finish_error"
 	ContentFilter Mode = "content_filter"
 	NoChoice      Mode = "no_choice"
-	// WrongTool calls a tool that nobody offered. NoTool answers in prose where a tool was asked for. ToolAnswer calls one where a text was.
+	// WrongTool calls a tool that nobody offered. NoTool answers in prose where a tool was asked for. ToolAnswer calls
+	// one where a text was.
 	WrongTool  Mode = "wrong_tool"
 	NoTool     Mode = "no_tool"
 	ToolAnswer Mode = "tool_answer"
-	// Empty answers "". Thinking answers a thinking block and nothing else, ThinkingFirst one before the right answer, ThinkingOpen one that never closes.
+	// Empty answers "". Thinking answers a thinking block and nothing else, ThinkingFirst one before the right answer,
+	// ThinkingOpen one that never closes.
 	Empty         Mode = "empty"
 	Thinking      Mode = "thinking"
 	ThinkingFirst Mode = "thinking_first"
 	ThinkingOpen  Mode = "thinking_open"
-	// Prose answers a sentence instead of JSON. Fenced wraps the right answer in a code fence, BareList answers a JSON list of strings.
+	// Prose answers a sentence instead of JSON. Fenced wraps the right answer in a code fence, BareList answers a JSON
+	// list of strings.
 	Prose    Mode = "prose"
 	Fenced   Mode = "fenced"
 	BareList Mode = "bare_list"
@@ -53,15 +59,19 @@ const (
 	Dimension Mode = "dimension"
 )
 
-var modes = map[Mode]bool{Down: true, Slow: true, Hold: true, Status: true, CutBody: true, NoForcedTool: true, CutAnswer: true, Length: true, FinishError: true,
-	ContentFilter: true, NoChoice: true, WrongTool: true, NoTool: true, ToolAnswer: true, Empty: true, Thinking: true, ThinkingFirst: true, ThinkingOpen: true,
+var modes = map[Mode]bool{Down: true, Slow: true, Hold: true, Status: true, CutBody: true, NoForcedTool: true,
+	CutAnswer: true, Length: true, FinishError: true,
+	ContentFilter: true, NoChoice: true, WrongTool: true, NoTool: true, ToolAnswer: true, Empty: true, Thinking: true,
+	ThinkingFirst: true, ThinkingOpen: true,
 	Prose: true, Fenced: true, BareList: true, Say: true, Dimension: true}
 
-// Fault makes requests fail. Purpose names which: a purpose of the log ("mem0.extract"), a beginning of one ("mem0", "chat", "embeddings"), or "" for all.
+// Fault makes requests fail. Purpose names which: a purpose of the log ("mem0.extract"), a beginning of one ("mem0",
+// "chat", "embeddings"), or "" for all.
 type Fault struct {
 	Purpose string `json:"purpose,omitempty"`
 	Mode    Mode   `json:"mode"`
-	// After leaves so many matching requests alone first. Times ends the fault after so many; 0 means until it is removed.
+	// After leaves so many matching requests alone first. Times ends the fault after so many; 0 means until it is
+	// removed.
 	After int `json:"after,omitempty"`
 	Times int `json:"times,omitempty"`
 	// Status and RetryAfter (seconds) for mode status, Content for say, Dimension for dimension.
@@ -173,7 +183,8 @@ func (a *activeFault) spoilExchange(ctx context.Context, w http.ResponseWriter) 
 	return false
 }
 
-// spoilAnswer changes the model's answer and the finish reason. The last answer is false when there is no choice at all.
+// spoilAnswer changes the model's answer and the finish reason. The last answer is false when there is no choice at
+// all.
 func (a *activeFault) spoilAnswer(p *Prompt, right Answer) (answer Answer, finish string, choice bool) {
 	finish = "stop"
 	if len(right.Calls) > 0 {
@@ -246,9 +257,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeError(w http.ResponseWriter, status int, text string) {
-	kind := map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_exceeded"}[status]
+	kind := map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+		429: "rate_limit_exceeded"}[status]
 	if kind == "" {
 		kind = "server_error"
 	}
-	writeJSON(w, status, map[string]any{"error": map[string]any{"message": text, "type": kind, "code": kind, "param": nil}})
+	writeJSON(w, status, map[string]any{"error": map[string]any{"message": text, "type": kind, "code": kind,
+		"param": nil}})
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Graphiti (graphiti-core 0.29.3, graphiti_core/prompts): the JSON schema's name says which call it is, and the prompts carry their parts in tags.
+// Graphiti (graphiti-core 0.29.3, graphiti_core/prompts): the JSON schema's name says which call it is, and the prompts
+// carry their parts in tags.
 var graphitiRules = []promptRule{
 	graphitiRule("graphiti.entities", "ExtractedEntities", graphitiEntities),
 	graphitiRule("graphiti.edges", "ExtractedEdges", graphitiEdges),
@@ -80,7 +81,8 @@ func graphitiEntities(p *Prompt, text string) Answer {
 	return Answer{Text: toJSON(map[string]any{"extracted_entities": list})}
 }
 
-// graphitiEdges makes one fact of each statement of a user, from the speaker to what it is about, valid from the reference time.
+// graphitiEdges makes one fact of each statement of a user, from the speaker to what it is about, valid from the
+// reference time.
 func graphitiEdges(p *Prompt, text string) Answer {
 	type edge struct {
 		Source   string  `json:"source_entity_name"`
@@ -112,7 +114,8 @@ func graphitiEdges(p *Prompt, text string) Answer {
 		if someday.MatchString(s.Text) {
 			from = nil // a wish has no time: Graphiti then asks for one, and stores the fact without dates
 		}
-		list = append(list, edge{Source: source, Target: target, Relation: s.Relation, Fact: s.Fact, Valid: from, Episodes: []int{0}})
+		list = append(list, edge{Source: source, Target: target, Relation: s.Relation, Fact: s.Fact, Valid: from,
+			Episodes: []int{0}})
 	}
 	return Answer{Text: toJSON(map[string]any{"edges": list})}
 }
@@ -183,7 +186,8 @@ func graphitiSummaries(p *Prompt, text string) Answer {
 	return Answer{Text: toJSON(map[string]any{"summaries": list})}
 }
 
-// currentMessage is the episode that a prompt is about. Its tag has two spellings; texts and JSON episodes have their own.
+// currentMessage is the episode that a prompt is about. Its tag has two spellings; texts and JSON episodes have their
+// own.
 func currentMessage(text string) string {
 	for _, name := range []string{"CURRENT MESSAGE", "CURRENT_MESSAGE", "TEXT", "JSON"} {
 		if inside := tagged(text, name); inside != "" {
@@ -195,7 +199,8 @@ func currentMessage(text string) string {
 
 var anySpeaker = regexp.MustCompile(`^([^:\n]{1,120}): (.*)$`)
 
-// episodeTurns reads an episode: "name(role): text", "name: text", or a text without a speaker, which is taken for the user's.
+// episodeTurns reads an episode: "name(role): text", "name: text", or a text without a speaker, which is taken for the
+// user's.
 func episodeTurns(message string) []Turn {
 	if turns := Turns(message); len(turns) > 0 {
 		for i := range turns {
@@ -225,7 +230,9 @@ func firstLine(text string) string {
 // entityOf names what a statement is about: the last three content words of its object, as they were spelt.
 func entityOf(s Statement) string {
 	var words []string
-	for _, w := range strings.FieldsFunc(s.Object, func(r rune) bool { return !isWordRune(r) && r != '-' && r != '\'' && r != '’' }) {
+	for _, w := range strings.FieldsFunc(s.Object, func(r rune) bool {
+		return !isWordRune(r) && r != '-' && r != '\'' && r != '’'
+	}) {
 		if !functionWords[strings.ToLower(w)] {
 			words = append(words, w)
 		}
@@ -251,7 +258,8 @@ type indexedFact struct {
 	fact  string
 }
 
-// The lists of facts are printed as Python prints them: [{'idx': 0, 'fact': 'mara likes tea'}], with double quotes where the text has a single one.
+// The lists of facts are printed as Python prints them: [{'idx': 0, 'fact': 'mara likes tea'}], with double quotes
+// where the text has a single one.
 var pythonFact = regexp.MustCompile(`'idx': (\d+), 'fact': (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")`)
 
 func indexedFacts(text string) []indexedFact {

@@ -4,7 +4,9 @@ import "strings"
 
 // Honcho 3 (its deriver and dialectic): recognised by schema, tools and tags. A dream ends at once.
 var honchoRules = []promptRule{
-	{purpose: "honcho.deriver", match: func(p *Prompt, _ string) bool { return p.SchemaName == "PromptRepresentation" }, answer: func(_ *Prompt, text string) Answer {
+	{purpose: "honcho.deriver", match: func(p *Prompt, _ string) bool {
+		return p.SchemaName == "PromptRepresentation"
+	}, answer: func(_ *Prompt, text string) Answer {
 		peer, _ := between(text, "Target peer:", "\n")
 		peer = strings.TrimSpace(peer)
 		explicit := []any{}
@@ -19,7 +21,8 @@ var honchoRules = []promptRule{
 		return Answer{Text: toJSON(map[string]any{"explicit": explicit})}
 	}},
 	{purpose: "honcho.summary", match: func(p *Prompt, text string) bool {
-		return len(p.Tools) == 0 && strings.Contains(text, "<previous_summary>") && strings.Contains(text, "<conversation>")
+		return len(p.Tools) == 0 && strings.Contains(text, "<previous_summary>") &&
+			strings.Contains(text, "<conversation>")
 	}, answer: func(_ *Prompt, text string) Answer {
 		var facts []string
 		for _, t := range Turns(tagged(text, "conversation")) {
@@ -30,9 +33,12 @@ var honchoRules = []promptRule{
 		return Answer{Text: clip("Summary. "+strings.Join(facts, " "), 2000)}
 	}},
 	{purpose: "honcho.dream", match: func(p *Prompt, _ string) bool {
-		return p.Has("create_observations_deductive") || p.Has("create_observations_inductive") || p.Has("update_peer_card")
+		return p.Has("create_observations_deductive") || p.Has("create_observations_inductive") ||
+			p.Has("update_peer_card")
 	}, answer: func(*Prompt, string) Answer { return Answer{Text: "Nothing to add."} }},
-	{purpose: "honcho.dialectic", match: func(p *Prompt, _ string) bool { return p.Has("search_memory") || p.Has("grep_messages") },
+	{purpose: "honcho.dialectic", match: func(p *Prompt, _ string) bool {
+		return p.Has("search_memory") || p.Has("grep_messages")
+	},
 		answer: func(p *Prompt, _ string) Answer {
 			return Answer{Text: "As far as I know: " + clip(p.Last("user"), 300)}
 		}},

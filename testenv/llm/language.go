@@ -28,8 +28,8 @@ type Statement struct {
 	Preference bool
 }
 
-// Sentences splits a text at sentence ends and line ends. A full stop ends a sentence only before a blank, and not after an initial, a title or a
-// number that is followed by a lower-case letter.
+// Sentences splits a text at sentence ends and line ends. A full stop ends a sentence only before a blank, and not
+// after an initial, a title or a number that is followed by a lower-case letter.
 func Sentences(text string) []string {
 	var out []string
 	start := 0
@@ -89,7 +89,8 @@ func IsQuestion(sentence string) bool {
 	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？")
 }
 
-// Read reads one sentence of a speaker by the rules. The second answer is false for a question and for a text without a word.
+// Read reads one sentence of a speaker by the rules. The second answer is false for a question and for a text without a
+// word.
 func Read(speaker, sentence string) (Statement, bool) {
 	text := strings.TrimSpace(sentence)
 	if text == "" || IsQuestion(text) || strings.IndexFunc(text, isWordRune) < 0 {
@@ -126,7 +127,8 @@ func ReadAll(speaker, text string) []Statement {
 	return out
 }
 
-// Replaces tells whether the newer statement makes the older one out of date: it says that something changed, and both speak of one topic.
+// Replaces tells whether the newer statement makes the older one out of date: it says that something changed, and both
+// speak of one topic.
 func (s Statement) Replaces(older Statement) bool {
 	if !s.Change || s.Text == older.Text {
 		return false
@@ -189,7 +191,9 @@ var (
 
 // thirdPerson says a first-person sentence of its speaker by name: the first "I" or "my", and the verb behind it.
 func thirdPerson(speaker, text string) string {
-	for _, p := range []struct{ from, to string }{{"I'm ", " is "}, {"I’m ", " is "}, {"I am ", " is "}, {"I've ", " has "}, {"I’ve ", " has "}, {"I have ", " has "}, {"I ", " "}, {"My ", "'s "}, {"我的", "'s "}, {"我", " "}} {
+	for _, p := range []struct{ from, to string }{{"I'm ", " is "}, {"I’m ", " is "}, {"I am ", " is "},
+		{"I've ", " has "}, {"I’ve ", " has "}, {"I have ", " has "}, {"I ", " "}, {"My ", "'s "}, {"我的", "'s "},
+		{"我", " "}} {
 		if rest, ok := strings.CutPrefix(text, p.from); ok {
 			return speaker + p.to + rest
 		}
@@ -197,7 +201,8 @@ func thirdPerson(speaker, text string) string {
 	return speaker + ": " + text
 }
 
-// topics are the things that a sentence is about and of which a person has one at a time: a short list of lexical fields, and "my X".
+// topics are the things that a sentence is about and of which a person has one at a time: a short list of lexical
+// fields, and "my X".
 func topics(text string) []string {
 	var out []string
 	lower := strings.ToLower(text)

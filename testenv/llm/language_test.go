@@ -14,8 +14,10 @@ func TestSentences(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"two", "I moved to oat milk last week. I never take sugar in coffee.", []string{"I moved to oat milk last week.", "I never take sugar in coffee."}},
-		{"a title and a number", "Ask Dr. Feddersen at 10.30 a.m. sharp. Good.", []string{"Ask Dr. Feddersen at 10.30 a.m.", "sharp.", "Good."}},
+		{"two", "I moved to oat milk last week. I never take sugar in coffee.",
+			[]string{"I moved to oat milk last week.", "I never take sugar in coffee."}},
+		{"a title and a number", "Ask Dr. Feddersen at 10.30 a.m. sharp. Good.",
+			[]string{"Ask Dr. Feddersen at 10.30 a.m.", "sharp.", "Good."}},
 		{"Chinese", "我住在北京。我喜欢喝绿茶。", []string{"我住在北京。", "我喜欢喝绿茶。"}},
 		{"question and lines", "Really?!\nYes\n\n- one", []string{"Really?!", "Yes", "- one"}},
 		{"only marks", "...!? \n", nil},
@@ -32,7 +34,8 @@ func TestReadTellsWhatASentenceSays(t *testing.T) {
 	}{
 		{"My cat is called Zorvex.", "IS_CALLED", "Zorvex", "mara's cat is called Zorvex", true, false, false},
 		{"I like green tea!", "LIKES", "green tea", "mara like green tea", true, false, true},
-		{"I now prefer aisle seats on business trips.", "PREFERS", "aisle seats on business trips", "mara now prefer aisle seats on business trips", true, true, true},
+		{"I now prefer aisle seats on business trips.", "PREFERS", "aisle seats on business trips",
+			"mara now prefer aisle seats on business trips", true, true, true},
 		{"I moved to Lyon in March.", "MOVED_TO", "Lyon in March", "mara moved to Lyon in March", true, true, false},
 		{"I no longer eat meat.", "EATS", "meat", "mara no longer eat meat", true, true, true},
 		{"I don't like coffee.", "DISLIKES", "coffee", "mara don't like coffee", true, false, true},
@@ -42,7 +45,8 @@ func TestReadTellsWhatASentenceSays(t *testing.T) {
 		t.Run(c.sentence, func(t *testing.T) {
 			s, ok := Read("mara", c.sentence)
 			require.True(t, ok)
-			require.Equal(t, []any{c.relation, c.object, c.lasting, c.change, c.preference}, []any{s.Relation, s.Object, s.Lasting, s.Change, s.Preference})
+			require.Equal(t, []any{c.relation, c.object, c.lasting, c.change, c.preference},
+				[]any{s.Relation, s.Object, s.Lasting, s.Change, s.Preference})
 			require.Equal(t, c.fact, s.Fact)
 		})
 	}
@@ -58,7 +62,8 @@ func TestAChangeReplacesOnlyItsTopic(t *testing.T) {
 	aisle := read("I now prefer aisle seats.")
 	require.True(t, aisle.Replaces(window))
 	require.False(t, aisle.Replaces(tea))
-	require.False(t, window.Replaces(aisle), "without a word of change nothing is replaced: two names of two cats stay side by side")
+	require.False(t, window.Replaces(aisle), "without a word of change nothing is replaced: two names of two cats "+
+		"stay side by side")
 	require.False(t, read("My cat is called Zorvex.").Replaces(read("My cat is called Qimpa.")))
 }
 

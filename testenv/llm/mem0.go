@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// mem0 (package mem0ai, mem0/configs/prompts.py): one call per add with inference, whose user prompt has named sections; a call without them for a
-// procedural memory; one per row for its LLM reranker.
+// mem0 (package mem0ai, mem0/configs/prompts.py): one call per add with inference, whose user prompt has named
+// sections; a call without them for a procedural memory; one per row for its LLM reranker.
 var mem0Rules = []promptRule{
 	{purpose: "mem0.extract", match: func(p *Prompt, _ string) bool {
 		last := p.Last("user")
@@ -23,7 +23,8 @@ var mem0Rules = []promptRule{
 	}},
 }
 
-// mem0Extract keeps what statements reads, as it was said, except questions. Hash comparison and the rest are mem0's own.
+// mem0Extract keeps what statements reads, as it was said, except questions. Hash comparison and the rest are mem0's
+// own.
 func mem0Extract(p *Prompt, _ string) Answer {
 	section, _ := between(p.Last("user"), "## New Messages\n", "\n## Observation Date\n")
 	type memory struct {

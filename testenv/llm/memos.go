@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// MemOS 2.0.33 (memos/templates): one user message, no tools, no schema; the answer is read from text. A word of the demanded output tells the calls apart,
-// and the payload stands at the end between two marks, which are Chinese where the conversation is.
+// MemOS 2.0.33 (memos/templates): one user message, no tools, no schema; the answer is read from text. A word of the
+// demanded output tells the calls apart, and the payload stands at the end between two marks, which are Chinese where
+// the conversation is.
 var memosRules = []promptRule{
 	memosRule("memos.feedback_keyword", `"if_keyword_replace"`, func(string) string {
 		return `{"if_keyword_replace":"false","doc_scope":null,"original":null,"target":null}`
@@ -72,20 +73,24 @@ func memosTurns(conversation string) []Turn {
 
 func memosExtract(text string) string {
 	conversation := payload(text, [2]string{"\nConversation:\n", "\nYour Output:"}, [2]string{"\n对话：\n", "您的输出："},
-		[2]string{"\nDocument chunk:\n", "\nYour Output:"}, [2]string{"\n文档片段：\n", "您的输出："}, [2]string{"\nText chunk:\n", "\nYour output:"})
+		[2]string{"\nDocument chunk:\n", "\nYour Output:"}, [2]string{"\n文档片段：\n", "您的输出："},
+		[2]string{"\nText chunk:\n", "\nYour output:"})
 	custom := customTags(text)
 	list, summary := []any{}, []string{}
 	for _, s := range statements(memosTurns(conversation), "The user") {
 		value := memosValue(s)
-		list = append(list, map[string]any{"key": clip(s.Text, 40), "memory_type": "UserMemory", "value": value, "tags": append(append([]string{}, custom...), keywords(s.Text, 3)...)})
+		list = append(list, map[string]any{"key": clip(s.Text, 40), "memory_type": "UserMemory", "value": value,
+			"tags": append(append([]string{}, custom...), keywords(s.Text, 3)...)})
 		summary = append(summary, value)
 	}
 	return toJSON(map[string]any{"memory list": list, "summary": strings.Join(summary, " ")})
 }
 
-// memosValue says a statement of "the user" by name, with its full stop; what the rules do not know, and Chinese, stays as it was said.
+// memosValue says a statement of "the user" by name, with its full stop; what the rules do not know, and Chinese, stays
+// as it was said.
 func memosValue(s Statement) string {
-	if s.Relation == "SAID" || strings.IndexFunc(s.Text, isIdeograph) >= 0 || strings.HasPrefix(s.Fact, s.Speaker+": ") {
+	if s.Relation == "SAID" || strings.IndexFunc(s.Text, isIdeograph) >= 0 ||
+		strings.HasPrefix(s.Fact, s.Speaker+": ") {
 		return s.Text
 	}
 	end := s.Text[len(strings.TrimRight(s.Text, ".!")):]
@@ -108,8 +113,9 @@ func memosExplicit(text string) string {
 	list := []any{}
 	for _, s := range statements(memosTurns(conversation), "The user") {
 		if s.Preference {
-			list = append(list, map[string]any{"explicit_preference": memosValue(s), "context_summary": "In conversation the user stated a standing wish: " + memosValue(s),
-				"reasoning": "said in so many words", "topic": topicOf(s)})
+			list = append(list, map[string]any{"explicit_preference": memosValue(s),
+				"context_summary": "In conversation the user stated a standing wish: " + memosValue(s),
+				"reasoning":       "said in so many words", "topic": topicOf(s)})
 		}
 	}
 	return toJSON(list)
@@ -119,7 +125,9 @@ func memosImplicit(text string) string {
 	conversation := payload(text, [2]string{"\nConversation:\n", "Output format"}, [2]string{"\n对话：\n", "输出格式"})
 	for _, s := range statements(memosTurns(conversation), "The user") {
 		if again.MatchString(s.Text) {
-			return toJSON([]any{map[string]any{"implicit_preference": "Wants it as before: " + s.Text, "context_summary": "The user asked for it again: " + s.Text, "reasoning": "repeated choice", "topic": topicOf(s)}})
+			return toJSON([]any{map[string]any{"implicit_preference": "Wants it as before: " + s.Text,
+				"context_summary": "The user asked for it again: " + s.Text, "reasoning": "repeated choice",
+				"topic": topicOf(s)}})
 		}
 	}
 	return "[]"
@@ -141,25 +149,31 @@ func memosTrajectory(text string) string {
 	if m := toolName.FindStringSubmatch(conversation); m != nil {
 		tool = m[1]
 	}
-	return toJSON([]any{map[string]any{"correctness": "success", "trajectory": "task -> tool call -> result: " + string(runes[max(0, len(runes)-200):]),
-		"experience":       "Calling " + tool + " works.",
-		"tool_used_status": []any{map[string]any{"used_tool": tool, "success_rate": "1.0", "error_type": "", "tool_experience": "Calling " + tool + " works."}}}})
+	return toJSON([]any{map[string]any{"correctness": "success", "trajectory": "task -> tool call -> result: " +
+		string(runes[max(0, len(runes)-200):]),
+		"experience": "Calling " + tool + " works.",
+		"tool_used_status": []any{map[string]any{"used_tool": tool, "success_rate": "1.0", "error_type": "",
+			"tool_experience": "Calling " + tool + " works."}}}})
 }
 
 var toolName = regexp.MustCompile(`\\?"name\\?": ?\\?"([\w.-]+)`)
 
 func memosSkill(text string) string {
-	conversation := payload(text, [2]string{"# Conversation Messages\n", "# Core Principles"}, [2]string{"# 对话消息\n", "# 核心原则"})
+	conversation := payload(text, [2]string{"# Conversation Messages\n", "# Core Principles"},
+		[2]string{"# 对话消息\n", "# 核心原则"})
 	about := strings.Join(keywords(conversation, 4), " ")
-	return toJSON(map[string]any{"name": "Task with tools", "description": "A task that is done by calling tools: " + about, "procedure": "1. Read the wish 2. Call the tool 3. Report",
-		"experience": []string{"Call one tool at a time"}, "preference": []string{}, "examples": []string{}, "tags": keywords(conversation, 3), "scripts": nil, "others": nil,
+	return toJSON(map[string]any{"name": "Task with tools", "description": "A task that is done by calling tools: " +
+		about, "procedure": "1. Read the wish 2. Call the tool 3. Report",
+		"experience": []string{"Call one tool at a time"}, "preference": []string{}, "examples": []string{},
+		"tags": keywords(conversation, 3), "scripts": nil, "others": nil,
 		"update": false, "old_memory_id": "", "whether_use_chat_history": false, "content_of_related_chat_history": ""})
 }
 
 func memosGoal(text string) string {
 	question := payload(text, [2]string{"Task description(User Question):\n\"\"\"", "\"\"\""})
 	words := keywords(question, 5)
-	return toJSON(map[string]any{"keys": words, "tags": words, "goal_type": "retrieval", "rephrased_instruction": "", "internet_search": false, "memories": []string{question}})
+	return toJSON(map[string]any{"keys": words, "tags": words, "goal_type": "retrieval", "rephrased_instruction": "",
+		"internet_search": false, "memories": []string{question}})
 }
 
 // memosJudgement takes feedback with a statement in it for a correction; a question is none.
@@ -172,7 +186,8 @@ func memosJudgement(text string) string {
 		}
 		runes := []rune(corrected)
 		corrected = strings.ToUpper(string(runes[:1])) + string(runes[1:])
-		return toJSON([]any{map[string]any{"validity": "true", "user_attitude": "dissatisfied", "corrected_info": corrected, "key": clip(corrected, 40), "tags": keywords(corrected, 3)}})
+		return toJSON([]any{map[string]any{"validity": "true", "user_attitude": "dissatisfied",
+			"corrected_info": corrected, "key": clip(corrected, 40), "tags": keywords(corrected, 3)}})
 	}
 	return `[{"validity":"false","user_attitude":"irrelevant","corrected_info":"","key":"","tags":[]}]`
 }
@@ -181,10 +196,13 @@ var correctionLead = regexp.MustCompile(`^(?i)(?:no|actually|wrong|that is wrong
 
 var memoryLine = regexp.MustCompile(`^"?([0-9a-fA-F][0-9a-fA-F-]{2,})"?: "?(.*?)"?$`)
 
-// memosCompare updates the stored memory that shares most words with the new fact (at least two, or half of it); the others stay. None: the fact is added.
+// memosCompare updates the stored memory that shares most words with the new fact (at least two, or half of it); the
+// others stay. None: the fact is added.
 func memosCompare(text string) string {
-	current := payload(text, [2]string{"**Current Memories**\n", "**The background"}, [2]string{"**当前记忆：**\n", "**新事实提出的背景"})
-	fact := strings.Trim(payload(text, [2]string{"**Newly facts**\n", "\nOperation recommendations"}, [2]string{"**新事实：**\n", "\n操作建议"}), "\" \n")
+	current := payload(text, [2]string{"**Current Memories**\n", "**The background"},
+		[2]string{"**当前记忆：**\n", "**新事实提出的背景"})
+	fact := strings.Trim(payload(text, [2]string{"**Newly facts**\n", "\nOperation recommendations"},
+		[2]string{"**新事实：**\n", "\n操作建议"}), "\" \n")
 	operations, best, bestShare := []map[string]any{}, -1, 0.0
 	words := map[string]bool{}
 	for _, w := range Tokens(fact) {
@@ -209,7 +227,8 @@ func memosCompare(text string) string {
 		operations = append(operations, map[string]any{"id": m[1], "text": m[2], "operation": "NONE"})
 	}
 	if best >= 0 {
-		operations[best]["operation"], operations[best]["old_memory"], operations[best]["text"] = "UPDATE", operations[best]["text"], fact
+		operations[best]["operation"], operations[best]["old_memory"], operations[best]["text"] = "UPDATE",
+			operations[best]["text"], fact
 	} else {
 		operations = append(operations, map[string]any{"id": "001", "text": fact, "operation": "ADD"})
 	}
@@ -217,7 +236,8 @@ func memosCompare(text string) string {
 }
 
 func memosApproval(text string) string {
-	list := payload(text, [2]string{"Input operations list:\n", "\nSafety assessment output:"}, [2]string{"输入操作列表：\n", "\n安全评估输出"})
+	list := payload(text, [2]string{"Input operations list:\n", "\nSafety assessment output:"},
+		[2]string{"输入操作列表：\n", "\n安全评估输出"})
 	var input struct {
 		Operations []struct {
 			ID string `json:"id"`

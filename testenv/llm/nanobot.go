@@ -7,27 +7,39 @@ import (
 	"unicode/utf8"
 )
 
-// Nanobot's memories (the conditions rolling_summary, layered_memory, ledger_memory): consolidation by the tool save_memory, archive by marked lines, Dream by
-// edit tools, extraction into ledger events.
+// Nanobot's memories (the conditions rolling_summary, layered_memory, ledger_memory): consolidation by the tool
+// save_memory, archive by marked lines, Dream by edit tools, extraction into ledger events.
 //
-// What the rules rely on, for those who write the prompts: messages stand on lines "[time] ROLE: text"; everything before the first such line is what is
-// already known (for save_memory: the present memory); Dream shows each file under a heading line that names it (SOUL.md, USER.md, MEMORY.md) and the
-// history under a heading with "History"; the archive instruction contains "(nothing)"; the ledger's contains "event_type" and "predicate".
+// What the rules rely on, for those who write the prompts: messages stand on lines "[time] ROLE: text"; everything
+// before the first such line is what is already known (for save_memory: the present memory); Dream shows each file
+// under a heading line that names it (SOUL.md, USER.md, MEMORY.md) and the history under a heading with "History"; the
+// archive instruction contains "(nothing)"; the ledger's contains "event_type" and "predicate".
 var nanobotRules = []promptRule{
-	{purpose: "nanobot.consolidate", match: func(p *Prompt, _ string) bool { return p.Has("save_memory") }, answer: nanobotConsolidate},
-	{purpose: "nanobot.dream", match: func(p *Prompt, _ string) bool { return p.Has("edit_file") }, answer: nanobotDream},
-	{purpose: "nanobot.dream_analysis", match: func(p *Prompt, text string) bool { return len(p.Tools) == 0 && strings.Contains(text, "[SKIP]") }, answer: nanobotAnalyse},
+	{purpose: "nanobot.consolidate", match: func(p *Prompt, _ string) bool {
+		return p.Has("save_memory")
+	}, answer: nanobotConsolidate},
+	{purpose: "nanobot.dream", match: func(p *Prompt, _ string) bool {
+		return p.Has("edit_file")
+	}, answer: nanobotDream},
+	{purpose: "nanobot.dream_analysis", match: func(p *Prompt, text string) bool {
+		return len(p.Tools) == 0 && strings.Contains(text, "[SKIP]")
+	}, answer: nanobotAnalyse},
 	{purpose: "nanobot.ledger", match: func(p *Prompt, text string) bool {
 		return len(p.Tools) == 0 && strings.Contains(text, "event_type") && strings.Contains(text, "predicate")
 	}, answer: nanobotLedger},
-	{purpose: "nanobot.judge", match: func(p *Prompt, text string) bool { return strings.Contains(text, "Two memories contradict each other") }, answer: nanobotJudge},
+	{purpose: "nanobot.judge", match: func(p *Prompt, text string) bool {
+		return strings.Contains(text, "Two memories contradict each other")
+	}, answer: nanobotJudge},
 	{purpose: "nanobot.persona", match: func(p *Prompt, text string) bool {
 		return strings.Contains(text, "Which branch does the conversation belong to")
 	}, answer: nanobotPersona},
-	{purpose: "nanobot.archive", match: func(p *Prompt, text string) bool { return len(p.Tools) == 0 && strings.Contains(text, "(nothing)") }, answer: nanobotArchive},
+	{purpose: "nanobot.archive", match: func(p *Prompt, text string) bool {
+		return len(p.Tools) == 0 && strings.Contains(text, "(nothing)")
+	}, answer: nanobotArchive},
 }
 
-// nanobotConsolidate keeps every old line that no new statement replaces, and adds the lasting statements, each with its day.
+// nanobotConsolidate keeps every old line that no new statement replaces, and adds the lasting statements, each with
+// its day.
 func nanobotConsolidate(p *Prompt, text string) Answer {
 	known, turns := splitKnown(p.Last("user"))
 	var lines []string
@@ -51,7 +63,8 @@ func nanobotConsolidate(p *Prompt, text string) Answer {
 		}
 	}
 	entry := "[" + strings.Replace(at, "T", " ", 1) + "] The user said: " + clip(strings.Join(said, " "), 600)
-	return Answer{Calls: []Call{{Name: "save_memory", Arguments: toJSON(map[string]string{"history_entry": entry, "memory_update": update})}}}
+	return Answer{Calls: []Call{{Name: "save_memory",
+		Arguments: toJSON(map[string]string{"history_entry": entry, "memory_update": update})}}}
 }
 
 // splitKnown cuts a prompt at its first message line.
@@ -70,7 +83,8 @@ type memoryLineOf struct {
 	Statement
 }
 
-// lastingLines are the statements worth keeping, as list lines with their day: of a user, or of the people of a group, each by name.
+// lastingLines are the statements worth keeping, as list lines with their day: of a user, or of the people of a group,
+// each by name.
 func lastingLines(turns []Turn) []memoryLineOf {
 	var out []memoryLineOf
 	for _, t := range turns {
@@ -99,7 +113,8 @@ func lastingLines(turns []Turn) []memoryLineOf {
 	return out
 }
 
-// worthKeeping: what lasts, what was found out or is aimed at, and in a group what was settled; not what the assistant is asked to do, nor a mood of the day.
+// worthKeeping: what lasts, what was found out or is aimed at, and in a group what was settled; not what the assistant
+// is asked to do, nor a mood of the day.
 func worthKeeping(s Statement, inGroup bool) bool {
 	found := finding.MatchString(s.Text)
 	telling := utf8.RuneCountInString(s.Text) >= 12 // "Agreed." settles what only the one before says
@@ -212,7 +227,8 @@ func dreamEdit(path, content string, added []memoryLineOf, canWrite bool) Call {
 		if canWrite {
 			return Call{Name: "write_file", Arguments: toJSON(map[string]any{"path": path, "content": text})}
 		}
-		return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": "", "new_text": text})}
+		return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": "",
+			"new_text": text})}
 	}
 	from := strings.Join(old, "\n")
 	if len(old) == 0 || !strings.Contains(content, from) {
@@ -222,9 +238,11 @@ func dreamEdit(path, content string, added []memoryLineOf, canWrite bool) Call {
 		for _, a := range added {
 			fresh = append(fresh, a.text)
 		}
-		return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": from, "new_text": from + "\n" + strings.Join(fresh, "\n")})}
+		return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": from,
+			"new_text": from + "\n" + strings.Join(fresh, "\n")})}
 	}
-	return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": from, "new_text": strings.Join(merged, "\n")})}
+	return Call{Name: "edit_file", Arguments: toJSON(map[string]any{"path": path, "old_text": from,
+		"new_text": strings.Join(merged, "\n")})}
 }
 
 var (
@@ -233,7 +251,8 @@ var (
 	timed       = regexp.MustCompile(`^\[([^\]]+)\] ?(.*)$`)
 )
 
-// dreamFiles reads the files and the history of a Dream prompt. History lines are marked facts, or text whose lasting sentences count.
+// dreamFiles reads the files and the history of a Dream prompt. History lines are marked facts, or text whose lasting
+// sentences count.
 func dreamFiles(prompt string) (files map[string]string, history []memoryLineOf) {
 	files = map[string]string{}
 	part, at := "", ""
@@ -285,7 +304,8 @@ func dreamFiles(prompt string) (files map[string]string, history []memoryLineOf)
 var aboutAgent = regexp.MustCompile(`(?i)\b(?:answer|reply|write to me|call me|talk to me|be (?:brief|short|formal))\b`)
 var aboutWork = regexp.MustCompile(`(?i)\b(?:project|repository|team|release|deadline|server|script|at work)\b`)
 
-// fileFor puts what concerns the agent into SOUL.md, work and what the people of a group said into MEMORY.md, and the person into USER.md.
+// fileFor puts what concerns the agent into SOUL.md, work and what the people of a group said into MEMORY.md, and the
+// person into USER.md.
 func fileFor(s Statement) string {
 	switch {
 	case named.MatchString(s.Text):
@@ -302,7 +322,8 @@ func nanobotAnalyse(p *Prompt, _ string) Answer {
 	_, history := dreamFiles(p.Last("user"))
 	var lines []string
 	for _, h := range history {
-		tag := map[string]string{"SOUL.md": "SOUL", "USER.md": "USER", "memory/MEMORY.md": "MEMORY"}[fileFor(h.Statement)]
+		tag := map[string]string{"SOUL.md": "SOUL", "USER.md": "USER",
+			"memory/MEMORY.md": "MEMORY"}[fileFor(h.Statement)]
 		lines = append(lines, "["+tag+"] "+strings.TrimPrefix(h.text, "- "))
 	}
 	if lines == nil {
@@ -311,7 +332,8 @@ func nanobotAnalyse(p *Prompt, _ string) Answer {
 	return Answer{Text: strings.Join(lines, "\n")}
 }
 
-// nanobotLedger makes one event of each lasting statement: an add, or the change of the entry in the prompt that it replaces.
+// nanobotLedger makes one event of each lasting statement: an add, or the change of the entry in the prompt that it
+// replaces.
 func nanobotLedger(p *Prompt, _ string) Answer {
 	text := p.Last("user")
 	known, turns := splitKnown(text)
@@ -334,7 +356,8 @@ func nanobotLedger(p *Prompt, _ string) Answer {
 	return Answer{Text: toJSON(events)}
 }
 
-// ledgerEvent is a statement as subject, predicate and object where it says so in so many words, and otherwise what somebody said.
+// ledgerEvent is a statement as subject, predicate and object where it says so in so many words, and otherwise what
+// somebody said.
 func ledgerEvent(l memoryLineOf) map[string]any {
 	subject, said := "user", strings.TrimRight(l.Text, ".!。！;, ")
 	if l.Speaker != "The user" {
@@ -344,7 +367,8 @@ func ledgerEvent(l memoryLineOf) map[string]any {
 	if topic == "general" {
 		topic = ""
 	}
-	event := map[string]any{"event_type": "add", "subject": subject, "predicate": strings.ToLower(l.Relation), "object": l.Object, "scope": "permanent",
+	event := map[string]any{"event_type": "add", "subject": subject, "predicate": strings.ToLower(l.Relation),
+		"object": l.Object, "scope": "permanent",
 		"topic": topic, "confidence": 0.9, "sensitivity": "normal", "evidence": l.Text, "parent_id": nil}
 	of := possessed.FindStringSubmatch(said)
 	switch {
@@ -358,7 +382,8 @@ func ledgerEvent(l memoryLineOf) map[string]any {
 
 var (
 	possessed = regexp.MustCompile(`(?i)^(?:and )?my ([\p{L}\p{N} '-]+?) (is called|are called|is|are) ([^,;:]+)$`)
-	// aside is an object that is no thing, but goes on with what the speaker does. A short one is of a longer sentence, which says more.
+	// aside is an object that is no thing, but goes on with what the speaker does. A short one is of a longer sentence,
+	// which says more.
 	aside = regexp.MustCompile(`(?i)[:;]|\b(?:I|I'm|I've|my|me|mine)\b|^(?:a )?bit |^to |我|^有|^点|^吃的|，`)
 )
 

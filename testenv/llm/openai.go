@@ -195,7 +195,8 @@ func contentText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// embeddingRequest is POST /embeddings. Input is a string, or a list of strings (lists of token numbers are not served).
+// embeddingRequest is POST /embeddings. Input is a string, or a list of strings (lists of token numbers are not
+// served).
 type embeddingRequest struct {
 	Model          string          `json:"model"`
 	Input          json.RawMessage `json:"input"`

@@ -20,8 +20,8 @@ type promptRule struct {
 // rules in the order of asking: those that look at tools and schemas first, since they cannot be mistaken.
 var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules, evalRules)
 
-// Reply answers a prompt: the purpose that the first matching rule has, and its answer. A prompt that no rule knows has the purpose "unknown": its schema
-// is filled in, or the last user text is acknowledged.
+// Reply answers a prompt: the purpose that the first matching rule has, and its answer. A prompt that no rule knows has
+// the purpose "unknown": its schema is filled in, or the last user text is acknowledged.
 func Reply(p *Prompt) (purpose string, answer Answer) {
 	text := p.Text()
 	for _, r := range rules {
@@ -53,8 +53,9 @@ type Turn struct {
 	Text string
 }
 
-// The forms in which the prompts show a message: "[2026-01-12 08:42] USER [tools: a]: text" (Nanobot), "user: [2026-01-12T08:42:00Z]: text" (MemOS),
-// "mara(user): text" (Graphiti), "2026-01-12 08:42:00 mara: text" (Honcho), "user: text" (mem0). A line of another form goes on with the message before it.
+// The forms in which the prompts show a message: "[2026-01-12 08:42] USER [tools: a]: text" (Nanobot), "user:
+// [2026-01-12T08:42:00Z]: text" (MemOS), "mara(user): text" (Graphiti), "2026-01-12 08:42:00 mara: text" (Honcho),
+// "user: text" (mem0). A line of another form goes on with the message before it.
 var turnForms = []*regexp.Regexp{
 	regexp.MustCompile(`^\[(?P<time>[0-9?][^\]]*)\] (?P<speaker>[A-Z]+)(?: \[tools: [^\]]*\])?: ?(?P<text>.*)$`),
 	regexp.MustCompile(`^(?P<role>user|assistant|system|tool): \[(?P<time>[^\]]+)\]: ?(?P<text>.*)$`),
@@ -111,9 +112,9 @@ func turnOf(line string) (Turn, bool) {
 	return Turn{}, false
 }
 
-// statements reads what was said in the turns: all sentences of the user, and of the assistant those that last, so that a
-// dialogue of two people is remembered of both and a mere "Noted." is not. user names the user; "" means that each turn
-// names its own speaker.
+// statements reads what was said in the turns: all sentences of the user, and of the assistant those that last, so that
+// a dialogue of two people is remembered of both and a mere "Noted." is not. user names the user; "" means that each
+// turn names its own speaker.
 func statements(turns []Turn, user string) []Statement {
 	var out []Statement
 	for _, t := range turns {
@@ -131,7 +132,8 @@ func statements(turns []Turn, user string) []Statement {
 	return out
 }
 
-// between gives the text after the last occurrence of one mark and before the next occurrence of the other; an end mark "" means the rest.
+// between gives the text after the last occurrence of one mark and before the next occurrence of the other; an end mark
+// "" means the rest.
 func between(text, from, to string) (string, bool) {
 	at := strings.LastIndex(text, from)
 	if at < 0 {
@@ -148,7 +150,8 @@ func between(text, from, to string) (string, bool) {
 	return text[:end], true
 }
 
-// tagged gives what stands between <name> and </name>. The first pair counts: prompts repeat their tags in examples further down.
+// tagged gives what stands between <name> and </name>. The first pair counts: prompts repeat their tags in examples
+// further down.
 func tagged(text, name string) string {
 	_, after, ok := strings.Cut(text, "<"+name+">")
 	if !ok {
@@ -161,7 +164,9 @@ func tagged(text, name string) string {
 // content words of a text in their order, without repetitions.
 func keywords(text string, most int) []string {
 	out, seen := []string{}, map[string]bool{}
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) && r != '-' && r != '\'' }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !isWordRune(r) && r != '-' && r != '\''
+	}) {
 		if functionWords[strings.ReplaceAll(word, "'", "")] || seen[word] {
 			continue
 		}

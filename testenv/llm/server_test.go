@@ -54,7 +54,8 @@ func TestChatEmbeddingsModelsAndCounts(t *testing.T) {
 	require.Len(t, raw, 4*64)
 	res, _ := post(t, url+"/v1/embeddings", `{"model":"e","input":[""]}`)
 	require.Equal(t, 400, res.StatusCode, "as OpenAI: an empty input is refused")
-	require.Equal(t, Counts{LLM: 1, Embeddings: 2, ByPurpose: map[string]int{"mem0.extract": 1, "embeddings": 2}}, s.Counts())
+	require.Equal(t, Counts{LLM: 1, Embeddings: 2, ByPurpose: map[string]int{"mem0.extract": 1, "embeddings": 2}},
+		s.Counts())
 	_, body = post(t, url+"/v1/rerank", `{"query":"tea","documents":["a cat","green tea"],"top_n":1}`)
 	require.Contains(t, body, `"results":[{"index":1,`)
 	_, body = post(t, url+"/v1/responses", `{"model":"m","input":[{"role":"user","content":"<CURRENT MESSAGE>mara: I like tea.</CURRENT MESSAGE>"}],"text":{"format":{"type":"json_schema","name":"ExtractedEntities","schema":{}}}}`)
@@ -155,7 +156,8 @@ func TestEveryWayToSpoilTheExchange(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		failed := make(chan error, 1)
 		go func() {
-			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(extraction))
+			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions",
+				strings.NewReader(extraction))
 			_, err := http.DefaultClient.Do(req) //nolint:bodyclose // there is none
 			failed <- err
 		}()

@@ -152,8 +152,10 @@ func TestLive_mcp(t *testing.T) {
 			d := start(t, c.command("http", slot.url+"/mcp", "t0ken"))
 			conversation(t, d)
 			slot.stop()
-			slot = serve(t, program, data, "t0ken", "--mcp=http", "--run", "r", "--persona", "ann", "--listen", strings.TrimPrefix(slot.url, "http://"))
-			assert.Contains(t, d.call("memory_search", `{"query":"tea"}`).Content[0].Text, "green tea", "after a restart, without a new session")
+			slot = serve(t, program, data, "t0ken", "--mcp=http", "--run", "r", "--persona", "ann", "--listen",
+				strings.TrimPrefix(slot.url, "http://"))
+			assert.Contains(t, d.call("memory_search", `{"query":"tea"}`).Content[0].Text, "green tea",
+				"after a restart, without a new session")
 			d.end()
 
 			stranger := c.command("http", slot.url+"/mcp", "wrong")
@@ -184,7 +186,8 @@ func conversation(t *testing.T, d *driven) {
 		a := tool.Annotations
 		hints[tool.Name] = [4]bool{*a.ReadOnlyHint, *a.DestructiveHint, *a.IdempotentHint, *a.OpenWorldHint}
 	}
-	assert.Equal(t, map[string][4]bool{"memory_search": {true, false, true, false}, "memory_status": {true, false, true, false}, "memory_add": {}}, hints)
+	assert.Equal(t, map[string][4]bool{"memory_search": {true, false, true, false},
+		"memory_status": {true, false, true, false}, "memory_add": {}}, hints)
 
 	// An empty memory is no error, and no invalid contents.
 	assert.Equal(t, "Memory has nothing on this.", d.call("memory_search", `{"query":"tea"}`).Content[0].Text)
@@ -204,7 +207,8 @@ func conversation(t *testing.T, d *driven) {
 	for _, name := range []string{"persona_id", "user_id", "run_id", "session_id"} {
 		refused := d.call("memory_search", `{"query":"tea","`+name+`":"bob"}`)
 		assert.True(t, refused.IsError)
-		assert.Equal(t, []string{"denied", "scope"}, []string{refused.StructuredContent.Error.Code, refused.StructuredContent.Error.Reason})
+		assert.Equal(t, []string{"denied", "scope"},
+			[]string{refused.StructuredContent.Error.Code, refused.StructuredContent.Error.Reason})
 		assert.Contains(t, refused.Content[0].Text, name+": this memory is of run \"r\" and user \"ann\" alone")
 	}
 
@@ -236,7 +240,8 @@ func readOnly(t *testing.T, d *driven, program, data string) {
 	var tools []struct{ Name, Description string }
 	d.do(`{"do":"tools"}`, &tools)
 	for _, tool := range tools {
-		assert.Equal(t, tool.Name == "memory_add", strings.Contains(tool.Description, "READ-ONLY AT PRESENT"), tool.Name)
+		assert.Equal(t, tool.Name == "memory_add", strings.Contains(tool.Description, "READ-ONLY AT PRESENT"),
+			tool.Name)
 	}
 	require.NoError(t, exec.Command(program, "mode", "write", "--data", data).Run())
 }

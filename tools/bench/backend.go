@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// backend is a fake backend whose time is known: it answers a call as the fake has answered the first of its kind, after a delay. It also notes the calls that an
-// operation makes, so that the same ones can be made directly.
+// backend is a fake backend whose time is known: it answers a call as the fake has answered the first of its kind,
+// after a delay. It also notes the calls that an operation makes, so that the same ones can be made directly.
 type backend struct {
 	url string
 
@@ -141,7 +141,8 @@ func (e *env) client() *client {
 	return &client{http.Client{Transport: transport}}
 }
 
-// again makes the calls of a script, one after the other, reads the answers and hands them to read, where that is not nil.
+// again makes the calls of a script, one after the other, reads the answers and hands them to read, where that is not
+// nil.
 func (c *client) again(ctx context.Context, url string, calls []nativeCall, read func([]byte) error) error {
 	for _, call := range calls {
 		r, err := http.NewRequestWithContext(ctx, call.method, url+call.uri, bytes.NewReader(call.body))
@@ -163,7 +164,8 @@ func (c *client) again(ctx context.Context, url string, calls []nativeCall, read
 			return err
 		}
 		if answer.StatusCode >= 300 {
-			return fmt.Errorf("%s %s: %d %s", call.method, call.uri, answer.StatusCode, strings.TrimSpace(string(body[:min(200, len(body))])))
+			return fmt.Errorf("%s %s: %d %s", call.method, call.uri, answer.StatusCode,
+				strings.TrimSpace(string(body[:min(200, len(body))])))
 		}
 		if read == nil {
 			continue
@@ -175,7 +177,8 @@ func (c *client) again(ctx context.Context, url string, calls []nativeCall, read
 	return nil
 }
 
-// parse does the least that somebody does who wants to know what a backend answered. Of an event stream it takes the first event.
+// parse does the least that somebody does who wants to know what a backend answered. Of an event stream it takes the
+// first event.
 func parse(body []byte) error {
 	if _, data, ok := bytes.Cut(body, []byte("data: ")); ok && !bytes.HasPrefix(body, []byte("{")) {
 		body, _, _ = bytes.Cut(data, []byte("\n"))
@@ -187,8 +190,8 @@ func parse(body []byte) error {
 	return json.Unmarshal(body, &v)
 }
 
-// commits gives a function that commits, in turn, what the delivery ledger notes of an event before it is sent and when its receipt is there, to a data folder of
-// its own, durability process.
+// commits gives a function that commits, in turn, what the delivery ledger notes of an event before it is sent and when
+// its receipt is there, to a data folder of its own, durability process.
 func (e *env) commits(ctx context.Context) (func() error, error) {
 	store, err := state.Open(e.folder(), state.Options{Durability: state.DurabilityProcess})
 	if err != nil {
@@ -209,7 +212,8 @@ func (e *env) commits(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// What the host notes of an event before it is sent, and when the receipt is there: a hash, a time; and the receipt, by the size of mem0's.
+// What the host notes of an event before it is sent, and when the receipt is there: a hash, a time; and the receipt, by
+// the size of mem0's.
 const (
 	ledgerBytes  = 41
 	receiptBytes = 400

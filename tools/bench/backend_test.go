@@ -22,7 +22,8 @@ func TestTheSameCallsAreMadeDirectly(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	c := e.client()
-	first := []nativeCall{{method: "POST", uri: "/search?q=a", header: http.Header{"X-Key": {"k"}}, body: []byte(`{"a":1}`)}, {method: "GET", uri: "/item"}}
+	first := []nativeCall{{method: "POST", uri: "/search?q=a", header: http.Header{"X-Key": {"k"}},
+		body: []byte(`{"a":1}`)}, {method: "GET", uri: "/item"}}
 	s, err := b.note(func() error { return c.again(t.Context(), b.url, first, nil) })
 	require.NoError(t, err)
 	require.Len(t, s.calls, 2)
@@ -40,7 +41,8 @@ func TestTheSameCallsAreMadeDirectly(t *testing.T) {
 }
 
 func TestAnswersAreParsed(t *testing.T) {
-	for text, fine := range map[string]bool{`{"a":[1]}`: true, "": true, "event: message\ndata: {\"a\":1}\n\n": true, "event: message\ndata: {\n\n": false, "POST": false, `{"data: ":`: false} {
+	for text, fine := range map[string]bool{`{"a":[1]}`: true, "": true, "event: message\ndata: {\"a\":1}\n\n": true,
+		"event: message\ndata: {\n\n": false, "POST": false, `{"data: ":`: false} {
 		if err := parse([]byte(text)); fine {
 			assert.NoError(t, err, text)
 		} else {

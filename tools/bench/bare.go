@@ -37,7 +37,8 @@ func (e *env) bareGuest(ctx context.Context, config wazero.RuntimeConfig, wasm [
 		return nil, err
 	}
 	more := api.GoFunc(func(_ context.Context, stack []uint64) { stack[0] = units })
-	if _, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().WithGoFunction(more, nil, []api.ValueType{api.ValueTypeI64}).
+	if _, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().WithGoFunction(more, nil,
+		[]api.ValueType{api.ValueTypeI64}).
 		Export(meter.Function).Instantiate(ctx); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,9 @@ func (e *env) bareGuest(ctx context.Context, config wazero.RuntimeConfig, wasm [
 		return nil, err
 	}
 	return &bare{memory: m.Memory(), buffer: m.ExportedFunction(abi.BufferExport), functions: map[string]api.Function{
-		abi.OpNativeQuery: m.ExportedFunction(abi.OpNativeQuery), abi.OpRetrieve: m.ExportedFunction(abi.OpRetrieve)}}, nil
+			abi.OpNativeQuery: m.ExportedFunction(abi.OpNativeQuery),
+			abi.OpRetrieve:    m.ExportedFunction(abi.OpRetrieve)}},
+		nil
 }
 
 // ask runs one operation. The answer is copied, as whoever wants to keep it has to.

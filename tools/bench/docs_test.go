@@ -14,7 +14,8 @@ func TestThePageKeepsItsProse(t *testing.T) {
 	page := filepath.Join(docs, "performance.md")
 	require.NoError(t, os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600))
 	r := &Result{Rounds: 8, Memory: []MemoryRun{{Name: "a slot", Calls: 8}}}
-	row := rowOf([]Bar{{Kind: AtMost, Limit: 100}}, map[string][]float64{"ours": {200, 201, 202, 203, 204, 205, 206, 207}})
+	row := rowOf([]Bar{{Kind: AtMost, Limit: 100}},
+		map[string][]float64{"ours": {200, 201, 202, 203, 204, 205, 206, 207}})
 	row.Points = map[string]Point{"ours": {Plot: "size", Series: "ours", X: 50}}
 	r.Rows = append(r.Rows, *row)
 	for i := range 8 {

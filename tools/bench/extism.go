@@ -11,7 +11,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// extismEchoes are the same echo, built with Extism's PDK: behind the host, as an operation of the contract, and by go-sdk alone.
+// extismEchoes are the same echo, built with Extism's PDK: behind the host, as an operation of the contract, and by
+// go-sdk alone.
 func extismEchoes(ctx context.Context, e *env, row string, body []byte) ([]contestant, error) {
 	wasm := testguest.EchoExtism()
 	ours, err := e.echoed(ctx, host.Options{}, wasm, body)
@@ -39,7 +40,8 @@ func extismEchoes(ctx context.Context, e *env, row string, body []byte) ([]conte
 
 // extismStart starts the echo by go-sdk, from a module that is compiled.
 func extismStart(ctx context.Context, e *env, row string) (contestant, error) {
-	compiled, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: testguest.EchoExtism()}}},
+	compiled, err := extism.NewCompiledPlugin(ctx,
+		extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: testguest.EchoExtism()}}},
 		extism.PluginConfig{EnableWasi: true, RuntimeConfig: checked}, nil)
 	if err != nil {
 		return contestant{}, err

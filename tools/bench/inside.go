@@ -12,8 +12,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// inside runs `go test -bench BenchmarkInside/NAME` of package host once: what is measured there has no public name. The test is built
-// once for all rounds. The result lines are BenchmarkInside/NAME.
+// inside runs `go test -bench BenchmarkInside/NAME` of package host once: what is measured there has no public name.
+// The test is built once for all rounds. The result lines are BenchmarkInside/NAME.
 func (e *env) inside(ctx context.Context, name string) (sample, error) {
 	folder, err := filepath.Abs("host")
 	if err != nil {
@@ -35,7 +35,8 @@ func (e *env) inside(ctx context.Context, name string) (sample, error) {
 		each = "1x"
 	}
 	pattern := "^BenchmarkInside$/^" + strings.ReplaceAll(name, "/", "$/^") + "$"
-	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.benchmem", "-test.benchtime="+each, "-test.bench="+pattern)
+	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.benchmem", "-test.benchtime="+each,
+		"-test.bench="+pattern)
 	cmd.Dir, cmd.Stderr = folder, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -24,9 +24,11 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	short := flags.Bool("short", false, "measure next to nothing, in some seconds: it shows that everything runs")
 	rounds := flags.Int("rounds", 12, "rounds of every row; fewer than 6 give no interval")
-	only := flags.String("only", "", "measure only the tasks that match this regular expression, as ^echo or backend/mem0 or memory")
+	only := flags.String("only", "", "measure only the tasks that match this regular expression, as ^echo or "+
+		"backend/mem0 or memory")
 	memory := flags.Int("memory", 20_000, "calls over which the memory of the process is watched; 0 for none")
-	out := flags.String("out", "", "write the rounds to a file, as Go benchmark results: benchstat compares two of them")
+	out := flags.String("out", "", "write the rounds to a file, as Go benchmark results: benchstat compares two of "+
+		"them")
 	docs := flags.String("docs", "", "write the table and the plots of docs/performance.md into this folder")
 	if err := flags.Parse(args); err != nil {
 		return err

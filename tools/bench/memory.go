@@ -34,7 +34,8 @@ type MemoryPoint struct {
 	Heap int64
 }
 
-// Slope is the growth in bytes a call over the second half, when everything has found its size: that of a line through the points.
+// Slope is the growth in bytes a call over the second half, when everything has found its size: that of a line through
+// the points.
 func (m *MemoryRun) Slope(of func(MemoryPoint) int64) float64 {
 	var calls, sizes []float64
 	for _, p := range m.Points[len(m.Points)/2:] {
@@ -74,8 +75,8 @@ type watched struct {
 	open func(ctx context.Context, e *env) (*used, error)
 }
 
-// used is what is done to it. fresh resets its scope: what is stored grows no further, so that what grows nevertheless is a leak. (The state's store notes some ten
-// bytes for each page that it has written and that is in use.)
+// used is what is done to it. fresh resets its scope: what is stored grows no further, so that what grows nevertheless
+// is a leak. (The state's store notes some ten bytes for each page that it has written and that is in use.)
 type used struct {
 	record   func(i int) error
 	retrieve func() error
@@ -116,7 +117,9 @@ func watchedBackend(ctx context.Context, e *env) (*used, error) {
 	play := func() error {
 		answers := map[string]answer{}
 		noted++
-		for _, op := range []func() error{func() error { return c.ask(ctx, s) }, func() error { return c.record(ctx, s, fmt.Sprint("noted", noted), 999_999) }} {
+		for _, op := range []func() error{func() error { return c.ask(ctx, s) }, func() error {
+			return c.record(ctx, s, fmt.Sprint("noted", noted), 999_999)
+		}} {
 			script, err := b.note(op)
 			if err != nil {
 				return err

@@ -56,14 +56,17 @@ func thousands(v float64) string {
 func drawn(r *Result) []chart {
 	var list []chart
 	for _, c := range []chart{
-		{name: "size", title: "Cost of a call against the size of its message", x: axis{"message", true, 0, thousands}, y: axis{"time of a call", true, 0, duration}},
-		{name: "history", title: "Cost of full_history against what is stored", x: axis{"turns stored", true, 0, number3}, y: axis{"time of an operation", true, 0, duration}},
+		{name: "size", title: "Cost of a call against the size of its message", x: axis{"message", true, 0, thousands},
+			y: axis{"time of a call", true, 0, duration}},
+		{name: "history", title: "Cost of full_history against what is stored",
+			x: axis{"turns stored", true, 0, number3}, y: axis{"time of an operation", true, 0, duration}},
 	} {
 		if c.series = seriesOf(r, c.name); len(c.series) > 0 {
 			list = append(list, c)
 		}
 	}
-	memory := chart{name: "memory", title: "Memory of the process over calls", x: axis{"calls", false, 0, number3}, y: axis{"memory", false, 32 << 20, size}}
+	memory := chart{name: "memory", title: "Memory of the process over calls", x: axis{"calls", false, 0, number3},
+		y: axis{"memory", false, 32 << 20, size}}
 	for _, m := range r.Memory {
 		resident, heap := series{name: m.Name + ", resident"}, series{name: m.Name + ", Go's heap"}
 		for _, p := range m.Points {
@@ -119,7 +122,8 @@ func plots(r *Result, folder string) error {
 }
 
 // colours can be told apart by most people.
-var colours = []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255}, {0xcc, 0x79, 0xa7, 255}, {0x56, 0xb4, 0xe9, 255}, {0x55, 0x55, 0x55, 255}}
+var colours = []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
+	{0xcc, 0x79, 0xa7, 255}, {0x56, 0xb4, 0xe9, 255}, {0x55, 0x55, 0x55, 255}}
 
 func (c chart) plot() (*plot.Plot, error) {
 	p := plot.New()

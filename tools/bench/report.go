@@ -139,7 +139,8 @@ func digits(v float64) string {
 // About says where and how the run was.
 func (r *Result) About() string {
 	m := r.Machine
-	text := fmt.Sprintf("%s UTC, %d cores of %s, %s/%s, %s, wazero %s", r.Began.UTC().Format("2006-01-02 15:04"), m.Cores, m.CPU, m.OS, m.Arch, m.Go, m.Wazero)
+	text := fmt.Sprintf("%s UTC, %d cores of %s, %s/%s, %s, wazero %s", r.Began.UTC().Format("2006-01-02 15:04"),
+		m.Cores, m.CPU, m.OS, m.Arch, m.Go, m.Wazero)
 	if r.LoadBefore != "" {
 		text += fmt.Sprintf(", load average %s before and %s after", r.LoadBefore, r.LoadAfter)
 	}
@@ -147,7 +148,8 @@ func (r *Result) About() string {
 }
 
 // level says what the intervals are.
-const level = "a figure is the median of the rounds, ± the interval in which the true one lies at 95 %; a ratio is computed round by round"
+const level = "a figure is the median of the rounds, ± the interval in which the true one lies at 95 %; a ratio is " +
+	"computed round by round"
 
 // Print writes the table for people to read.
 func (r *Result) Print(w io.Writer) error {
@@ -178,7 +180,8 @@ func (r *Result) Print(w io.Writer) error {
 	return nil
 }
 
-// WriteBenchmarks writes every round as a line of a Go benchmark, which benchstat reads: BenchmarkEcho/50B/by=bare_wazero 1 96.1 ns/op.
+// WriteBenchmarks writes every round as a line of a Go benchmark, which benchstat reads:
+// BenchmarkEcho/50B/by=bare_wazero 1 96.1 ns/op.
 func (r *Result) WriteBenchmarks(out io.Writer) error {
 	w := benchfmt.NewWriter(out)
 	name := strings.NewReplacer(" ", "_", ",", "")
@@ -190,7 +193,8 @@ func (r *Result) WriteBenchmarks(out io.Writer) error {
 				if row.Allocations {
 					values = append(values, benchfmt.Value{Value: s.allocs, Unit: "allocs/op"})
 				}
-				line := &benchfmt.Result{Name: benchfmt.Name(name.Replace(row.ID + "/by=" + who)), Iters: 1, Values: values}
+				line := &benchfmt.Result{Name: benchfmt.Name(name.Replace(row.ID + "/by=" + who)), Iters: 1,
+					Values: values}
 				if err := w.Write(line); err != nil {
 					return err
 				}

@@ -72,7 +72,8 @@ func (r *RowResult) against(other string, f func(ours, others float64) float64) 
 	return list
 }
 
-// summary is the median with the interval in which the true one lies at 95 %, as benchstat computes it without assuming a distribution.
+// summary is the median with the interval in which the true one lies at 95 %, as benchstat computes it without assuming
+// a distribution.
 func (r *RowResult) summary(rounds []float64) benchmath.Summary {
 	if len(rounds) == 0 {
 		return benchmath.Summary{}

@@ -1,12 +1,13 @@
-// Command bench measures what memhost costs. Every row stands beside its baselines, measured in turns in one run, so that whatever else
-// the machine does slows all of them alike. Run it in the checkout's folder:
+// Command bench measures what memhost costs. Every row stands beside its baselines, measured in turns in one run, so
+// that whatever else the machine does slows all of them alike. Run it in the checkout's folder:
 //
 //	go -C tools build -o ../bin/bench ./bench && bin/bench -out bin/bench.txt
 //
-// A row (row.go) says what is measured, by whom, and which bar is set. A task (task_*.go) measures one or more rows; run.go goes through
-// all tasks round by round, and each round sets everything up anew. What only package host can see, its own Go benchmark measures once a
-// round (inside.go). The intervals and medians are those of benchstat (golang.org/x/perf/benchmath); report.go prints them, and writes
-// the rounds as Go benchmark results, so that benchstat compares two runs. docs.go and plot.go write docs/performance.md.
+// A row (row.go) says what is measured, by whom, and which bar is set. A task (task_*.go) measures one or more rows;
+// run.go goes through all tasks round by round, and each round sets everything up anew. What only package host can see,
+// its own Go benchmark measures once a round (inside.go). The intervals and medians are those of benchstat
+// (golang.org/x/perf/benchmath); report.go prints them, and writes the rounds as Go benchmark results, so that
+// benchstat compares two runs. docs.go and plot.go write docs/performance.md.
 package main
 
 import "context"
@@ -50,7 +51,8 @@ type Point struct {
 // BarKind is what a bar bounds.
 type BarKind int
 
-// A bar bounds the figure itself, its ratio to a baseline's, what it adds to a baseline's, or the allocations of an operation.
+// A bar bounds the figure itself, its ratio to a baseline's, what it adds to a baseline's, or the allocations of an
+// operation.
 const (
 	AtMost BarKind = iota
 	Ratio

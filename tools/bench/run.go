@@ -70,7 +70,8 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 // tasks are all rows, in the order of the table.
 func tasks(short bool) []task {
 	list := echoTasks()
-	list = append(list, callersTask(), meteringTask(), contractTask(), spinTask(), loadTask(), startTask(), moduleTask())
+	list = append(list, callersTask(), meteringTask(), contractTask(), spinTask(), loadTask(), startTask(),
+		moduleTask())
 	list = append(list, backendTasks()...)
 	return append(list, boltTask(), commitTask(), recordSizeTask(), historyTask(short), swapTask())
 }

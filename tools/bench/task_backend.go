@@ -33,16 +33,33 @@ type backendCase struct {
 }
 
 var backendCases = []backendCase{
-	{name: "mem0", module: "mem0", fake: func() http.Handler { return mem0.New(mem0.Options{}) }, block: `,"api":"oss"`, turns: 12,
+	{name: "mem0", module: "mem0", fake: func() http.Handler {
+		return mem0.New(mem0.Options{})
+	}, block: `,"api":"oss"`, turns: 12,
 		say: func(i int) string { return fmt.Sprintf("I like oat milk number %d.", i) }, query: "which milk?"},
-	{name: "memos", module: "memos", fake: func() http.Handler { return memos.New(memos.Options{Flavour: memos.Community}) }, block: `,"add_mode":"sync/fast"`, turns: 20,
-		say: func(i int) string { return fmt.Sprintf("I always prefer an aisle seat on flight %d.", i) }, query: "Which seat does the user prefer?"},
-	{name: "honcho", module: "honcho", fake: func() http.Handler { return honcho.New(honcho.Options{Mood: honcho.Mood{Flush: true}}) }, turns: 10,
-		say: func(i int) string { return fmt.Sprintf("My cat number %d is called Zorvex%d.", i, i) }, query: "What is my cat called?"},
-	{name: "graphiti, rest", module: "graphiti", fake: func() http.Handler { return graphiti.New(graphiti.Options{}).REST() }, block: `,"surface":"rest"`, turns: 10,
+	{name: "memos", module: "memos", fake: func() http.Handler {
+		return memos.New(memos.Options{Flavour: memos.Community})
+	}, block: `,"add_mode":"sync/fast"`, turns: 20,
+		say: func(i int) string {
+			return fmt.Sprintf("I always prefer an aisle seat on flight %d.", i)
+		},
+		query: "Which seat does the user prefer?"},
+	{name: "honcho", module: "honcho", fake: func() http.Handler {
+		return honcho.New(honcho.Options{Mood: honcho.Mood{Flush: true}})
+	}, turns: 10,
+		say: func(i int) string {
+			return fmt.Sprintf("My cat number %d is called Zorvex%d.", i, i)
+		}, query: "What is my cat called?"},
+	{name: "graphiti, rest", module: "graphiti", fake: func() http.Handler {
+		return graphiti.New(graphiti.Options{}).REST()
+	}, block: `,"surface":"rest"`, turns: 10,
 		say: func(i int) string { return fmt.Sprintf("I like window seats on trip%d.", i) }, query: "seats on trips"},
-	{name: "graphiti, mcp", module: "graphiti", fake: func() http.Handler { return graphiti.New(graphiti.Options{}).MCP() }, block: `,"surface":"mcp"`, turns: 10,
-		say: func(i int) string { return fmt.Sprintf("I like window seats on trip%d.", i) }, query: "seats on trips", retrieveOnly: true},
+	{name: "graphiti, mcp", module: "graphiti", fake: func() http.Handler {
+		return graphiti.New(graphiti.Options{}).MCP()
+	}, block: `,"surface":"mcp"`, turns: 10,
+		say: func(i int) string {
+			return fmt.Sprintf("I like window seats on trip%d.", i)
+		}, query: "seats on trips", retrieveOnly: true},
 }
 
 // Who is measured before a backend.
@@ -54,7 +71,8 @@ const (
 	byCommits = "the same calls made directly, answers parsed, and two commits"
 )
 
-// backendTasks put the operations of every backend's plugin beside the calls that they make, when the backend answers at once and after 5 ms.
+// backendTasks put the operations of every backend's plugin beside the calls that they make, when the backend answers
+// at once and after 5 ms.
 func backendTasks() []task {
 	var list []task
 	for _, c := range backendCases {
@@ -74,10 +92,12 @@ func (c backendCase) task(delay time.Duration) task {
 	}
 	name := fmt.Sprintf("backend/%s/%v", c.name, delay)
 	retrieve, record := name+"/retrieve", name+"/record"
-	rows := []Row{{ID: retrieve, What: c.name + ": retrieve, " + when, Unit: Nanoseconds, By: []string{byMemhost, byDirect, byUnread}, Bars: []Bar{bar}}}
+	rows := []Row{{ID: retrieve, What: c.name + ": retrieve, " + when, Unit: Nanoseconds,
+		By: []string{byMemhost, byDirect, byUnread}, Bars: []Bar{bar}}}
 	if !c.retrieveOnly {
 		bar.Over = byCommits
-		rows = append(rows, Row{ID: record, What: c.name + ": record, " + when, Unit: Nanoseconds, By: []string{byProcess, byPower, byCommits, byDirect, byUnread}, Bars: []Bar{bar}})
+		rows = append(rows, Row{ID: record, What: c.name + ": record, " + when, Unit: Nanoseconds,
+			By: []string{byProcess, byPower, byCommits, byDirect, byUnread}, Bars: []Bar{bar}})
 	}
 	return task{name: name, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
 		b, slots, err := c.open(ctx, e)
@@ -95,7 +115,8 @@ func (c backendCase) task(delay time.Duration) task {
 			return nil, err
 		}
 		b.play(s, delay)
-		f, err := turns(ctx, p, []contestant{by(retrieve, byMemhost, repeat(search)), by(retrieve, byDirect, repeat(calls(s, parse))), by(retrieve, byUnread, repeat(calls(s, nil)))})
+		f, err := turns(ctx, p, []contestant{by(retrieve, byMemhost, repeat(search)),
+			by(retrieve, byDirect, repeat(calls(s, parse))), by(retrieve, byUnread, repeat(calls(s, nil)))})
 		if err != nil || c.retrieveOnly {
 			return f, err
 		}
@@ -113,14 +134,19 @@ func (c backendCase) task(delay time.Duration) task {
 			return f, err
 		}
 		kept := calls(s, parse)
-		g, err := turns(ctx, p, []contestant{by(record, byProcess, repeat(write(slots[0]))), by(record, byPower, repeat(write(slots[1]))),
-			by(record, byCommits, repeat(func() error { return errors.Join(commit(), kept(), commit()) })), by(record, byDirect, repeat(kept)), by(record, byUnread, repeat(calls(s, nil)))})
+		g, err := turns(ctx, p, []contestant{by(record, byProcess, repeat(write(slots[0]))),
+			by(record, byPower, repeat(write(slots[1]))),
+			by(record, byCommits, repeat(func() error {
+				return errors.Join(commit(), kept(), commit())
+			})), by(record, byDirect, repeat(kept)),
+			by(record, byUnread, repeat(calls(s, nil)))})
 		maps.Copy(f, g)
 		return f, err
 	}}
 }
 
-// open starts the fake and two slots before it, of durability process and power, with turns behind the first and a scope set up behind the second.
+// open starts the fake and two slots before it, of durability process and power, with turns behind the first and a
+// scope set up behind the second.
 func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, error) {
 	b, err := e.serve(ctx, c.fake())
 	if err != nil {
@@ -130,7 +156,8 @@ func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, 
 	if !ok {
 		return nil, nil, fmt.Errorf("module %s has not been built", c.module)
 	}
-	config := host.ProviderConfig{Name: c.module, Module: m.Wasm, Source: "builtin", Namespace: "bench", Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, b.url, c.block))}
+	config := host.ProviderConfig{Name: c.module, Module: m.Wasm, Source: "builtin", Namespace: "bench",
+		Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, b.url, c.block))}
 	var slots []*host.Slot
 	for _, durability := range []string{"process", "power"} {
 		s, err := e.slot(ctx, host.Options{Durability: durability}, config)
@@ -152,7 +179,8 @@ func (c backendCase) fill(ctx context.Context, s *host.Slot, prefix string) erro
 			return err
 		}
 	}
-	if _, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000}); err != nil && abi.CodeOf(err) != abi.CodeUnsupported {
+	if _, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 5000}); err != nil &&
+		abi.CodeOf(err) != abi.CodeUnsupported {
 		return err
 	}
 	return c.ask(ctx, s)
@@ -177,6 +205,7 @@ func (c backendCase) record(ctx context.Context, s *host.Slot, id string, i int)
 
 // turn is an event of one message.
 func turn(id, text string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s", TurnID: id, Timestamp: "2026-03-01T09:30:00Z",
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s", TurnID: id,
+		Timestamp: "2026-03-01T09:30:00Z",
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }

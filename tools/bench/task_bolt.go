@@ -16,13 +16,15 @@ import (
 // boltRows is how many rows a statement gives.
 const boltRows = 1000
 
-// boltTask brings the rows of a database to the guest: to the host as JSON and into the guest's memory, and there value by value. The database is the fake, which
-// has packed its rows before.
+// boltTask brings the rows of a database to the guest: to the host as JSON and into the guest's memory, and there value
+// by value. The database is the fake, which has packed its rows before.
 func boltTask() task {
 	const id, driver = "bolt", "the driver alone"
-	pulled := Row{ID: id + "/rows", What: fmt.Sprintf("%d rows of a database into the guest", boltRows), Unit: Nanoseconds, By: []string{byMemhost, driver},
+	pulled := Row{ID: id + "/rows", What: fmt.Sprintf("%d rows of a database into the guest", boltRows),
+		Unit: Nanoseconds, By: []string{byMemhost, driver},
 		Bars: []Bar{{Kind: Ratio, Over: driver, Limit: 1.5}}}
-	read := Row{ID: id + "/values", What: "the same, every value read by the guest", Unit: Nanoseconds, By: []string{byMemhost, driver}}
+	read := Row{ID: id + "/values", What: "the same, every value read by the guest", Unit: Nanoseconds,
+		By: []string{byMemhost, driver}}
 	p := pace{stretch: time.Microsecond, round: 200 * time.Millisecond, stretches: 15}
 	return inTurns(id, p, []Row{pulled, read}, func(ctx context.Context, e *env) ([]contestant, error) {
 		module, err := host.Inspect(probe(), host.Limits{})
@@ -54,7 +56,8 @@ func boltTask() task {
 		}
 		e.later(func() error { return d.Close(context.WithoutCancel(ctx)) })
 		alone := repeat(func() error { return collect(ctx, d, statement) })
-		return []contestant{by(pulled.ID, byMemhost, retrieve("bolt_pull")), by(read.ID, byMemhost, retrieve("bolt_count")),
+		return []contestant{by(pulled.ID, byMemhost, retrieve("bolt_pull")),
+			by(read.ID, byMemhost, retrieve("bolt_count")),
 			{cells: []cell{{pulled.ID, driver}, {read.ID, driver}}, run: alone}}, nil
 	})
 }
@@ -66,7 +69,8 @@ const (
 )
 
 func boltProvider(url string) host.ProviderConfig {
-	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin", Block: abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
+	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin",
+		Block:   abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
 		Secrets: map[string]host.Secret{"P": {Value: func() (string, error) { return boltPassword, nil }, Origin: url}}}
 }
 
@@ -80,8 +84,10 @@ func (e *env) database(statement string) (*bolt.Server, error) {
 	a := bolt.Answer{Columns: []string{"fact", "episode", "text", "valid_ms", "invalid_ms", "dangling", "episodes"}}
 	for i := range boltRows {
 		id := fmt.Sprintf("9e0c4f1a-0000-4000-8000-%012d", i)
-		a.PackedRows = append(a.PackedRows, bolt.Pack(nil, []any{id, strings.Replace(id, "9e", "a1", 1), fmt.Sprintf("user_a prefers aisle seats on business trips, said for the time number %d", i),
-			int64(1740821400000 + i), nil, false, []any{id, id}}))
+		a.PackedRows = append(a.PackedRows, bolt.Pack(nil,
+			[]any{id, strings.Replace(id, "9e", "a1", 1),
+				fmt.Sprintf("user_a prefers aisle seats on business trips, said for the time number %d", i),
+				int64(1740821400000 + i), nil, false, []any{id, id}}))
 	}
 	s.Handle(statement, bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer { return a }})
 	return s, nil

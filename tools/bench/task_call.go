@@ -55,10 +55,12 @@ func echoTasks() []task {
 // text is a JSON string of n bytes.
 func text(n int) []byte { return fmt.Appendf(nil, "%q", strings.Repeat("x", n-2)) }
 
-// echoTask is an echo through pool, deadline, request and answer, which package host measures itself, beside the same guest called by hand and by Extism.
+// echoTask is an echo through pool, deadline, request and answer, which package host measures itself, beside the same
+// guest called by hand and by Extism.
 func echoTask(size echoSize) task {
 	id := "echo/" + strings.ReplaceAll(size.name, " ", "")
-	row := Row{ID: id, What: "call overhead of the host: echo of " + size.name, Unit: Nanoseconds, Bars: size.bars, PlotOnly: size.plot, Allocations: true,
+	row := Row{ID: id, What: "call overhead of the host: echo of " + size.name, Unit: Nanoseconds, Bars: size.bars,
+		PlotOnly: size.plot, Allocations: true,
 		By: []string{byMemhost, byWazero, byExtismModule, byExtism, byExtismBare}, Points: map[string]Point{}}
 	for _, who := range row.By[:4] {
 		row.Points[who] = Point{plotSize, who, float64(size.bytes)}
@@ -81,27 +83,29 @@ func (e *env) echoed(ctx context.Context, o host.Options, wasm, body []byte) (fu
 	return func() error { _, err := s.NativeQuery(ctx, request); return err }, err
 }
 
-// callersTask has eight callers at once, with an instance for all and one for each, and an operation of the contract by one caller: the request's and the
-// answer's JSON, the trace, the scope.
+// callersTask has eight callers at once, with an instance for all and one for each, and an operation of the contract by
+// one caller: the request's and the answer's JSON, the trace, the scope.
 func callersTask() task {
 	const id, callers = "callers", 8
-	rows := []Row{{ID: id, What: "the echo of 50 B as an operation of the contract, 8 callers at once: time by calls answered", Unit: Nanoseconds, Allocations: true,
+	rows := []Row{{ID: id, What: "the echo of 50 B as an operation of the contract, 8 callers at once: time by calls " +
+		"answered", Unit: Nanoseconds, Allocations: true,
 		By: []string{"memhost, pool of 8", "memhost, pool of 1", "memhost, one caller"}}}
-	return inTurns(id, pace{stretch: 5 * time.Millisecond, round: 100 * time.Millisecond}, rows, func(ctx context.Context, e *env) ([]contestant, error) {
-		var list []contestant
-		for i, pool := range []int{8, 1, 1} {
-			one, err := e.echoed(ctx, host.Options{Limits: host.Limits{Pool: pool}}, testguest.Echo(), text(50))
-			if err != nil {
-				return nil, err
+	return inTurns(id, pace{stretch: 5 * time.Millisecond, round: 100 * time.Millisecond}, rows,
+		func(ctx context.Context, e *env) ([]contestant, error) {
+			var list []contestant
+			for i, pool := range []int{8, 1, 1} {
+				one, err := e.echoed(ctx, host.Options{Limits: host.Limits{Pool: pool}}, testguest.Echo(), text(50))
+				if err != nil {
+					return nil, err
+				}
+				at := callers
+				if i == 2 {
+					at = 1
+				}
+				list = append(list, by(id, rows[0].By[i], func(n int) error { return together(at, n, one) }))
 			}
-			at := callers
-			if i == 2 {
-				at = 1
-			}
-			list = append(list, by(id, rows[0].By[i], func(n int) error { return together(at, n, one) }))
-		}
-		return list, nil
-	})
+			return list, nil
+		})
 }
 
 // together runs an operation n times in all, by callers at once.

@@ -32,7 +32,8 @@ func contractRequest() *abi.RetrieveRequest {
 // meteringTask has a guest that does nothing but read and write JSON.
 func meteringTask() task {
 	const id = "metering"
-	rows := []Row{{ID: id, What: "metering cost on a parse-heavy guest (JSON of 3 KB)", Unit: Nanoseconds, By: []string{"metered", "unmetered", byWazeroCheck},
+	rows := []Row{{ID: id, What: "metering cost on a parse-heavy guest (JSON of 3 KB)", Unit: Nanoseconds,
+		By:   []string{"metered", "unmetered", byWazeroCheck},
 		Bars: []Bar{{Kind: Ratio, Over: "unmetered", Limit: 1.35}}}}
 	return inTurns(id, quick, rows, func(ctx context.Context, e *env) ([]contestant, error) {
 		metered, err := meter.Rewrite(testguest.Echo())
@@ -48,16 +49,20 @@ func meteringTask() task {
 		}
 		var list []contestant
 		for i, g := range []*bare{counted, plain, asked} {
-			list = append(list, by(id, rows[0].By[i], repeat(func() error { return g.ask(ctx, abi.OpRetrieve, request) })))
+			list = append(list, by(id, rows[0].By[i], repeat(func() error {
+				return g.ask(ctx, abi.OpRetrieve, request)
+			})))
 		}
 		return list, nil
 	})
 }
 
-// contractTask is 3 KB of the contract decoded and encoded in the guest, which package host measures itself, beside encoding/json on the same bytes.
+// contractTask is 3 KB of the contract decoded and encoded in the guest, which package host measures itself, beside
+// encoding/json on the same bytes.
 func contractTask() task {
 	const id, native = "contract", "native encoding/json"
-	rows := []Row{{ID: id, What: "contract decode and encode in the guest, 3 KB, metered", Unit: Nanoseconds, By: []string{byMemhost, native},
+	rows := []Row{{ID: id, What: "contract decode and encode in the guest, 3 KB, metered", Unit: Nanoseconds,
+		By:   []string{byMemhost, native},
 		Bars: []Bar{{Kind: Ratio, Over: native, Limit: 3}}}}
 	return inTurns(id, quick, rows, func(context.Context, *env) ([]contestant, error) {
 		body := abi.Marshal(contractRequest())
@@ -72,10 +77,12 @@ func contractTask() task {
 	}).andInside()
 }
 
-// loadTask compiles a module, or finds it compiled. A host of its own loads it each time, and opening that is not counted.
+// loadTask compiles a module, or finds it compiled. A host of its own loads it each time, and opening that is not
+// counted.
 func loadTask() task {
 	const id, cold = "load", "memhost, nothing cached"
-	rows := []Row{{ID: id, What: "load a module from the cache", Unit: Nanoseconds, By: []string{byMemhost, cold}, Bars: []Bar{{Kind: AtMost, Limit: 10e6}}}}
+	rows := []Row{{ID: id, What: "load a module from the cache", Unit: Nanoseconds, By: []string{byMemhost, cold},
+		Bars: []Bar{{Kind: AtMost, Limit: 10e6}}}}
 	return task{name: id, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
 		f, took := figures{}, map[string][]float64{}
 		for i := range e.times(5) {
@@ -120,7 +127,8 @@ func (e *env) times(n int) int {
 // startTask starts instances of a module that is loaded; ours are started in package host.
 func startTask() task {
 	const id = "instantiate"
-	rows := []Row{{ID: id, What: "instantiate a module", Unit: Nanoseconds, Allocations: true, By: []string{byMemhost, byExtism},
+	rows := []Row{{ID: id, What: "instantiate a module", Unit: Nanoseconds, Allocations: true,
+		By:   []string{byMemhost, byExtism},
 		Bars: []Bar{{Kind: AtMost, Limit: 150e3}}}}
 	return inTurns(id, quick, rows, func(ctx context.Context, e *env) ([]contestant, error) {
 		start, err := extismStart(ctx, e, id)
@@ -132,7 +140,8 @@ func probeProvider() host.ProviderConfig {
 	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin", Block: abi.Raw(`{}`)}
 }
 
-// probe is the probe without the deadlines of its manifest: on a machine that is very busy a second is soon over, and a run is not to end by that.
+// probe is the probe without the deadlines of its manifest: on a machine that is very busy a second is soon over, and a
+// run is not to end by that.
 var probe = sync.OnceValue(func() []byte {
 	wasm := testguest.Probe()
 	text, _, err := wasmbin.Custom(wasm, abi.ManifestSection)
@@ -156,7 +165,8 @@ var probe = sync.OnceValue(func() []byte {
 // moduleTask weighs the modules that the program carries.
 func moduleTask() task {
 	const id = "module"
-	row := Row{ID: id, What: "the largest first-party module", Unit: Bytes, Exact: true, By: []string{byMemhost}, Bars: []Bar{{Kind: AtMost, Limit: 400 << 10}}}
+	row := Row{ID: id, What: "the largest first-party module", Unit: Bytes, Exact: true, By: []string{byMemhost},
+		Bars: []Bar{{Kind: AtMost, Limit: 400 << 10}}}
 	var largest plugins.Module
 	all := plugins.Builtin()
 	for _, m := range all {

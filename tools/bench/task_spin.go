@@ -10,9 +10,10 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// spinTask has a guest that spins until its deadline while another caller makes 1,000 calls a second. Late is how long after its deadline the spin came back; the
-// others' answers are counted from when a call was due, so that a stall counts for every call that it delays. The baseline is nobody who spins: what the machine and
-// its timers do by themselves.
+// spinTask has a guest that spins until its deadline while another caller makes 1,000 calls a second. Late is how long
+// after its deadline the spin came back; the others' answers are counted from when a call was due, so that a stall
+// counts for every call that it delays. The baseline is nobody who spins: what the machine and its timers do by
+// themselves.
 func spinTask() task {
 	const id, nobody = "spin", "nobody spins"
 	const allowed, every = 100 * time.Millisecond, time.Millisecond
@@ -63,7 +64,8 @@ func spinTask() task {
 				}
 				late, others = append(late, l), append(others, o...)
 			}
-			for name, value := range map[string]float64{"late/p50": median(late), "late/max": quantile(late, 1), "others/p50": median(others),
+			for name, value := range map[string]float64{"late/p50": median(late), "late/max": quantile(late, 1),
+				"others/p50": median(others),
 				"others/p99": quantile(others, 0.99), "others/max": quantile(others, 1)} {
 				f[cell{id + "/" + name, who[i]}] = sample{value: value}
 			}
@@ -75,8 +77,10 @@ func spinTask() task {
 	}}
 }
 
-// beside runs do while another makes a call every so often, and tells how late do came back and how long after it was due each call was answered, in nanoseconds.
-func beside(ctx context.Context, s *host.Slot, allowed, every time.Duration, do func(context.Context, *host.Slot) error) (late float64, others []float64, err error) {
+// beside runs do while another makes a call every so often, and tells how late do came back and how long after it was
+// due each call was answered, in nanoseconds.
+func beside(ctx context.Context, s *host.Slot, allowed, every time.Duration,
+	do func(context.Context, *host.Slot) error) (late float64, others []float64, err error) {
 	type end struct {
 		late time.Duration
 		err  error

@@ -13,8 +13,10 @@ import (
 func swapTask() task {
 	const id = "swap"
 	rows := []Row{
-		{ID: id + "/failed", What: "swap under load: failed calls", Unit: Count, Exact: true, By: []string{byMemhost, "calls made meanwhile"}, Bars: []Bar{{Kind: AtMost, Limit: 0}}},
-		{ID: id + "/time", What: "swap under load: time of a swap, module loaded before", Unit: Nanoseconds, By: []string{byMemhost}},
+		{ID: id + "/failed", What: "swap under load: failed calls", Unit: Count, Exact: true,
+			By: []string{byMemhost, "calls made meanwhile"}, Bars: []Bar{{Kind: AtMost, Limit: 0}}},
+		{ID: id + "/time", What: "swap under load: time of a swap, module loaded before", Unit: Nanoseconds,
+			By: []string{byMemhost}},
 		{ID: id + "/call", What: "swap under load: the slowest call", Unit: Nanoseconds, By: []string{byMemhost}},
 	}
 	return task{name: id, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
@@ -60,8 +62,10 @@ func swapTask() task {
 			return nil, err
 		}
 		return figures{
-			{rows[0].ID, byMemhost}: {value: float64(failed.Load())}, {rows[0].ID, rows[0].By[1]}: {value: float64(made.Load())},
-			{rows[1].ID, byMemhost}: {value: median(took)}, {rows[2].ID, byMemhost}: {value: float64(slowest.Load())},
+			{rows[0].ID, byMemhost}:     {value: float64(failed.Load())},
+			{rows[0].ID, rows[0].By[1]}: {value: float64(made.Load())},
+			{rows[1].ID, byMemhost}:     {value: median(took)},
+			{rows[2].ID, byMemhost}:     {value: float64(slowest.Load())},
 		}, nil
 	}}
 }

@@ -60,7 +60,8 @@ func turns(ctx context.Context, p pace, list []contestant) (figures, error) {
 		least = min(least, p.stretches)
 	}
 	limit := p.round * time.Duration(len(list))
-	for began, n := time.Now(), 0; n < least || time.Since(began) < limit && (p.stretches == 0 || n < p.stretches); n++ {
+	for began, n := time.Now(), 0; n < least || time.Since(began) < limit &&
+		(p.stretches == 0 || n < p.stretches); n++ {
 		for i, c := range list {
 			began := time.Now()
 			if err := c.run(repeats[i]); err != nil {
@@ -85,7 +86,8 @@ func turns(ctx context.Context, p pace, list []contestant) (figures, error) {
 	return f, nil
 }
 
-// calibrate finds how often a contestant runs in a stretch, which warms it up. The best of three counts: something else may run meanwhile.
+// calibrate finds how often a contestant runs in a stretch, which warms it up. The best of three counts: something else
+// may run meanwhile.
 func calibrate(p pace, c contestant) (int, error) {
 	for n := 1; ; n *= 2 {
 		best := time.Duration(math.MaxInt64)
@@ -108,7 +110,8 @@ func allocations(c contestant, n int) (count, bytes float64, err error) {
 	runtime.ReadMemStats(&before)
 	err = c.run(n)
 	runtime.ReadMemStats(&after)
-	return math.Floor(float64(after.Mallocs-before.Mallocs) / float64(n)), float64(after.TotalAlloc-before.TotalAlloc) / float64(n), err
+	return math.Floor(float64(after.Mallocs-before.Mallocs) / float64(n)),
+		float64(after.TotalAlloc-before.TotalAlloc) / float64(n), err
 }
 
 func median(list []float64) float64 { return quantile(list, 0.5) }

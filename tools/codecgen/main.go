@@ -1,6 +1,6 @@
-// Command codecgen writes the JSON codecs of package abi: for every struct with json tags the methods Encode and Decode,
-// over abi/wirejson. It reads the source files in a folder and fails on a field whose type it does not
-// know, so that no field is ever left out silently.
+// Command codecgen writes the JSON codecs of package abi: for every struct with json tags the methods Encode and
+// Decode, over abi/wirejson. It reads the source files in a folder and fails on a field whose type it does not know, so
+// that no field is ever left out silently.
 //
 //	go run ./codecgen -out codec_gen.go ../abi
 package main
@@ -133,7 +133,8 @@ func (pkg *goPackage) add(decl ast.Decl) error {
 	return nil
 }
 
-// addStruct takes a struct with json tags, and an exported one without any fields. Others have codecs written by hand, or none.
+// addStruct takes a struct with json tags, and an exported one without any fields. Others have codecs written by hand,
+// or none.
 func (pkg *goPackage) addStruct(name string, st *ast.StructType) error {
 	s := goStruct{name: name}
 	untagged := ""

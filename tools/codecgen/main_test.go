@@ -25,7 +25,8 @@ func generate(t *testing.T, source string) (string, error) {
 }
 
 func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
-	out, err := generate(t, "type W string\ntype Plain struct{ A chan int }\ntype T struct {\n\tA W `json:\"a\"`\n\tcause error\n}\n")
+	out, err := generate(t, "type W string\ntype Plain struct{ A chan int }\ntype T struct {\n\tA W "+
+		"`json:\"a\"`\n\tcause error\n}\n")
 	require.NoError(t, err)
 	require.Contains(t, out, "package a\n")
 	require.Contains(t, out, "func (x *T) Encode(e *wirejson.Encoder)")
@@ -34,8 +35,12 @@ func TestUntaggedStructsAndFieldsAreLeftOut(t *testing.T) {
 }
 
 func TestFieldsAreWrittenAndReadByFunctions(t *testing.T) {
-	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB map[string]bool `json:\"b,omitempty\"`\n"+
-		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool `json:\"f\"`\n\tG map[string]Raw `json:\"g,omitempty\"`\n\tH map[string]U `json:\"h\"`\n\tI string `json:\"i\" codec:\"host\"`\n\tJ []string `json:\"j,omitzero\"`\n\tK map[string][]string `json:\"k\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
+	out, err := generate(t, "type Raw []byte\ntype T struct {\n\tA Raw `json:\"a\" codec:\"document\"`\n\tB "+
+		"map[string]bool `json:\"b,omitempty\"`\n"+
+		"\tC string `json:\"c\"`\n\tD *int64 `json:\"d,omitempty\"`\n\tE int64 `json:\"e,omitempty\"`\n\tF []bool "+
+		"`json:\"f\"`\n\tG map[string]Raw `json:\"g,omitempty\"`\n\tH map[string]U `json:\"h\"`\n\tI string "+
+		"`json:\"i\" codec:\"host\"`\n\tJ []string `json:\"j,omitzero\"`\n\tK map[string][]string "+
+		"`json:\"k\"`\n}\ntype U struct {\n\tA bool `json:\"a\"`\n}\n")
 	require.NoError(t, err)
 	for _, line := range []string{
 		"\te.FieldStart(\"a\")\n\twriteRaw(x.A, e)\n",
@@ -63,18 +68,22 @@ func TestWhatHasNoCodecIsRefused(t *testing.T) {
 	for _, c := range []struct{ source, want string }{
 		{"type T struct {\n\tA int `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA map[int64]string `json:\"a\"`\n}", "T.A: no codec for its type"},
-		{"type T struct {\n\tA map[string]*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA map[string]*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}",
+			"T.A: no codec for its type"},
 		{"type T struct {\n\tA Sorted[Raw] `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA [2]string `json:\"a\"`\n}", "T.A: no codec for its type"},
 		{"type T struct {\n\tA *[]string `json:\"a\"`\n}", "T.A: no codec for its type"},
-		{"type T struct {\n\tA []*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}", "T.A: no codec for its type"},
+		{"type T struct {\n\tA []*U `json:\"a\"`\n}\ntype U struct {\n\tB bool `json:\"b\"`\n}",
+			"T.A: no codec for its type"},
 		{"type T struct {\n\tA bool `json:\"a\"`\n\tB bool\n}", "a.go: T.B has no json tag"},
 		{"type T struct {\n\tA bool `json:\"a\"`\n\tU\n}", "a.go: T.U, embedded, has no json tag"},
 		{"type T struct {\n\tA int64 `json:\"a,string\"`\n}", "a.go: T.A: no codec for the tag's option string"},
 		{"type T struct {\n\tA string `json:\"a,omitzero\"`\n}", "a.go: T.A: no codec for the tag's option omitzero"},
 		{"type T struct {\n\tA map[string][]bool `json:\"a\"`\n}", "T.A: no codec for its type"},
-		{"type T struct {\n\tA Raw `json:\"a\" codec:\"text\"`\n}", "a.go: T.A: no codec of the form text for its type"},
-		{"type T struct {\n\tA string `json:\"a\" codec:\"document\"`\n}", "a.go: T.A: no codec of the form document for its type"},
+		{"type T struct {\n\tA Raw `json:\"a\" codec:\"text\"`\n}",
+			"a.go: T.A: no codec of the form text for its type"},
+		{"type T struct {\n\tA string `json:\"a\" codec:\"document\"`\n}",
+			"a.go: T.A: no codec of the form document for its type"},
 	} {
 		_, err := generate(t, c.source)
 		require.EqualError(t, err, c.want)

@@ -15,7 +15,8 @@ func (pkg *goPackage) writeStruct(b *bytes.Buffer, s goStruct) error {
 }
 
 func (pkg *goPackage) writeEncode(b *bytes.Buffer, s goStruct) error {
-	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *wirejson.Encoder) {\ne.ObjStart()\n", s.name)
+	fmt.Fprintf(b, "\n// Encode writes x as one JSON object.\nfunc (x *%s) Encode(e *wirejson.Encoder) "+
+		"{\ne.ObjStart()\n", s.name)
 	for _, f := range s.fields {
 		code, err := pkg.codeOf(s, f)
 		if err != nil {
@@ -72,8 +73,8 @@ func (x *%s) Decode(d *wirejson.Decoder, m Mode) error {
 
 // code is how a type is written, read and found to be there, $ standing for the field.
 //
-// field writes a field with its name, %q, and some does so unless it is empty, where there are functions for that: a type has dozens of fields, and a call is a quarter
-// of the code that it stands for.
+// field writes a field with its name, %q, and some does so unless it is empty, where there are functions for that: a
+// type has dozens of fields, and a call is a quarter of the code that it stands for.
 type code struct{ write, read, present, field, some string }
 
 func (pkg *goPackage) codeOf(s goStruct, f field) (code, error) {
@@ -121,7 +122,8 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 		}
 		if pkg.words[t.Name] {
 			return code{write: "writeString(string($), e)", read: "readString((*string)(&$), d, m)", present: `$ != ""`,
-				field: "writeStringField(%q, (*string)(&$), e)\n", some: "writeSomeString(%q, (*string)(&$), e)\n"}, true
+					field: "writeStringField(%q, (*string)(&$), e)\n", some: "writeSomeString(%q, (*string)(&$), e)\n"},
+				true
 		}
 		if pkg.coded[t.Name] {
 			c := code{write: "$.Encode(e)", read: "$.Decode(d, m)", present: "$ != (" + t.Name + "{})"}
@@ -133,11 +135,13 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 	case *ast.StarExpr:
 		name := ident(t)
 		if suffix, _, ok := pkg.scalar(name); ok {
-			return code{write: "writePtr($, e, write" + suffix + ")", read: "readPtr(&$, d, m, read" + suffix + ")", present: "$ != nil",
-				some: "writeSomePtr(%q, $, e, write" + suffix + ")\n"}, true
+			return code{write: "writePtr($, e, write" + suffix + ")", read: "readPtr(&$, d, m, read" + suffix + ")",
+				present: "$ != nil",
+				some:    "writeSomePtr(%q, $, e, write" + suffix + ")\n"}, true
 		}
 		if pkg.coded[name] {
-			return code{write: "writeStructPtr($, e, (*" + name + ").Encode)", read: "readPtr(&$, d, m, (*" + name + ").Decode)", present: "$ != nil"}, true
+			return code{write: "writeStructPtr($, e, (*" + name + ").Encode)", read: "readPtr(&$, d, m, (*" + name +
+				").Decode)", present: "$ != nil"}, true
 		}
 	case *ast.ArrayType:
 		return pkg.containerCode(t.Elt, "Slice", "Structs", t.Len == nil)
@@ -149,7 +153,8 @@ func (pkg *goPackage) valueCode(t ast.Expr) (code, bool) {
 
 func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok bool) (code, bool) {
 	if list, is := elem.(*ast.ArrayType); is && ok && plain == "Map" && list.Len == nil && ident(list.Elt) == "string" {
-		return code{write: "writeMap($, e, writeTexts)", read: "readMap(&$, d, m, readTexts)", present: "len($) > 0"}, true
+		return code{write: "writeMap($, e, writeTexts)", read: "readMap(&$, d, m, readTexts)", present: "len($) > 0"},
+			true
 	}
 	name := ident(elem)
 	_, pointer := elem.(*ast.StarExpr)
@@ -161,7 +166,8 @@ func (pkg *goPackage) containerCode(elem ast.Expr, plain, ofStructs string, ok b
 		suffix += "Ptr"
 		fallthrough
 	case scalar:
-		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" + suffix + ")", present: "len($) > 0",
+		return code{write: "write" + plain + "($, e, write" + suffix + ")", read: "read" + plain + "(&$, d, m, read" +
+			suffix + ")", present: "len($) > 0",
 			some: "writeSome" + plain + "(%q, $, e, write" + suffix + ")\n"}, true
 	case pkg.coded[name] && !pointer && ofStructs != "":
 		method := "(*" + name + ")"

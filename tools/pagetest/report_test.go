@@ -44,7 +44,8 @@ func run(t *testing.T, dir string, args ...string) {
 	program, err := memhost()
 	require.NoError(t, err)
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(os.TempDir(), "memhost-page-cache"))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir,
+		"XDG_CACHE_HOME="+filepath.Join(os.TempDir(), "memhost-page-cache"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
@@ -78,8 +79,10 @@ func open(t *testing.T, width, height int, dark bool) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "Chromium is missing; `make test-page` installs Debian's")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-background-networking", true),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.WindowSize(width, height),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
 	allocated, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
@@ -92,7 +95,8 @@ func open(t *testing.T, width, height int, dark bool) *browser {
 		scheme = "dark"
 	}
 	require.NoError(t, chromedp.Run(ctx, network.Enable(), cdplog.Enable(), cdpruntime.Enable(),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})))
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}})))
 	b.Context = ctx
 	return b
 }
@@ -114,7 +118,8 @@ func (b *browser) event(event any) {
 	case *page.EventJavascriptDialogOpening:
 		b.problems = append(b.problems, "dialog: "+e.Message)
 	case *network.EventRequestWillBeSent:
-		if url := e.Request.URL; !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
+		if url := e.Request.URL; !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") &&
+			!strings.HasPrefix(url, "blob:") {
 			b.requests = append(b.requests, url)
 		}
 	}
@@ -164,9 +169,11 @@ func TestTheReportRendersAndAsksNobody(t *testing.T) {
 			var tables, plots, probes, overflow int
 			var shot []byte
 			b.run(t, chromedp.Navigate("file://"+path), chromedp.Title(&title),
-				chromedp.Evaluate(`document.querySelectorAll("table").length`, &tables), chromedp.Evaluate(`document.querySelectorAll("svg").length`, &plots),
+				chromedp.Evaluate(`document.querySelectorAll("table").length`, &tables),
+				chromedp.Evaluate(`document.querySelectorAll("svg").length`, &plots),
 				chromedp.Evaluate(openEveryProbe, &probes, await),
-				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow),
+				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`,
+					&overflow),
 				chromedp.FullScreenshot(&shot, 90))
 			assert.Equal(t, "demo: memories compared", title)
 			assert.Greater(t, tables, 4)
@@ -175,7 +182,8 @@ func TestTheReportRendersAndAsksNobody(t *testing.T) {
 			assert.LessOrEqual(t, overflow, 0, "nothing stands beyond the window's width")
 			b.clean(t)
 			if dir := os.Getenv("SHOTS"); dir != "" {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.name, ", ", "-")+".jpg"), shot, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.name, ", ", "-")+".jpg"), shot,
+					0o600))
 			}
 		})
 	}
@@ -198,7 +206,8 @@ func TestTheReportIsAccessible(t *testing.T) {
 		var probes int
 		var found string
 		// The page's policy keeps scripts out; the test's comes in by the debugger, past it.
-		b.run(t, page.SetBypassCSP(true), chromedp.Navigate("file://"+path), chromedp.Evaluate(openEveryProbe, &probes, await), chromedp.Evaluate(script, nil),
+		b.run(t, page.SetBypassCSP(true), chromedp.Navigate("file://"+path),
+			chromedp.Evaluate(openEveryProbe, &probes, await), chromedp.Evaluate(script, nil),
 			chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
 				.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`, &found, await))
 		var violations []string
@@ -207,12 +216,16 @@ func TestTheReportIsAccessible(t *testing.T) {
 	}
 }
 
-// injections are texts that a memory may hold. Each would set window.hurt, open a dialog or ask another host if it got through.
+// injections are texts that a memory may hold. Each would set window.hurt, open a dialog or ask another host if it got
+// through.
 func injections() []string {
 	act := []string{`window.hurt=1`, `alert(1)`, `fetch("http://127.0.0.1:9/leak")`}
-	forms := []string{`<script>%s</script>`, `<img src=x onerror='%s'>`, `<svg onload='%s'>`, `</script><script>%s</script>`, `"><script>%s</script>`, `'-%s-'`,
-		`</textarea><script>%s</script>`, `<iframe srcdoc="<script>parent.%s</script>">`, `javascript:%s`, `<a href="javascript:%s">x</a>`, `{{%s}}`, `${%s}`, `<!--<script>%s</script>-->`,
-		`]]><script>%s</script>`, `\u003cscript\u003e%s\u003c/script\u003e`, `<math><mi xlink:href="javascript:%s">`, `<style>@import 'http://127.0.0.1:9/%s'</style>`, `<base href='//%s/'>`,
+	forms := []string{`<script>%s</script>`, `<img src=x onerror='%s'>`, `<svg onload='%s'>`,
+		`</script><script>%s</script>`, `"><script>%s</script>`, `'-%s-'`,
+		`</textarea><script>%s</script>`, `<iframe srcdoc="<script>parent.%s</script>">`, `javascript:%s`,
+		`<a href="javascript:%s">x</a>`, `{{%s}}`, `${%s}`, `<!--<script>%s</script>-->`,
+		`]]><script>%s</script>`, `\u003cscript\u003e%s\u003c/script\u003e`, `<math><mi xlink:href="javascript:%s">`,
+		`<style>@import 'http://127.0.0.1:9/%s'</style>`, `<base href='//%s/'>`,
 		`<meta http-equiv="refresh" content="0;url=javascript:%s">`, `<object data="javascript:%s">`}
 	var list []string
 	for _, form := range forms {
@@ -242,7 +255,8 @@ func TestTextOfAMemoryDoesNothing(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var hurt bool
 	var probed int
-	b.run(t, chromedp.Navigate("file://"+filepath.Join(dir, "run", "report.html")), chromedp.Evaluate(openEveryProbe, &probed, await),
+	b.run(t, chromedp.Navigate("file://"+filepath.Join(dir, "run", "report.html")),
+		chromedp.Evaluate(openEveryProbe, &probed, await),
 		chromedp.Evaluate(`window.hurt !== undefined`, &hurt))
 	assert.Equal(t, 40, probed)
 	assert.False(t, hurt)
@@ -251,8 +265,10 @@ func TestTextOfAMemoryDoesNothing(t *testing.T) {
 
 func TestTwoThousandProbesOpenWithinASecond(t *testing.T) {
 	dir := t.TempDir()
-	run(t, dir, "eval", "pack", "build", "synth", "-o", "p", "--option", "personas=14", "--option", "sessions=36", "--option", "turns=2")
-	run(t, dir, "eval", "run", "--pack", "p", "--providers", "no_memory,full_history,static_profile,oracle_ipas,ledger_memory", "--budgets", "300", "--out", "run")
+	run(t, dir, "eval", "pack", "build", "synth", "-o", "p", "--option", "personas=14", "--option", "sessions=36",
+		"--option", "turns=2")
+	run(t, dir, "eval", "run", "--pack", "p", "--providers",
+		"no_memory,full_history,static_profile,oracle_ipas,ledger_memory", "--budgets", "300", "--out", "run")
 	run(t, dir, "eval", "report", "run")
 	path := filepath.Join(dir, "run", "report.html")
 	info, err := os.Stat(path)

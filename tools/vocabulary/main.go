@@ -1,6 +1,6 @@
-// Command vocabulary writes the vocabularies that package tokens embeds, from those of github.com/tiktoken-go/tokenizer: every token in the
-// order of its rank, one byte of length before each, compressed with DEFLATE. Its test holds the counts of package tokens against that
-// library's.
+// Command vocabulary writes the vocabularies that package tokens embeds, from those of
+// github.com/tiktoken-go/tokenizer: every token in the order of its rank, one byte of length before each, compressed
+// with DEFLATE. Its test holds the counts of package tokens against that library's.
 //
 //	go run ./vocabulary ../internal/text/tokens
 package main

@@ -29,16 +29,20 @@ func TestTheCommittedVocabulariesAreTheLibrarys(t *testing.T) {
 	}
 }
 
-// pieces are what texts are made of: words of several scripts, contractions, numbers, white space, code, emoji, long runs, wrong UTF-8.
-var pieces = []string{"a", "the", " tea", " Memory", "isn't", "I'LL", "'ſ", "naïve", "Größe", "日本語", "воды", "مرحبا", "हिन्दी", "é", "🫖", "👩‍👩‍👧", "123", "4567", "٣",
-	" ", "  ", "\n", "\r\n", "\t", "\u00a0", "!", "...", "/*", "{\"a\":[1]}", "<|endoftext|>", "http://x.y/z?q=1", "\xff", "\xf0\x9f", "\x00",
+// pieces are what texts are made of: words of several scripts, contractions, numbers, white space, code, emoji, long
+// runs, wrong UTF-8.
+var pieces = []string{"a", "the", " tea", " Memory", "isn't", "I'LL", "'ſ", "naïve", "Größe", "日本語", "воды", "مرحبا",
+	"हिन्दी", "é", "🫖", "👩‍👩‍👧", "123", "4567", "٣",
+	" ", "  ", "\n", "\r\n", "\t", "\u00a0", "!", "...", "/*", "{\"a\":[1]}", "<|endoftext|>", "http://x.y/z?q=1",
+	"\xff", "\xf0\x9f", "\x00",
 	strings.Repeat("x", 300), strings.Repeat("=", 120), strings.Repeat(" ", 90), "supercalifragilisticexpialidocious"}
 
 func TestCountsAreTheLibrarys(t *testing.T) {
 	for _, c := range encodings() {
 		counter, err := tokens.New(c.GetName())
 		require.NoError(t, err)
-		random := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom(pieces)), func(list []string) string { return strings.Join(list, "") }),
+		random := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom(pieces)),
+			func(list []string) string { return strings.Join(list, "") }),
 			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 		rapid.Check(t, func(t *rapid.T) {
 			text := random.Draw(t, "text")

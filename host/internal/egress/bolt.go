@@ -206,7 +206,8 @@ func boltValue(d *json.Decoder, at string) (any, error) {
 			}
 			name, _ := key.(string)
 			if _, twice := object[name]; twice {
-				return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: has the key %q twice", at, short(name)))
+				return nil, abi.NewError(abi.CodeInvalidArgument,
+					fmt.Sprintf("%s: has the key %q twice", at, short(name)))
 			}
 			if object[name], err = boltValue(d, at+"."+short(name)); err != nil {
 				return nil, err

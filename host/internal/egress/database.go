@@ -30,11 +30,12 @@ type database struct {
 	gate   chan struct{}
 	proved atomic.Bool
 
-	mu      sync.Mutex
-	driver  neo4j.DriverWithContext
-	memory  neo4j.BookmarkManager // of a cluster: what was written is seen by the next read, whichever server answers it
-	refusal error                 // what the server said to the credentials
-	until   time.Time             // before that they are not shown again
+	mu     sync.Mutex
+	driver neo4j.DriverWithContext
+	// of a cluster: what was written is seen by the next read, whichever server answers it
+	memory  neo4j.BookmarkManager
+	refusal error     // what the server said to the credentials
+	until   time.Time // before that they are not shown again
 }
 
 // logOnPause is how long refused credentials are not shown to the server again: three failures lock the user for
@@ -120,8 +121,8 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 		}
 		head.Rows++
 	}
-	// The server discards what follows a cut, and the statement runs to its end: a write takes effect as a whole, however
-	// many of its rows are kept.
+	// The server discards what follows a cut, and the statement runs to its end: a write takes effect as a whole,
+	// however many of its rows are kept.
 	summary, err := result.Consume(ctx)
 	if err != nil {
 		return nil, rows, d.note(err)

@@ -95,7 +95,8 @@ func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, route), err)
 	}
-	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err), err).
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err),
+		err).
 		WithHint(hintUnreached(err))
 }
 

@@ -15,11 +15,14 @@ import (
 func TestRedirectIsReturnedNotFollowed(t *testing.T) {
 	followed := false
 	mux := http.NewServeMux()
-	mux.HandleFunc("/from", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/to", http.StatusFound) })
+	mux.HandleFunc("/from", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/to", http.StatusFound)
+	})
 	mux.HandleFunc("/to", func(http.ResponseWriter, *http.Request) { followed = true })
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodGet, Path: "/from"}, origin: testOrigin(t, server.URL), bodyBytes: 1 << 20}
+	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodGet, Path: "/from"}, origin: testOrigin(t, server.URL),
+		bodyBytes: 1 << 20}
 	call, err := r.HTTP(&abi.HTTPRequest{}, nil)
 	require.NoError(t, err)
 	answer, err := call.Send(t.Context())
@@ -30,5 +33,7 @@ func TestRedirectIsReturnedNotFollowed(t *testing.T) {
 }
 
 func TestHintForANameThatCannotBeFound(t *testing.T) {
-	require.Contains(t, hintUnreached(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "mem0.invalid", IsNotFound: true}}), "cannot find the backend's name")
+	require.Contains(t, hintUnreached(&net.OpError{Op: "dial",
+		Err: &net.DNSError{Err: "no such host", Name: "mem0.invalid", IsNotFound: true}}),
+		"cannot find the backend's name")
 }

@@ -15,15 +15,18 @@ import (
 func network(t *testing.T, block string) *Network {
 	t.Helper()
 	secret := Secret{Value: func() (string, error) { return "sk-12345678", nil }, Origin: "http://127.0.0.1:9"}
-	n, err := Open(Config{Provider: "probe", Block: abi.Raw(block), Secrets: map[string]Secret{"K": secret}, Now: time.Now,
+	n, err := Open(Config{Provider: "probe", Block: abi.Raw(block), Secrets: map[string]Secret{"K": secret},
+		Now: time.Now,
 		Manifest: &abi.ModuleManifest{
 			Origins: []abi.OriginDecl{{Name: "api", From: "/url", Protocol: abi.ProtocolHTTP}},
-			Secrets: []abi.SecretDecl{{Name: "api_key", From: "/api_key", Headers: []string{"X-Api-Key"}, Origin: "api"}},
+			Secrets: []abi.SecretDecl{{Name: "api_key", From: "/api_key", Headers: []string{"X-Api-Key"},
+				Origin: "api"}},
 			Routes: []abi.RouteDecl{
 				{Name: "old", Origin: "api", Method: "GET", Path: "/", Class: abi.ClassRead},
 				{Name: "listed", Origin: "api", Method: "GET", Path: "/", Class: abi.ClassRead,
 					Headers: []string{"Content-Type", "x-mine"}, Query: []string{"limit"}},
-				{Name: "closed", Origin: "api", Method: "GET", Path: "/", Class: abi.ClassRead, Headers: []string{}, Query: []string{}},
+				{Name: "closed", Origin: "api", Method: "GET", Path: "/", Class: abi.ClassRead, Headers: []string{},
+					Query: []string{}},
 			}}})
 	require.NoError(t, err)
 	return n
@@ -42,8 +45,10 @@ func setHeader(t *testing.T, n *Network, route, name, value string) (*Call, erro
 // whoever lists it.
 func TestHeadersThatWouldReplaceTheRouteAreRefused(t *testing.T) {
 	n := network(t, `{"url":"http://127.0.0.1:9","headers":{"X-HTTP-Method-Override":"DELETE"}}`)
-	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL",
-		"X_HTTP_Method_Override", "x-original_url", "X-Forwarded-Prefix", "X-Forwarded-Host", "X-Original-Method", "Transfer_Encoding",
+	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X-Original-URL",
+		"X-Rewrite-URL",
+		"X_HTTP_Method_Override", "x-original_url", "X-Forwarded-Prefix", "X-Forwarded-Host", "X-Original-Method",
+		"Transfer_Encoding",
 		"Content_Length", "Range", "Host"} {
 		for _, route := range []string{"old", "listed"} {
 			_, err := setHeader(t, n, route, name, "DELETE")

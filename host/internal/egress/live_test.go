@@ -37,7 +37,8 @@ func failureIn(err error) *Failure {
 }
 
 // ran runs a statement past the guest.
-func ran(d *database, reads bool, timeout time.Duration, text string, params map[string]any) (*abi.BoltResult, string, error) {
+func ran(d *database, reads bool, timeout time.Duration, text string, params map[string]any) (*abi.BoltResult, string,
+	error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	head, rows, err := d.run(ctx, statement{text: text, params: params, reads: reads, rows: 100, bytes: 1 << 20})
@@ -50,10 +51,12 @@ func TestLiveTypesAreSpelledAsTheSpecificationSays(t *testing.T) {
 	d := testDatabase(t, url)
 	d.logOnAs("", password)
 	for cypher, want := range map[string]string{
-		`null`: `null`, `true`: `true`, `9007199254740993`: `9007199254740993`, `1.0`: `1.0`, `6.02e23`: `6.02e+23`, `0.0/0.0`: `"NaN"`, `1.0/0.0`: `"Infinity"`,
+		`null`: `null`, `true`: `true`, `9007199254740993`: `9007199254740993`, `1.0`: `1.0`, `6.02e23`: `6.02e+23`,
+		`0.0/0.0`: `"NaN"`, `1.0/0.0`: `"Infinity"`,
 		`[1, [null]]`: `[1,[null]]`, `{b: 1, a: {}}`: `{"a":{},"b":1}`, `'🥾 "q"'`: `"🥾 \"q\""`,
-		`date('2026-03-01')`: `"2026-03-01"`, `date({year: 12026, month: 3, day: 1})`: `"+012026-03-01"`, `localtime('10:30:00.5')`: `"10:30:00.5"`,
-		`time('10:30:00+01:00')`: `"10:30:00+01:00"`, `localdatetime('2026-03-01T10:30:00')`: `"2026-03-01T10:30:00"`,
+		`date('2026-03-01')`: `"2026-03-01"`, `date({year: 12026, month: 3, day: 1})`: `"+012026-03-01"`,
+		`localtime('10:30:00.5')`: `"10:30:00.5"`,
+		`time('10:30:00+01:00')`:  `"10:30:00+01:00"`, `localdatetime('2026-03-01T10:30:00')`: `"2026-03-01T10:30:00"`,
 		`datetime('2026-03-01T10:30:00.000000001+01:00')`:          `"2026-03-01T10:30:00.000000001+01:00"`,
 		`datetime('2026-03-01T10:30:00[Europe/Oslo]')`:             `"2026-03-01T10:30:00+01:00"`,
 		`datetime('2026-03-01T09:30:00Z[UTC]')`:                    `"2026-03-01T09:30:00Z"`,
@@ -64,7 +67,8 @@ func TestLiveTypesAreSpelledAsTheSpecificationSays(t *testing.T) {
 		`point({x: 1, y: 2, z: 3})`:                                `{"srid":9157,"x":1.0,"y":2.0,"z":3.0}`,
 		`[k IN keys($p) | k + toString($p[k]) + valueType($p[k])]`: "",
 	} {
-		_, rows, err := ran(d, true, 10*time.Second, "RETURN "+cypher+" AS x, $p AS p", map[string]any{"p": map[string]any{"i": int64(7), "f": 7.0}})
+		_, rows, err := ran(d, true, 10*time.Second, "RETURN "+cypher+" AS x, $p AS p",
+			map[string]any{"p": map[string]any{"i": int64(7), "f": 7.0}})
 		require.NoError(t, err, cypher)
 		if want != "" {
 			assert.Equal(t, `[`+want+`,{"f":7.0,"i":7}]`+"\n", rows, cypher)
@@ -80,9 +84,11 @@ func TestLiveGraphTypesAndCounters(t *testing.T) {
 	d := testDatabase(t, url)
 	d.logOnAs("", password)
 	head, rows, err := ran(d, false, 10*time.Second,
-		"CREATE p = (a:MhLive {name: 'a', at: date('2026-03-01')})-[r:MH_KNOWS {since: 1}]->(b:MhLive) RETURN a, r, p", nil)
+		"CREATE p = (a:MhLive {name: 'a', at: date('2026-03-01')})-[r:MH_KNOWS {since: 1}]->(b:MhLive) RETURN a, r, p",
+		nil)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"nodes_created": 2, "relationships_created": 1, "properties_set": 3, "labels_added": 2}, head.Counters)
+	assert.Equal(t, map[string]int64{"nodes_created": 2, "relationships_created": 1, "properties_set": 3,
+		"labels_added": 2}, head.Counters)
 	assert.Contains(t, head.Server, "Neo4j/5.26")
 	assert.Equal(t, []string{"a", "r", "p"}, head.Columns)
 	var row [3]struct {
@@ -112,7 +118,10 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 	url, password := realDatabase(t)
 	s := graph(t, bolt.Options{Password: password})
 	slow := "UNWIND range(1,100000000) AS a UNWIND range(1,100000000) AS b WITH a*b AS x WHERE x < 0 RETURN count(x)"
-	s.Handle(slow, bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer { <-ctx.Done(); return bolt.Answer{} }})
+	s.Handle(slow, bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer {
+		<-ctx.Done()
+		return bolt.Answer{}
+	}})
 	for name, url := range map[string]string{"neo4j": url, "fake": s.URL("bolt")} {
 		t.Run(name, func(t *testing.T) {
 			d := testDatabase(t, url)
@@ -127,7 +136,8 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 			assert.Equal(t, "Neo.ClientError.Statement.ParameterMissing", codeOf(true, givenStatement, nil))
 			assert.Equal(t, "Neo.ClientError.Statement.AccessMode", codeOf(true, liesStatement, nil))
 			// The server's own end of a transaction, with the caller still there.
-			_, _, err := d.run(context.Background(), statement{text: slow, reads: true, timeout: 300 * time.Millisecond, rows: 1, bytes: 1 << 10})
+			_, _, err := d.run(context.Background(),
+				statement{text: slow, reads: true, timeout: 300 * time.Millisecond, rows: 1, bytes: 1 << 10})
 			require.NotNil(t, failureIn(err), "%v", err)
 			assert.Equal(t, "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration", failureIn(err).Code)
 			_, rows, err := ran(d, true, 10*time.Second, oneStatement, nil)
@@ -138,7 +148,8 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 			for range 4 {
 				_, _, err = ran(wrong, true, 10*time.Second, oneStatement, nil)
 				require.NotNil(t, failureIn(err))
-				assert.Equal(t, "Neo.ClientError.Security.Unauthorized", failureIn(err).Code, "asked once, and so never locked")
+				assert.Equal(t, "Neo.ClientError.Security.Unauthorized", failureIn(err).Code,
+					"asked once, and so never locked")
 			}
 			_, _, err = ran(testDatabase(t, url), true, 10*time.Second, oneStatement, nil)
 			require.NotNil(t, failureIn(err))
@@ -151,7 +162,8 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 func BenchmarkLiveBoltRows(b *testing.B) {
 	url, password := realDatabase(b)
 	ctx := context.Background()
-	text := fmt.Sprintf("UNWIND range(1, %d) AS i RETURN 'fact-' + i, 'a sentence of some sixty letters, which is what facts look like ' + i, i, null, [i, 'x']", 1000)
+	text := fmt.Sprintf("UNWIND range(1, %d) AS i RETURN 'fact-' + i, 'a sentence of some sixty letters, which is "+
+		"what facts look like ' + i, i, null, [i, 'x']", 1000)
 	b.Run("by=driver", func(b *testing.B) {
 		d, err := neo4j.NewDriverWithContext(url, neo4j.BasicAuth("neo4j", password, ""))
 		require.NoError(b, err)
@@ -169,7 +181,8 @@ func BenchmarkLiveBoltRows(b *testing.B) {
 		d := testDatabase(b, url)
 		d.logOnAs("", password)
 		for b.Loop() {
-			_, _, err := d.run(ctx, statement{text: text, reads: true, timeout: time.Minute, rows: 10_000, bytes: 16 << 20})
+			_, _, err := d.run(ctx, statement{text: text, reads: true, timeout: time.Minute, rows: 10_000,
+				bytes: 16 << 20})
 			require.NoError(b, err)
 		}
 	})

@@ -119,7 +119,8 @@ func (n *Network) Route(name, protocol string) (*Route, error) {
 		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s is of protocol %s, not %s", name, of, protocol))
 	}
 	if r.origin == nil {
-		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s: its origin %s is not configured", name, r.Origin))
+		return nil, abi.NewError(abi.CodeDenied, fmt.Sprintf("route %s: its origin %s is not configured", name,
+			r.Origin))
 	}
 	return r, nil
 }

@@ -14,7 +14,8 @@ import (
 
 func testOrigin(t testing.TB, raw string) *origin {
 	t.Helper()
-	o, err := openOrigin(abi.OriginDecl{Name: "api", From: "/url", Protocol: "http"}, map[string]any{"url": raw}, time.Now)
+	o, err := openOrigin(abi.OriginDecl{Name: "api", From: "/url", Protocol: "http"}, map[string]any{"url": raw},
+		time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { o.close(context.Background()) })
 	return o
@@ -53,10 +54,12 @@ func TestAddressOfADatabase(t *testing.T) {
 		"neo4j://h?policy=x":      "has a query",
 		"bolt://h/memories":       "has a path",
 	} {
-		_, err := openOrigin(abi.OriginDecl{From: "/bolt/url", Protocol: "bolt"}, map[string]any{"bolt": map[string]any{"url": raw}}, time.Now)
+		_, err := openOrigin(abi.OriginDecl{From: "/bolt/url", Protocol: "bolt"},
+			map[string]any{"bolt": map[string]any{"url": raw}}, time.Now)
 		e := requireCode(t, err, abi.CodeInvalidArgument, want, "such as bolt://")
 		assert.True(t, strings.HasPrefix(e.Message, "bolt.url: "), e.Message)
 	}
-	_, err := openOrigin(abi.OriginDecl{From: "/db", Protocol: "bolt", DatabaseFrom: "/name"}, map[string]any{"db": "bolt://h", "name": 7}, time.Now)
+	_, err := openOrigin(abi.OriginDecl{From: "/db", Protocol: "bolt", DatabaseFrom: "/name"},
+		map[string]any{"db": "bolt://h", "name": 7}, time.Now)
 	requireCode(t, err, abi.CodeInvalidArgument, "name: want a string")
 }

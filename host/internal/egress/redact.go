@@ -156,7 +156,8 @@ type escapes []escape
 // origin is where a span of the decoded text was before. A part of an escape sequence counts as the whole of it.
 func (e escapes) origin(s span) span {
 	position := func(decoded int, isEnd bool) int {
-		after := sort.Search(len(e), func(i int) bool { return e[i].to+e[i].size > decoded }) // escapes behind the position
+		// escapes behind the position
+		after := sort.Search(len(e), func(i int) bool { return e[i].to+e[i].size > decoded })
 		if after < len(e) && e[after].to < decoded {
 			if isEnd {
 				return e[after].at + e[after].length

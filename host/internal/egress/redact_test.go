@@ -44,26 +44,29 @@ func TestRedactorFindsASecretInEveryUsualEncoding(t *testing.T) {
 	}
 	slashes := strings.ReplaceAll(quote(secret), "/", `\/`)
 	for name, echoed := range map[string]string{
-		"as it is":                        secret,
-		"in JSON":                         quote(secret),
-		"escaped slashes":                 slashes,
-		"one character escaped":           strings.Replace(quote(secret), "=", `\u003d`, 1),
-		"every character escaped":         full(secret),
-		"percent-encoded":                 url.PathEscape(secret),
-		"percent-encoded, as a form":      url.QueryEscape(secret),
-		"every character percent-encoded": fmt.Sprintf("%%%s", strings.Join(strings.Split(fmt.Sprintf("% x", secret), " "), "%")),
+		"as it is":                   secret,
+		"in JSON":                    quote(secret),
+		"escaped slashes":            slashes,
+		"one character escaped":      strings.Replace(quote(secret), "=", `\u003d`, 1),
+		"every character escaped":    full(secret),
+		"percent-encoded":            url.PathEscape(secret),
+		"percent-encoded, as a form": url.QueryEscape(secret),
+		"every character percent-encoded": fmt.Sprintf("%%%s",
+			strings.Join(strings.Split(fmt.Sprintf("% x", secret), " "), "%")),
 		"JSON inside JSON":                quote(slashes),
 		"JSON inside JSON inside JSON":    quote(quote(slashes)),
 		"percent-encoded in full escapes": full(url.PathEscape(secret)),
 		"base64":                          base64.StdEncoding.EncodeToString([]byte(secret)),
-		"base64 with escaped slashes":     strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(secret)), "/", `\/`),
-		"base64 for URLs":                 base64.RawURLEncoding.EncodeToString([]byte(secret)),
-		"base64 with a user":              base64.StdEncoding.EncodeToString([]byte("a:" + secret)),
-		"base64 behind Bearer":            base64.StdEncoding.EncodeToString([]byte("Bearer " + secret + "\n")),
-		"base64, percent-encoded":         url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("ab" + secret))),
+		"base64 with escaped slashes": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(secret)), "/",
+			`\/`),
+		"base64 for URLs":         base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"base64 with a user":      base64.StdEncoding.EncodeToString([]byte("a:" + secret)),
+		"base64 behind Bearer":    base64.StdEncoding.EncodeToString([]byte("Bearer " + secret + "\n")),
+		"base64, percent-encoded": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("ab" + secret))),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, around := range [][2]string{{"", ""}, {`{"error":"bad key `, `","é":"\u00e9\/%20"}`}, {"\\%%", "%\\"}} {
+			for _, around := range [][2]string{{"", ""}, {`{"error":"bad key `, `","é":"\u00e9\/%20"}`},
+				{"\\%%", "%\\"}} {
 				got := r.Text(around[0] + echoed + around[1])
 				require.Equal(t, 1, strings.Count(got, Redacted), "%s", got)
 				if strings.HasPrefix(name, "base64") {
@@ -79,7 +82,8 @@ func TestRedactorFindsASecretInEveryUsualEncoding(t *testing.T) {
 // Ordinary text stays as it is, byte for byte, with its own escapes.
 func TestRedactorChangesNothingElse(t *testing.T) {
 	r := NewRedactor([]string{"sk-very-secret-12345", `\u0041`, "%41%42"})
-	for _, text := range []string{"", `\`, `%`, `{"a":"\u00e9\ud83d\ude00 \n \/ % %4 %zz \u12"}`, "A AB \xff\\", "sk-very-secret-1234"} {
+	for _, text := range []string{"", `\`, `%`, `{"a":"\u00e9\ud83d\ude00 \n \/ % %4 %zz \u12"}`, "A AB \xff\\",
+		"sk-very-secret-1234"} {
 		b := []byte(text)
 		got := r.Bytes(b)
 		require.Equal(t, text, string(got))
@@ -97,7 +101,8 @@ func TestRedactorChangesNothingElse(t *testing.T) {
 
 // Escapes are resolved with the place where each was.
 func TestDecodeKnowsWhereEachPartWas(t *testing.T) {
-	for text, want := range map[string]string{`a\/b%2Fc`: "a/b/c", `\u00e9%C3%A9`: "éé", `\ud83d\ude00x`: "😀x", `\\u0041`: `\u0041`, `%\%4\u00`: `%\%4\u00`} {
+	for text, want := range map[string]string{`a\/b%2Fc`: "a/b/c", `\u00e9%C3%A9`: "éé", `\ud83d\ude00x`: "😀x",
+		`\\u0041`: `\u0041`, `%\%4\u00`: `%\%4\u00`} {
 		decoded, layer := decode([]byte(text))
 		require.Equal(t, want, string(decoded))
 		for i := range decoded {

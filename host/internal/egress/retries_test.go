@@ -88,7 +88,8 @@ func TestRequestOnAConnectionThatTheBackendDrops(t *testing.T) {
 			}
 			_, _, err := send(abi.RouteDecl{Name: "open", Method: "GET", Path: "/", Class: abi.ClassRead}, nil, "")
 			require.NoError(t, err)
-			call, answer, err := send(abi.RouteDecl{Name: "r", Method: c.method, Path: "/", Class: c.class}, c.headers, c.body)
+			call, answer, err := send(abi.RouteDecl{Name: "r", Method: c.method, Path: "/", Class: c.class}, c.headers,
+				c.body)
 			assert.Equal(t, c.retries, call.Retries())
 			_, effect := call.Outcome(answer, err)
 			want := []string{"GET ", c.arrives}
@@ -110,7 +111,8 @@ func TestRequestOnAConnectionThatTheBackendDrops(t *testing.T) {
 func TestEverySendIsCounted(t *testing.T) {
 	f := newForgetful(t)
 	o := testOrigin(t, f.url)
-	r := &Route{RouteDecl: abi.RouteDecl{Method: "POST", Path: "/", Class: abi.ClassWrite}, origin: o, bodyBytes: 1 << 20}
+	r := &Route{RouteDecl: abi.RouteDecl{Method: "POST", Path: "/", Class: abi.ClassWrite}, origin: o,
+		bodyBytes: 1 << 20}
 	call, err := r.HTTP(&abi.HTTPRequest{}, []byte("w"))
 	require.NoError(t, err)
 	assert.Zero(t, call.Retries(), "nothing was sent")

@@ -123,7 +123,8 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
 				fmt.Sprintf("params.%s: missing, route %s has the path %s", name, r.Name, r.Path))
 		case value == "" || value == "." || value == "..":
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("params.%s: %q would change the path", name, value)).
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("params.%s: %q would change the path", name, value)).
 				WithHint("map ids to the backend's alphabet before they become part of a path")
 		}
 		used++
@@ -187,7 +188,8 @@ func (r *Route) maySetHeader(name, value string) error {
 		return nil
 	case r.Headers == nil:
 		return abi.NewError(abi.CodeDenied,
-			fmt.Sprintf("headers.%s: route %s lists no headers, and this one is not in the fixed set", name, r.Name)).WithHint(
+			fmt.Sprintf("headers.%s: route %s lists no headers, and this one is not in the fixed set", name,
+				r.Name)).WithHint(
 			"in the module's manifest, list headers and query of each route; the fixed set is " +
 				strings.Join(abi.SafeHeaders(), ", "))
 	case slices.ContainsFunc(r.Headers, func(listed string) bool { return strings.EqualFold(listed, name) }):

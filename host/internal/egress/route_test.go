@@ -14,9 +14,11 @@ import (
 )
 
 func TestParameterIsOnePathSegmentWhateverIsInIt(t *testing.T) {
-	r := &Route{RouteDecl: abi.RouteDecl{Name: "item", Path: "/v1/items/{id}/notes"}, origin: testOrigin(t, "http://h:1/p")}
+	r := &Route{RouteDecl: abi.RouteDecl{Name: "item", Path: "/v1/items/{id}/notes"},
+		origin: testOrigin(t, "http://h:1/p")}
 	rapid.Check(t, func(rt *rapid.T) {
-		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[./%\\?#;:@&=+ ]{1,6}`), rapid.StringMatching(`(\.\./)+x`)).Draw(rt, "id")
+		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[./%\\?#;:@&=+ ]{1,6}`),
+			rapid.StringMatching(`(\.\./)+x`)).Draw(rt, "id")
 		u, err := r.url(&abi.HTTPRequest{Params: map[string]string{"id": id}})
 		if id == "" || id == "." || id == ".." {
 			require.Error(rt, err)
@@ -51,7 +53,8 @@ func TestParametersMustBeThoseOfTheRoute(t *testing.T) {
 
 func TestHeadersThatAreTheHostsAlone(t *testing.T) {
 	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodGet, Path: "/"}, origin: testOrigin(t, "http://h")}
-	for _, name := range []string{"Host", "Content-Length", "transfer-encoding", "Connection", "Proxy-Authorization", "Upgrade"} {
+	for _, name := range []string{"Host", "Content-Length", "transfer-encoding", "Connection", "Proxy-Authorization",
+		"Upgrade"} {
 		_, err := r.HTTP(&abi.HTTPRequest{Headers: map[string]string{name: "x"}}, nil)
 		assert.Equal(t, abi.CodeDenied, abi.CodeOf(err), name)
 	}
@@ -60,7 +63,8 @@ func TestHeadersThatAreTheHostsAlone(t *testing.T) {
 }
 
 func TestRouteMatchReadsTheBodyAsEveryReaderWould(t *testing.T) {
-	match, err := compileMatch(map[string]abi.Raw{"/method": abi.Raw(`"tools/call"`), "/params/name": abi.Raw(`"search"`)})
+	match, err := compileMatch(map[string]abi.Raw{"/method": abi.Raw(`"tools/call"`),
+		"/params/name": abi.Raw(`"search"`)})
 	require.NoError(t, err)
 	r := &Route{RouteDecl: abi.RouteDecl{Name: "mcp_search"}, match: match}
 	for body, allowed := range map[string]bool{

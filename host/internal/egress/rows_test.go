@@ -29,7 +29,8 @@ func TestParametersBecomeCypher(t *testing.T) {
 		{"null", `null`, nil},
 		{"truth", `[true,false]`, []any{true, false}},
 		{"a list of lists", `[[1],["a",null],{}]`, []any{[]any{int64(1)}, []any{"a", nil}, map[string]any{}}},
-		{"a map whose keys differ by case", `{"a":1,"A":{"b":[]}}`, map[string]any{"a": int64(1), "A": map[string]any{"b": []any{}}}},
+		{"a map whose keys differ by case", `{"a":1,"A":{"b":[]}}`,
+			map[string]any{"a": int64(1), "A": map[string]any{"b": []any{}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := boltParams(abi.Raw(`{"value":` + c.json + `}`))
@@ -39,7 +40,8 @@ func TestParametersBecomeCypher(t *testing.T) {
 	}
 	for _, c := range []struct{ name, json, want string }{
 		{"a list", `[1]`, "params: want an object"},
-		{"a number beyond 64 bits", `{"a":[1,9223372036854775808]}`, "params.a[1]: 9223372036854775808 is no whole number of 64 bits"},
+		{"a number beyond 64 bits", `{"a":[1,9223372036854775808]}`,
+			"params.a[1]: 9223372036854775808 is no whole number of 64 bits"},
 		{"a number beyond doubles", `{"a":{"b":1e999}}`, "params.a.b: 1e999 is no number of 64 bits"},
 		{"a key twice", `{"a":1,"a":2}`, `params: has the key "a" twice`},
 	} {
@@ -108,7 +110,8 @@ func TestTypesOfCypherAreSpelledAsTheSpecificationSays(t *testing.T) {
 		{"LOCAL DATETIME", bolt.LocalDateTime(time.Date(2026, 3, 1, 10, 30, 0, 0, time.UTC)), `"2026-03-01T10:30:00"`},
 		{"ZONED DATETIME", bolt.DateTime(at), `"2026-03-01T10:30:00.000000001+01:00"`},
 		{"ZONED DATETIME in UTC", bolt.DateTime(at.UTC()), `"2026-03-01T09:30:00.000000001Z"`},
-		{"ZONED DATETIME in a named zone", bolt.DateTimeZone(at, "Europe/Oslo"), `"2026-03-01T10:30:00.000000001+01:00"`},
+		{"ZONED DATETIME in a named zone", bolt.DateTimeZone(at, "Europe/Oslo"),
+			`"2026-03-01T10:30:00.000000001+01:00"`},
 		{"the same instant in the named UTC", bolt.DateTimeZone(at, "UTC"), `"2026-03-01T09:30:00.000000001Z"`},
 		{"DURATION", bolt.Duration(14, 3, -2, 500_000_000), `"P14M3DT-1.5S"`},
 		{"DURATION just below nothing", bolt.Duration(0, 0, -1, 999_999_999), `"PT-0.000000001S"`},
@@ -117,7 +120,8 @@ func TestTypesOfCypherAreSpelledAsTheSpecificationSays(t *testing.T) {
 		{"POINT", bolt.Point(4326, 10.75, 59.91), `{"srid":4326,"x":10.75,"y":59.91}`},
 		{"POINT in space", bolt.Point(9157, 1, 2, 3), `{"srid":9157,"x":1.0,"y":2.0,"z":3.0}`},
 		{"NODE", oslo, `{"id":"4:f0c1:7","labels":["Entity","Place"],"properties":{"at":[1.5],"name":"Oslo"}}`},
-		{"RELATIONSHIP", bolt.Relationship("5:f0c1:2", "KNOWS", "4:f0c1:9", "4:f0c1:7", map[string]any{"since": bolt.Date(0)}),
+		{"RELATIONSHIP", bolt.Relationship("5:f0c1:2", "KNOWS", "4:f0c1:9", "4:f0c1:7",
+			map[string]any{"since": bolt.Date(0)}),
 			`{"id":"5:f0c1:2","type":"KNOWS","start":"4:f0c1:9","end":"4:f0c1:7","properties":{"since":"1970-01-01"}}`},
 		{"PATH", bolt.Path(user, "5:f0c1:2", "KNOWS", map[string]any{}, oslo),
 			`{"nodes":[{"id":"4:f0c1:9","labels":[],"properties":{}},{"id":"4:f0c1:7","labels":["Entity","Place"],"properties":{"at":[1.5],"name":"Oslo"}}],` +
@@ -132,14 +136,16 @@ func TestTypesOfCypherAreSpelledAsTheSpecificationSays(t *testing.T) {
 		})
 	}
 	t.Run("a zone that nobody knows is an error and no guess", func(t *testing.T) {
-		s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"}, Rows: [][]any{{bolt.DateTimeZone(at, "Atlantis/Poseidonis")}}}))
+		s.Handle(givenStatement, reply(bolt.Answer{Columns: []string{"value"},
+			Rows: [][]any{{bolt.DateTimeZone(at, "Atlantis/Poseidonis")}}}))
 		_, _, err := askDatabase(t, d, statement{rows: 1, bytes: 1 << 20})
 		require.ErrorContains(t, err, "Atlantis/Poseidonis")
 		assert.EqualValues(t, 200, boltStatus(err), "the database did answer")
 	})
 }
 
-// writtenFloat draws numbers that JSON writes as what they are: a whole number beyond 64 bits would be written as an integer, which is refused.
+// writtenFloat draws numbers that JSON writes as what they are: a whole number beyond 64 bits would be written as an
+// integer, which is refused.
 func writtenFloat() *rapid.Generator[float64] {
 	return rapid.Float64().Filter(func(f float64) bool { return math.Abs(f) < 1<<63 || math.Abs(f) >= 1e21 })
 }
@@ -147,7 +153,8 @@ func writtenFloat() *rapid.Generator[float64] {
 func TestWhatIsSentComesBack(t *testing.T) {
 	d := testDatabase(t, graph(t, bolt.Options{}).URL("bolt"))
 	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), writtenFloat().AsAny(), rapid.SliceOf(rapid.String()).AsAny(),
+		value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), writtenFloat().AsAny(),
+			rapid.SliceOf(rapid.String()).AsAny(),
 			rapid.MapOf(rapid.String(), rapid.Int64()).AsAny()).Draw(rt, "value")
 		text, err := json.Marshal(map[string]any{"value": value})
 		require.NoError(rt, err)

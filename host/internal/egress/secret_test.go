@@ -13,7 +13,8 @@ import (
 func TestSecretGoesOnlyIntoItsHeader(t *testing.T) {
 	o := testOrigin(t, "http://h")
 	o.secrets["x-api-key"] = map[string]string{"api_key": "s3cr3t-value"}
-	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}", Headers: []string{"x-other"}}, origin: o,
+	r := &Route{RouteDecl: abi.RouteDecl{Method: http.MethodPost, Path: "/x/{id}", Headers: []string{"x-other"}},
+		origin:        o,
 		secretHeaders: []string{"x-api-key"}}
 	placeholder := "{{secret:api_key}}"
 	call, err := r.HTTP(&abi.HTTPRequest{Params: map[string]string{"id": placeholder},

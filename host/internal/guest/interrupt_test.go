@@ -36,7 +36,8 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	assert.Panics(t, func() { give(c) })
 }
 
-// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row of `make bench`.
+// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row
+// of `make bench`.
 func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
 	defer runtime.UnlockOSThread() // should shareThread not have done it
 	more := func(c *Call) *Call {
@@ -47,7 +48,8 @@ func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
 	assert.False(t, more(&Call{Began: time.Now()}).pace.ownThread, "a short call")
 	before := time.Now().Add(-time.Second)
 	assert.False(t, more(&Call{Began: before, Queued: time.Second}).pace.ownThread, "one that waited for an instance")
-	assert.False(t, more(&Call{Began: before, Account: Account{Backend: time.Second}}).pace.ownThread, "one that waited for its backend")
+	assert.False(t, more(&Call{Began: before, Account: Account{Backend: time.Second}}).pace.ownThread,
+		"one that waited for its backend")
 	c := more(&Call{Began: before})
 	assert.True(t, c.pace.ownThread, "one that computed")
 	c.Border = borderFunc(func(*Ask) Answer {

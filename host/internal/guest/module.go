@@ -326,7 +326,8 @@ func (m *Module) checkPower(power, protocol string) error {
 		}
 		routes++
 		if !sends {
-			return BadModule(m.Name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol %s",
+			return BadModule(m.Name(), "does not import %s, but its manifest has the route routes[%d] %s of protocol "+
+				"%s",
 				power, i, r.Name, protocol)
 		}
 	}

@@ -36,7 +36,8 @@ func TestRewrittenModulesAreKeptByContent(t *testing.T) {
 	path := filepath.Join(first.folder, "aa")
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for name, damaged := range map[string][]byte{"cut": whole[:len(whole)-1], "empty": nil, "altered": append([]byte("X"), whole[1:]...)} {
+	for name, damaged := range map[string][]byte{"cut": whole[:len(whole)-1], "empty": nil,
+		"altered": append([]byte("X"), whole[1:]...)} {
 		t.Run("a file that is "+name+" is made again", func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, damaged, 0o600))
 			before := made

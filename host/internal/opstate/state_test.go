@@ -14,7 +14,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Whatever an operation writes, deletes and lists, its view is that of a plain map, and the same is there once its batch is committed.
+// Whatever an operation writes, deletes and lists, its view is that of a plain map, and the same is there once its
+// batch is committed.
 func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 	store, err := state.Open(t.TempDir(), state.Options{})
 	require.NoError(t, err)
@@ -23,7 +24,8 @@ func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 	names := []string{"a", "aa", "aab", "ab", "b", "ba", "a\x00", "é", "view/x", "view/y", "view/y/z"}
 	rapid.Check(t, func(t *rapid.T) {
 		spaces++
-		space, want := state.Space{0: spaces, 1: rapid.Byte().Draw(t, "space"), 2: rapid.Byte().Draw(t, "space")}, map[string]string{}
+		space, want := state.Space{0: spaces, 1: rapid.Byte().Draw(t, "space"), 2: rapid.Byte().Draw(t, "space")},
+			map[string]string{}
 		held, err := store.List(t.Context(), space, state.ListQuery{Limit: 100, Values: true})
 		require.NoError(t, err)
 		for _, i := range held.Items {
@@ -46,7 +48,8 @@ func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 					require.NoError(t, err)
 					require.EqualValues(t, before-len(want), count, "what goes is counted once")
 				case 3:
-					requirePages(t, tx, want, prefix.Draw(t, "prefix"), name.Draw(t, "after"), rapid.IntRange(1, 4).Draw(t, "limit"))
+					requirePages(t, tx, want, prefix.Draw(t, "prefix"), name.Draw(t, "after"),
+						rapid.IntRange(1, 4).Draw(t, "limit"))
 				}
 			}
 			for _, key := range names {

@@ -1,6 +1,7 @@
 // Package newplugin writes the folder of a new plugin, from the templates that the program carries.
 //
-// templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the same name. A file's name loses .tmpl at its end, and dot_ at its beginning becomes a dot; its text is a text/template
+// templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the
+// same name. A file's name loses .tmpl at its end, and dot_ at its beginning becomes a dot; its text is a text/template
 // between « and », over the fields of values.
 package newplugin
 
@@ -49,7 +50,8 @@ const goVersion = "1.26.0"
 
 // Options say what to write.
 type Options struct {
-	// Name is the module's and the provider's: a small letter, then up to 63 small letters, digits and underscores. Required.
+	// Name is the module's and the provider's: a small letter, then up to 63 small letters, digits and underscores.
+	// Required.
 	Name string
 	// Language is one of Languages. Required.
 	Language string
@@ -70,14 +72,16 @@ type values struct {
 
 // Write makes the folder dir with everything in it, in one step, and lists the files. What fails leaves nothing behind.
 //
-// Errors: invalid_argument for a name or a language that is none; conflict when dir is there already; unavailable when it cannot be written.
+// Errors: invalid_argument for a name or a language that is none; conflict when dir is there already; unavailable when
+// it cannot be written.
 func Write(dir string, o Options) ([]string, error) {
 	files, err := Render(o)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, abi.NewError(abi.CodeConflict, dir+" is there already").WithHint("--dir takes another folder; nothing is written over")
+		return nil, abi.NewError(abi.CodeConflict,
+			dir+" is there already").WithHint("--dir takes another folder; nothing is written over")
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, dir+": "+err.Error(), err)
 	}
@@ -163,8 +167,9 @@ func Render(o Options) ([]File, error) {
 //
 // Errors: invalid_argument for one that is none.
 func Check(o Options) error {
-	manifest := abi.ModuleManifest{Manifest: abi.ManifestVersion, Name: o.Name, Version: "0", ABI: abi.ABIMemhost, ConfigSchema: abi.Raw("{}"),
-		Providers: []abi.ProviderDecl{{Name: o.Name, Kind: abi.KindArchitecture}}}
+	manifest := abi.ModuleManifest{Manifest: abi.ManifestVersion, Name: o.Name, Version: "0", ABI: abi.ABIMemhost,
+		ConfigSchema: abi.Raw("{}"),
+		Providers:    []abi.ProviderDecl{{Name: o.Name, Kind: abi.KindArchitecture}}}
 	if err := manifest.Validate(); err != nil {
 		e := *abi.AsError(err) // the rules for names are the manifest's
 		return e.WithHint("the name is the module's, the provider's and the folder's, for example my_memory")
@@ -174,7 +179,8 @@ func Check(o Options) error {
 		if near := abi.Nearest(o.Language, Languages()); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
-		return abi.NewError(abi.CodeInvalidArgument, "lang: no plugin is written in "+strconv.Quote(o.Language)).WithHint(hint)
+		return abi.NewError(abi.CodeInvalidArgument,
+			"lang: no plugin is written in "+strconv.Quote(o.Language)).WithHint(hint)
 	}
 	return nil
 }

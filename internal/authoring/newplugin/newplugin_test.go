@@ -27,7 +27,8 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 					texts[f.Name] = string(f.Text)
 					assert.NotContains(t, f.Name, ".tmpl")
 					assert.NotContains(t, string(f.Text), "«", f.Name)
-					assert.True(t, strings.HasSuffix(string(f.Text), "\n") && !strings.HasSuffix(string(f.Text), "\n\n"), "%s ends with one line end", f.Name)
+					assert.True(t, strings.HasSuffix(string(f.Text), "\n") &&
+						!strings.HasSuffix(string(f.Text), "\n\n"), "%s ends with one line end", f.Name)
 					if strings.HasSuffix(f.Name, ".json") {
 						assert.True(t, json.Valid(f.Text), f.Name)
 					}
@@ -44,7 +45,8 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, name, manifest.Name)
 				assert.Equal(t, name, manifest.Providers[0].Name)
-				assert.Equal(t, map[string]string{newplugin.Go: abi.ABIMemhost, newplugin.GoExtism: abi.ABIExtism, newplugin.AssemblyScript: abi.ABIExtism}[language], manifest.ABI)
+				assert.Equal(t, map[string]string{newplugin.Go: abi.ABIMemhost, newplugin.GoExtism: abi.ABIExtism,
+					newplugin.AssemblyScript: abi.ABIExtism}[language], manifest.ABI)
 			})
 		}
 	}
@@ -71,8 +73,10 @@ func TestAGoModuleRequiresARelease(t *testing.T) {
 }
 
 func TestOrIsBuiltWithACheckout(t *testing.T) {
-	assert.Contains(t, goMod(t, newplugin.Options{Checkout: "/src/memhost"}), "\nreplace github.com/memhost/memhost => /src/memhost\n")
-	assert.Contains(t, goMod(t, newplugin.Options{Checkout: "/my src/memhost"}), "\nreplace github.com/memhost/memhost => \"/my src/memhost\"\n")
+	assert.Contains(t, goMod(t, newplugin.Options{Checkout: "/src/memhost"}),
+		"\nreplace github.com/memhost/memhost => /src/memhost\n")
+	assert.Contains(t, goMod(t, newplugin.Options{Checkout: "/my src/memhost"}),
+		"\nreplace github.com/memhost/memhost => \"/my src/memhost\"\n")
 }
 
 func TestAGoModuleWantsTheGoThatMemhostWants(t *testing.T) {
@@ -103,11 +107,14 @@ func TestWhatIsWrongLeavesNothingBehind(t *testing.T) {
 		says string
 	}{
 		{"no name", newplugin.Options{Language: newplugin.Go}, abi.CodeInvalidArgument, "name: missing"},
-		{"a capital", newplugin.Options{Name: "Mine", Language: newplugin.Go}, abi.CodeInvalidArgument, `name: "Mine" is no name`},
+		{"a capital", newplugin.Options{Name: "Mine", Language: newplugin.Go}, abi.CodeInvalidArgument,
+			`name: "Mine" is no name`},
 		{"a path", newplugin.Options{Name: "../mine", Language: newplugin.Go}, abi.CodeInvalidArgument, "is no name"},
 		{"a dash", newplugin.Options{Name: "my-memory", Language: newplugin.Go}, abi.CodeInvalidArgument, "is no name"},
-		{"65 letters", newplugin.Options{Name: strings.Repeat("a", 65), Language: newplugin.Go}, abi.CodeInvalidArgument, "is no name"},
-		{"an unknown language", newplugin.Options{Name: "mine", Language: "cobol"}, abi.CodeInvalidArgument, `lang: no plugin is written in "cobol"`},
+		{"65 letters", newplugin.Options{Name: strings.Repeat("a", 65), Language: newplugin.Go},
+			abi.CodeInvalidArgument, "is no name"},
+		{"an unknown language", newplugin.Options{Name: "mine", Language: "cobol"}, abi.CodeInvalidArgument,
+			`lang: no plugin is written in "cobol"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

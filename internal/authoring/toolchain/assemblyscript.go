@@ -52,7 +52,8 @@ func (s *Script) Compile(ctx context.Context, m Module, out string) error {
 			return fmt.Errorf("toolchain: %w", err)
 		}
 	}
-	_, err = run(ctx, work, os.Environ(), "node", "../node_modules/assemblyscript/bin/asc.js", "assembly/index.ts", "--target", "release", "--outFile", out)
+	_, err = run(ctx, work, os.Environ(), "node", "../node_modules/assemblyscript/bin/asc.js", "assembly/index.ts",
+		"--target", "release", "--outFile", out)
 	return err
 }
 
@@ -71,7 +72,8 @@ func (s *Script) install(ctx context.Context, m Module) (string, error) {
 		return dir, nil
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
-		return "", fmt.Errorf("toolchain: module %s is written in AssemblyScript, and node with npm is not there: %w", m.Name, err)
+		return "", fmt.Errorf("toolchain: module %s is written in AssemblyScript, and node with npm is not there: %w",
+			m.Name, err)
 	}
 	say(s.Log, "%s: npm ci into %s", m.Name, dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -15,7 +15,8 @@ func extismTree(t *testing.T) string {
 	t.Helper()
 	root := tree(t)
 	for name, content := range map[string]string{
-		"plugins/pdk/main.go":              "package main\n\nimport _ \"github.com/memhost/memhost/sdk\"\n\nfunc main() {}\n",
+		"plugins/pdk/main.go": "package main\n\nimport _ \"github.com/memhost/memhost/sdk\"\n\nfunc " +
+			"main() {}\n",
 		"plugins/pdk/tagged.go":            "//go:build extism\n\npackage main\n",
 		"plugins/pdk/manifest.json":        `{"name":"pdk","abi":"mh1-extism"}`,
 		"plugins/script/manifest.json":     `{"name":"script","abi":"mh1-extism"}`,
@@ -33,7 +34,8 @@ func TestModulesForExtismAreFoundWithLanguageAndTags(t *testing.T) {
 	root := extismTree(t)
 	modules := modulesOf(t, root)
 	require.Len(t, modules, 4)
-	assert.Equal(t, Module{Name: "pdk", Dir: filepath.Join(root, "plugins", "pdk"), Language: Go, Tags: []string{"extism"}}, modules[2])
+	assert.Equal(t, Module{Name: "pdk", Dir: filepath.Join(root, "plugins", "pdk"), Language: Go,
+		Tags: []string{"extism"}}, modules[2])
 	assert.Equal(t, AssemblyScript, modules[3].Language)
 }
 

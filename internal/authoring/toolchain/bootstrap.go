@@ -132,7 +132,8 @@ func (m *maker) tinygo() *TinyGo {
 func (m *maker) whole() bool {
 	b, err := os.ReadFile(filepath.Join(m.dir, stampFile))
 	var found stamp
-	return err == nil && json.Unmarshal(b, &found) == nil && found == m.stamp && isFile(filepath.Join(m.dir, "bin", "tinygo"))
+	return err == nil && json.Unmarshal(b, &found) == nil && found == m.stamp &&
+		isFile(filepath.Join(m.dir, "bin", "tinygo"))
 }
 
 // ensure makes the toolchain in a temporary folder and renames it when it works.
@@ -174,7 +175,8 @@ func (m *maker) make(ctx context.Context, dir string) error {
 	if err := os.Mkdir(pin, 0o755); err != nil {
 		return fmt.Errorf("toolchain: %w", err)
 	}
-	if err := errors.Join(writeFile(filepath.Join(pin, "go.mod"), pinMod), writeFile(filepath.Join(pin, "go.sum"), pinSum)); err != nil {
+	if err := errors.Join(writeFile(filepath.Join(pin, "go.mod"), pinMod),
+		writeFile(filepath.Join(pin, "go.sum"), pinSum)); err != nil {
 		return err
 	}
 	env := cleanEnv(os.Environ(), "CGO_ENABLED=1", "GOTOOLCHAIN=local")
@@ -201,10 +203,12 @@ func (m *maker) make(ctx context.Context, dir string) error {
 	}
 
 	say(m.log, "building TinyGo %s (a minute)", m.pinned)
-	if _, err := run(ctx, pin, env, m.golang.command(), "mod", "edit", "-replace", tinygoModule+"=../root"); err != nil {
+	if _, err := run(ctx, pin, env, m.golang.command(), "mod", "edit", "-replace",
+		tinygoModule+"=../root"); err != nil {
 		return err
 	}
-	if _, err := run(ctx, pin, env, m.golang.command(), "build", "-trimpath", "-tags", llvmTag, "-o", command, tinygoModule); err != nil {
+	if _, err := run(ctx, pin, env, m.golang.command(), "build", "-trimpath", "-tags", llvmTag, "-o", command,
+		tinygoModule); err != nil {
 		return err
 	}
 
@@ -234,7 +238,8 @@ func (m *maker) verify(ctx context.Context, command, tinygoRoot string) error {
 	got := strings.TrimSpace(string(out))
 	want := fmt.Sprintf("tinygo version %s ", m.pinned)
 	if !strings.HasPrefix(got, want) || !strings.Contains(got, m.golang.Version) {
-		return fmt.Errorf("toolchain: the TinyGo that was built says %q, want TinyGo %s with %s", got, m.pinned, m.golang.Version)
+		return fmt.Errorf("toolchain: the TinyGo that was built says %q, want TinyGo %s with %s", got, m.pinned,
+			m.golang.Version)
 	}
 	return nil
 }

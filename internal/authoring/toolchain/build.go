@@ -77,7 +77,8 @@ func (b *Builder) Build(ctx context.Context, modules []Module) ([]Result, error)
 		return nil, err
 	}
 	results := b.each(ctx, modules, func(m Module) Result {
-		if e, ok := lock.Entry(m.Name); ok && !b.Force && b.Out == "" && lock.current(m.Name, b.compiler(m).ID(), before) {
+		if e, ok := lock.Entry(m.Name); ok && !b.Force && b.Out == "" &&
+			lock.current(m.Name, b.compiler(m).ID(), before) {
 			return Result{Module: m, Size: e.Size, SHA256: e.SHA256, UpToDate: true, Err: checkSize(m, e.Size)}
 		}
 		return b.buildOne(ctx, m)
@@ -114,7 +115,8 @@ func (b *Builder) Check(ctx context.Context, modules []Module) error {
 		case err != nil:
 			r.Err = fmt.Errorf("toolchain: module %s: no committed module: %w", m.Name, err)
 		case !bytes.Equal(built, committed):
-			r.Err = fmt.Errorf("toolchain: module %s: the committed module is %s, a rebuild gives %s%s: run `make plugins` and commit",
+			r.Err = fmt.Errorf("toolchain: module %s: the committed module is %s, a rebuild gives %s%s: run `make "+
+				"plugins` and commit",
 				m.Name, hashOf(committed), r.SHA256, otherToolchain(lock, m.Name, b.compiler(m).ID()))
 		default:
 			b.say("%s: same bytes", m.Name)
@@ -186,7 +188,8 @@ func checkSize(m Module, size int) error {
 	if size <= SizeLimit {
 		return nil
 	}
-	return fmt.Errorf("toolchain: module %s has %d bytes, want at most %d (%d KB)", m.Name, size, SizeLimit, SizeLimit/1024)
+	return fmt.Errorf("toolchain: module %s has %d bytes, want at most %d (%d KB)", m.Name, size, SizeLimit,
+		SizeLimit/1024)
 }
 
 func (b *Builder) compile(ctx context.Context, m Module) ([]byte, error) {
@@ -296,7 +299,8 @@ func PrintTable(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(t, "module\tKB\tof %d KB\t\n", SizeLimit/1024)
 	for _, r := range results {
-		_, _ = fmt.Fprintf(t, "%s\t%.1f\t%.0f%%\t%s\n", r.Module.Name, float64(r.Size)/1024, 100*float64(r.Size)/SizeLimit, verdict(r))
+		_, _ = fmt.Fprintf(t, "%s\t%.1f\t%.0f%%\t%s\n", r.Module.Name, float64(r.Size)/1024,
+			100*float64(r.Size)/SizeLimit, verdict(r))
 	}
 	return t.Flush()
 }

@@ -218,7 +218,8 @@ func TestCheckNamesModulesThatDiffer(t *testing.T) {
 	assert.ErrorContains(t, err, "(the lock says built with tc, this is other)")
 
 	require.NoError(t, os.Remove(modulesOf(t, root)[0].Wasm()))
-	assert.ErrorContains(t, builderFor(root, c).Check(t.Context(), modulesOf(t, root)), "module conditions/no_memory: no committed module")
+	assert.ErrorContains(t, builderFor(root, c).Check(t.Context(), modulesOf(t, root)),
+		"module conditions/no_memory: no committed module")
 }
 
 func TestLockCheckSaysWhatDiffers(t *testing.T) {
@@ -236,11 +237,22 @@ func TestLockCheckSaysWhatDiffers(t *testing.T) {
 	}{
 		{"same", with(func(*Entry) {}), nil},
 		{"no entry", Lock{}, []string{"m: not in the lock"}},
-		{"sources", with(func(e *Entry) { e.Sources = "0123456789abcdef" }), []string{"m: sources changed: the module was built from 0123456789ab, they are s now"}},
-		{"recipe", with(func(e *Entry) { e.Recipe = "x" }), []string{"m: the way modules are built changed (TinyGo's version, its target, its flags)"}},
+		{"sources", with(func(e *Entry) {
+			e.Sources = "0123456789abcdef"
+		}), []string{"m: sources changed: the module was built from 0123456789ab, " +
+			"they are s now"}},
+		{"recipe", with(func(e *Entry) {
+			e.Recipe = "x"
+		}), []string{"m: the way modules are built changed (TinyGo's version, its target, its " +
+			"flags)"}},
 		{"module", with(func(e *Entry) { e.SHA256 = "x" }), []string{"m: the built module is w, the lock says x"}},
-		{"development", with(func(e *Entry) { e.Toolchain = "development:tinygo 1" }), []string{"m: built with development:tinygo 1: unset TINYGO for a module that is committed"}},
-		{"other name", with(func(e *Entry) { e.Name = "n" }), []string{"m: not in the lock", "n: in the lock, but there is no such module"}},
+		{"development", with(func(e *Entry) {
+			e.Toolchain = "development:tinygo 1"
+		}),
+			[]string{"m: built with development:tinygo 1: unset TINYGO for a module that is committed"}},
+		{"other name", with(func(e *Entry) {
+			e.Name = "n"
+		}), []string{"m: not in the lock", "n: in the lock, but there is no such module"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -248,7 +260,8 @@ func TestLockCheckSaysWhatDiffers(t *testing.T) {
 		})
 	}
 	missing := state{recipe: "r", sources: now.sources}
-	assert.Equal(t, []string{"m: the lock names a built module, but there is none"}, with(func(*Entry) {}).compare([]Module{{Name: "m"}}, missing))
+	assert.Equal(t, []string{"m: the lock names a built module, but there is none"},
+		with(func(*Entry) {}).compare([]Module{{Name: "m"}}, missing))
 }
 
 func TestLockCheckTellsWhatToDo(t *testing.T) {

@@ -55,11 +55,12 @@ func (t *TinyGo) Compile(ctx context.Context, m Module, out string) error {
 	return err
 }
 
-// collector is the one that a module is built with: the sdk's where the module has it, which is what TinyGo calls custom, or else TinyGo's; and whether it collects
-// between operations only.
+// collector is the one that a module is built with: the sdk's where the module has it, which is what TinyGo calls
+// custom, or else TinyGo's; and whether it collects between operations only.
 func collector(ctx context.Context, m Module) (gc string, between bool, err error) {
 	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=1")
-	out, err := run(ctx, m.Dir, env, "go", "list", "-deps", "-tags", strings.Join(append(buildTags(), m.Tags...), ","), ".")
+	out, err := run(ctx, m.Dir, env, "go", "list", "-deps", "-tags", strings.Join(append(buildTags(), m.Tags...), ","),
+		".")
 	if err != nil {
 		return "", false, err
 	}
@@ -95,7 +96,8 @@ func Development(ctx context.Context, command string) (*TinyGo, error) {
 		return nil, err
 	}
 	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "tinygo version ")
-	return &TinyGo{id: developmentPrefix + "tinygo " + version, command: found, target: "wasip1", env: os.Environ()}, nil
+	return &TinyGo{id: developmentPrefix + "tinygo " + version, command: found, target: "wasip1", env: os.Environ()},
+		nil
 }
 
 func isDevelopment(id string) bool { return strings.HasPrefix(id, developmentPrefix) }

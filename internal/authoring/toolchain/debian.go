@@ -45,7 +45,8 @@ func checkPlatform(golang goInstallation, osRelease string) error {
 	if system == "" {
 		system = "an unknown system"
 	}
-	return fmt.Errorf("toolchain: this is %s on %s/%s, the toolchain for committed modules is made on Debian %s, linux/amd64: "+
+	return fmt.Errorf("toolchain: this is %s on %s/%s, the toolchain for committed modules is made on Debian %s, "+
+		"linux/amd64: "+
 		"set TINYGO to a TinyGo of your own for development, and build modules to commit on such a machine or in CI",
 		system, golang.OS, golang.Arch, debianRelease)
 }

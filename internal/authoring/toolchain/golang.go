@@ -26,7 +26,8 @@ func cleanEnv(env []string, add ...string) []string {
 	var out []string
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
-		shapes := strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") || strings.HasPrefix(name, "TINYGO") || name == "WASMOPT"
+		shapes := strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") ||
+			strings.HasPrefix(name, "TINYGO") || name == "WASMOPT"
 		if !shapes || keep[name] {
 			out = append(out, entry)
 		}
@@ -48,7 +49,8 @@ func (g goInstallation) command() string { return filepath.Join(g.Root, "bin", "
 
 func findGo(ctx context.Context, root string) (goInstallation, error) {
 	var found goInstallation
-	out, err := run(ctx, root, cleanEnv(os.Environ()), "go", "env", "-json", "GOVERSION", "GOROOT", "GOHOSTOS", "GOHOSTARCH")
+	out, err := run(ctx, root, cleanEnv(os.Environ()), "go", "env", "-json", "GOVERSION", "GOROOT", "GOHOSTOS",
+		"GOHOSTARCH")
 	if err != nil {
 		return found, err
 	}
@@ -62,11 +64,13 @@ func findGo(ctx context.Context, root string) (goInstallation, error) {
 func checkGo(version, tinygo string) error {
 	match := regexp.MustCompile(`\bgo1\.(\d+)`).FindStringSubmatch(version)
 	if match == nil {
-		return fmt.Errorf("toolchain: cannot tell the version of Go from %q, want go1.%d or older for TinyGo %s", version, newestGoMinor, tinygo)
+		return fmt.Errorf("toolchain: cannot tell the version of Go from %q, want go1.%d or older for TinyGo %s",
+			version, newestGoMinor, tinygo)
 	}
 	minor, err := strconv.Atoi(match[1])
 	if err != nil || minor > newestGoMinor {
-		return fmt.Errorf("toolchain: this is %s, TinyGo %s accepts Go up to 1.%d: set GOTOOLCHAIN to a go1.%d release", version, tinygo, newestGoMinor, newestGoMinor)
+		return fmt.Errorf("toolchain: this is %s, TinyGo %s accepts Go up to 1.%d: set GOTOOLCHAIN to a go1.%d release",
+			version, tinygo, newestGoMinor, newestGoMinor)
 	}
 	return nil
 }
@@ -84,7 +88,8 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 			err = ctx.Err()
 		}
 		said := cmp.Or(stderr.String(), stdout.String())
-		return stdout.Bytes(), fmt.Errorf("toolchain: %s: %w\n%s", strings.Join(append([]string{name}, args...), " "), err, lastLines(said, 30))
+		return stdout.Bytes(), fmt.Errorf("toolchain: %s: %w\n%s", strings.Join(append([]string{name}, args...), " "),
+			err, lastLines(said, 30))
 	}
 	return stdout.Bytes(), nil
 }

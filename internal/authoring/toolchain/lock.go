@@ -59,7 +59,8 @@ func ReadLock(root string) (Lock, error) {
 	}
 	var lock Lock
 	if err := json.Unmarshal(b, &lock); err != nil {
-		return empty, fmt.Errorf("toolchain: %s: %w: restore it from version control or delete it and run `make plugins`", lockPath(root), err)
+		return empty, fmt.Errorf("toolchain: %s: %w: restore it from version control or delete it and run `make "+
+			"plugins`", lockPath(root), err)
 	}
 	if lock.Version != lockVersion {
 		return empty, fmt.Errorf("toolchain: %s has version %d, want %d", lockPath(root), lock.Version, lockVersion)
@@ -115,7 +116,8 @@ func CheckLock(root string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("toolchain: %s/%s and the modules do not agree: run `make plugins` and commit the modules with the lock\n  %s",
+	return fmt.Errorf("toolchain: %s/%s and the modules do not agree: run `make plugins` and commit the modules with "+
+		"the lock\n  %s",
 		pluginsFolder, lockFile, strings.Join(problems, "\n  "))
 }
 
@@ -173,7 +175,8 @@ func (l Lock) compareOne(name string, now state) string {
 	case !ok:
 		return "not in the lock"
 	case e.Sources != now.sources[name]:
-		return fmt.Sprintf("sources changed: the module was built from %.12s, they are %.12s now", e.Sources, now.sources[name])
+		return fmt.Sprintf("sources changed: the module was built from %.12s, they are %.12s now", e.Sources,
+			now.sources[name])
 	case e.Recipe != now.recipe:
 		return "the way modules are built changed (TinyGo's version, its target, its flags)"
 	case !built:
@@ -190,7 +193,8 @@ func (l Lock) compareOne(name string, now state) string {
 // the sources, as far as the lock tells.
 func (l Lock) current(name, toolchain string, now state) bool {
 	e, ok := l.Entry(name)
-	return ok && e.Toolchain == toolchain && e.Sources == now.sources[name] && e.Recipe == now.recipe && e.SHA256 == now.wasm[name]
+	return ok && e.Toolchain == toolchain && e.Sources == now.sources[name] && e.Recipe == now.recipe &&
+		e.SHA256 == now.wasm[name]
 }
 
 func hashOf(b []byte) string {

@@ -21,7 +21,8 @@ const (
 	extismABI = "mh1-extism"
 )
 
-// otherFolders are where modules live that are no providers of the product: examples, and guests for the host's own tests.
+// otherFolders are where modules live that are no providers of the product: examples, and guests for the host's own
+// tests.
 func otherFolders() []string { return []string{"examples/plugins", "internal/testguest"} }
 
 // Module is one plugin folder.
@@ -75,7 +76,8 @@ func FindRoot(dir string) (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("toolchain: no go.mod of %s in %s or above it: run this inside the checkout", modulePath, start)
+			return "", fmt.Errorf("toolchain: no go.mod of %s in %s or above it: run this inside the checkout",
+				modulePath, start)
 		}
 	}
 }
@@ -86,9 +88,9 @@ func IsCheckout(dir string) bool {
 	return err == nil && regexp.MustCompile(`(?m)^module\s+`+regexp.QuoteMeta(modulePath)+`\s*$`).Match(b)
 }
 
-// FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both a
-// manifest.json and a main.go or an assembly/index.ts, sorted by name. Folders named testdata and those that
-// start with a dot or an underscore are left out, as the go command does.
+// FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both
+// a manifest.json and a main.go or an assembly/index.ts, sorted by name. Folders named testdata and those that start
+// with a dot or an underscore are left out, as the go command does.
 //
 // Errors: plugins/ cannot be read.
 func FindModules(root string) ([]Module, error) {

@@ -14,20 +14,24 @@ type insertion struct {
 	text   string
 }
 
-// betweenTag is a build tag that only the patched TinyGo reads: functions need not keep on the stack what the collector would look for there.
+// betweenTag is a build tag that only the patched TinyGo reads: functions need not keep on the stack what the collector
+// would look for there.
 const betweenTag = "memhost.collects_between"
 
 // insertions are our changes to TinyGo.
 //
-// The first lets betweenTag take effect. Modules with heapPackage collect between operations, when nothing is on the stack.
+// The first lets betweenTag take effect. Modules with heapPackage collect between operations, when nothing is on the
+// stack.
 //
-// The second has strings compared eight bytes at a time: a loop over bytes costs some 45 machine instructions each in a guest, and modules compare field names and ids.
+// The second has strings compared eight bytes at a time: a loop over bytes costs some 45 machine instructions each in a
+// guest, and modules compare field names and ids.
 //
-// The others are for modules that collect at any time. On WebAssembly TinyGo finds pointers in locals only where transform.MakeGCStackSlots makes a slot on
-// the stack for them, and a slot is overwritten when its value is computed again. A local that is written in a loop and whose fields are read stays an alloca
-// for the compiler, which therefore tracks no phi of it. Then LLVM makes registers of the alloca: what the local held from an earlier turn of the loop is in no slot
-// and is freed while it is in use. So allocas become registers before slots are made, and every phi that is a pointer gets a
-// slot. A value that is tracked twice gets one slot, which pays for the others.
+// The others are for modules that collect at any time. On WebAssembly TinyGo finds pointers in locals only where
+// transform.MakeGCStackSlots makes a slot on the stack for them, and a slot is overwritten when its value is computed
+// again. A local that is written in a loop and whose fields are read stays an alloca for the compiler, which therefore
+// tracks no phi of it. Then LLVM makes registers of the alloca: what the local held from an earlier turn of the loop is
+// in no slot and is freed while it is in use. So allocas become registers before slots are made, and every phi that is
+// a pointer gets a slot. A value that is tracked twice gets one slot, which pays for the others.
 func insertions() []insertion {
 	return []insertion{
 		{
@@ -107,10 +111,12 @@ func patch(root string, insertions []insertion) error {
 			return fmt.Errorf("toolchain: patching TinyGo: %w", err)
 		}
 		if n := strings.Count(string(source), change.before); n != 1 {
-			return fmt.Errorf("toolchain: patching TinyGo: %s holds %q %d times, want once: look whether this version still needs the change",
+			return fmt.Errorf("toolchain: patching TinyGo: %s holds %q %d times, want once: look whether this "+
+				"version still needs the change",
 				change.file, change.before, n)
 		}
-		if err := writeFile(path, []byte(strings.Replace(string(source), change.before, change.text+change.before, 1))); err != nil {
+		if err := writeFile(path, []byte(strings.Replace(string(source), change.before, change.text+change.before,
+			1))); err != nil {
 			return err
 		}
 	}

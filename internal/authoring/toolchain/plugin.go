@@ -18,21 +18,23 @@ func PluginIn(dir string) (Module, error) {
 	}
 	m := Module{Name: filepath.Base(at), Dir: at, Language: languageOf(at)}
 	if m.Language == "" {
-		return m, fmt.Errorf("toolchain: %s holds no plugin: want a manifest.json beside a main.go or an assembly/index.ts", dir)
+		return m, fmt.Errorf("toolchain: %s holds no plugin: want a manifest.json beside a main.go or an "+
+			"assembly/index.ts", dir)
 	}
 	m.Tags, err = tagsOf(at)
 	return m, err
 }
 
-// BuildPlugin gives a plugin's finished module: compiled, stripped, with its manifest. Nothing in the folder is changed.
+// BuildPlugin gives a plugin's finished module: compiled, stripped, with its manifest. Nothing in the folder is
+// changed.
 //
 // Errors: what the compiler said; a manifest.json that is no JSON. What it says is not looked at.
 func BuildPlugin(ctx context.Context, compiler Compiler, m Module) ([]byte, error) {
 	return compileModule(ctx, compiler, m)
 }
 
-// StandardGo compiles with the Go that is on the PATH: to try a plugin out where there is no TinyGo. What it builds is some ten times as large, and slower
-// to load.
+// StandardGo compiles with the Go that is on the PATH: to try a plugin out where there is no TinyGo. What it builds is
+// some ten times as large, and slower to load.
 type StandardGo struct{ golang goInstallation }
 
 var _ Compiler = (*StandardGo)(nil)
@@ -56,7 +58,8 @@ func (g *StandardGo) ID() string { return developmentPrefix + g.golang.Version }
 // Errors: the command with the end of its output.
 func (g *StandardGo) Compile(ctx context.Context, m Module, out string) error {
 	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	args := []string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-tags=" + strings.Join(m.Tags, ",")}
+	args := []string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-tags=" +
+		strings.Join(m.Tags, ",")}
 	_, err := run(ctx, m.Dir, env, g.golang.command(), append(args, "-o", out, ".")...)
 	return err
 }

@@ -17,8 +17,8 @@ const (
 	// ManifestSection is the custom section that carries manifest.json.
 	ManifestSection = "memhost.manifest"
 
-	// tinygoModule is pinned together with a golang.org/x/tools that is newer than TinyGo's own: the older one compiles new(expression) of Go 1.26,
-	// without a word, to a pointer to the zero value.
+	// tinygoModule is pinned together with a golang.org/x/tools that is newer than TinyGo's own: the older one compiles
+	// new(expression) of Go 1.26, without a word, to a pointer to the zero value.
 	tinygoModule = "github.com/tinygo-org/tinygo"
 
 	// newestGoMinor is the newest Go 1.x that the pinned TinyGo accepts.
@@ -28,14 +28,15 @@ const (
 	// some 55 nested JSON objects, and an overflow is a trap; this holds some 110.
 	stackBytes = 128 * 1024
 
-	// memoryBytes is what a module starts with. TinyGo doubles the whole memory when it grows, so only a power of two of pages
-	// can reach the host's limit of 128 MiB. The next larger one makes the start of an instance twice as long.
+	// memoryBytes is what a module starts with. TinyGo doubles the whole memory when it grows, so only a power of two
+	// of pages can reach the host's limit of 128 MiB. The next larger one makes the start of an instance twice as long.
 	memoryBytes = 256 * 1024
 )
 
-// pinMod and pinSum are go.mod and go.sum of a module that pins TinyGo and everything that it is built from. They have other names, so that they are part of
-// this module, and of the program, which builds plugins where there is no checkout. To pin another TinyGo: copy both into an empty folder under their real
-// names, `go get` and `go mod tidy` there, and copy them back.
+// pinMod and pinSum are go.mod and go.sum of a module that pins TinyGo and everything that it is built from. They have
+// other names, so that they are part of this module, and of the program, which builds plugins where there is no
+// checkout. To pin another TinyGo: copy both into an empty folder under their real names, `go get` and `go mod tidy`
+// there, and copy them back.
 var (
 	//go:embed pin/tinygo.mod
 	pinMod []byte
@@ -91,7 +92,8 @@ func targetFile() ([]byte, error) {
 		"gc":                 "precise",
 		"scheduler":          "none",
 		"default-stack-size": stackBytes,
-		"cflags":             []string{"-mbulk-memory", "-mnontrapping-fptoint", "-mno-multivalue", "-mno-reference-types", "-msign-ext"},
+		"cflags": []string{"-mbulk-memory", "-mnontrapping-fptoint", "-mno-multivalue",
+			"-mno-reference-types", "-msign-ext"},
 		"ldflags": []string{
 			"--stack-first", "--no-demangle", "-L" + debianLibcFolder, "-lc", debianCompilerRuntime,
 		},

@@ -154,9 +154,11 @@ func TestSourceHashIsTheSameInAnotherFolder(t *testing.T) {
 }
 
 func TestForeignModulesCountByVersionAndChecksum(t *testing.T) {
-	assert.Equal(t, "module a.example/b v1.2.3 h1:x=", moduleLine(&goModule{Path: "a.example/b", Version: "v1.2.3", Sum: "h1:x="}))
+	assert.Equal(t, "module a.example/b v1.2.3 h1:x=",
+		moduleLine(&goModule{Path: "a.example/b", Version: "v1.2.3", Sum: "h1:x="}))
 	fork := &goModule{Path: "c.example/fork", Version: "v1.0.0", Sum: "h1:y="}
-	assert.Equal(t, "module c.example/fork v1.0.0 h1:y=", moduleLine(&goModule{Path: "a.example/b", Version: "v1.2.3", Replace: fork}))
+	assert.Equal(t, "module c.example/fork v1.0.0 h1:y=",
+		moduleLine(&goModule{Path: "a.example/b", Version: "v1.2.3", Replace: fork}))
 	foreign := goPackage{Module: &goModule{Replace: fork}}
 	assert.False(t, foreign.local())
 	folder := goPackage{Module: &goModule{Replace: &goModule{Path: "../fork"}}}
@@ -172,7 +174,8 @@ func TestMissingPackageIsAnErrorWithItsName(t *testing.T) {
 
 func TestRecipeFollowsThePin(t *testing.T) {
 	pin := func(version string) []byte {
-		return []byte("module x\n\nrequire (\n\ta.example/b v1.0.0 // indirect\n\tgithub.com/tinygo-org/tinygo v" + version + " // indirect\n)\n")
+		return []byte("module x\n\nrequire (\n\ta.example/b v1.0.0 // indirect\n\tgithub.com/tinygo-org/tinygo v" +
+			version + " // indirect\n)\n")
 	}
 	before, err := recipeOf(pin("0.41.1"))
 	require.NoError(t, err)
@@ -188,7 +191,8 @@ func TestRecipeFollowsThePin(t *testing.T) {
 
 	version, err = pinnedTinyGo(pinMod)
 	require.NoError(t, err)
-	assert.Contains(t, string(pinSum), "github.com/tinygo-org/tinygo v"+version+" h1:", "what is pinned has its checksum")
+	assert.Contains(t, string(pinSum), "github.com/tinygo-org/tinygo v"+version+" h1:",
+		"what is pinned has its checksum")
 }
 
 func TestAPluginIsFoundInAFolderAnywhere(t *testing.T) {
@@ -199,7 +203,8 @@ func TestAPluginIsFoundInAFolderAnywhere(t *testing.T) {
 	}{
 		{"Go", `{"abi": "mh1"}`, "main.go", Module{Language: Go}, ""},
 		{"Go for Extism", `{"abi": "mh1-extism"}`, "main.go", Module{Language: Go, Tags: []string{"extism"}}, ""},
-		{"AssemblyScript", `{"abi": "mh1-extism"}`, "assembly/index.ts", Module{Language: AssemblyScript, Tags: []string{"extism"}}, ""},
+		{"AssemblyScript", `{"abi": "mh1-extism"}`, "assembly/index.ts",
+			Module{Language: AssemblyScript, Tags: []string{"extism"}}, ""},
 		{"no source", `{}`, "lib.rs", Module{}, "holds no plugin"},
 		{"no manifest", "", "main.go", Module{}, "holds no plugin"},
 	} {
@@ -226,8 +231,10 @@ func TestOnlyAGoThatTinyGoAcceptsIsUsed(t *testing.T) {
 		{"go1.26.8", ""},
 		{"go1.25", ""},
 		{"go1.26-custom X:y", ""},
-		{"go1.27rc1", "toolchain: this is go1.27rc1, TinyGo 0.41.1 accepts Go up to 1.26: set GOTOOLCHAIN to a go1.26 release"},
-		{"devel go1.28-abc Mon", "toolchain: this is devel go1.28-abc Mon, TinyGo 0.41.1 accepts Go up to 1.26: set GOTOOLCHAIN to a go1.26 release"},
+		{"go1.27rc1", "toolchain: this is go1.27rc1, TinyGo 0.41.1 accepts Go up to 1.26: set GOTOOLCHAIN to a " +
+			"go1.26 release"},
+		{"devel go1.28-abc Mon", "toolchain: this is devel go1.28-abc Mon, TinyGo 0.41.1 accepts Go up to 1.26: set " +
+			"GOTOOLCHAIN to a go1.26 release"},
 		{"devel +abc", `toolchain: cannot tell the version of Go from "devel +abc", want go1.26 or older for TinyGo 0.41.1`},
 	}
 	for _, c := range cases {
@@ -287,7 +294,8 @@ func TestToolchainsAreKeptOutsideTheTree(t *testing.T) {
 	assert.Equal(t, set, got)
 
 	_, err = cacheFolder("", func() (string, error) { return "", errors.New("$HOME is not defined") })
-	assert.EqualError(t, err, "toolchain: no cache folder ($HOME is not defined): set MEMHOST_TOOLCHAIN to a folder for toolchains")
+	assert.EqualError(t, err, "toolchain: no cache folder ($HOME is not defined): set MEMHOST_TOOLCHAIN to a folder "+
+		"for toolchains")
 }
 
 func TestAnUnfinishedToolchainIsNotWhole(t *testing.T) {
@@ -315,7 +323,8 @@ func TestOnlyOldLeftoversAreRemoved(t *testing.T) {
 func TestTheShellCannotChangeWhatIsCompiled(t *testing.T) {
 	got := cleanEnv([]string{
 		"PATH=/bin", "HOME=/h", "GOPROXY=p", "GOTOOLCHAIN=local",
-		"GOFLAGS=-tags=x", "GOOS=plan9", "GOEXPERIMENT=e", "CGO_CFLAGS=-O0", "TINYGOROOT=/t", "TINYGO=/t/bin/tinygo", "WASMOPT=/w",
+		"GOFLAGS=-tags=x", "GOOS=plan9", "GOEXPERIMENT=e", "CGO_CFLAGS=-O0", "TINYGOROOT=/t", "TINYGO=/t/bin/tinygo",
+		"WASMOPT=/w",
 	}, "GOOS=wasip1")
 	assert.Equal(t, []string{
 		"PATH=/bin", "HOME=/h", "GOPROXY=p", "GOTOOLCHAIN=local",

@@ -1,7 +1,8 @@
 // Package tracelog writes trace.jsonl, the log of a run: one JSON line for each operation, with its trace.
 //
-// Writing never holds an operation up and never fails one. Lines wait in a queue; what does not fit there, or cannot be written, is counted as lost, told of
-// once in the process's log, and in Warnings from then on. The file says so too, as soon as it can be written again: {"lost": n}.
+// Writing never holds an operation up and never fails one. Lines wait in a queue; what does not fit there, or cannot be
+// written, is counted as lost, told of once in the process's log, and in Warnings from then on. The file says so too,
+// as soon as it can be written again: {"lost": n}.
 package tracelog
 
 import (
@@ -25,7 +26,8 @@ import (
 type Options struct {
 	// File is appended to. Required.
 	File string
-	// MaxBytes: a file that a line would make larger is put aside as File.1, the one before as File.2, and so on. Required.
+	// MaxBytes: a file that a line would make larger is put aside as File.1, the one before as File.2, and so on.
+	// Required.
 	MaxBytes int64
 	// Keep is how many files that were put aside are kept; older ones are removed.
 	Keep int
@@ -69,7 +71,8 @@ func Open(o Options) (*Log, error) {
 
 // line is what stands in the log.
 type line struct {
-	// Time is when the operation began; Seq counts the lines of this process, so that order is certain whatever the clock does.
+	// Time is when the operation began; Seq counts the lines of this process, so that order is certain whatever the
+	// clock does.
 	Time      string `json:"time"`
 	Seq       int64  `json:"seq"`
 	Operation string `json:"operation"`
@@ -119,7 +122,8 @@ func (l *Log) OnExchange(x *host.Exchange) {
 }
 
 func (l *Log) entries(x *host.Exchange) []*line {
-	base := line{Time: x.At.UTC().Format(time.RFC3339Nano), Operation: x.Operation, Outcome: "ok", LatencyMS: float64(x.Latency.Microseconds()) / 1000}
+	base := line{Time: x.At.UTC().Format(time.RFC3339Nano), Operation: x.Operation, Outcome: "ok",
+		LatencyMS: float64(x.Latency.Microseconds()) / 1000}
 	describe(&base, x.Request)
 	if l.options.Content {
 		base.Request = abi.Marshal(x.Request)
@@ -154,7 +158,8 @@ func (l *Log) entries(x *host.Exchange) []*line {
 func describe(l *line, request abi.Encodable) {
 	switch r := request.(type) {
 	case *abi.MemoryEvent:
-		l.Scope, l.SessionID, l.EventID = abi.MemoryScope{RunID: r.RunID, PersonaID: r.UserID, AgentID: r.AgentID}, r.SessionID, r.EventID
+		l.Scope, l.SessionID, l.EventID = abi.MemoryScope{RunID: r.RunID, PersonaID: r.UserID, AgentID: r.AgentID},
+			r.SessionID, r.EventID
 	case *abi.RetrieveRequest:
 		l.Scope, l.SessionID = r.Scope, r.SessionID
 	case *abi.FormatRequest:
@@ -261,7 +266,8 @@ func contextOf(text string) *context {
 // lose counts lines that are not in the log. The first time it is logged. The caller holds mu.
 func (l *Log) lose(n int64, err error) {
 	if l.lost == 0 {
-		l.options.Logger.Error("the log of the run cannot be written; operations go on, what is lost is counted", "file", l.options.File, "error", err)
+		l.options.Logger.Error("the log of the run cannot be written; operations go on, what is lost is counted",
+			"file", l.options.File, "error", err)
 	}
 	l.lost += n
 	l.because = err.Error()
@@ -273,7 +279,8 @@ func (l *Log) write(w *file) {
 	defer w.close()
 	var told int64 // of the lost lines, in the file
 	for text := range l.lines {
-		if _, lost := l.Counts(); lost > told && w.write([]byte(`{"lost":`+strconv.FormatInt(lost-told, 10)+"}\n")) == nil {
+		if _, lost := l.Counts(); lost > told && w.write([]byte(`{"lost":`+strconv.FormatInt(lost-told,
+			10)+"}\n")) == nil {
 			told = lost
 		}
 		err := w.write(text)

@@ -39,9 +39,12 @@ func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[stri
 	require.NoError(t, err)
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
 	require.NoError(t, err)
-	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe(), TestSessions: []string{"test-*"},
-		Block:   abi.Raw(`{"url": "http://127.0.0.1:9", "api_key": {"secret": "key"}}`),
-		Secrets: map[string]host.Secret{"key": {Origin: "http://127.0.0.1:9", Value: func() (string, error) { return "sesame-open-1234", nil }}}})
+	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe(),
+		TestSessions: []string{"test-*"},
+		Block:        abi.Raw(`{"url": "http://127.0.0.1:9", "api_key": {"secret": "key"}}`),
+		Secrets: map[string]host.Secret{"key": {Origin: "http://127.0.0.1:9", Value: func() (string, error) {
+			return "sesame-open-1234", nil
+		}}}})
 	require.NoError(t, err)
 	script(s)
 	require.NoError(t, s.Close(ctx))
@@ -64,7 +67,8 @@ func lines(t *testing.T, file string) []map[string]any {
 }
 
 // hostFilled are the fields of every trace that the host fills in.
-var hostFilled = []string{"operation", "backend_name", "condition_kind", "scope", "generation", "latency_ms", "tokenizer", "warnings", "io", "backend_ms", "plugin_ms", "host_ms"}
+var hostFilled = []string{"operation", "backend_name", "condition_kind", "scope", "generation", "latency_ms",
+	"tokenizer", "warnings", "io", "backend_ms", "plugin_ms", "host_ms"}
 
 func TestEveryRecordAndRetrieveHasItsWholeTrace(t *testing.T) {
 	ctx := context.Background()
@@ -78,7 +82,8 @@ func TestEveryRecordAndRetrieveHasItsWholeTrace(t *testing.T) {
 		_, _ = s.RecordEvent(ctx, event("e4", "panic on purpose"))
 		_, _ = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "echo found", Scope: scope, SessionID: "s2"})
 		_, _ = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "http get", Scope: scope, SessionID: "s2"})
-		_, _ = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "echo a"), *event("b2", "fail backend no"), *event("b3", "echo c")}})
+		_, _ = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "echo a"),
+			*event("b2", "fail backend no"), *event("b3", "echo c")}})
 		_, _ = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "t"})
 		_, _ = s.RecordEvent(ctx, event("e5", "echo five"))
 	})
@@ -89,9 +94,12 @@ func TestEveryRecordAndRetrieveHasItsWholeTrace(t *testing.T) {
 		require.EqualValues(t, i+1, l["seq"])
 		got = append(got, row{text(l["operation"]), text(l["event_id"]), text(l["outcome"]), text(l["status"])})
 	}
-	require.Equal(t, []row{{"record_event", "e1", "ok", "committed"}, {"record_event", "e1", "ok", "committed"}, {"record_event", "e2", "ok", "skipped_read_only"},
-		{"record_event", "e3", "unavailable", ""}, {"record_event", "e4", "internal", ""}, {"retrieve", "", "ok", ""}, {"retrieve", "", "unavailable", ""},
-		{"record_events", "b1", "ok", "committed"}, {"record_events", "b2", "backend", ""}, {"record_events", "b3", "ok", "committed"}, {"set_mode", "", "ok", ""},
+	require.Equal(t, []row{{"record_event", "e1", "ok", "committed"}, {"record_event", "e1", "ok", "committed"},
+		{"record_event", "e2", "ok", "skipped_read_only"},
+		{"record_event", "e3", "unavailable", ""}, {"record_event", "e4", "internal", ""}, {"retrieve", "", "ok", ""},
+		{"retrieve", "", "unavailable", ""},
+		{"record_events", "b1", "ok", "committed"}, {"record_events", "b2", "backend", ""},
+		{"record_events", "b3", "ok", "committed"}, {"set_mode", "", "ok", ""},
 		{"record_event", "e5", "ok", "skipped_read_only"}}, got)
 	for _, l := range list {
 		if l["operation"] == "set_mode" || l["outcome"] == "backend" {

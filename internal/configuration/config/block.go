@@ -106,7 +106,8 @@ func (l *loader) include(v any, path []string) any {
 		origin := l.origin(append(slices.Clip(at), "file")...)
 		content, n := l.content(name, at, origin)
 		if included += n; included > maxIncluded {
-			l.problems.add(origin, at, "with file %s the files of this block come to more than %d MiB", name, maxIncluded>>20)
+			l.problems.add(origin, at, "with file %s the files of this block come to more than %d MiB", name,
+				maxIncluded>>20)
 			return nil, true
 		}
 		l.config.included(at, Origin{Kind: KindFile, Name: name})
@@ -158,15 +159,16 @@ func (l *loader) content(name string, at []string, origin Origin) (v any, size i
 			l.problems.add(Origin{Kind: KindFile, Name: name}, path, "%s", e.why())
 		case string:
 			if !sound(e) {
-				l.problems.add(Origin{Kind: KindFile, Name: name}, path, "is not valid UTF-8 text, or holds a zero byte")
+				l.problems.add(Origin{Kind: KindFile, Name: name}, path,
+					"is not valid UTF-8 text, or holds a zero byte")
 			}
 		}
 	})
 	return v, len(raw)
 }
 
-// checkSecretNames looks for {secret: NAME} with a name that the configuration does not have. The name is not repeated: it
-// may be the secret itself, written in the wrong place.
+// checkSecretNames looks for {secret: NAME} with a name that the configuration does not have. The name is not repeated:
+// it may be the secret itself, written in the wrong place.
 func (l *loader) checkSecretNames(block map[string]any, path []string) {
 	known := sortedKeys(l.config.Secrets)
 	eachValue(block, path, func(at []string, v any) {

@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// checker looks through one layer: it tells of unknown keys and of values of the wrong kind, and returns the layer's tree
-// without nulls (which mean the same as absence) and with every value in the form that the later steps expect.
+// checker looks through one layer: it tells of unknown keys and of values of the wrong kind, and returns the layer's
+// tree without nulls (which mean the same as absence) and with every value in the form that the later steps expect.
 type checker struct {
 	problems *problems
 	layer    *layer
@@ -200,7 +200,8 @@ func (c *checker) list(k *key, v any, p []string) (any, bool) {
 			c.add(p, "element %d: found %s, want one of %s", i+1, found(at, e), strings.Join(k.choices, ", "))
 		default:
 			if _, err := path.Match(text, ""); err != nil {
-				c.add(p, "element %d: found %s, want a glob like test_*: a bracket or backslash in it is not complete", i+1, found(at, e))
+				c.add(p, "element %d: found %s, want a glob like test_*: a bracket or backslash in it is not complete",
+					i+1, found(at, e))
 				break
 			}
 			continue

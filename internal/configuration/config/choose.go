@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// settleChoice leaves at most one of backend and condition in the layers: a choice that a layer makes takes the place of
-// whatever a lower one chose, and the default holds only where no file sets memory and no plugin is named.
+// settleChoice leaves at most one of backend and condition in the layers: a choice that a layer makes takes the place
+// of whatever a lower one chose, and the default holds only where no file sets memory and no plugin is named.
 func (l *loader) settleChoice() {
 	for i, layer := range l.layers {
 		backend, condition := has(layer.tree, "memory", WordBackend), has(layer.tree, "memory", WordCondition)
@@ -17,7 +17,8 @@ func (l *loader) settleChoice() {
 			l.problems.add(layer.origin([]string{"memory", WordCondition}), []string{"memory"},
 				"sets both backend and condition, want exactly one: remove the other")
 		}
-		replaced := backend || condition || has(layer.tree, "memory", "plugin") || layer.kind == KindFile && has(layer.tree, "memory")
+		replaced := backend || condition || has(layer.tree, "memory", "plugin") || layer.kind == KindFile &&
+			has(layer.tree, "memory")
 		for j, lower := range l.layers[:i] {
 			// The default gives way to anything that says what is wanted, a choice only to a choice.
 			if backend || condition || replaced && j == 0 {
@@ -53,7 +54,8 @@ func (l *loader) choose() {
 			var err error
 			if known, err = l.Module(name, isFile); err != nil {
 				e := abi.AsError(err)
-				l.problems.add(l.origin(at...), at, "cannot use %s: %s", plugin, strings.TrimSuffix(e.Message+"; "+e.Hint, "; "))
+				l.problems.add(l.origin(at...), at, "cannot use %s: %s", plugin,
+					strings.TrimSuffix(e.Message+"; "+e.Hint, "; "))
 				return
 			}
 		}
@@ -71,12 +73,15 @@ func (l *loader) onlyOne(known []Provider) bool {
 	c := l.config
 	plugin := c.Memory.Plugin
 	if plugin == "" {
-		l.problems.add(l.origin("memory"), []string{"memory"}, "names no provider: set backend: NAME or condition: NAME%s", names(l.Known))
+		l.problems.add(l.origin("memory"), []string{"memory"},
+			"names no provider: set backend: NAME or condition: NAME%s", names(l.Known))
 		return false
 	}
 	if len(known) != 1 {
 		// A built-in module is mostly called like its main provider.
-		same := slices.IndexFunc(append(slices.Clone(known), l.Known...), func(p Provider) bool { return p.Name == plugin })
+		same := slices.IndexFunc(append(slices.Clone(known), l.Known...), func(p Provider) bool {
+			return p.Name == plugin
+		})
 		if same < 0 {
 			l.problems.add(l.origin("memory", "plugin"), []string{"memory"},
 				"names no provider of %s: set backend: NAME or condition: NAME%s", plugin, names(known))
@@ -108,7 +113,8 @@ func (l *loader) checkName(known []Provider, here string) {
 	i := slices.IndexFunc(known, func(p Provider) bool { return p.Name == c.name })
 	if i >= 0 {
 		if word := known[i].word(); word != c.word {
-			l.problems.add(l.origin(at...), at, "%s is a %s: write %s: %s, and its block under memory.%ss", c.name, word, word, c.name, word)
+			l.problems.add(l.origin(at...), at, "%s is a %s: write %s: %s, and its block under memory.%ss", c.name,
+				word, word, c.name, word)
 		}
 		return
 	}
@@ -118,7 +124,8 @@ func (l *loader) checkName(known []Provider, here string) {
 	}
 	if near := abi.Nearest(c.name, all); near != "" {
 		p := known[slices.Index(all, near)]
-		l.problems.add(l.origin(at...), at, "no provider called %q %s, did you mean %s: %s?", c.name, here, p.word(), near)
+		l.problems.add(l.origin(at...), at, "no provider called %q %s, did you mean %s: %s?", c.name, here, p.word(),
+			near)
 		return
 	}
 	hint := ""
@@ -150,7 +157,8 @@ func (l *loader) chosenBlock() (block map[string]any, path []string) {
 		}
 		if near := abi.Nearest(c.name, others); near != "" {
 			at := []string{"memory", group, near}
-			l.problems.add(l.origin(at...), at, "%s is chosen, but its block would be %s: rename or move this one", c.name, fmt.Sprintf("memory.%s.%s", own, c.name))
+			l.problems.add(l.origin(at...), at, "%s is chosen, but its block would be %s: rename or move this one",
+				c.name, fmt.Sprintf("memory.%s.%s", own, c.name))
 			break
 		}
 	}

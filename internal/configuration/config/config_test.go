@@ -35,9 +35,11 @@ func TestTheEmbeddedDefault(t *testing.T) {
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
 		LookupExisting: true}, c.Memory)
 	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000}, c.Server)
-	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power", StateBytesPerScope: 1 << 30}, c.Data)
+	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power",
+		StateBytesPerScope: 1 << 30}, c.Data)
 	assert.Equal(t, config.Log{Level: "info", Format: "text"}, c.Log)
-	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216, RequestBytes: 16777216, StateWriteBytes: 33554432, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
+	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216,
+		RequestBytes: 16777216, StateWriteBytes: 33554432, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
 	assert.Empty(t, c.Secrets)
 	assert.Empty(t, c.File)
 	_, isFile := c.PluginFile()
@@ -62,10 +64,12 @@ func TestTheZeroOptionsReadTheProcess(t *testing.T) {
 
 func TestSource(t *testing.T) {
 	dir := write(t, map[string]string{
-		"memhost.yaml": "memory:\n  condition: static_profile\n  conditions:\n    static_profile:\n      list: [1, {a: 2}]\n      a b: {c: 1}\n      profiles: {file: p.json}\n",
-		"p.json":       `{"x": {"y": 1}}`,
+		"memhost.yaml": "memory:\n  condition: static_profile\n  conditions:\n    static_profile:\n      list: [1, " +
+			"{a: 2}]\n      a b: {c: 1}\n      profiles: {file: p.json}\n",
+		"p.json": `{"x": {"y": 1}}`,
 	})
-	c, err := config.Load(config.Options{Dir: dir, Environ: []string{"MEMHOST_LOG__LEVEL=warn"}, Flags: map[string]any{"listen": "127.0.0.1:1"}})
+	c, err := config.Load(config.Options{Dir: dir, Environ: []string{"MEMHOST_LOG__LEVEL=warn"},
+		Flags: map[string]any{"listen": "127.0.0.1:1"}})
 	require.NoError(t, err)
 	for path, want := range map[string]string{
 		"memory.condition":                              "file memhost.yaml:2",
@@ -100,7 +104,8 @@ secrets: {key: {env: KEY, origin: "http://h"}}
 	c, err := config.Load(config.Options{Dir: dir, Environ: []string{"KEY=hunter2"}})
 	require.NoError(t, err)
 	blanked := c.Blanked()
-	assert.Equal(t, map[string]any{"mem0": map[string]any{"url": "http://***@h", "api_key": map[string]any{"secret": "key"}, "token": "***", "n": int64(1), "f": 0.5}},
+	assert.Equal(t, map[string]any{"mem0": map[string]any{"url": "http://***@h",
+		"api_key": map[string]any{"secret": "key"}, "token": "***", "n": int64(1), "f": 0.5}},
 		blanked["memory"].(map[string]any)["backends"])
 	assert.Equal(t, map[string]any{"key": map[string]any{"env": "KEY", "origin": "http://h"}}, blanked["secrets"])
 	assert.Equal(t, int64(4), blanked["limits"].(map[string]any)["pool"])
@@ -126,7 +131,8 @@ secrets:
 		"pass.txt": "hunter2 \r\n",
 		"binary":   "hunter2\xff",
 	})
-	c, err := config.Load(config.Options{Dir: dir, File: "conf/slot.yaml", Environ: []string{"PLAIN=hunter2", "NEWLINE=hunter2\n\n", "EMPTY=\n", "BROKEN=hunter2\r\nX-Evil: 1"}})
+	c, err := config.Load(config.Options{Dir: dir, File: "conf/slot.yaml",
+		Environ: []string{"PLAIN=hunter2", "NEWLINE=hunter2\n\n", "EMPTY=\n", "BROKEN=hunter2\r\nX-Evil: 1"}})
 	require.NoError(t, err)
 	for name, want := range map[string]string{"env": "hunter2", "file": "hunter2 "} {
 		got, err := c.Secrets[name].Resolve()
@@ -134,12 +140,15 @@ secrets:
 		assert.Equal(t, want, got, name)
 	}
 	for name, want := range map[string]string{
-		"newline": "secret newline: environment variable NEWLINE holds a line break or another control character, or is not UTF-8",
-		"unset":   "secret unset: environment variable UNSET is not set: export it before memhost starts",
-		"empty":   "secret empty: environment variable EMPTY is empty",
-		"broken":  "secret broken: environment variable BROKEN holds a line break or another control character, or is not UTF-8",
+		"newline": "secret newline: environment variable NEWLINE holds a line break or another control character, or " +
+			"is not UTF-8",
+		"unset": "secret unset: environment variable UNSET is not set: export it before memhost starts",
+		"empty": "secret empty: environment variable EMPTY is empty",
+		"broken": "secret broken: environment variable BROKEN holds a line break or another control character, or " +
+			"is not UTF-8",
 		"missing": "secret missing: cannot read file " + filepath.Join(dir, "conf/none.txt") + ": it does not exist",
-		"binary":  "secret binary: file " + filepath.Join(dir, "binary") + " holds a line break or another control character, or is not UTF-8",
+		"binary": "secret binary: file " + filepath.Join(dir, "binary") +
+			" holds a line break or another control character, or is not UTF-8",
 	} {
 		_, err := c.Secrets[name].Resolve()
 		require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
@@ -151,19 +160,26 @@ secrets:
 func TestLimitsOnFiles(t *testing.T) {
 	const limit = 4 << 20
 	block := "memory: {condition: static_profile, conditions: {static_profile: {a: {file: big.txt}}}}"
-	c, err := config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": block, "big.txt": strings.Repeat("x", limit)})})
+	c, err := config.Load(config.Options{Environ: []string{},
+		Dir: write(t, map[string]string{"memhost.yaml": block, "big.txt": strings.Repeat("x", limit)})})
 	require.NoError(t, err)
 	_, _, raw := c.Block()
 	assert.Len(t, raw, limit+len(`{"a":""}`))
 
-	_, err = config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": block, "big.txt": strings.Repeat("x", limit+1)})})
-	assert.EqualError(t, err, "invalid_argument: memhost.yaml:1: memory.conditions.static_profile.a: cannot read file big.txt: it is larger than 4194304 bytes")
+	_, err = config.Load(config.Options{Environ: []string{},
+		Dir: write(t, map[string]string{"memhost.yaml": block, "big.txt": strings.Repeat("x", limit+1)})})
+	assert.EqualError(t, err, "invalid_argument: memhost.yaml:1: memory.conditions.static_profile.a: cannot read "+
+		"file big.txt: it is larger than 4194304 bytes")
 
-	five := "memory: {condition: static_profile, conditions: {static_profile: {a: [" + strings.Repeat("{file: big.txt}, ", 5) + "]}}}"
-	_, err = config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": five, "big.txt": strings.Repeat("x", limit)})})
-	assert.ErrorContains(t, err, "memory.conditions.static_profile.a[4]: with file big.txt the files of this block come to more than 16 MiB")
+	five := "memory: {condition: static_profile, conditions: {static_profile: {a: [" +
+		strings.Repeat("{file: big.txt}, ", 5) + "]}}}"
+	_, err = config.Load(config.Options{Environ: []string{},
+		Dir: write(t, map[string]string{"memhost.yaml": five, "big.txt": strings.Repeat("x", limit)})})
+	assert.ErrorContains(t, err, "memory.conditions.static_profile.a[4]: with file big.txt the files of this block "+
+		"come to more than 16 MiB")
 
-	_, err = config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": "# " + strings.Repeat("x", limit)})})
+	_, err = config.Load(config.Options{Environ: []string{},
+		Dir: write(t, map[string]string{"memhost.yaml": "# " + strings.Repeat("x", limit)})})
 	assert.ErrorContains(t, err, "cannot read memhost.yaml: it is larger than 4194304 bytes")
 }
 
@@ -173,11 +189,13 @@ func TestBytesThatAreNoText(t *testing.T) {
 		"log: {level: a\x00}":     "memhost.yaml:1: holds a zero byte",
 		"\ufefflog: {level: b}":   `memhost.yaml:1: log.level: found "b", want one of debug, info, warn, error`,
 	} {
-		_, err := config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": text})})
+		_, err := config.Load(config.Options{Environ: []string{},
+			Dir: write(t, map[string]string{"memhost.yaml": text})})
 		assert.EqualError(t, err, "invalid_argument: "+want)
 	}
 	_, err := config.Load(config.Options{Dir: t.TempDir(), Environ: []string{"MEMHOST_MEMORY__NAMESPACE=\xff"}})
-	assert.ErrorContains(t, err, "MEMHOST_MEMORY__NAMESPACE: memory.namespace: is not valid UTF-8 text, or holds a zero byte")
+	assert.ErrorContains(t, err, "MEMHOST_MEMORY__NAMESPACE: memory.namespace: is not valid UTF-8 text, or holds a "+
+		"zero byte")
 }
 
 func TestOnlySomeOfManyMistakesAreListed(t *testing.T) {
@@ -185,7 +203,8 @@ func TestOnlySomeOfManyMistakesAreListed(t *testing.T) {
 	for i := range 50 {
 		text.WriteString("key" + strings.Repeat("x", i) + ": 1\n")
 	}
-	_, err := config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": text.String()})})
+	_, err := config.Load(config.Options{Environ: []string{},
+		Dir: write(t, map[string]string{"memhost.yaml": text.String()})})
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	assert.Len(t, lines, 21)
@@ -212,8 +231,10 @@ func TestKeysAreDescribed(t *testing.T) {
 
 func manifest() *abi.ModuleManifest {
 	return &abi.ModuleManifest{
-		Manifest: 1, Name: "mem0", Version: "0.1.0", ABI: abi.ABIMemhost, Description: "memory items extracted by an LLM, in vectors.", Homepage: "https://example.com/mem0",
-		Providers: []abi.ProviderDecl{{Name: "mem0", Kind: abi.KindArchitecture}, {Name: "simple_rag", Kind: abi.KindControl, Preset: abi.Raw(`{"infer":false}`)}},
+		Manifest: 1, Name: "mem0", Version: "0.1.0", ABI: abi.ABIMemhost,
+		Description: "memory items extracted by an LLM, in vectors.", Homepage: "https://example.com/mem0",
+		Providers: []abi.ProviderDecl{{Name: "mem0", Kind: abi.KindArchitecture},
+			{Name: "simple_rag", Kind: abi.KindControl, Preset: abi.Raw(`{"infer":false}`)}},
 		ConfigSchema: abi.Raw(`{"type":"object","additionalProperties":false,"required":["url","llm","api_key"],"properties":{
 			"url":{"type":"string","format":"uri","title":"Address","description":"Where the server listens.","examples":["http://127.0.0.1:8000"]},
 			"api_key":{"type":"object","description":"The admin key.","properties":{"secret":{"type":"string"}},"required":["secret"],"additionalProperties":false},
@@ -242,7 +263,8 @@ func TestStarter(t *testing.T) {
 		assert.Equal(t, string(want), string(got))
 
 		// It loads, and its block fits the schema.
-		c, err := config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": string(got)}), Known: known()})
+		c, err := config.Load(config.Options{Environ: []string{},
+			Dir: write(t, map[string]string{"memhost.yaml": string(got)}), Known: known()})
 		require.NoError(t, err)
 		name, _, block := c.Block()
 		assert.Equal(t, provider, name)
@@ -255,12 +277,15 @@ func TestStarter(t *testing.T) {
 		var all []string
 		for line := range strings.Lines(string(got)) {
 			text := strings.TrimLeft(line, " ")
-			if rest, ok := strings.CutPrefix(text, "# "); ok && (strings.Contains(rest, ": ") || strings.HasSuffix(rest, ":\n")) && !strings.ContainsAny(rest[:1], "(`ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.HasPrefix(rest, "memhost") {
+			if rest, ok := strings.CutPrefix(text, "# "); ok &&
+				(strings.Contains(rest, ": ") || strings.HasSuffix(rest, ":\n")) &&
+				!strings.ContainsAny(rest[:1], "(`ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.HasPrefix(rest, "memhost") {
 				line = strings.Repeat(" ", len(line)-len(text)) + rest
 			}
 			all = append(all, line)
 		}
-		_, err = config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": strings.Join(all, "")}), Known: known()})
+		_, err = config.Load(config.Options{Environ: []string{},
+			Dir: write(t, map[string]string{"memhost.yaml": strings.Join(all, "")}), Known: known()})
 		assert.NoError(t, err, strings.Join(all, ""))
 	}
 }
@@ -268,7 +293,8 @@ func TestStarter(t *testing.T) {
 func TestStarterWithoutAManifest(t *testing.T) {
 	for _, m := range []*abi.ModuleManifest{nil, {}, {ConfigSchema: abi.Raw(`{"type":"what"}`)}} {
 		got := config.Starter("zep", m)
-		c, err := config.Load(config.Options{Environ: []string{}, Dir: write(t, map[string]string{"memhost.yaml": string(got)})})
+		c, err := config.Load(config.Options{Environ: []string{},
+			Dir: write(t, map[string]string{"memhost.yaml": string(got)})})
 		require.NoError(t, err, string(got))
 		name, word, block := c.Block()
 		assert.Equal(t, []string{"zep", config.WordBackend, "{}"}, []string{name, word, string(block)})

@@ -22,8 +22,8 @@ type Block struct {
 
 // EditorSchema is a JSON Schema (draft 2020-12) of a whole configuration file, for editors.
 //
-// It takes what Load takes, with two exceptions: required keys of a block that come from the environment are missed, and
-// a provider of a module that blocks does not have is refused unless the file says memory.plugin.
+// It takes what Load takes, with two exceptions: required keys of a block that come from the environment are missed,
+// and a provider of a module that blocks does not have is refused unless the file says memory.plugin.
 //
 // Errors: a module's schema or preset that is not a JSON object.
 func EditorSchema(blocks []Block) (map[string]any, error) {
@@ -51,7 +51,8 @@ func EditorSchema(blocks []Block) (map[string]any, error) {
 	text := map[string]any{"type": "string"}
 	memory["allOf"] = []any{
 		map[string]any{"$comment": "exactly one of backend and condition is set", "not": map[string]any{
-			"required": []any{WordBackend, WordCondition}, "properties": map[string]any{WordBackend: text, WordCondition: text}}},
+			"required":   []any{WordBackend, WordCondition},
+			"properties": map[string]any{WordBackend: text, WordCondition: text}}},
 		map[string]any{"$comment": "without memory.plugin the provider is one that is built in",
 			"if":   map[string]any{"required": []any{"plugin"}, "properties": map[string]any{"plugin": text}},
 			"else": map[string]any{"properties": builtIn}},
@@ -60,8 +61,8 @@ func EditorSchema(blocks []Block) (map[string]any, error) {
 	return root, nil
 }
 
-// BlockSchema is the schema of one provider's block in a configuration file: the module's own, where {file: PATH} and null
-// may take the place of any value. at is where the schema will be: "#", or a place in a larger one.
+// BlockSchema is the schema of one provider's block in a configuration file: the module's own, where {file: PATH} and
+// null may take the place of any value. at is where the schema will be: "#", or a place in a larger one.
 func BlockSchema(b Block, at string) (map[string]any, error) {
 	own, err := rawObject(b.Schema)
 	if err != nil {
@@ -183,7 +184,8 @@ func openToFiles(s any) any {
 	return out
 }
 
-// moveRefs makes references into a schema lead to the place where it is now: "#/$defs/x" is "#/$defs/mem0/$defs/x" then.
+// moveRefs makes references into a schema lead to the place where it is now: "#/$defs/x" is "#/$defs/mem0/$defs/x"
+// then.
 func moveRefs(v any, at string) any {
 	switch v := v.(type) {
 	case []any:
@@ -269,8 +271,10 @@ func (k *key) schema() map[string]any {
 			"properties": map[string]any{
 				"env": map[string]any{"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
 					"description": "The environment variable that holds the credential."},
-				"file":   map[string]any{"type": "string", "minLength": 1, "description": "The file that holds the credential."},
-				"origin": map[string]any{"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*://[^@?#]+$", "description": "Where it may go: scheme://host:port."},
+				"file": map[string]any{"type": "string", "minLength": 1,
+					"description": "The file that holds the credential."},
+				"origin": map[string]any{"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*://[^@?#]+$",
+					"description": "Where it may go: scheme://host:port."},
 			}}
 	}
 	return s

@@ -25,8 +25,8 @@ func envName(path []string) string {
 	return envPrefix + strings.ToUpper(strings.Join(path, envLevel))
 }
 
-// envPath is the path of the key that a variable sets; ok is false for other variables. Names are lower-cased: a key with
-// capitals, or with two underscores in a row, can only be set in a file.
+// envPath is the path of the key that a variable sets; ok is false for other variables. Names are lower-cased: a key
+// with capitals, or with two underscores in a row, can only be set in a file.
 func envPath(name string) (path []string, ok bool) {
 	rest, ok := strings.CutPrefix(name, envPrefix)
 	if !ok || slices.Contains(reservedEnv(), name) {
@@ -35,7 +35,8 @@ func envPath(name string) (path []string, ok bool) {
 	return oneName(strings.Split(strings.ToLower(rest), envLevel)), true
 }
 
-// oneName is a key's path where it has another name in events and on the command line: memory.scope.user_id is memory.scope.persona_id.
+// oneName is a key's path where it has another name in events and on the command line: memory.scope.user_id is
+// memory.scope.persona_id.
 func oneName(path []string) []string {
 	if slices.Equal(path, []string{"memory", "scope", "user_id"}) {
 		return []string{"memory", "scope", "persona_id"}
@@ -104,9 +105,10 @@ func (l *loader) readEnv() *layer {
 	r := &envReader{keys: l.keys, problems: &l.problems, names: map[string]string{},
 		layer: &layer{kind: KindEnv, tree: map[string]any{}, from: map[string]Origin{}}}
 	l.env = r
-	provider := env.Provider(delimiter, env.Opt{Prefix: envPrefix, TransformFunc: r.transform, EnvironFunc: func() []string { return l.Environ }})
-	// Two passes: the first only collects, for a variable that lies inside what another sets would be lost or not by the
-	// order of the environment.
+	provider := env.Provider(delimiter, env.Opt{Prefix: envPrefix, TransformFunc: r.transform,
+		EnvironFunc: func() []string { return l.Environ }})
+	// Two passes: the first only collects, for a variable that lies inside what another sets would be lost or not by
+	// the order of the environment.
 	if _, err := provider.Read(); err != nil {
 		l.problems.add(Origin{Kind: KindEnv, Name: "environment"}, nil, "%v", err)
 		return r.layer
@@ -160,7 +162,8 @@ func (r *envReader) contradict() bool {
 		for j, b := range names {
 			x, y := r.names[a], r.names[b]
 			if i != j && (x == y && i < j || strings.HasPrefix(y, x+delimiter)) {
-				r.problems.add(Origin{Kind: KindEnv, Name: a}, nil, "contradicts %s: both set %s; remove one", b, strings.ReplaceAll(x, delimiter, "."))
+				r.problems.add(Origin{Kind: KindEnv, Name: a}, nil, "contradicts %s: both set %s; remove one", b,
+					strings.ReplaceAll(x, delimiter, "."))
 				found = true
 			}
 		}
@@ -188,7 +191,8 @@ func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
 	slices.Sort(r.whole)
 	for _, name := range r.whole {
 		path, _ := envPath(name)
-		p.add(Origin{Kind: KindEnv, Name: name}, nil, "%s is a group of keys: set them one by one, like %s", strings.Join(path, "."), r.example(path))
+		p.add(Origin{Kind: KindEnv, Name: name}, nil, "%s is a group of keys: set them one by one, like %s",
+			strings.Join(path, "."), r.example(path))
 	}
 }
 
@@ -240,7 +244,8 @@ func textValue(where place, k *key, text string) any {
 func listText(text string) any {
 	if strings.HasPrefix(strings.TrimSpace(text), "[") {
 		var n yaml.Node
-		if err := decodeYAML(yaml.NewDecoder(strings.NewReader(text)), &n); err == nil && len(n.Content) == 1 && n.Content[0].Kind == yaml.SequenceNode {
+		if err := decodeYAML(yaml.NewDecoder(strings.NewReader(text)), &n); err == nil && len(n.Content) == 1 &&
+			n.Content[0].Kind == yaml.SequenceNode {
 			list := []any{}
 			for _, e := range n.Content[0].Content {
 				if e.Kind != yaml.ScalarNode {
@@ -291,7 +296,8 @@ func (l *loader) readFlags() *layer {
 		at := joinPath(path)
 		for other, name := range given {
 			if other == at || strings.HasPrefix(other, at+delimiter) || strings.HasPrefix(at, other+delimiter) {
-				l.problems.add(origin, nil, "contradicts %s: both set %s; give one", Origin{Kind: KindFlag, Name: name}.place(), dotted)
+				l.problems.add(origin, nil, "contradicts %s: both set %s; give one",
+					Origin{Kind: KindFlag, Name: name}.place(), dotted)
 			}
 		}
 		given[at] = name

@@ -30,22 +30,25 @@ func known() []config.Provider {
 	return list
 }
 
-// module plays the host, which looks into modules: pack.wasm serves two providers, solo.wasm one, the built-in mem0 two.
+// module plays the host, which looks into modules: pack.wasm serves two providers, solo.wasm one, the built-in mem0
+// two.
 func module(plugin string, file bool) ([]config.Provider, error) {
 	switch name := filepath.Base(plugin); {
 	case file && name == "pack.wasm":
-		return []config.Provider{{Name: "acme", Kind: abi.KindArchitecture}, {Name: "acme_flat", Kind: abi.KindControl}}, nil
+		return []config.Provider{{Name: "acme", Kind: abi.KindArchitecture},
+			{Name: "acme_flat", Kind: abi.KindControl}}, nil
 	case file && name == "solo.wasm":
 		return []config.Provider{{Name: "solo", Kind: abi.KindControl}}, nil
 	case !file && name == "mem0":
-		return []config.Provider{{Name: "mem0", Kind: abi.KindArchitecture}, {Name: "simple_rag", Kind: abi.KindControl}}, nil
+		return []config.Provider{{Name: "mem0", Kind: abi.KindArchitecture},
+			{Name: "simple_rag", Kind: abi.KindControl}}, nil
 	}
 	return nil, abi.NewError(abi.CodeNotFound, "there is no such module")
 }
 
-// Each file of testdata/load holds configurations: the section memhost.yaml or memhost.json, other files, env (NAME=VALUE
-// lines), flags (a JSON object) and config (the value of --config), and what becomes of them in the section want, defaults left
-// out. A section "case: title" begins the next case.
+// Each file of testdata/load holds configurations: the section memhost.yaml or memhost.json, other files, env
+// (NAME=VALUE lines), flags (a JSON object) and config (the value of --config), and what becomes of them in the section
+// want, defaults left out. A section "case: title" begins the next case.
 func TestLoadsAsTheGoldenFilesSay(t *testing.T) {
 	files, err := filepath.Glob("testdata/load/*.txtar")
 	require.NoError(t, err)
@@ -130,7 +133,8 @@ func load(t *testing.T, inputs []txtar.File) string {
 	if !strings.Contains(text, "***") && !strings.Contains(string(block), `{"file":`) {
 		again := filepath.Join(dir, "again.yaml")
 		require.NoError(t, os.WriteFile(again, c.YAML(false), 0o600))
-		second, err := config.Load(config.Options{File: again, Dir: dir, Environ: []string{"XDG_DATA_HOME=/xdg"}, Known: known(), Module: module})
+		second, err := config.Load(config.Options{File: again, Dir: dir, Environ: []string{"XDG_DATA_HOME=/xdg"},
+			Known: known(), Module: module})
 		require.NoError(t, err)
 		assert.Equal(t, string(c.YAML(false)), string(second.YAML(false)))
 		_, _, same := second.Block()

@@ -36,9 +36,9 @@ func (c *Config) Paths() []string {
 	return paths
 }
 
-// Blanked returns the effective configuration as it may be shown: with the chosen block only, with the sources of secrets
-// and never their values, and with "***" for whatever in a block or URL looks like a credential. It is made of maps,
-// lists, strings, booleans, int64 and float64.
+// Blanked returns the effective configuration as it may be shown: with the chosen block only, with the sources of
+// secrets and never their values, and with "***" for whatever in a block or URL looks like a credential. It is made of
+// maps, lists, strings, booleans, int64 and float64.
 func (c *Config) Blanked() map[string]any {
 	return plain(c.shown()).(map[string]any)
 }

@@ -39,9 +39,11 @@ func TestAVariableSetsItsKeyOrIsRefusedByName(t *testing.T) {
 		rapid.StringMatching(`MEMHOST_[A-Z_]{0,20}`),
 		rapid.Custom(func(t *rapid.T) string {
 			k := rapid.SampledFrom(keys()).Draw(t, "key")
-			return envName(strings.Split(k.path, ".")) + rapid.SampledFrom([]string{"", "", "X", "__A", "__A__B", "__A__ENV"}).Draw(t, "more")
+			return envName(strings.Split(k.path, ".")) +
+				rapid.SampledFrom([]string{"", "", "X", "__A", "__A__B", "__A__ENV"}).Draw(t, "more")
 		}))
-	value := rapid.OneOf(rapid.StringMatching(`[ -~]{0,12}`), rapid.SampledFrom([]string{"", "true", "12", "full_history", "info", "null", "[a, b]", "'x'"}))
+	value := rapid.OneOf(rapid.StringMatching(`[ -~]{0,12}`),
+		rapid.SampledFrom([]string{"", "true", "12", "full_history", "info", "null", "[a, b]", "'x'"}))
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		n, v := name.Draw(t, "name"), value.Draw(t, "value")
@@ -51,7 +53,8 @@ func TestAVariableSetsItsKeyOrIsRefusedByName(t *testing.T) {
 			if n == envFile {
 				return
 			}
-			if e := abi.AsError(err); e.Code != abi.CodeInvalidArgument || ours && path[0] != "secrets" && !strings.HasPrefix(e.Message, n+": ") {
+			if e := abi.AsError(err); e.Code != abi.CodeInvalidArgument || ours && path[0] != "secrets" &&
+				!strings.HasPrefix(e.Message, n+": ") {
 				t.Fatalf("%s=%s: %v", n, v, err)
 			}
 			return
@@ -66,7 +69,8 @@ func TestAVariableSetsItsKeyOrIsRefusedByName(t *testing.T) {
 	})
 }
 
-// FuzzLoad feeds the loader arbitrary YAML and JSON: it never panics, and its errors are of the kind that people can act on.
+// FuzzLoad feeds the loader arbitrary YAML and JSON: it never panics, and its errors are of the kind that people can
+// act on.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/load/*.txtar")
 	if err != nil || len(files) == 0 {

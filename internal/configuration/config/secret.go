@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// Secret is a credential of the operator: where it comes from and the one origin to which it may go. The value itself is
-// nowhere in the configuration; Resolve reads it when it is needed.
+// Secret is a credential of the operator: where it comes from and the one origin to which it may go. The value itself
+// is nowhere in the configuration; Resolve reads it when it is needed.
 type Secret struct {
 	Name string
 	// Exactly one of Env, a variable's name, and File, a path, is set.
@@ -90,7 +90,8 @@ func (c *checker) secrets(v any, p []string) (any, bool) {
 		s, ok := m[name].(map[string]any)
 		if !ok {
 			// The likeliest mistake is the credential itself.
-			c.add(at, "want {env: VARIABLE, origin: URL} or {file: PATH, origin: URL}; the credential itself does not belong into the configuration")
+			c.add(at, "want {env: VARIABLE, origin: URL} or {file: PATH, origin: URL}; the credential itself does "+
+				"not belong into the configuration")
 			continue
 		}
 		sound := map[string]any{}
@@ -99,9 +100,11 @@ func (c *checker) secrets(v any, p []string) (any, bool) {
 			text, isText := s[key].(string)
 			switch {
 			case !isOneOf(key, secretKeys()):
-				c.add(under, "%s; the credential itself does not belong into the configuration", unknown("unknown key", key, secretKeys()))
+				c.add(under, "%s; the credential itself does not belong into the configuration",
+					unknown("unknown key", key, secretKeys()))
 			case s[key] == nil:
-			case !isText || text == "" || len(text) > maxAny || strings.ContainsRune(text, 0) || !utf8.ValidString(text):
+			case !isText || text == "" || len(text) > maxAny || strings.ContainsRune(text, 0) ||
+				!utf8.ValidString(text):
 				c.add(under, "want a string that is not empty")
 			case key == "env" && !variableName(text):
 				c.add(under, "want the name of an environment variable (letters, digits and _), not its value")
@@ -117,7 +120,9 @@ func (c *checker) secrets(v any, p []string) (any, bool) {
 }
 
 func secretName(name string) bool {
-	return name != "" && len(name) <= maxSecretName && !strings.ContainsFunc(name, func(r rune) bool { return !nameRune(r) })
+	return name != "" && len(name) <= maxSecretName && !strings.ContainsFunc(name, func(r rune) bool {
+		return !nameRune(r)
+	})
 }
 
 func nameRune(r rune) bool {
@@ -125,7 +130,9 @@ func nameRune(r rune) bool {
 }
 
 func variableName(text string) bool {
-	return len(text) <= maxID && !strings.ContainsFunc(text, func(r rune) bool { return r == '-' || !nameRune(r) }) && (text[0] < '0' || text[0] > '9')
+	return len(text) <= maxID && !strings.ContainsFunc(text, func(r rune) bool {
+		return r == '-' || !nameRune(r)
+	}) && (text[0] < '0' || text[0] > '9')
 }
 
 func badOrigin(text string) string {
@@ -158,11 +165,13 @@ func (l *loader) finishSecrets() {
 		s.Origin, _ = m["origin"].(string)
 		switch {
 		case s.Env == "" && s.File == "":
-			l.problems.add(l.origin(at...), at, "says not where the credential comes from: add env: VARIABLE or file: PATH")
+			l.problems.add(l.origin(at...), at, "says not where the credential comes from: add env: VARIABLE or "+
+				"file: PATH")
 		case s.Env != "" && s.File != "":
 			l.problems.add(l.origin(at...), at, "sets both env and file, want exactly one")
 		case s.Origin == "":
-			l.problems.add(l.origin(at...), at, "says not where the credential may go: add origin: URL, the scheme, host and port of the backend")
+			l.problems.add(l.origin(at...), at, "says not where the credential may go: add origin: URL, the scheme, "+
+				"host and port of the backend")
 		}
 		if s.File != "" {
 			s.File = l.resolve(l.folder(l.origin("secrets", name, "file")), s.File)

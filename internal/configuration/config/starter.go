@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Starter writes a configuration to begin with, for a provider of a module: what must be set stands there with an example
-// or a gap to fill, everything else as a comment with its meaning and default. Nil stands for a provider whose module is
-// not at hand; then the block is empty.
+// Starter writes a configuration to begin with, for a provider of a module: what must be set stands there with an
+// example or a gap to fill, everything else as a comment with its meaning and default. Nil stands for a provider whose
+// module is not at hand; then the block is empty.
 func Starter(provider string, manifest *abi.ModuleManifest) []byte {
 	s := starter{provider: provider, word: WordBackend, manifest: manifest}
 	if manifest == nil {
@@ -69,7 +69,8 @@ func (s *starter) write() {
 	if s.manifest.Homepage != "" {
 		s.comment(0, s.manifest.Homepage)
 	}
-	s.comment(0, "Lines that begin with # are optional and show the default. `memhost config --origins` prints what is in effect.")
+	s.comment(0, "Lines that begin with # are optional and show the default. `memhost config --origins` prints what "+
+		"is in effect.")
 	s.line(0, "")
 	s.line(0, "memory:")
 	s.line(1, "%s: %s", s.word, inline(s.provider))
@@ -164,7 +165,8 @@ func (s *starter) secrets() {
 		return
 	}
 	s.line(0, "")
-	s.comment(0, "Where credentials come from, and the one origin to which each may go. The values stay outside this file.")
+	s.comment(0, "Where credentials come from, and the one origin to which each may go. The values stay outside this "+
+		"file.")
 	mark := "# "
 	if slices.ContainsFunc(s.fields, func(f schema.Field) bool { return f.Secret && f.Required }) {
 		mark = ""
@@ -172,7 +174,8 @@ func (s *starter) secrets() {
 	s.line(0, "%ssecrets:", mark)
 	for _, d := range s.manifest.Secrets {
 		name := s.provider + "_" + d.Name
-		s.line(0, "%s  %s: {env: %s, origin: %s}", mark, inline(name), strings.ToUpper(strings.ReplaceAll(name, "-", "_")), inline(s.origin(d.Origin)))
+		s.line(0, "%s  %s: {env: %s, origin: %s}", mark, inline(name),
+			strings.ToUpper(strings.ReplaceAll(name, "-", "_")), inline(s.origin(d.Origin)))
 	}
 }
 

@@ -31,11 +31,12 @@ func (o odd) why() string {
 	if strings.Contains(strings.ToLower(string(o)), "n") {
 		return fmt.Sprintf("found %s, but JSON has no such number; in quotes it is a text", string(o))
 	}
-	return fmt.Sprintf("found %s without quotes, which not everyone reads as the same number: put it in quotes if it is a text, or write it plainly", string(o))
+	return fmt.Sprintf("found %s without quotes, which not everyone reads as the same number: put it in quotes if it "+
+		"is a text, or write it plainly", string(o))
 }
 
-// yaml reads one YAML document in the spirit of YAML 1.2: a date is the text that it looks like, keys are texts and stand
-// once, numbers keep all their digits.
+// yaml reads one YAML document in the spirit of YAML 1.2: a date is the text that it looks like, keys are texts and
+// stand once, numbers keep all their digits.
 func (d *document) yaml(raw []byte) any {
 	raw, ok := d.text(raw)
 	if !ok {
@@ -75,7 +76,9 @@ func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
 // syntax tells of an error of the YAML library, which writes "yaml: line 3: what".
 func (d *document) syntax(raw []byte, err error) {
 	line, text := splitLine(strings.TrimPrefix(err.Error(), "yaml: "))
-	if lines := strings.Split(string(raw), "\n"); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, " "), "\t") }) {
+	if lines := strings.Split(string(raw), "\n"); slices.ContainsFunc(lines, func(l string) bool {
+		return strings.HasPrefix(strings.TrimLeft(l, " "), "\t")
+	}) {
 		text += "; lines are indented with blanks in YAML, not with tabs"
 	}
 	d.fail(line, "not YAML: %s", text)
@@ -87,7 +90,8 @@ func (d *document) value(n *yaml.Node, path []string, depth int) any {
 	}
 	if d.values++; d.values > maxValues || d.bytes > maxExpanded {
 		d.values = maxValues + 1
-		d.fail(n.Line, "too large: more than %d values, or %d MiB, when its aliases are expanded", maxValues, maxExpanded>>20)
+		d.fail(n.Line, "too large: more than %d values, or %d MiB, when its aliases are expanded", maxValues,
+			maxExpanded>>20)
 		return nil
 	}
 	if depth > abi.MaxDepth {
@@ -260,14 +264,15 @@ func number(text string) any {
 	return json.Number(sign + plain)
 }
 
-// scalarText reads the text of a variable or a flag as YAML would read a scalar: 12, true, null, 'a text'. What is not one
-// scalar and nothing else, like a comment behind it, is a text as it stands.
+// scalarText reads the text of a variable or a flag as YAML would read a scalar: 12, true, null, 'a text'. What is not
+// one scalar and nothing else, like a comment behind it, is a text as it stands.
 func scalarText(text string) any {
 	trimmed := strings.TrimSpace(text)
 	if len(trimmed) >= 2 && (trimmed[0] == '\'' || trimmed[0] == '"') && trimmed[len(trimmed)-1] == trimmed[0] {
 		var n yaml.Node
 		dec := yaml.NewDecoder(strings.NewReader(trimmed))
-		if err := decodeYAML(dec, &n); err == nil && len(n.Content) == 1 && n.Content[0].Kind == yaml.ScalarNode && n.Content[0].LineComment == "" {
+		if err := decodeYAML(dec, &n); err == nil && len(n.Content) == 1 && n.Content[0].Kind == yaml.ScalarNode &&
+			n.Content[0].LineComment == "" {
 			if err := decodeYAML(dec, new(yaml.Node)); errors.Is(err, io.EOF) {
 				return n.Content[0].Value
 			}

@@ -12,8 +12,8 @@ import (
 const (
 	// MaxBlock is the largest config block that Apply reads, in bytes.
 	MaxBlock = 16 << 20
-	// maxWork bounds the steps of one Apply. A step costs the validator up to a microsecond; a module's own block takes a
-	// few hundred, a list of 50,000 objects some 500,000.
+	// maxWork bounds the steps of one Apply. A step costs the validator up to a microsecond; a module's own block takes
+	// a few hundred, a list of 50,000 objects some 500,000.
 	maxWork = 4_000_000
 	// maxListed bounds the mistakes that one error tells of.
 	maxListed = 20
@@ -21,13 +21,13 @@ const (
 
 var errWork = errors.New("checking it takes too many steps: the block is too large for this schema")
 
-// Apply makes the effective config block: block laid over preset (objects key by key, everything else replaced), defaults
-// filled in, validated.
+// Apply makes the effective config block: block laid over preset (objects key by key, everything else replaced),
+// defaults filled in, validated.
 //
 // In:     both are objects; nil is an empty one. A key whose value is null and whose schema does not admit null counts
-// as absent. Keys that the schema's top level does not know are mistakes even where it does not forbid them; to take any
-// key, a schema says additionalProperties: true, or gives a schema there.
-// Out:    canonical JSON. Defaults come from "properties" (through $ref, allOf and items too), not from anyOf, oneOf, not
+// as absent. Keys that the schema's top level does not know are mistakes even where it does not forbid them; to take
+// any key, a schema says additionalProperties: true, or gives a schema there.
+// Out: canonical JSON. Defaults come from "properties" (through $ref, allOf and items too), not from anyOf, oneOf, not
 // and if, where it is open which holds; an absent object is not created for the sake of defaults inside it.
 // Errors: invalid_argument. Its message has one line for each mistake, and each starts with the path inside the block.
 // Values that may be credentials are not repeated.
@@ -41,7 +41,8 @@ func (s *Schema) Apply(preset, block abi.Raw) (effective abi.Raw, err error) {
 		return nil, err
 	}
 	work := newWork()
-	if err := errors.Join(work.dropNulls([]*jsonschema.Schema{s.root}, under), work.dropNulls([]*jsonschema.Schema{s.root}, over)); err != nil {
+	if err := errors.Join(work.dropNulls([]*jsonschema.Schema{s.root}, under),
+		work.dropNulls([]*jsonschema.Schema{s.root}, over)); err != nil {
 		return nil, tooMuch(err)
 	}
 	v, err := work.fill(s.root, lay(under, over), 0)
@@ -232,8 +233,8 @@ func items(here []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return found
 }
 
-// fill adds the defaults of s to v, in place where v is an object or a list, and returns it. depth is how deep v lies: a
-// default may bring an object that asks for the same default again.
+// fill adds the defaults of s to v, in place where v is an object or a list, and returns it. depth is how deep v lies:
+// a default may bring an object that asks for the same default again.
 func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	if depth > abi.MaxDepth {
 		return nil, errors.New("with its defaults it nests too deep")

@@ -24,7 +24,8 @@ func CredentialKey(key string) bool {
 	}
 	last := words[len(words)-1]
 	switch last {
-	case "password", "passwords", "passwd", "passphrase", "pwd", "pw", "token", "secret", "secrets", "credential", "credentials",
+	case "password", "passwords", "passwd", "passphrase", "pwd", "pw", "token", "secret", "secrets", "credential",
+		"credentials",
 		"authorization", "bearer", "jwt", "apikey", "apikeys", "cookie":
 		return true
 	case "key", "keys":
@@ -74,8 +75,9 @@ func SecretRef(v any) (name string, ok bool) {
 	return name, ok
 }
 
-// Blank returns a copy of a value in the form that Decode returns, fit to be shown: strings and numbers under a credential's
-// key become "***", user names and passwords in URLs and credentials in their queries too. {"secret": NAME} stays.
+// Blank returns a copy of a value in the form that Decode returns, fit to be shown: strings and numbers under a
+// credential's key become "***", user names and passwords in URLs and credentials in their queries too. {"secret":
+// NAME} stays.
 func Blank(v any) any { return blank(v, false) }
 
 // BlankRaw is Blank for JSON text, in canonical form. What is not JSON becomes the string "***".
@@ -181,8 +183,8 @@ func cut(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// Path writes a path as people do: auth.mode, test_sessions[2], headers."x y". in is the value that the path leads into,
-// to tell a list's index from a key; nil takes every step as a key.
+// Path writes a path as people do: auth.mode, test_sessions[2], headers."x y". in is the value that the path leads
+// into, to tell a list's index from a key; nil takes every step as a key.
 func Path(path []string, in any) string {
 	var b strings.Builder
 	for _, step := range path {

@@ -13,8 +13,8 @@ import (
 )
 
 // CanonicalJSON writes a JSON value in the one form that equal values share: RFC 8785 (keys sorted by UTF-16 code unit,
-// no blanks, the fewest escapes, numbers as ECMAScript prints them), except that a number with more digits than a double
-// holds keeps them all: 9007199254740993 must not become its neighbour. Nil is null.
+// no blanks, the fewest escapes, numbers as ECMAScript prints them), except that a number with more digits than a
+// double holds keeps them all: 9007199254740993 must not become its neighbour. Nil is null.
 //
 // Errors: invalid_argument for what Decode refuses.
 func CanonicalJSON(raw abi.Raw) (abi.Raw, error) {
@@ -28,7 +28,8 @@ func CanonicalJSON(raw abi.Raw) (abi.Raw, error) {
 	return Canonical(v), nil
 }
 
-// Canonical is CanonicalJSON of a value in the form that Decode returns. Other Go types are a mistake of the caller and panic.
+// Canonical is CanonicalJSON of a value in the form that Decode returns. Other Go types are a mistake of the caller and
+// panic.
 func Canonical(v any) abi.Raw { return appendCanonical(nil, v) }
 
 // Hash is the SHA-256, in hex, of the canonical JSON of raw; of the bytes themselves where they are not JSON.

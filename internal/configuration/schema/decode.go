@@ -23,8 +23,8 @@ const (
 
 // Decode reads one JSON value: objects as map[string]any, lists as []any, numbers as json.Number.
 //
-// It refuses what encoding/json lets pass or repairs in silence: a key that stands twice, invalid UTF-8, half a surrogate
-// pair, text behind the value, nesting deeper than abi.MaxDepth and numbers beyond the range of a double.
+// It refuses what encoding/json lets pass or repairs in silence: a key that stands twice, invalid UTF-8, half a
+// surrogate pair, text behind the value, nesting deeper than abi.MaxDepth and numbers beyond the range of a double.
 //
 // In:     at, unless nil, is told the path and the line of every value in the order of the text; it must not keep path.
 // Errors: plain ones that begin with the line; callers add where the text came from.

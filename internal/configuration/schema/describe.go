@@ -64,7 +64,8 @@ func describeIf(s *jsonschema.Schema, depth int) string {
 	switch {
 	case s.Pattern != nil || s.MinLength != nil || s.MaxLength != nil || s.Format != nil:
 		return describeType(s, "string", depth)
-	case s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil:
+	case s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil ||
+		s.MultipleOf != nil:
 		return describeType(s, "number", depth)
 	case s.Properties != nil || s.Required != nil:
 		return describeType(s, "object", depth)
@@ -135,7 +136,8 @@ func bounds(s *jsonschema.Schema) string {
 		for _, p := range []struct {
 			word string
 			n    *big.Rat
-		}{{"of at least ", s.Minimum}, {"above ", s.ExclusiveMinimum}, {"of at most ", s.Maximum}, {"below ", s.ExclusiveMaximum}} {
+		}{{"of at least ", s.Minimum}, {"above ", s.ExclusiveMinimum}, {"of at most ", s.Maximum},
+			{"below ", s.ExclusiveMaximum}} {
 			if p.n != nil {
 				parts = append(parts, p.word+rational(p.n))
 			}
@@ -185,7 +187,8 @@ func isSecretRef(s *jsonschema.Schema) bool {
 }
 
 func isObject(s *jsonschema.Schema) bool {
-	return s.Properties != nil || s.Required != nil || s.Ref != nil || s.Types != nil && slices.Contains(s.Types.ToStrings(), "object")
+	return s.Properties != nil || s.Required != nil || s.Ref != nil || s.Types != nil &&
+		slices.Contains(s.Types.ToStrings(), "object")
 }
 
 func isObjectValue(v any) bool {
@@ -204,8 +207,8 @@ type Field struct {
 	// Secret is true for a key that takes {"secret": NAME}.
 	Secret     bool
 	Deprecated bool
-	// Default and Example are canonical JSON, nil where the schema gives none. Example is the first of "examples", or the
-	// first of the values that an enum or const allows.
+	// Default and Example are canonical JSON, nil where the schema gives none. Example is the first of "examples", or
+	// the first of the values that an enum or const allows.
 	Default, Example abi.Raw
 	// Fields are the keys of an object.
 	Fields []Field

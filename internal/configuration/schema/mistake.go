@@ -82,7 +82,8 @@ type reader struct {
 }
 
 func (r *reader) add(path []string, format string, args ...any) {
-	r.found = append(r.found, mistake{path: slices.Clone(path), at: Path(path, r.v), text: fmt.Sprintf(format, args...)})
+	r.found = append(r.found, mistake{path: slices.Clone(path), at: Path(path, r.v),
+		text: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) read(e *jsonschema.ValidationError) {
@@ -128,7 +129,8 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 		r.not(path, part)
 	case *kind.Contains:
 		r.add(path, "want at least one element that is %s", describe(part.Contains))
-	case *kind.MinProperties, *kind.MaxProperties, *kind.MinItems, *kind.MaxItems, *kind.UniqueItems, *kind.MinContains, *kind.MaxContains:
+	case *kind.MinProperties, *kind.MaxProperties, *kind.MinItems, *kind.MaxItems, *kind.UniqueItems, *kind.MinContains,
+		*kind.MaxContains:
 		r.add(path, "%s", k.LocalizedString(english))
 	case *kind.Enum:
 		r.enum(path, part)
@@ -294,7 +296,9 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	if r.mode(e) {
 		return
 	}
-	if w := describe(part); w != "" && !slices.ContainsFunc(list, func(n *jsonschema.Schema) bool { return isObject(n) && isObjectValue(r.at(path)) }) {
+	if w := describe(part); w != "" && !slices.ContainsFunc(list, func(n *jsonschema.Schema) bool {
+		return isObject(n) && isObjectValue(r.at(path))
+	}) {
 		r.add(path, "want %s, got %s", w, r.got(path))
 		return
 	}
@@ -367,14 +371,16 @@ func (r *reader) both(e *jsonschema.ValidationError, part *jsonschema.Schema, wh
 		r.add(e.InstanceLocation, "want only one of %s", join(keys, "and"))
 		return
 	}
-	r.add(e.InstanceLocation, "fits two of the forms that are allowed (%d and %d), of which only one may hold", which[0]+1, which[1]+1)
+	r.add(e.InstanceLocation, "fits two of the forms that are allowed (%d and %d), of which only one may hold",
+		which[0]+1, which[1]+1)
 }
 
 // onlyRequired returns what branches ask for where they ask for nothing but keys to be there, else nil.
 func onlyRequired(list []*jsonschema.Schema) []string {
 	var keys []string
 	for _, n := range list {
-		if len(n.Required) == 0 || n.Types != nil || n.Properties != nil || n.Ref != nil || n.AllOf != nil || n.Not != nil {
+		if len(n.Required) == 0 || n.Types != nil || n.Properties != nil || n.Ref != nil || n.AllOf != nil ||
+			n.Not != nil {
 			return nil
 		}
 		keys = append(keys, strings.Join(n.Required, " with "))
@@ -382,8 +388,8 @@ func onlyRequired(list []*jsonschema.Schema) []string {
 	return keys
 }
 
-// unknownAtTop tells of the keys that the schema's top level does not know and does not take either. What told already of
-// some of them is given, so that none is told twice.
+// unknownAtTop tells of the keys that the schema's top level does not know and does not take either. What told already
+// of some of them is given, so that none is told twice.
 func (s *Schema) unknownAtTop(v map[string]any, told []mistake) []mistake {
 	here := closure([]*jsonschema.Schema{s.root})
 	for _, n := range here {

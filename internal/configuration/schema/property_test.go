@@ -18,7 +18,8 @@ func value(depth int) *rapid.Generator[any] {
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
 		rapid.Map(rapid.String(), func(s string) any { return s }),
 		rapid.Map(rapid.Int64(), func(i int64) any { return json.Number(fmt.Sprint(i)) }),
-		rapid.Map(rapid.Float64(), func(f float64) any { return json.Number(fmt.Sprint(f + 0)) }), // + 0: -0 is written as 0
+		// + 0: -0 is written as 0
+		rapid.Map(rapid.Float64(), func(f float64) any { return json.Number(fmt.Sprint(f + 0)) }),
 	)
 	if depth == 0 {
 		return simple
@@ -80,7 +81,8 @@ func TestNumbersAsEncodingJSONWritesThem(t *testing.T) {
 		want := must(json.Marshal(f))
 		for _, format := range []string{"%v", "%e", "%.20f", "%E"} {
 			text := fmt.Sprintf(format, f)
-			if back, err := json.Number(text).Float64(); err != nil || back != f || !json.Valid([]byte(text)) || format != "%v" && text != fmt.Sprint(f) {
+			if back, err := json.Number(text).Float64(); err != nil || back != f || !json.Valid([]byte(text)) ||
+				format != "%v" && text != fmt.Sprint(f) {
 				continue // this format drops or adds digits
 			}
 			got, err := schema.CanonicalJSON(abi.Raw(text))
@@ -92,7 +94,8 @@ func TestNumbersAsEncodingJSONWritesThem(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,"\ud83d\ude00",null]}`, `[1,]`, `{"a":1,"a":2}`, "\"\\ud800\"", `1e9`, `{"":{}}`, " \n[]", `"\\u"`} {
+	for _, seed := range []string{`{"a":[1,"\ud83d\ude00",null]}`, `[1,]`, `{"a":1,"a":2}`, "\"\\ud800\"", `1e9`,
+		`{"":{}}`, " \n[]", `"\\u"`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -112,7 +115,8 @@ func FuzzDecode(f *testing.F) {
 func FuzzCompileAndApply(f *testing.F) {
 	for _, seed := range [][3]string{
 		{`{"properties":{"a":{"type":"integer","default":1}},"required":["a"]}`, `{}`, `{"b":1}`},
-		{`{"$ref":"#/$defs/x","$defs":{"x":{"properties":{"a":{"$ref":"#/$defs/x"}},"unevaluatedProperties":false}}}`, `{"a":{}}`, `{"a":{"a":{"z":1}}}`},
+		{`{"$ref":"#/$defs/x","$defs":{"x":{"properties":{"a":{"$ref":"#/$defs/x"}},"unevaluatedProperties":false}}}`,
+			`{"a":{}}`, `{"a":{"a":{"z":1}}}`},
 		{`{"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["c"]},"patternProperties":{"^x":{"type":"string"}}}`, `null`, `{"x":1}`},
 		{`{"properties":{"l":{"prefixItems":[{"const":1}],"items":{"anyOf":[{"type":"null"},{"minimum":3}]},"contains":{"enum":[1,2]},"uniqueItems":true}}}`, ``, `{"l":[1,1,null,4]}`},
 		{`{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]},"else":false,"propertyNames":{"maxLength":3},"dependentSchemas":{"a":{"minProperties":2}}}`, `{}`, `{"a":1,"long":2}`},

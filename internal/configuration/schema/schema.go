@@ -115,8 +115,10 @@ func onlyLocal(v any, path []string) error {
 			text, isText := e.(string)
 			switch {
 			case key == "$ref" && isText && text != "#" && !strings.HasPrefix(text, "#/"):
-				return refuse("%s: only references into the schema itself are followed, like #/$defs/name; got %s", Path(at, nil), Show(nil, e))
-			case isText && (key == "$id" || key == "$anchor" || key == "$dynamicRef" || key == "$dynamicAnchor" || key == "$recursiveRef" || key == "$schema"):
+				return refuse("%s: only references into the schema itself are followed, like #/$defs/name; got %s",
+					Path(at, nil), Show(nil, e))
+			case isText && (key == "$id" || key == "$anchor" || key == "$dynamicRef" || key == "$dynamicAnchor" ||
+				key == "$recursiveRef" || key == "$schema"):
 				return refuse("%s: not supported here; use $ref with #/$defs/name", Path(at, nil))
 			case key == "$vocabulary":
 				return refuse("%s: not supported here", Path(at, nil))
@@ -129,8 +131,8 @@ func onlyLocal(v any, path []string) error {
 	return nil
 }
 
-// compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in there is
-// taken for a schema that cannot be used instead of taking the host down.
+// compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in there
+// is taken for a schema that cannot be used instead of taking the host down.
 func compile(doc any) (s *jsonschema.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -286,7 +288,8 @@ func eachInside(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	for _, n := range s.PrefixItems {
 		visit(n)
 	}
-	for _, n := range []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.UnevaluatedItems, s.Items2020, s.Contains} {
+	for _, n := range []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.UnevaluatedItems, s.Items2020,
+		s.Contains} {
 		if n != nil {
 			visit(n)
 		}

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results of this run into testdata")
 
-// Each file of testdata/apply holds a schema and blocks with what becomes of them: the sections block (and preset), each
-// followed by the section want.
+// Each file of testdata/apply holds a schema and blocks with what becomes of them: the sections block (and preset),
+// each followed by the section want.
 func TestAppliesAsTheGoldenFilesSay(t *testing.T) {
 	files, err := filepath.Glob("testdata/apply/*.txtar")
 	require.NoError(t, err)
@@ -67,14 +67,17 @@ func TestCanonicalJSON(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"nil is null", ``, `null`},
 		{"keys are sorted", `{"b":1,"a":{"d":[],"c":null}}`, `{"a":{"c":null,"d":[]},"b":1}`},
-		{"keys are sorted by UTF-16 unit, not by byte", "{\"\U0001F600\":1,\"\uFB33\":2}", "{\"\U0001F600\":1,\"\uFB33\":2}"},
+		{"keys are sorted by UTF-16 unit, not by byte", "{\"\U0001F600\":1,\"\uFB33\":2}",
+			"{\"\U0001F600\":1,\"\uFB33\":2}"},
 		{"blanks go", " [ 1 , 2 ] ", `[1,2]`},
 		{"escapes are the fewest", `"\u0041\/\u001f\u2028<"`, "\"A/\\u001f\u2028<\""},
 		{"short escapes", `"\b\t\n\f\r\"\\"`, `"\b\t\n\f\r\"\\"`},
 		{"a pair of surrogates is a character", `"\ud83d\ude00"`, "\"\U0001F600\""},
 		{"equal numbers are equal", `[1, 1.0, 1e0, 10e-1, 0.1E1, -0, 0.0, -0e5]`, `[1,1,1,1,1,0,0,0]`},
-		{"large and small", `[1e20, 1e21, 123e-9, 1e-6, 1e-7, 1234.5e-8]`, `[100000000000000000000,1e+21,1.23e-7,0.000001,1e-7,0.000012345]`},
-		{"no digit is lost", `[9007199254740993, 0.1000000000000000000001]`, `[9007199254740993,0.1000000000000000000001]`},
+		{"large and small", `[1e20, 1e21, 123e-9, 1e-6, 1e-7, 1234.5e-8]`,
+			`[100000000000000000000,1e+21,1.23e-7,0.000001,1e-7,0.000012345]`},
+		{"no digit is lost", `[9007199254740993, 0.1000000000000000000001]`,
+			`[9007199254740993,0.1000000000000000000001]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := schema.CanonicalJSON(abi.Raw(c.in))
@@ -111,7 +114,8 @@ func TestDecodeRefuses(t *testing.T) {
 func TestHashIsOfTheValueNotOfItsText(t *testing.T) {
 	assert.Equal(t, schema.Hash(abi.Raw(`{"a":1.0,"b":"x"}`)), schema.Hash(abi.Raw("{\"b\" : \"\\u0078\",\n \"a\":1}")))
 	assert.NotEqual(t, schema.Hash(abi.Raw(`{"a":1}`)), schema.Hash(abi.Raw(`{"a":"1"}`)))
-	assert.Equal(t, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", schema.Hash(abi.Raw(`{}`)), "SHA-256 of {}")
+	assert.Equal(t, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", schema.Hash(abi.Raw(`{}`)),
+		"SHA-256 of {}")
 	assert.Len(t, schema.Hash(abi.Raw(`{`)), 64)
 }
 
@@ -125,11 +129,16 @@ func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"what is no object", `true`, `config_schema: want an object, got true`},
 		{"what is no JSON", `{`, `config_schema: line 1: the JSON text ends too early`},
-		{"another draft", `{"$schema":"http://json-schema.org/draft-07/schema#"}`, `config_schema: $schema: want https://json-schema.org/draft/2020-12/schema, got "http://json-schema.org/draft-07/schema#"`},
-		{"references to the network", `{"$ref":"https://example.com/s.json"}`, `config_schema: "$ref": only references into the schema itself are followed, like #/$defs/name; got "https://example.com/s.json"`},
-		{"references to files", `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`, `config_schema: properties.a."$ref": only references into the schema itself are followed, like #/$defs/name; got "file:///etc/passwd"`},
-		{"references hidden in other places", `{"x":{"$ref":"other.json"},"$ref":"#/x"}`, `config_schema: x."$ref": only`},
-		{"identities inside", `{"properties":{"a":{"$id":"https://example.com/a"}}}`, `config_schema: properties.a."$id": not supported here; use $ref with #/$defs/name`},
+		{"another draft", `{"$schema":"http://json-schema.org/draft-07/schema#"}`,
+			`config_schema: $schema: want https://json-schema.org/draft/2020-12/schema, got "http://json-schema.org/draft-07/schema#"`},
+		{"references to the network", `{"$ref":"https://example.com/s.json"}`,
+			`config_schema: "$ref": only references into the schema itself are followed, like #/$defs/name; got "https://example.com/s.json"`},
+		{"references to files", `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`,
+			`config_schema: properties.a."$ref": only references into the schema itself are followed, like #/$defs/name; got "file:///etc/passwd"`},
+		{"references hidden in other places", `{"x":{"$ref":"other.json"},"$ref":"#/x"}`,
+			`config_schema: x."$ref": only`},
+		{"identities inside", `{"properties":{"a":{"$id":"https://example.com/a"}}}`,
+			`config_schema: properties.a."$id": not supported here; use $ref with #/$defs/name`},
 		{"references that lead nowhere", `{"$ref":"#/$defs/none"}`, `config_schema: `},
 		{"types that do not exist", `{"type":"text"}`, `config_schema: is not a valid schema: `},
 		{"patterns that are not RE2", `{"properties":{"a":{"pattern":"(?=x)"}}}`, `config_schema: `},
@@ -137,10 +146,13 @@ func TestCompileRefuses(t *testing.T) {
 		{"circles", `{"allOf":[{"$ref":"#"}]}`, `config_schema: the part at `},
 		{"long chains", chain, `config_schema: the part at `},
 		{"deep nesting", deep[:len(deep)/2-1] + `{"allOf":[` + deep, `config_schema: `},
-		{"too many bytes", `{"title":"` + strings.Repeat("x", schema.MaxSchema) + `"}`, `config_schema: has 262156 bytes`},
+		{"too many bytes", `{"title":"` + strings.Repeat("x", schema.MaxSchema) + `"}`,
+			`config_schema: has 262156 bytes`},
 		{"too many values", `{"enum":[` + strings.Repeat("1,", 8000) + `1]}`, `config_schema: has 8003 values`},
-		{"defaults that do not fit", `{"properties":{"n":{"type":"integer","minimum":2,"default":1}}}`, `config_schema: the default at "/properties/n" does not fit: the config block: want an integer of at least 2, got 1`},
-		{"defaults without end", `{"properties":{"a":{"$ref":"#","default":{}}}}`, `config_schema: the default at "/properties/a": with its defaults it nests too deep`},
+		{"defaults that do not fit", `{"properties":{"n":{"type":"integer","minimum":2,"default":1}}}`,
+			`config_schema: the default at "/properties/n" does not fit: the config block: want an integer of at least 2, got 1`},
+		{"defaults without end", `{"properties":{"a":{"$ref":"#","default":{}}}}`,
+			`config_schema: the default at "/properties/a": with its defaults it nests too deep`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := schema.Compile(abi.Raw(c.in))
@@ -155,7 +167,8 @@ func TestASchemaCannotHoldUpTheHost(t *testing.T) {
 	doubling := `{"properties":{"x":{"$ref":"#/$defs/d40"}},"$defs":{"d0":{"type":"string"}`
 	for i := 1; i <= 40; i++ {
 		below := strconv.Itoa(i - 1)
-		doubling += `,"d` + strconv.Itoa(i) + `":{"allOf":[{"$ref":"#/$defs/d` + below + `"},{"$ref":"#/$defs/d` + below + `"}]}`
+		doubling += `,"d` + strconv.Itoa(i) + `":{"allOf":[{"$ref":"#/$defs/d` + below + `"},{"$ref":"#/$defs/d` +
+			below + `"}]}`
 	}
 	doubling += `}}`
 	nested := `{"properties":{"a":{"type":"string"}},"$defs":{}}`
@@ -163,7 +176,8 @@ func TestASchemaCannotHoldUpTheHost(t *testing.T) {
 	for _, c := range []struct{ name, schema, block string }{
 		{"by doubling", doubling, `{"x":"y"}`},
 		{"by branching at every level", branching, strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40)},
-		{"by a slow pattern on a long text", `{"properties":{"a":{"pattern":"^(a|b|ab){100}$"}}}`, `{"a":"` + strings.Repeat("ab", 2<<20) + `"}`},
+		{"by a slow pattern on a long text", `{"properties":{"a":{"pattern":"^(a|b|ab){100}$"}}}`, `{"a":"` +
+			strings.Repeat("ab", 2<<20) + `"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := schema.Compile(abi.Raw(c.schema))
@@ -189,10 +203,12 @@ func TestALargeBlockPasses(t *testing.T) {
 }
 
 func TestCredentialKey(t *testing.T) {
-	for _, key := range []string{"password", "bolt_password", "api_key", "apiKey", "X-API-Key", "token", "auth_token", "client_secret", "Authorization", "jwt", "admin_key", "apikey"} {
+	for _, key := range []string{"password", "bolt_password", "api_key", "apiKey", "X-API-Key", "token", "auth_token",
+		"client_secret", "Authorization", "jwt", "admin_key", "apikey"} {
 		assert.True(t, schema.CredentialKey(key), key)
 	}
-	for _, key := range []string{"", "max_tokens", "tokenizer", "context_tokens", "token_budget", "key", "group_key", "passwordless", "keys", "secretary"} {
+	for _, key := range []string{"", "max_tokens", "tokenizer", "context_tokens", "token_budget", "key", "group_key",
+		"passwordless", "keys", "secretary"} {
 		assert.False(t, schema.CredentialKey(key), key)
 	}
 }
@@ -230,7 +246,8 @@ func TestFieldsAreInTheOrderOfTheSchema(t *testing.T) {
 		names = append(names, f.Name)
 	}
 	assert.Equal(t, []string{"url", "api_key", "add_mode", "fallback"}, names)
-	assert.Equal(t, schema.Field{Name: "url", Title: "Address", Description: "Where the server is.", Wants: "a string", Required: true, Example: abi.Raw(`"http://127.0.0.1:8000"`)}, fields[0])
+	assert.Equal(t, schema.Field{Name: "url", Title: "Address", Description: "Where the server is.", Wants: "a string",
+		Required: true, Example: abi.Raw(`"http://127.0.0.1:8000"`)}, fields[0])
 	assert.True(t, fields[1].Secret)
 	assert.Equal(t, "A key.", fields[1].Description)
 	assert.Equal(t, `"fast"`, string(fields[2].Default))
@@ -239,7 +256,8 @@ func TestFieldsAreInTheOrderOfTheSchema(t *testing.T) {
 }
 
 func TestNumbersMatchECMAScript(t *testing.T) {
-	for _, f := range []float64{0, 1, -1, 0.1, 1e21, 1e-7, 5e-324, 1.7976931348623157e308, 123456789012345680000, 4.35, 0.000001} {
+	for _, f := range []float64{0, 1, -1, 0.1, 1e21, 1e-7, 5e-324, 1.7976931348623157e308, 123456789012345680000, 4.35,
+		0.000001} {
 		want, err := json.Marshal(f)
 		require.NoError(t, err)
 		got, err := schema.CanonicalJSON(abi.Raw(strconv.FormatFloat(f, 'e', -1, 64)))

@@ -11,11 +11,11 @@
 //
 // The answer is taken from last_assistant_message, not from the transcript: the transcript is one message late.
 //
-// The agent is never blocked. A hook ends within its deadline, and its process with exit code 0 and no decision. What goes
-// wrong is a "systemMessage" in the answer, which the agent shows to its user.
+// The agent is never blocked. A hook ends within its deadline, and its process with exit code 0 and no decision. What
+// goes wrong is a "systemMessage" in the answer, which the agent shows to its user.
 //
-// The fields are those of Codex' codex-rs/hooks/schema/generated (commit bde5e187) and of Claude Code's hooks reference,
-// 2.1.145 and later.
+// The fields are those of Codex' codex-rs/hooks/schema/generated (commit bde5e187) and of Claude Code's hooks
+// reference, 2.1.145 and later.
 //
 // Reading order: payload.go (what agents say), hook.go (one event), session.go (prompts between two processes), project.go
 // (whose memory), settings.go (the agents' settings files).

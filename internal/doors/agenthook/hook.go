@@ -33,15 +33,15 @@ type Options struct {
 	Box *outbox.Box
 	// Folder keeps prompts until their turn ends.
 	Folder string
-	// Scope is whose memory it is. Its ids may hold PlaceProject and PlacePerson. Nothing that is said in a conversation
-	// leads to another scope.
+	// Scope is whose memory it is. Its ids may hold PlaceProject and PlacePerson. Nothing that is said in a
+	// conversation leads to another scope.
 	Scope abi.MemoryScope
 	// Person stands for PlacePerson. Dir is the folder that the agent was started in; "" means that of the payload.
 	Person, Dir string
 	// Budget bounds the context.
 	Budget abi.ContextBudget
-	// MaxChars bounds the context in characters. Both agents show the model up to 10,000 whole, and only a part of more.
-	// 0 means DefaultMaxChars.
+	// MaxChars bounds the context in characters. Both agents show the model up to 10,000 whole, and only a part of
+	// more. 0 means DefaultMaxChars.
 	MaxChars int
 	// Timeout is how long the agent waits for its context. 0 means 4 s.
 	Timeout time.Duration
@@ -49,7 +49,8 @@ type Options struct {
 	Deliver func()
 	// NoRecord: the session gets context, and nothing of it is recorded.
 	NoRecord bool
-	// Problem is why there is no memory: a configuration that cannot be used. Then nothing else here is needed but Logger.
+	// Problem is why there is no memory: a configuration that cannot be used. Then nothing else here is needed but
+	// Logger.
 	Problem error
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -79,8 +80,8 @@ type hook struct {
 	scope   abi.MemoryScope
 }
 
-// Run reads the payload of one event from in, deals with it, and writes the answer to out. It never fails: what goes wrong
-// is in the answer or in the log, and the agent goes on without memory.
+// Run reads the payload of one event from in, deals with it, and writes the answer to out. It never fails: what goes
+// wrong is in the answer or in the log, and the agent goes on without memory.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,7 +121,8 @@ func (h *hook) run(ctx context.Context) answer {
 		return answer{} // a sub-agent: its prompt and its answer are not a person's conversation
 	}
 	if h.Problem != nil {
-		h.Logger.Error("no memory: the hook's configuration cannot be used", "error", h.Problem, "hint", abi.AsError(h.Problem).Hint)
+		h.Logger.Error("no memory: the hook's configuration cannot be used", "error", h.Problem, "hint",
+			abi.AsError(h.Problem).Hint)
 		if h.payload.Event != eventSessionStart {
 			return answer{}
 		}
@@ -156,7 +158,8 @@ func (h *hook) run(ctx context.Context) answer {
 	case eventPreCompact:
 		h.deliver()
 	default:
-		h.Logger.Info("memhost does nothing at this event; it need not be in the agent's settings", "event", h.payload.Event)
+		h.Logger.Info("memhost does nothing at this event; it need not be in the agent's settings", "event",
+			h.payload.Event)
 	}
 	return answer{}
 }
@@ -169,7 +172,8 @@ func (h *hook) folder() string {
 	return h.payload.CWD
 }
 
-// startQuery is the question of a session that starts: after a compaction or a resumption the last prompt, else the project.
+// startQuery is the question of a session that starts: after a compaction or a resumption the last prompt, else the
+// project.
 func (h *hook) startQuery() string {
 	if h.notes.Last != "" && h.payload.Source != "clear" {
 		return h.notes.Last
@@ -227,7 +231,8 @@ func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
 
 // retrieve asks the slot. A context that the agent would cut is formatted again for fewer tokens.
 func (h *hook) retrieve(ctx context.Context, query string) (string, error) {
-	request := &abi.RetrieveRequest{Query: query, Scope: h.scope, SessionID: shortID(h.payload.SessionID), Budget: h.Budget}
+	request := &abi.RetrieveRequest{Query: query, Scope: h.scope, SessionID: shortID(h.payload.SessionID),
+		Budget: h.Budget}
 	result, err := h.Slot.Retrieve(ctx, request)
 	if err != nil {
 		return "", err
@@ -252,7 +257,8 @@ func (h *hook) retrieve(ctx context.Context, query string) (string, error) {
 		}
 		text = again.FormattedContext
 	}
-	return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context stays longer than %d characters, of which the agent would show "+
+	return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context stays longer than %d characters, of which the "+
+		"agent would show "+
 		"its model only a part", h.MaxChars)).WithHint("a smaller --max-tokens or --max-items")
 }
 
@@ -303,7 +309,8 @@ func (h *hook) record(s *session, stop *payload) answer {
 func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
 	first := &prompts[0]
 	e := &abi.MemoryEvent{RunID: first.Scope.RunID, UserID: first.Scope.PersonaID, AgentID: first.Scope.AgentID,
-		SessionID: shortID(first.Session), Timestamp: first.Time, Metadata: map[string]abi.Raw{"agent": abi.Raw(strconv.Quote(h.Agent))}}
+		SessionID: shortID(first.Session), Timestamp: first.Time,
+		Metadata: map[string]abi.Raw{"agent": abi.Raw(strconv.Quote(h.Agent))}}
 	parts := []string{h.Agent, first.Session, first.TurnID, first.Time}
 	for i := range prompts {
 		parts = append(parts, prompts[i].Text)

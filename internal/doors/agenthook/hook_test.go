@@ -76,7 +76,8 @@ type agent struct {
 }
 
 func start(t *testing.T) *agent {
-	return &agent{t: t, slot: &slot{text: memory}, folder: t.TempDir(), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	return &agent{t: t, slot: &slot{text: memory}, folder: t.TempDir(),
+		now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 }
 
 // tell runs the hook of one event and returns its answer.
@@ -101,8 +102,9 @@ func (a *agent) raw(payload string) string {
 	box, err := outbox.Open(filepath.Join(a.folder, "outbox"), outbox.Options{Logger: log})
 	require.NoError(a.t, err)
 	tokens := int64(agenthook.DefaultMaxTokens)
-	o := agenthook.Options{Agent: "claude-code", Slot: a.slot, Box: box, Folder: filepath.Join(a.folder, "prompts"), Person: "ann",
-		Scope: abi.MemoryScope{RunID: "run1", PersonaID: "{person}"}, Budget: abi.ContextBudget{MaxTokens: &tokens},
+	o := agenthook.Options{Agent: "claude-code", Slot: a.slot, Box: box, Folder: filepath.Join(a.folder, "prompts"),
+		Person: "ann",
+		Scope:  abi.MemoryScope{RunID: "run1", PersonaID: "{person}"}, Budget: abi.ContextBudget{MaxTokens: &tokens},
 		Now: func() time.Time { return a.now }, Logger: log}
 	o.Deliver = func() { box.Deliver(context.Background(), a.slot) }
 	if a.change != nil {
@@ -180,7 +182,8 @@ func TestNothingIsLostAndNothingDoubledWhileTheSlotIsDown(t *testing.T) {
 		session := fmt.Sprintf("s%d", i%4)
 		answer := a.tell(prompt(session, fmt.Sprintf("fact %d", i)))
 		require.Empty(t, answer.Specific.Context)
-		require.Equal(t, i < 4, strings.Contains(answer.Message, "no memory for now"), "it is said once in each session, turn %d", i)
+		require.Equal(t, i < 4, strings.Contains(answer.Message, "no memory for now"),
+			"it is said once in each session, turn %d", i)
 		a.tell(stop(session, fmt.Sprintf("noted %d", i)))
 	}
 	a.slot.fail = nil
@@ -308,7 +311,8 @@ func TestProjectsAreRepositoriesWithTheirWorkTrees(t *testing.T) {
 	require.NoError(t, os.MkdirAll(tree, 0o755))
 	real, err := filepath.EvalSymlinks(main)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: "+filepath.ToSlash(real)+"/.git/worktrees/fix\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"),
+		[]byte("gitdir: "+filepath.ToSlash(real)+"/.git/worktrees/fix\n"), 0o600))
 	want := agenthook.Project(main)
 	require.Regexp(t, `^tea-[0-9a-f]{8}$`, want)
 	require.Equal(t, want, agenthook.Project(filepath.Join(main, "docs")))

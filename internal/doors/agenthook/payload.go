@@ -44,7 +44,8 @@ type payload struct {
 func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
 	if err := json.Unmarshal(text, p); err != nil {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "the hook's input is not the JSON object that is expected: "+err.Error(), err)
+		return nil, abi.WrapError(abi.CodeInvalidArgument,
+			"the hook's input is not the JSON object that is expected: "+err.Error(), err)
 	}
 	missing := ""
 	switch {
@@ -57,7 +58,8 @@ func readPayload(text []byte) (*payload, error) {
 	}
 	if missing != "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "the hook's input lacks "+missing).
-			WithHint("this version of the agent may have other hooks; docs/agents.md names the versions that were checked")
+			WithHint("this version of the agent may have other hooks; docs/agents.md names the versions that were " +
+				"checked")
 	}
 	return p, nil
 }

@@ -18,13 +18,14 @@ const (
 // Expand puts project and person into the ids of a scope.
 func Expand(scope abi.MemoryScope, project, person string) abi.MemoryScope {
 	r := strings.NewReplacer(PlaceProject, project, PlacePerson, person)
-	scope.RunID, scope.PersonaID, scope.AgentID = r.Replace(scope.RunID), r.Replace(scope.PersonaID), r.Replace(scope.AgentID)
+	scope.RunID, scope.PersonaID, scope.AgentID = r.Replace(scope.RunID), r.Replace(scope.PersonaID),
+		r.Replace(scope.AgentID)
 	return scope
 }
 
-// Project names the project that a folder belongs to: the base name of its root and eight digits of the root's path, as in
-// "memhost-1f0a9c3e". The root is the nearest folder upwards that has .git; the work trees of a repository are one project.
-// A folder outside of any repository is a project of its own.
+// Project names the project that a folder belongs to: the base name of its root and eight digits of the root's path, as
+// in "memhost-1f0a9c3e". The root is the nearest folder upwards that has .git; the work trees of a repository are one
+// project. A folder outside of any repository is a project of its own.
 func Project(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// session is the folder of one session of an agent. Each hook is a process of its own, so what the Stop hook needs of the
-// UserPromptSubmit hook is kept on disk: one file for each prompt, which needs no lock.
+// session is the folder of one session of an agent. Each hook is a process of its own, so what the Stop hook needs of
+// the UserPromptSubmit hook is kept on disk: one file for each prompt, which needs no lock.
 type session struct {
 	dir string
 	id  string
@@ -53,7 +53,8 @@ const (
 	// promptSuffix ends the name of a file with a prompt, notesFile is the name of the file with notes.
 	promptSuffix = ".prompt.json"
 	notesFile    = "notes.json"
-	// together is within what time two equal prompts are one, told by two hooks: the agent's settings may have memhost twice.
+	// together is within what time two equal prompts are one, told by two hooks: the agent's settings may have memhost
+	// twice.
 	together = 2 * time.Second
 	// forgotten is after what time a session that did not end is taken for ended.
 	forgotten = 24 * time.Hour
@@ -99,8 +100,8 @@ func (s *session) pending() (prompts []prompt, files []string, err error) {
 	return prompts, files, nil
 }
 
-// upTo cuts the prompts after those of a turn: they are of a turn that has begun since. An agent without turn ids ends with
-// its Stop hook whatever was said before.
+// upTo cuts the prompts after those of a turn: they are of a turn that has begun since. An agent without turn ids ends
+// with its Stop hook whatever was said before.
 func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) {
 	if turnID == "" {
 		return prompts, files

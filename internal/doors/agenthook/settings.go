@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Events are those whose hooks an agent's settings need. Codex has no SessionEnd that every version knows: what is left of
-// a session is recorded when a later one starts.
+// Events are those whose hooks an agent's settings need. Codex has no SessionEnd that every version knows: what is left
+// of a session is recorded when a later one starts.
 func Events(agent string) []string {
 	events := []string{eventSessionStart, eventPrompt, eventStop, eventPreCompact}
 	if agent == "claude-code" {
@@ -22,7 +22,8 @@ func Events(agent string) []string {
 	return events
 }
 
-// settingsTimeout is how many seconds an agent waits for a hook before it goes on without. The hook's own deadline is shorter.
+// settingsTimeout is how many seconds an agent waits for a hook before it goes on without. The hook's own deadline is
+// shorter.
 const settingsTimeout = 10
 
 // ours recognises a hook of memhost by its command, whatever the path of the program and its flags.
@@ -34,14 +35,16 @@ type member struct {
 	value json.RawMessage
 }
 
-// Install gives the text of a settings file with memhost's hooks in it, in place of those that it may have. The rest keeps
-// its order and its values; the white space becomes that of two blanks for each level. command is one line for a shell.
+// Install gives the text of a settings file with memhost's hooks in it, in place of those that it may have. The rest
+// keeps its order and its values; the white space becomes that of two blanks for each level. command is one line for a
+// shell.
 //
 //	{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "...", "timeout": 10}]}], ...}}
 //
 // Errors: invalid_argument for a file that is not a JSON object with an object "hooks" of arrays.
 func Install(settings []byte, agent, command string) ([]byte, error) {
-	group := object([]member{{"hooks", array([]json.RawMessage{object([]member{{"type", text("command")}, {"command", text(command)},
+	group := object([]member{{"hooks", array([]json.RawMessage{object([]member{{"type", text("command")},
+		{"command", text(command)},
 		{"timeout", json.RawMessage(strconv.Itoa(settingsTimeout))}})})}})
 	return edit(settings, func(event string, groups []json.RawMessage) []json.RawMessage {
 		if slices.Contains(Events(agent), event) {
@@ -58,9 +61,10 @@ func Uninstall(settings []byte) ([]byte, error) {
 	return edit(settings, func(_ string, groups []json.RawMessage) []json.RawMessage { return groups }, nil)
 }
 
-// edit takes memhost's hooks out, and hands what is left of each event to change. more are events to look at even where the
-// file has none of them.
-func edit(settings []byte, change func(event string, groups []json.RawMessage) []json.RawMessage, more []string) ([]byte, error) {
+// edit takes memhost's hooks out, and hands what is left of each event to change. more are events to look at even where
+// the file has none of them.
+func edit(settings []byte, change func(event string, groups []json.RawMessage) []json.RawMessage,
+	more []string) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
 	}
@@ -176,10 +180,12 @@ func notSettings(what, want string, cause error) error {
 	if cause != nil {
 		message += ": " + cause.Error()
 	}
-	return abi.WrapError(abi.CodeInvalidArgument, message, cause).WithHint("mend the file, or put the hooks in by hand (docs/agents.md); it was not changed")
+	return abi.WrapError(abi.CodeInvalidArgument, message,
+		cause).WithHint("mend the file, or put the hooks in by hand (docs/agents.md); it was not changed")
 }
 
-// object, array and text are JSON as it is written by hand: encoding/json would write & as \u0026 in the user's own commands.
+// object, array and text are JSON as it is written by hand: encoding/json would write & as \u0026 in the user's own
+// commands.
 func object(all []member) json.RawMessage {
 	var out bytes.Buffer
 	for i, m := range all {

@@ -90,7 +90,8 @@ func TestSettingsThatAreNotUnderstoodAreRefused(t *testing.T) {
 }
 
 func TestTheDiffShowsWhatChangesWithTwoLinesAround(t *testing.T) {
-	require.Equal(t, "  ...\n  c\n  d\n- e\n+ E\n  f\n  g\n", agenthook.Diff([]byte("a\nb\nc\nd\ne\nf\ng\nh\n"), []byte("a\nb\nc\nd\nE\nf\ng\nh\n")))
+	require.Equal(t, "  ...\n  c\n  d\n- e\n+ E\n  f\n  g\n",
+		agenthook.Diff([]byte("a\nb\nc\nd\ne\nf\ng\nh\n"), []byte("a\nb\nc\nd\nE\nf\ng\nh\n")))
 	require.Equal(t, "+ {\n+ }\n", agenthook.Diff(nil, []byte("{\n}\n")))
 }
 
@@ -112,7 +113,8 @@ func TestThePluginFolderHasTheHooksThatInstallWrites(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &mcp))
 	args := mcp.Servers["memory"].Args
-	require.True(t, slices.Contains(args, agenthook.PlaceProject) && slices.Contains(args, agenthook.PlacePerson), "the tools' scope is the hooks'")
+	require.True(t, slices.Contains(args, agenthook.PlaceProject) && slices.Contains(args, agenthook.PlacePerson),
+		"the tools' scope is the hooks'")
 	for _, name := range []string{"plugin.json", "marketplace.json"} {
 		text, err := os.ReadFile(filepath.Join(folder, ".claude-plugin", name))
 		require.NoError(t, err)

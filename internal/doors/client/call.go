@@ -43,7 +43,8 @@ func (c *Client) call(ctx context.Context, op, method, path string, request abi.
 		return c.unreachable(ctx, op, err)
 	}
 	if len(text) > maxAnswer {
-		return inOperation(op, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the answer of %s has more than %d bytes", c.base, maxAnswer)))
+		return inOperation(op, abi.NewError(abi.CodeTooLarge,
+			fmt.Sprintf("the answer of %s has more than %d bytes", c.base, maxAnswer)))
 	}
 	return c.read(op, response, text, answer)
 }
@@ -60,7 +61,8 @@ func (c *Client) read(op string, response *http.Response, text []byte, answer ab
 	case response.StatusCode != http.StatusOK:
 		return c.foreign(op, response)
 	case media != wire.MediaJSON:
-		return c.notASlot(op, fmt.Sprintf("answered with %q, not %s", response.Header.Get("Content-Type"), wire.MediaJSON))
+		return c.notASlot(op, fmt.Sprintf("answered with %q, not %s", response.Header.Get("Content-Type"),
+			wire.MediaJSON))
 	}
 	if err := abi.Unmarshal(text, answer); err != nil {
 		e := abi.AsError(err)
@@ -75,21 +77,26 @@ func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 	var dial *net.OpError
 	switch {
 	case ctx.Err() != nil:
-		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the slot at %s had not answered when the caller's time was over", c.base), context.Cause(ctx))
+		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the slot at %s had not answered when the caller's time was "+
+			"over", c.base), context.Cause(ctx))
 		if errors.Is(ctx.Err(), context.Canceled) {
 			e.Message = fmt.Sprintf("the caller went away before the slot at %s answered", c.base)
 		}
 		return inOperation(op, e.WithReason(ReasonDeadline).WithHint(again))
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return inOperation(op, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).
-			WithReason(ReasonNoSlot).WithHint("start one with memhost run, or name another with --server or MEMHOST_SERVER"))
+		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
+			fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).
+			WithReason(ReasonNoSlot).WithHint("start one with memhost run, or name another with --server or "+
+			"MEMHOST_SERVER"))
 	default:
-		return inOperation(op, abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the connection to the slot at %s broke: %s", c.base, err), err).
+		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
+			fmt.Sprintf("the connection to the slot at %s broke: %s", c.base, err), err).
 			WithReason(ReasonConnection).WithHint(again))
 	}
 }
 
-// foreign is the error for a status without a problem document of ours: it comes from something before the slot, or instead.
+// foreign is the error for a status without a problem document of ours: it comes from something before the slot, or
+// instead.
 func (c *Client) foreign(op string, response *http.Response) error {
 	status := response.StatusCode
 	if status < 400 {
@@ -99,7 +106,8 @@ func (c *Client) foreign(op string, response *http.Response) error {
 		}
 		return c.notASlot(op, what)
 	}
-	e := abi.NewError(codeOf(status), fmt.Sprintf("%s answered %s, and not in the form of a slot", c.base, response.Status)).
+	e := abi.NewError(codeOf(status), fmt.Sprintf("%s answered %s, and not in the form of a slot", c.base,
+		response.Status)).
 		WithReason(ReasonNotASlot).WithHint("look for a proxy before the slot, or another program at the address")
 	if seconds, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 32); err == nil && seconds >= 0 {
 		ms := seconds * time.Second.Milliseconds()
@@ -110,7 +118,8 @@ func (c *Client) foreign(op string, response *http.Response) error {
 
 // codeOf is the code for a status that came without one. A gateway's 502 says that it could not reach the slot.
 func codeOf(status int) abi.Code {
-	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeNotFound, abi.CodeConflict, abi.CodeTooLarge, abi.CodeRateLimited,
+	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeNotFound, abi.CodeConflict,
+		abi.CodeTooLarge, abi.CodeRateLimited,
 		abi.CodeUnsupported, abi.CodeTimeout} {
 		if code.HTTPStatus(false) == status {
 			return code

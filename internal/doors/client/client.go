@@ -1,7 +1,7 @@
 // Package client speaks to a running slot over HTTP as if it were the slot itself: a Client is a host.Contract.
 //
-// Every error is an *abi.Error: the slot's own, field by field as it was there, or one that says why the slot could not be
-// asked (unavailable with ReasonNoSlot, ReasonNotASlot or ReasonConnection; timeout with ReasonDeadline).
+// Every error is an *abi.Error: the slot's own, field by field as it was there, or one that says why the slot could not
+// be asked (unavailable with ReasonNoSlot, ReasonNotASlot or ReasonConnection; timeout with ReasonDeadline).
 package client
 
 import (
@@ -56,17 +56,23 @@ func New(base, token string) (*Client, error) {
 		return nil, err
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "the slot's token has characters that an Authorization header cannot carry").WithHint("look at MEMHOST_TOKEN for blanks and line ends")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"the slot's token has characters that an Authorization header cannot carry").WithHint("look at MEMHOST_TOKEN for blanks and line ends")
 	}
-	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, DisableCompression: true}
 	return &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, transport: transport,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}, nil
 }
 
 func parseBase(base string) (*url.URL, error) {
 	refuse := func(why string) error {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("the address of the slot, %q, %s", redacted(base), why)).WithHint("want a URL as http://127.0.0.1:7077, or HOST:PORT")
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("the address of the slot, %q, %s", redacted(base),
+				why)).WithHint("want a URL as http://127.0.0.1:7077, or HOST:PORT")
 	}
 	text := base
 	if !strings.Contains(text, "://") {
@@ -112,7 +118,8 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Healthz asks whether a slot's process is up at the address. It needs no token.
 //
-// Errors: unavailable, with ReasonNotASlot when something answers that is no slot, as after a slot was killed and another
+// Errors: unavailable, with ReasonNotASlot when something answers that is no slot, as after a slot was killed and
+// another
 // program took its port.
 func (c *Client) Healthz(ctx context.Context) (*wire.Liveness, error) {
 	live := new(wire.Liveness)

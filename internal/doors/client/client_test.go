@@ -98,18 +98,23 @@ func TestAnswersThatAreNotASlots(t *testing.T) {
 		reason string
 		says   string
 	}{
-		{"a page instead of JSON", answer(200, "text/html", "<html>"), abi.CodeUnavailable, client.ReasonNotASlot, "text/html"},
-		{"JSON that is cut short", answer(200, "application/json", `{"status":`), abi.CodeUnavailable, client.ReasonNotASlot, "not JSON"},
-		{"JSON of another type", answer(200, "application/json", `{"status":7}`), abi.CodeUnavailable, client.ReasonNotASlot, "want a string"},
+		{"a page instead of JSON", answer(200, "text/html", "<html>"), abi.CodeUnavailable, client.ReasonNotASlot,
+			"text/html"},
+		{"JSON that is cut short", answer(200, "application/json", `{"status":`), abi.CodeUnavailable,
+			client.ReasonNotASlot, "not JSON"},
+		{"JSON of another type", answer(200, "application/json", `{"status":7}`), abi.CodeUnavailable,
+			client.ReasonNotASlot, "want a string"},
 		{"no content", answer(204, "application/json", ""), abi.CodeUnavailable, client.ReasonNotASlot, "204"},
-		{"a redirect", answer(302, "text/html", "", "Location", "http://elsewhere/"), abi.CodeUnavailable, client.ReasonNotASlot, "redirects are not followed"},
+		{"a redirect", answer(302, "text/html", "", "Location", "http://elsewhere/"), abi.CodeUnavailable,
+			client.ReasonNotASlot, "redirects are not followed"},
 		{"a proxy's 502", answer(502, "text/html", "bad gateway"), abi.CodeUnavailable, client.ReasonNotASlot, "502"},
 		{"a proxy's 401", answer(401, "text/html", ""), abi.CodeUnauthenticated, client.ReasonNotASlot, "401"},
 		{"a proxy's 413", answer(413, "text/html", ""), abi.CodeTooLarge, client.ReasonNotASlot, "413"},
 		{"a proxy's 504", answer(504, "", ""), abi.CodeTimeout, client.ReasonNotASlot, "504"},
 		{"another server's 404", answer(404, "text/plain", ""), abi.CodeNotFound, client.ReasonNotASlot, "404"},
 		{"a teapot", answer(418, "", ""), abi.CodeInvalidArgument, client.ReasonNotASlot, "418"},
-		{"a problem of somebody else's", answer(400, "application/problem+json", `{"title":"x"}`), abi.CodeInvalidArgument, client.ReasonNotASlot, "400"},
+		{"a problem of somebody else's", answer(400, "application/problem+json", `{"title":"x"}`),
+			abi.CodeInvalidArgument, client.ReasonNotASlot, "400"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := at(t, c.h).Health(context.Background())
@@ -125,7 +130,9 @@ func TestAnswersThatAreNotASlots(t *testing.T) {
 }
 
 func TestTheTokenGoesNowhereElse(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the redirect was followed")
+	}))
 	defer elsewhere.Close()
 	c := at(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
@@ -144,7 +151,8 @@ func TestAProblemIsReadFieldByField(t *testing.T) {
 		fmt.Fprint(w, body)
 	}).Health(context.Background())
 	ms, status := int64(1500), int64(429)
-	require.Equal(t, &abi.Error{Code: abi.CodeRateLimited, Reason: "quota", Message: "slow down", Hint: "wait", Retryable: true, RetryAfterMS: &ms,
+	require.Equal(t, &abi.Error{Code: abi.CodeRateLimited, Reason: "quota", Message: "slow down", Hint: "wait",
+		Retryable: true, RetryAfterMS: &ms,
 		Operation: abi.OpRetrieve, Route: "search", Native: &abi.NativeError{Status: &status, Body: "no"}}, err)
 }
 

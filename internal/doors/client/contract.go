@@ -110,7 +110,8 @@ func post[A any, P decodable[A]](ctx context.Context, c *Client, op, path string
 	return send[A, P](ctx, c, op, http.MethodPost, path, request)
 }
 
-func send[A any, P decodable[A]](ctx context.Context, c *Client, op, method, path string, request abi.Encodable) (*A, error) {
+func send[A any, P decodable[A]](ctx context.Context, c *Client, op, method, path string, request abi.Encodable) (*A,
+	error) {
 	answer := new(A)
 	if err := c.call(ctx, op, method, path, request, P(answer)); err != nil {
 		return nil, err

@@ -32,11 +32,12 @@ func newJourney(t *testing.T) *journey {
 		j.op, j.request = op, request
 		return j.answer, j.err
 	}}
-	s, err := server.New(server.Options{Slot: slot, Token: "secret", Swapper: server.SwapperFunc(func(_ context.Context, q server.SwapRequest) (*abi.RunManifest, error) {
-		j.op, j.request = wire.OpSwap, &q
-		m, _ := j.answer.(*abi.RunManifest)
-		return m, j.err
-	})})
+	s, err := server.New(server.Options{Slot: slot, Token: "secret",
+		Swapper: server.SwapperFunc(func(_ context.Context, q server.SwapRequest) (*abi.RunManifest, error) {
+			j.op, j.request = wire.OpSwap, &q
+			m, _ := j.answer.(*abi.RunManifest)
+			return m, j.err
+		})})
 	require.NoError(t, err)
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(web.Close)
@@ -47,7 +48,8 @@ func newJourney(t *testing.T) *journey {
 }
 
 // trip checks that a request arrives as it was sent and the answer as it was given, and then the same of an error.
-func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *Q) (*A, error)) (string, func(t *testing.T, j *journey)) {
+func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *Q) (*A, error)) (string,
+	func(t *testing.T, j *journey)) {
 	return op, func(t *testing.T, j *journey) {
 		rapid.Check(t, func(rt *rapid.T) {
 			request := servertest.Random[Q](rt, "request")
@@ -74,11 +76,13 @@ func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *
 // nothing is the request of an operation without one.
 type nothing struct{}
 
-func ofNothing[A any](do func(c host.Contract, ctx context.Context) (*A, error)) func(host.Contract, context.Context, *nothing) (*A, error) {
+func ofNothing[A any](do func(c host.Contract, ctx context.Context) (*A,
+	error)) func(host.Contract, context.Context, *nothing) (*A, error) {
 	return func(c host.Contract, ctx context.Context, _ *nothing) (*A, error) { return do(c, ctx) }
 }
 
-func ofScope[A any](do func(c host.Contract, ctx context.Context, scope abi.MemoryScope) (*A, error)) func(host.Contract, context.Context, *abi.MemoryScope) (*A, error) {
+func ofScope[A any](do func(c host.Contract, ctx context.Context, scope abi.MemoryScope) (*A,
+	error)) func(host.Contract, context.Context, *abi.MemoryScope) (*A, error) {
 	return func(c host.Contract, ctx context.Context, scope *abi.MemoryScope) (*A, error) {
 		return do(c, ctx, *scope)
 	}

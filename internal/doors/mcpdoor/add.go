@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// An event_id of the door holds the event's time, so that a call that is repeated with it is the same event: to the slot, which refuses an id
-// with other content, and also when this process has been started anew in between.
+// An event_id of the door holds the event's time, so that a call that is repeated with it is the same event: to the
+// slot, which refuses an id with other content, and also when this process has been started anew in between.
 const (
 	eventPrefix = "mcp-"
 	eventTime   = "20060102T150405.000Z"
@@ -40,8 +40,10 @@ func (d *Door) add(ctx context.Context, a arguments) (*mcp.CallToolResult, error
 	if err != nil {
 		return nil, err
 	}
-	event := &abi.MemoryEvent{EventID: id, RunID: d.options.Scope.RunID, UserID: d.options.Scope.PersonaID, AgentID: d.options.AgentID, SessionID: d.options.Session,
-		TurnID: id, Timestamp: at.UTC().Format(time.RFC3339Nano), Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+	event := &abi.MemoryEvent{EventID: id, RunID: d.options.Scope.RunID, UserID: d.options.Scope.PersonaID,
+		AgentID: d.options.AgentID, SessionID: d.options.Session,
+		TurnID: id, Timestamp: at.UTC().Format(time.RFC3339Nano),
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 	if reply != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &reply})
 	}
@@ -71,7 +73,8 @@ func (d *Door) identify(repeated string) (id string, at time.Time, err error) {
 			return repeated, at, nil
 		}
 	}
-	return "", at, abi.NewError(abi.CodeInvalidArgument, "event_id: not one that an error of memory_add has named").WithHint("leave event_id out of a new call")
+	return "", at, abi.NewError(abi.CodeInvalidArgument,
+		"event_id: not one that an error of memory_add has named").WithHint("leave event_id out of a new call")
 }
 
 // repeatable names the event in the error of a write whose outcome may not be known.
@@ -80,7 +83,8 @@ func repeatable(err error, id string) error {
 	if !e.Retryable {
 		return &e
 	}
-	again := fmt.Sprintf(`repeat the call with "event_id": %q; then it is recorded once, whatever became of this one`, id)
+	again := fmt.Sprintf(`repeat the call with "event_id": %q; then it is recorded once, whatever became of this one`,
+		id)
 	if e.Hint != "" {
 		again = e.Hint + "; " + again
 	}
@@ -88,8 +92,8 @@ func repeatable(err error, id string) error {
 	return &e
 }
 
-// noteReceipt takes from a receipt whether writes are skipped. When the slot as a whole is not read-only it is the scope, or the session, whose
-// mode is seen nowhere else.
+// noteReceipt takes from a receipt whether writes are skipped. When the slot as a whole is not read-only it is the
+// scope, or the session, whose mode is seen nowhere else.
 func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 	skipped := r.Status == abi.StatusSkippedReadOnly
 	if skipped {
@@ -105,9 +109,11 @@ func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 // receiptText says to a model what became of the event.
 func receiptText(r *abi.WriteReceipt) string {
 	said := map[abi.WriteStatus]string{
-		abi.StatusCommitted:       "Recorded. It can be found from now on.",
-		abi.StatusQueued:          "Accepted, not yet committed: the memory works on it, and it cannot be found until then.",
-		abi.StatusPending:         "Accepted, not yet committed: the memory works on it, and it cannot be found until then.",
+		abi.StatusCommitted: "Recorded. It can be found from now on.",
+		abi.StatusQueued: "Accepted, not yet committed: the memory works on it, and it cannot be found " +
+			"until then.",
+		abi.StatusPending: "Accepted, not yet committed: the memory works on it, and it cannot be found " +
+			"until then.",
 		abi.StatusPartial:         "Recorded in part only.",
 		abi.StatusUncertain:       "Sent; whether it arrived is not known yet.",
 		abi.StatusNotRetained:     "Accepted by a memory that keeps nothing.",
@@ -126,6 +132,7 @@ func receiptText(r *abi.WriteReceipt) string {
 }
 
 func receiptFields(r *abi.WriteReceipt) map[string]any {
-	return map[string]any{"status": r.Status, "event_id": r.EventID, "duplicate": r.Duplicate, "recorded": r.Status != abi.StatusSkippedReadOnly && r.Status != abi.StatusNotRetained,
+	return map[string]any{"status": r.Status, "event_id": r.EventID, "duplicate": r.Duplicate,
+		"recorded": r.Status != abi.StatusSkippedReadOnly && r.Status != abi.StatusNotRetained,
 		"warnings": nonNil(r.Warnings)}
 }

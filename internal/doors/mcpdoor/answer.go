@@ -11,7 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// answered is a result as text for a model and as fields for a program. Both say the same: some clients show the one, some the other.
+// answered is a result as text for a model and as fields for a program. Both say the same: some clients show the one,
+// some the other.
 func answered(text string, fields map[string]any) *mcp.CallToolResult {
 	fields["message"] = text
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: fields}
@@ -23,7 +24,8 @@ func failed(e *abi.Error) *mcp.CallToolResult {
 		StructuredContent: map[string]any{"error": json.RawMessage(abi.Marshal(e))}}
 }
 
-// codeSlotError is the JSON-RPC code of an error of the slot, from the range that is left to servers; data holds the abi.Error.
+// codeSlotError is the JSON-RPC code of an error of the slot, from the range that is left to servers; data holds the
+// abi.Error.
 const codeSlotError = -32010
 
 // protocolError is an error where the protocol has no results with isError.

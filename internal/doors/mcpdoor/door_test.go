@@ -27,7 +27,8 @@ type ask struct {
 	request any
 }
 
-// slot remembers what it was asked. answers gives what an operation answers: a value or an error; the zero value otherwise.
+// slot remembers what it was asked. answers gives what an operation answers: a value or an error; the zero value
+// otherwise.
 type slot struct {
 	servertest.Slot
 	asked   []ask
@@ -62,7 +63,9 @@ var scope = abi.MemoryScope{RunID: "run 1", PersonaID: "ann"}
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123e6, time.FixedZone("", 3600))
 
 func options(s *slot) mcpdoor.Options {
-	return mcpdoor.Options{Slot: mcpdoor.Of(s), Scope: scope, Session: "s1", Now: func() time.Time { return noon }, Version: "test"}
+	return mcpdoor.Options{Slot: mcpdoor.Of(s), Scope: scope, Session: "s1", Now: func() time.Time {
+		return noon
+	}, Version: "test"}
 }
 
 // connect is a client of a door, in memory.
@@ -129,7 +132,8 @@ func TestWhatAnOperatorDoesNotAskForIsAbsent(t *testing.T) {
 	}
 	always := []string{"memory_add", "memory_search", "memory_status"}
 	assert.Equal(t, always, names())
-	assert.Equal(t, append(slices.Clone(always[:1]), "memory_reset", "memory_search", "memory_status"), names(mcpdoor.AllowReset))
+	assert.Equal(t, append(slices.Clone(always[:1]), "memory_reset", "memory_search", "memory_status"),
+		names(mcpdoor.AllowReset))
 	assert.Equal(t, append(slices.Clone(always[:2]), "memory_set_mode", "memory_status"), names(mcpdoor.AllowSetMode))
 
 	s := newSlot()
@@ -172,13 +176,17 @@ func TestASearchThatChangesSomethingSaysSo(t *testing.T) {
 
 func TestAModelCannotLeaveTheScope(t *testing.T) {
 	for _, arguments := range []string{
-		`{"persona_id": "bob"}`, `{"user_id": "bob"}`, `{"user": "bob"}`, `{"userId": "bob"}`, `{"USER_ID": "bob"}`, `{"persona-id": "bob"}`,
+		`{"persona_id": "bob"}`, `{"user_id": "bob"}`, `{"user": "bob"}`, `{"userId": "bob"}`, `{"USER_ID": "bob"}`,
+		`{"persona-id": "bob"}`,
 		`{"run_id": "run 2"}`, `{"agent_id": "other"}`, `{"backend_namespace": "other"}`, `{"session_id": "s2"}`,
-		`{"persona_id": ["ann"]}`, `{"persona_id": {"$ne": "ann"}}`, `{"persona_id": 1}`, `{"persona_id": ""}`, `{"persona_id": "*"}`, `{"persona_id": "ann "}`,
+		`{"persona_id": ["ann"]}`, `{"persona_id": {"$ne": "ann"}}`, `{"persona_id": 1}`, `{"persona_id": ""}`,
+		`{"persona_id": "*"}`, `{"persona_id": "ann "}`,
 		`{"persona_id": "ANN"}`, `{"persona_id": "ann\u0000"}`,
-		`{"scope": {"run_id": "run 1", "persona_id": "bob"}}`, `{"scope": {"persona_id": "ann", "more": 1}}`, `{"scope": "bob"}`, `{"scope": [1]}`,
+		`{"scope": {"run_id": "run 1", "persona_id": "bob"}}`, `{"scope": {"persona_id": "ann", "more": 1}}`,
+		`{"scope": "bob"}`, `{"scope": [1]}`,
 	} {
-		for _, tool := range []string{"memory_search", "memory_add", "memory_status", "memory_reset", "memory_set_mode"} {
+		for _, tool := range []string{"memory_search", "memory_add", "memory_status", "memory_reset",
+			"memory_set_mode"} {
 			t.Run(tool+arguments, func(t *testing.T) {
 				s := newSlot()
 				o := options(s)
@@ -186,7 +194,8 @@ func TestAModelCannotLeaveTheScope(t *testing.T) {
 				given := map[string]json.RawMessage{}
 				require.NoError(t, json.Unmarshal([]byte(arguments), &given))
 				for name, value := range map[string]string{"query": `"x"`, "text": `"x"`, "read_only": "false"} {
-					if (name == "query") == (tool == "memory_search") && (name == "text") == (tool == "memory_add") && (name == "read_only") == (tool == "memory_set_mode") {
+					if (name == "query") == (tool == "memory_search") && (name == "text") == (tool == "memory_add") &&
+						(name == "read_only") == (tool == "memory_set_mode") {
 						given[name] = json.RawMessage(value)
 					}
 				}
@@ -202,8 +211,9 @@ func TestAModelCannotLeaveTheScope(t *testing.T) {
 	}
 	t.Run("its own scope may be named", func(t *testing.T) {
 		s := newSlot()
-		r := call(t, connect(t, options(s)), "memory_search", map[string]any{"query": "x", "user_id": "ann", "run_id": "run 1", "agent_id": nil,
-			"scope": map[string]any{"run_id": "run 1", "persona_id": "ann"}})
+		r := call(t, connect(t, options(s)), "memory_search",
+			map[string]any{"query": "x", "user_id": "ann", "run_id": "run 1", "agent_id": nil,
+				"scope": map[string]any{"run_id": "run 1", "persona_id": "ann"}})
 		require.False(t, r.IsError)
 		require.Len(t, s.of(abi.OpRetrieve), 1)
 	})
@@ -214,13 +224,16 @@ func TestWhateverArgumentsACallHasTheSlotSeesOneScope(t *testing.T) {
 	o := options(s)
 	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode}
 	c := connect(t, o)
-	names := []string{"query", "text", "reply", "event_id", "max_items", "read_only", "reason", "persona_id", "user_id", "run_id", "scope", "agent_id", "session_id",
+	names := []string{"query", "text", "reply", "event_id", "max_items", "read_only", "reason", "persona_id", "user_id",
+		"run_id", "scope", "agent_id", "session_id",
 		"backend_namespace", "filters", "metadata", "messages", "events", "Text", "Persona_ID", "__proto__"}
-	values := []any{"bob", "ann", "run 1", "tea", "", "*", nil, 1, 1.5, -1, true, []any{"bob"}, map[string]any{"persona_id": "bob"}, map[string]any{"user_id": "bob", "run_id": "x"}}
+	values := []any{"bob", "ann", "run 1", "tea", "", "*", nil, 1, 1.5, -1, true, []any{"bob"},
+		map[string]any{"persona_id": "bob"}, map[string]any{"user_id": "bob", "run_id": "x"}}
 	rapid.Check(t, func(rt *rapid.T) {
 		s.asked = nil
 		arguments := rapid.MapOf(rapid.SampledFrom(names), rapid.SampledFrom(values)).Draw(rt, "arguments")
-		call(rt, c, rapid.SampledFrom([]string{"memory_search", "memory_add", "memory_status", "memory_reset", "memory_set_mode"}).Draw(rt, "tool"), arguments)
+		call(rt, c, rapid.SampledFrom([]string{"memory_search", "memory_add", "memory_status", "memory_reset",
+			"memory_set_mode"}).Draw(rt, "tool"), arguments)
 		for _, a := range s.asked {
 			switch q := a.request.(type) {
 			case *abi.RetrieveRequest:
@@ -228,7 +241,8 @@ func TestWhateverArgumentsACallHasTheSlotSeesOneScope(t *testing.T) {
 				assert.Equal(rt, "s1", q.SessionID)
 				assert.Empty(rt, q.Filters)
 			case *abi.MemoryEvent:
-				assert.Equal(rt, []string{"run 1", "ann", "", "s1"}, []string{q.RunID, q.UserID, q.AgentID, q.SessionID})
+				assert.Equal(rt, []string{"run 1", "ann", "", "s1"},
+					[]string{q.RunID, q.UserID, q.AgentID, q.SessionID})
 				assert.Empty(rt, q.Metadata)
 			case *abi.MemoryScope:
 				assert.Equal(rt, scope, *q)
@@ -259,8 +273,10 @@ func TestWrongArgumentsAreToldBack(t *testing.T) {
 		{"memory_search", map[string]any{"query": "x", "max_items": 0}, "max_items: want an integer"},
 		{"memory_search", map[string]any{"query": "x", "max_items": 1.5}, "max_items: want an integer"},
 		{"memory_add", map[string]any{"text": "x", "event_id": "e-1"}, "event_id: not one that an error"},
-		{"memory_add", map[string]any{"text": "x", "event_id": "mcp-29990101T000000.000Z-abcdefghijkl"}, "event_id: not one that an error"},
-		{"memory_add", map[string]any{"text": "x", "event_id": "mcp-20269901T000000.000Z-abcdefghijkl"}, "event_id: not one that an error"},
+		{"memory_add", map[string]any{"text": "x", "event_id": "mcp-29990101T000000.000Z-abcdefghijkl"},
+			"event_id: not one that an error"},
+		{"memory_add", map[string]any{"text": "x", "event_id": "mcp-20269901T000000.000Z-abcdefghijkl"},
+			"event_id: not one that an error"},
 		{"memory_add", map[string]any{"text": []string{"x"}}, "text: want a string"},
 		{"memory_status", map[string]any{"verbose": true}, "verbose: memory_status has no such argument"},
 	} {
@@ -272,16 +288,19 @@ func TestWrongArgumentsAreToldBack(t *testing.T) {
 			assert.Empty(t, s.asked)
 		})
 	}
-	e := problem(t, call(t, connect(t, options(newSlot())), "memory_search", map[string]any{"query": "x", "maxitems": 3}))
+	e := problem(t, call(t, connect(t, options(newSlot())), "memory_search",
+		map[string]any{"query": "x", "maxitems": 3}))
 	assert.Contains(t, e.Hint, "did you mean max_items?")
 }
 
 func TestAnEventIsATurnOfTheScope(t *testing.T) {
 	s := newSlot()
-	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: "x", Status: abi.StatusQueued, Warnings: []string{"slow: later"}}
+	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: "x", Status: abi.StatusQueued,
+		Warnings: []string{"slow: later"}}
 	c := connect(t, options(s))
 	r := call(t, c, "memory_add", map[string]any{"text": "My cat is called Zorvex.", "reply": "Noted."})
-	assert.Equal(t, "Accepted, not yet committed: the memory works on it, and it cannot be found until then.\nWarnings: slow: later", textOf(t, r))
+	assert.Equal(t, "Accepted, not yet committed: the memory works on it, and it cannot be found until "+
+		"then.\nWarnings: slow: later", textOf(t, r))
 	assert.False(t, r.IsError)
 	e := s.of(abi.OpRecordEvent)[0].(*abi.MemoryEvent)
 	require.NoError(t, e.Validate())
@@ -301,7 +320,8 @@ func TestACallThatFailedIsRepeatedAsTheSameEvent(t *testing.T) {
 	assert.Equal(t, `look at it; repeat the call with "event_id": "`+first.EventID+`"; then it is recorded once, whatever became of this one`, e.Hint)
 
 	// By another process, later.
-	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: first.EventID, Status: abi.StatusCommitted, Duplicate: true}
+	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: first.EventID, Status: abi.StatusCommitted,
+		Duplicate: true}
 	o := options(s)
 	o.Now = func() time.Time { return noon.Add(time.Hour) }
 	r := call(t, connect(t, o), "memory_add", map[string]any{"text": "x", "event_id": first.EventID})
@@ -325,8 +345,10 @@ func TestErrorsOfTheSlotKeepTheirCodes(t *testing.T) {
 			c := connect(t, options(s))
 			r := call(t, c, "memory_search", map[string]any{"query": "x"})
 			e := problem(t, r)
-			assert.Equal(t, []any{code, "finer", "do this", "overloaded", abi.OpRetrieve, given.Retryable}, []any{e.Code, e.Reason, e.Hint, e.Native.Body, e.Operation, e.Retryable})
-			assert.Equal(t, string(code)+": what happened\nThe backend said: overloaded\nWhat to do: do this", textOf(t, r))
+			assert.Equal(t, []any{code, "finer", "do this", "overloaded", abi.OpRetrieve, given.Retryable},
+				[]any{e.Code, e.Reason, e.Hint, e.Native.Body, e.Operation, e.Retryable})
+			assert.Equal(t, string(code)+": what happened\nThe backend said: overloaded\nWhat to do: do this",
+				textOf(t, r))
 			assert.Empty(t, given.Operation, "the slot's error is not changed")
 
 			_, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "memhost://context"})
@@ -359,7 +381,8 @@ func TestReadOnlyShowsInToolsAndAnswers(t *testing.T) {
 	assert.Equal(t, "NOT recorded: this memory is read-only at present.", textOf(t, r))
 	assert.Equal(t, false, r.StructuredContent.(map[string]any)["recorded"])
 	r = call(t, c, "memory_status", nil)
-	assert.Equal(t, "mem0 is ok. The slot is READ-ONLY: nothing is recorded since 2026-01-01T00:00:00Z. What was recorded: unknown.", textOf(t, r))
+	assert.Equal(t, "mem0 is ok. The slot is READ-ONLY: nothing is recorded since 2026-01-01T00:00:00Z. What was "+
+		"recorded: unknown.", textOf(t, r))
 	assert.Equal(t, abi.CodeReadOnly, problem(t, call(t, c, "memory_reset", nil)).Code)
 
 	s.answers[wire.OpMode] = &abi.ModeReceipt{}
@@ -383,12 +406,13 @@ func TestAClientIsToldWhenToolsChange(t *testing.T) {
 	here, there := newPipes()
 	go func() { _ = d.ServeStdio(context.Background(), there.in, there.out, time.Minute) }()
 	told := make(chan struct{}, 1)
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-		select {
-		case told <- struct{}{}:
-		default:
-		}
-	}}).Connect(t.Context(), here, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"},
+		&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		}}).Connect(t.Context(), here, nil)
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	require.True(t, c.InitializeResult().Capabilities.Tools.ListChanged)
@@ -402,7 +426,8 @@ func TestOnlyTheToolsOfTheScopeChangeIt(t *testing.T) {
 	o := options(s)
 	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode}
 	c := connect(t, o)
-	s.answers[abi.OpResetScope] = &abi.ResetReceipt{Status: abi.ResetIncomplete, Remains: []string{"a graph node: shared"}}
+	s.answers[abi.OpResetScope] = &abi.ResetReceipt{Status: abi.ResetIncomplete,
+		Remains: []string{"a graph node: shared"}}
 	r := call(t, c, "memory_reset", nil)
 	assert.Equal(t, "Erased in part.\nWhat remains: a graph node: shared", textOf(t, r))
 	s.answers[abi.OpSetMode] = &abi.ModeReceipt{ReadOnly: true}
@@ -414,16 +439,19 @@ func TestOnlyTheToolsOfTheScopeChangeIt(t *testing.T) {
 func TestAnAnswerFitsIntoWhatClientsShow(t *testing.T) {
 	s := newSlot()
 	long := strings.Repeat("é", 40_000)
-	s.answers[abi.OpRetrieve] = &abi.RetrieveResult{FormattedContext: long, Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "r", Body: abi.Raw("1")}}}}
+	s.answers[abi.OpRetrieve] = &abi.RetrieveResult{FormattedContext: long,
+		Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "r", Body: abi.Raw("1")}}}}
 	s.answers[abi.OpFormatContext] = &abi.FormatResult{FormattedContext: "<memory-context>short</memory-context>"}
 	c := connect(t, options(s))
-	assert.Equal(t, "<memory-context>short</memory-context>", textOf(t, call(t, c, "memory_search", map[string]any{"query": "x"})))
+	assert.Equal(t, "<memory-context>short</memory-context>",
+		textOf(t, call(t, c, "memory_search", map[string]any{"query": "x"})))
 	again := s.of(abi.OpFormatContext)[0].(*abi.FormatRequest)
 	assert.Equal(t, int64(3500*15_500/40_000*9/10), *again.Budget.MaxTokens)
 	assert.Equal(t, long, again.Result.FormattedContext)
 
 	s.answers[abi.OpFormatContext] = &abi.FormatResult{FormattedContext: long}
-	assert.Equal(t, abi.CodeTooLarge, problem(t, call(t, c, "memory_search", map[string]any{"query": "x"})).Code, "what cannot be made short is an error, not cut")
+	assert.Equal(t, abi.CodeTooLarge, problem(t, call(t, c, "memory_search", map[string]any{"query": "x"})).Code,
+		"what cannot be made short is an error, not cut")
 
 	s.answers[abi.OpRetrieve] = abi.NewError(abi.CodeBackend, long)
 	assert.Less(t, len([]rune(textOf(t, call(t, c, "memory_search", map[string]any{"query": "x"})))), 16_000)
@@ -496,7 +524,8 @@ func TestADefectEndsOneRequestOnly(t *testing.T) {
 	s := newSlot()
 	s.answers[abi.OpRetrieve] = &abi.WriteReceipt{} // of the wrong type: the fake panics
 	c := connect(t, options(s))
-	_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "memory_search", Arguments: map[string]any{"query": "x"}})
+	_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "memory_search",
+		Arguments: map[string]any{"query": "x"}})
 	require.ErrorContains(t, err, "internal: something went wrong inside memhost")
 	assert.Len(t, tools(t, c), 3)
 }

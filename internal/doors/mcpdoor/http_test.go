@@ -21,7 +21,8 @@ func mounted(t *testing.T, s *slot, token string) *httptest.Server {
 	t.Helper()
 	d, err := mcpdoor.New(options(s))
 	require.NoError(t, err)
-	door, err := server.New(server.Options{Slot: s, Token: token, Mounts: map[string]http.Handler{"/mcp": d.Handler(1 << 16)}})
+	door, err := server.New(server.Options{Slot: s, Token: token,
+		Mounts: map[string]http.Handler{"/mcp": d.Handler(1 << 16)}})
 	require.NoError(t, err)
 	web := httptest.NewServer(door.Handler())
 	t.Cleanup(web.Close)
@@ -32,12 +33,15 @@ func TestStreamableHTTP(t *testing.T) {
 	s := newSlot()
 	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{Status: abi.StatusCommitted}
 	web := mounted(t, s, "")
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, nil)
 	require.NoError(t, err)
 	assert.Len(t, tools(t, c), 3)
 	assert.False(t, c.InitializeResult().Capabilities.Tools.ListChanged, "nobody could be told")
-	assert.Equal(t, "Recorded. It can be found from now on.", textOf(t, call(t, c, "memory_add", map[string]any{"text": "x"})))
-	assert.Equal(t, abi.CodeDenied, problem(t, call(t, c, "memory_add", map[string]any{"text": "x", "user_id": "bob"})).Code)
+	assert.Equal(t, "Recorded. It can be found from now on.",
+		textOf(t, call(t, c, "memory_add", map[string]any{"text": "x"})))
+	assert.Equal(t, abi.CodeDenied, problem(t, call(t, c, "memory_add",
+		map[string]any{"text": "x", "user_id": "bob"})).Code)
 	require.NoError(t, c.Close())
 }
 
@@ -51,18 +55,24 @@ func TestMCPStandsBehindTheGuardOfTheHTTPDoor(t *testing.T) {
 	}{
 		{name: "a program", status: 200, says: `"protocolVersion":"2025-06-18"`},
 		{name: "a page whose name was rebound", host: "evil.example", status: 403, says: "names \\\"evil.example\\\""},
-		{name: "a page of another origin", header: http.Header{"Origin": {"http://evil.example"}}, status: 403, says: "a web page of"},
+		{name: "a page of another origin", header: http.Header{"Origin": {"http://evil.example"}}, status: 403,
+			says: "a web page of"},
 		{name: "the origin null", header: http.Header{"Origin": {"null"}}, status: 403, says: "a web page of"},
-		{name: "an image in a page", header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, status: 403, says: "another origin"},
+		{name: "an image in a page", header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, status: 403,
+			says: "another origin"},
 		{name: "no token", token: "t0ken", status: 401, says: "wants a bearer token"},
-		{name: "a wrong token", token: "t0ken", header: http.Header{"Authorization": {"Bearer t0kem"}}, status: 401, says: "not the one of this slot"},
-		{name: "the token", token: "t0ken", header: http.Header{"Authorization": {"Bearer t0ken"}}, status: 200, says: `"protocolVersion"`},
-		{name: "the token, behind a proxy", token: "t0ken", host: "memory.example", header: http.Header{"Authorization": {"Bearer t0ken"}}, status: 200, says: `"protocolVersion"`},
+		{name: "a wrong token", token: "t0ken", header: http.Header{"Authorization": {"Bearer t0kem"}}, status: 401,
+			says: "not the one of this slot"},
+		{name: "the token", token: "t0ken", header: http.Header{"Authorization": {"Bearer t0ken"}}, status: 200,
+			says: `"protocolVersion"`},
+		{name: "the token, behind a proxy", token: "t0ken", host: "memory.example",
+			header: http.Header{"Authorization": {"Bearer t0ken"}}, status: 200, says: `"protocolVersion"`},
 		{name: "a form", header: http.Header{"Content-Type": {"text/plain"}}, status: 415, says: "application/json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			web := mounted(t, newSlot(), c.token)
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", strings.NewReader(initialize))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp",
+				strings.NewReader(initialize))
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")
@@ -87,9 +97,11 @@ func TestMCPStandsBehindTheGuardOfTheHTTPDoor(t *testing.T) {
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	s := newSlot()
 	web := mounted(t, s, "")
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, nil)
 	require.NoError(t, err)
-	_, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: mcpdoor.ToolAdd, Arguments: map[string]any{"text": strings.Repeat("x", 1<<17)}})
+	_, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: mcpdoor.ToolAdd,
+		Arguments: map[string]any{"text": strings.Repeat("x", 1<<17)}})
 	require.Error(t, err)
 	assert.Empty(t, s.of(abi.OpRecordEvent))
 }
@@ -97,9 +109,12 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 func TestAClientGoesOnAfterARestartOfTheSlot(t *testing.T) {
 	first, second := mounted(t, newSlot(), ""), mounted(t, newSlot(), "")
 	behind := first
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { behind.Config.Handler.ServeHTTP(w, r) }))
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		behind.Config.Handler.ServeHTTP(w, r)
+	}))
 	defer front.Close()
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: front.URL + "/mcp"}, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: front.URL + "/mcp"}, nil)
 	require.NoError(t, err)
 	call(t, c, "memory_search", map[string]any{"query": "x"})
 	behind = second

@@ -18,14 +18,16 @@ import (
 // lineLimit bounds a message of a client, in bytes, as the HTTP door bounds a body.
 const lineLimit = 16 << 20
 
-// ServeStdio serves one client on a stream of lines, until in ends or ctx does. Requests that have been read by then have patience to be
-// answered; nothing but the protocol is written to out.
+// ServeStdio serves one client on a stream of lines, until in ends or ctx does. Requests that have been read by then
+// have patience to be answered; nothing but the protocol is written to out.
 //
-// A client that ends its stream right behind a request (a script, or one that is told to go) would else lose the answer: the SDK cancels what
-// is under way when its reader ends. So the end of in is kept from it until every answer is written.
+// A client that ends its stream right behind a request (a script, or one that is told to go) would else lose the
+// answer: the SDK cancels what is under way when its reader ends. So the end of in is kept from it until every answer
+// is written.
 func (d *Door) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
-	l := &lines{out: out, patience: patience, stop: ctx.Done(), incoming: make(chan []byte), ended: make(chan struct{}), closed: make(chan struct{}),
-		open: map[jsonrpc.ID]struct{}{}, answered: make(chan struct{}, 1)}
+	l := &lines{out: out, patience: patience, stop: ctx.Done(), incoming: make(chan []byte), ended: make(chan struct{}),
+		closed: make(chan struct{}),
+		open:   map[jsonrpc.ID]struct{}{}, answered: make(chan struct{}, 1)}
 	go l.read(in)
 	session, err := d.server.Connect(context.WithoutCancel(ctx), l, nil)
 	if err != nil {
@@ -157,7 +159,8 @@ func (l *lines) parse(line []byte) (messages []jsonrpc.Message) {
 
 // complain answers a line that is no message. It has no id to answer to.
 func (l *lines) complain(code int64, message string) {
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil,
+		"error": map[string]any{"code": code, "message": message}})
 	if err == nil {
 		_ = l.put(text) // a client that has gone is noticed by the next answer
 	}

@@ -126,7 +126,8 @@ func TestACallThatNeverEndsIsGivenUp(t *testing.T) {
 	d, err := mcpdoor.New(options(s))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, d.ServeStdio(context.Background(), input(initialize, initialized, addTea), &out, time.Millisecond))
+	require.NoError(t, d.ServeStdio(context.Background(), input(initialize, initialized, addTea), &out,
+		time.Millisecond))
 }
 
 func TestALineThatIsNoMessageIsAnsweredAndTheSessionGoesOn(t *testing.T) {
@@ -146,7 +147,8 @@ func TestALineThatIsNoMessageIsAnsweredAndTheSessionGoesOn(t *testing.T) {
 		"two messages":          {initialized + initialized, -32700, "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := answers(t, options(newSlot()), input("", c.line, "  ", initialize, initialized, `{"jsonrpc":"2.0","id":2,"method":"ping"}`))
+			got := answers(t, options(newSlot()), input("", c.line, "  ", initialize, initialized,
+				`{"jsonrpc":"2.0","id":2,"method":"ping"}`))
 			require.NotNil(t, got[nil].Error)
 			assert.Equal(t, c.code, got[nil].Error.Code)
 			assert.Contains(t, got[nil].Error.Message, c.says)
@@ -157,7 +159,8 @@ func TestALineThatIsNoMessageIsAnsweredAndTheSessionGoesOn(t *testing.T) {
 }
 
 func TestMessagesInABatchAreAnsweredEach(t *testing.T) {
-	got := answers(t, options(newSlot()), input(initialize, initialized, `[{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"method":"tools/list"},7]`))
+	got := answers(t, options(newSlot()), input(initialize, initialized,
+		`[{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"method":"tools/list"},7]`))
 	assert.NotNil(t, got[2.0].Result)
 	assert.NotNil(t, got[3.0].Result)
 	assert.Equal(t, -32600, got[nil].Error.Code)
@@ -189,7 +192,8 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 }
 
 func FuzzLines(f *testing.F) {
-	for _, seed := range []string{initialize, addTea, "[" + initialize + "]", "{", "\n\n", `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
+	for _, seed := range []string{initialize, addTea, "[" + initialize + "]", "{", "\n\n",
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -13,15 +13,16 @@ const (
 	// The pause before another try doubles from firstPause to longestPause.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// oneDelivery is how long a slot may take over one event. A backend that extracts memories with a language model is slow.
+	// oneDelivery is how long a slot may take over one event. A backend that extracts memories with a language model is
+	// slow.
 	oneDelivery = 5 * time.Minute
 	// maxUncertain is how often an event is sent whose receipt says each time that its outcome is not known, and not
 	// when it can be.
 	maxUncertain = 8
 )
 
-// Run delivers what is in the box and what comes in, until ctx ends. When end is closed it delivers what it still can without waiting for a slot that fails, and
-// returns.
+// Run delivers what is in the box and what comes in, until ctx ends. When end is closed it delivers what it still can
+// without waiting for a slot that fails, and returns.
 func (b *Box) Run(ctx context.Context, end <-chan struct{}, slot Slot) {
 	pause := firstPause
 	for {
@@ -70,8 +71,8 @@ type Result struct {
 	Err error
 }
 
-// Deliver sends every event that waits, oldest first, once. An event that cannot be delivered for now holds back the later ones of its scope, so that their order
-// is kept; one that no slot will take as it is is put aside.
+// Deliver sends every event that waits, oldest first, once. An event that cannot be delivered for now holds back the
+// later ones of its scope, so that their order is kept; one that no slot will take as it is is put aside.
 func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 	defer func() { b.report(r) }()
 	names, err := b.names()
@@ -102,7 +103,8 @@ func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 		r.count(err)
 		if err != nil {
 			held[scope] = true
-			if code := abi.CodeOf(err); ctx.Err() != nil || code == abi.CodeUnavailable || code == abi.CodeUnauthenticated {
+			if code := abi.CodeOf(err); ctx.Err() != nil || code == abi.CodeUnavailable ||
+				code == abi.CodeUnauthenticated {
 				r.Waiting += len(names) - i - 1
 				return r
 			}
@@ -165,7 +167,8 @@ func (b *Box) again(name string, event *abi.MemoryEvent, receipt *abi.WriteRecei
 	return b.putAside(name, e)
 }
 
-// before tells by an error that an event waits for the end of the read-only mode: it happened before the mode was set, so it is not what the mode keeps out.
+// before tells by an error that an event waits for the end of the read-only mode: it happened before the mode was set,
+// so it is not what the mode keeps out.
 func (b *Box) before(ctx context.Context, slot Slot, event *abi.MemoryEvent) (bool, error) {
 	mode, err := slot.Mode(ctx)
 	if err != nil {
@@ -181,7 +184,8 @@ func (b *Box) before(ctx context.Context, slot Slot, event *abi.MemoryEvent) (bo
 	if said, err := abi.ParseTime(event.Timestamp); err != nil || !said.Before(since) {
 		return false, nil
 	}
-	return true, abi.NewError(abi.CodeReadOnly, "the slot is read-only since "+mode.Since+"; the event is older and waits").WithHint("memhost mode write ends it")
+	return true, abi.NewError(abi.CodeReadOnly, "the slot is read-only since "+mode.Since+"; the event is older and "+
+		"waits").WithHint("memhost mode write ends it")
 }
 
 // report logs the beginning and the end of an outage, not every try.

@@ -1,11 +1,12 @@
 // Package outbox keeps events on disk until a slot has taken them.
 //
-// Who speaks for an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the Box deliver in the background: a slot that
-// is down, slow or not there yet costs the agent nothing, and a process that is killed loses nothing that Add has taken.
+// Who speaks for an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the
+// Box deliver in the background: a slot that is down, slow or not there yet costs the agent nothing, and a process that
+// is killed loses nothing that Add has taken.
 //
-// A Box is a folder with one file for each event, so that several processes may share it. No process locks another out: each sends the oldest event of a scope
-// first and goes on when that one has arrived, and the slot's ledger answers a repeated event with its first receipt. So every event arrives once, and those of
-// a scope in order, whoever sends it.
+// A Box is a folder with one file for each event, so that several processes may share it. No process locks another out:
+// each sends the oldest event of a scope first and goes on when that one has arrived, and the slot's ledger answers a
+// repeated event with its first receipt. So every event arrives once, and those of a scope in order, whoever sends it.
 package outbox
 
 import (
@@ -48,7 +49,8 @@ type Options struct {
 	After func(time.Duration) <-chan time.Time
 }
 
-// Box is a folder of events that wait for a slot. Make one with Open. It is safe for concurrent use, also by several processes.
+// Box is a folder of events that wait for a slot. Make one with Open. It is safe for concurrent use, also by several
+// processes.
 type Box struct {
 	dir   string
 	most  int
@@ -92,7 +94,8 @@ func Open(dir string, o Options) (*Box, error) {
 	if o.After == nil {
 		o.After = time.After
 	}
-	b := &Box{dir: dir, most: o.Most, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1), tries: map[string]int{}}
+	b := &Box{dir: dir, most: o.Most, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1),
+		tries: map[string]int{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, folderError(dir, err)
 	}
@@ -105,10 +108,11 @@ func Open(dir string, o Options) (*Box, error) {
 // Dir is the folder.
 func (b *Box) Dir() string { return b.dir }
 
-// Add puts an event into the box. When it returns without an error the event survives the end of the process and a power loss. An event that waits already is
-// not put in twice.
+// Add puts an event into the box. When it returns without an error the event survives the end of the process and a
+// power loss. An event that waits already is not put in twice.
 //
-// Errors: invalid_argument for an event that no slot would take, too_large when the box is full, unavailable when it cannot
+// Errors: invalid_argument for an event that no slot would take, too_large when the box is full, unavailable when it
+// cannot
 // be written.
 func (b *Box) Add(event *abi.MemoryEvent) error {
 	if err := event.Validate(); err != nil {
@@ -125,7 +129,8 @@ func (b *Box) Add(event *abi.MemoryEvent) error {
 		return nil
 	}
 	if len(names) >= b.most {
-		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("outbox %s: full, %d events wait for the slot and are kept", b.dir, len(names))).
+		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("outbox %s: full, %d events wait for the slot and are kept",
+			b.dir, len(names))).
 			WithReason("outbox_full").WithHint("start the slot that they wait for: memhost run")
 	}
 	if len(names) > 0 {
@@ -155,8 +160,8 @@ func digest(event *abi.MemoryEvent) string {
 	return Digest(event.RunID, event.UserID, event.AgentID, event.EventID)
 }
 
-// Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id of its own gets an event_id that is the
-// same whenever the turn is told.
+// Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id
+// of its own gets an event_id that is the same whenever the turn is told.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -272,7 +277,8 @@ func (b *Box) putAside(name string, reason error) error {
 	dir := filepath.Join(b.dir, asideFolder)
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, suffix)+reasonSuffix), []byte(reason.Error()+"\n"), 0o600)
+		err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, suffix)+reasonSuffix),
+			[]byte(reason.Error()+"\n"), 0o600)
 	}
 	if err == nil {
 		err = os.Rename(filepath.Join(b.dir, name), filepath.Join(dir, name))
@@ -283,7 +289,8 @@ func (b *Box) putAside(name string, reason error) error {
 	if err != nil {
 		return folderError(dir, err)
 	}
-	b.log.Warn("an event was put aside: no slot takes it as it is", "why", reason, "file", filepath.Join(dir, name), "hint", "memhost record FILE tries it again")
+	b.log.Warn("an event was put aside: no slot takes it as it is", "why", reason, "file", filepath.Join(dir, name),
+		"hint", "memhost record FILE tries it again")
 	return nil
 }
 

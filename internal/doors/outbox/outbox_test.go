@@ -51,8 +51,9 @@ func (s *slot) Mode(context.Context) (*abi.ModeReceipt, error) { return &s.mode,
 
 func event(id, user string) *abi.MemoryEvent {
 	text := "said in " + id
-	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: user, SessionID: "s", TurnID: id, Timestamp: "2026-03-02T09:00:00Z",
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: user, SessionID: "s", TurnID: id,
+		Timestamp: "2026-03-02T09:00:00Z",
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
 // open opens a box whose log is kept.
@@ -102,7 +103,8 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 }
 
 func TestASlotThatIsDownGetsEverythingLater(t *testing.T) {
-	for _, code := range []abi.Code{abi.CodeUnavailable, abi.CodeUnauthenticated, abi.CodeTimeout, abi.CodeRateLimited, abi.CodeDenied} {
+	for _, code := range []abi.Code{abi.CodeUnavailable, abi.CodeUnauthenticated, abi.CodeTimeout, abi.CodeRateLimited,
+		abi.CodeDenied} {
 		t.Run(string(code), func(t *testing.T) {
 			dir := t.TempDir()
 			b, log := open(t, dir)
@@ -114,7 +116,8 @@ func TestASlotThatIsDownGetsEverythingLater(t *testing.T) {
 				require.Equal(t, code, abi.CodeOf(r.Err))
 			}
 			require.Equal(t, 3, s.asked, "the first one holds back the second")
-			require.Equal(t, 1, strings.Count(log.String(), "events wait on disk"), "an outage is told of once: %s", log)
+			require.Equal(t, 1, strings.Count(log.String(), "events wait on disk"), "an outage is told of once: %s",
+				log)
 
 			again, log := open(t, dir) // another process, after this one was killed
 			s.refuse = nil
@@ -133,7 +136,8 @@ func TestAKilledProcessThatHadDeliveredDoublesNothing(t *testing.T) {
 	b, _ := open(t, dir)
 	add(t, b, "e1")
 	s := new(slot)
-	_, err := s.RecordEvent(context.Background(), event("e1", "ann")) // delivered, and killed before the file was removed
+	// delivered, and killed before the file was removed
+	_, err := s.RecordEvent(context.Background(), event("e1", "ann"))
 	require.NoError(t, err)
 	again, _ := open(t, dir)
 	require.Equal(t, outbox.Result{Delivered: 1}, again.Deliver(context.Background(), s))
@@ -141,7 +145,8 @@ func TestAKilledProcessThatHadDeliveredDoublesNothing(t *testing.T) {
 }
 
 func TestAnEventThatNoSlotTakesIsPutAsideAndStopsNoOther(t *testing.T) {
-	for _, code := range []abi.Code{abi.CodeInvalidArgument, abi.CodeConflict, abi.CodeTooLarge, abi.CodeBackend, abi.CodeInternal} {
+	for _, code := range []abi.Code{abi.CodeInvalidArgument, abi.CodeConflict, abi.CodeTooLarge, abi.CodeBackend,
+		abi.CodeInternal} {
 		t.Run(string(code), func(t *testing.T) {
 			dir := t.TempDir()
 			b, log := open(t, dir)
@@ -180,7 +185,8 @@ func TestOneScopeDoesNotHoldBackAnother(t *testing.T) {
 		}
 		return nil, nil
 	}
-	for _, e := range []*abi.MemoryEvent{event("a1", "ann"), event("b1", "bob"), event("a2", "ann"), event("b2", "bob")} {
+	for _, e := range []*abi.MemoryEvent{event("a1", "ann"), event("b1", "bob"), event("a2", "ann"),
+		event("b2", "bob")} {
 		require.NoError(t, b.Add(e))
 	}
 	r := b.Deliver(context.Background(), s)
@@ -230,7 +236,8 @@ func TestWhatCanBeSettledIsNotPutAside(t *testing.T) {
 
 func TestTheReadOnlyModeKeepsOutItsOwnTurnsOnly(t *testing.T) {
 	b, log := open(t, t.TempDir())
-	s := &slot{refuse: answering(abi.StatusSkippedReadOnly), mode: abi.ModeReceipt{ReadOnly: true, Since: "2026-03-02T10:00:00Z"}}
+	s := &slot{refuse: answering(abi.StatusSkippedReadOnly),
+		mode: abi.ModeReceipt{ReadOnly: true, Since: "2026-03-02T10:00:00Z"}}
 	add(t, b, "before")
 	r := b.Deliver(context.Background(), s)
 	require.Equal(t, 1, r.Waiting, "it happened before the mode was set")
@@ -238,7 +245,8 @@ func TestTheReadOnlyModeKeepsOutItsOwnTurnsOnly(t *testing.T) {
 	s.refuse, s.mode = nil, abi.ModeReceipt{}
 	require.Equal(t, 1, b.Deliver(context.Background(), s).Delivered)
 
-	s.refuse, s.mode = answering(abi.StatusSkippedReadOnly), abi.ModeReceipt{ReadOnly: true, Since: "2026-03-02T08:00:00Z"}
+	s.refuse, s.mode = answering(abi.StatusSkippedReadOnly),
+		abi.ModeReceipt{ReadOnly: true, Since: "2026-03-02T08:00:00Z"}
 	add(t, b, "during")
 	require.Equal(t, outbox.Result{Delivered: 1}, b.Deliver(context.Background(), s))
 	require.Contains(t, log.String(), "was not recorded, and will not be")
@@ -248,12 +256,14 @@ func TestTheReadOnlyModeKeepsOutItsOwnTurnsOnly(t *testing.T) {
 }
 
 func TestAFileThatIsNoEvent(t *testing.T) {
-	for name, text := range map[string]string{"empty": "", "cut": `{"event_id":"e1","run_id"`, "another object": `{"a":1}`, "no scope": `{"event_id":"e","messages":[]}`} {
+	for name, text := range map[string]string{"empty": "", "cut": `{"event_id":"e1","run_id"`,
+		"another object": `{"a":1}`, "no scope": `{"event_id":"e","messages":[]}`} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			b, _ := open(t, dir)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "00000000000000000001-x.json"), []byte(text), 0o600))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "new-1.tmp"), []byte(text), 0o600)) // what a killed process left half written
+			// what a killed process left half written
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "new-1.tmp"), []byte(text), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.json"), []byte(text), 0o600))
 			add(t, b, "e1")
 			s := new(slot)
@@ -278,14 +288,16 @@ func TestWhatCannotBeKeptIsSaid(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeUnavailable})
 }
 
-// Several processes with boxes on one folder, each of which adds, delivers, fails and is killed at any time: each event arrives once, in its scope's order.
+// Several processes with boxes on one folder, each of which adds, delivers, fails and is killed at any time: each event
+// arrives once, in its scope's order.
 func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "box")
 		require.NoError(rt, err)
 		boxes := make([]*outbox.Box, 3)
 		reopen := func(i int) {
-			b, err := outbox.Open(dir, outbox.Options{Now: func() time.Time { return time.Unix(1, 0) }}) // a clock that stands still
+			// a clock that stands still
+			b, err := outbox.Open(dir, outbox.Options{Now: func() time.Time { return time.Unix(1, 0) }})
 			require.NoError(rt, err)
 			boxes[i] = b
 		}
@@ -296,7 +308,8 @@ func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 		var want []string
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			i := rapid.IntRange(0, len(boxes)-1).Draw(rt, "process")
-			switch rapid.SampledFrom([]string{"add", "add", "deliver", "fail", "lost answer", "killed"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"add", "add", "deliver", "fail", "lost answer", "killed"}).Draw(rt,
+				"step") {
 			case "add":
 				id := fmt.Sprintf("e%d", len(want))
 				want = append(want, id)
@@ -379,7 +392,8 @@ func TestRunTriesAgainAfterPausesThatGrow(t *testing.T) {
 	b.Run(ctx, nil, s)
 	second := time.Second
 	// The first pause may be cut short by the event that came in before.
-	require.Equal(t, []time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 30 * second, 30 * second, 30 * second}, pauses)
+	require.Equal(t, []time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 30 * second, 30 * second,
+		30 * second}, pauses)
 	require.Equal(t, []string{"e1"}, s.took)
 }
 

@@ -20,7 +20,8 @@ import (
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/user_a\">\n- likes oolong tea\n</memory-context>"
 
-// slot answers every question with memory, and keeps what it was asked and told. Retrieve comes first where a test sets it.
+// slot answers every question with memory, and keeps what it was asked and told. Retrieve comes first where a test sets
+// it.
 type slot struct {
 	mu       sync.Mutex
 	retrieve func(ctx context.Context, q *abi.RetrieveRequest) (string, error)
@@ -99,7 +100,8 @@ func startAt(t *testing.T, dir string, s *slot, configure ...func(o *picoclaw.Op
 	var err error
 	a.box, err = outbox.Open(dir, outbox.Options{Logger: logger})
 	require.NoError(t, err)
-	o := picoclaw.Options{Slot: s, Box: a.box, Scope: abi.MemoryScope{RunID: "run1", PersonaID: "user_a"}, Logger: logger}
+	o := picoclaw.Options{Slot: s, Box: a.box, Scope: abi.MemoryScope{RunID: "run1", PersonaID: "user_a"},
+		Logger: logger}
 	for _, c := range configure {
 		c(&o)
 	}

@@ -27,7 +27,8 @@ type Slot interface {
 
 // Options configure a Hook.
 type Options struct {
-	// Slot is asked for context and takes the events. It may be down: then its methods return errors. Required, but for a hook with a Problem.
+	// Slot is asked for context and takes the events. It may be down: then its methods return errors. Required, but for
+	// a hook with a Problem.
 	Slot Slot
 	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
 	Box *outbox.Box
@@ -36,12 +37,14 @@ type Options struct {
 	Scope abi.MemoryScope
 	// Budget bounds the context.
 	Budget abi.ContextBudget
-	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means 4 s; PicoClaw's own default is 5 s.
+	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means
+	// 4 s; PicoClaw's own default is 5 s.
 	Timeout time.Duration
-	// Linger is how long the hook goes on delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills a hook after 2 s.
+	// Linger is how long the hook goes on delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills
+	// a hook after 2 s.
 	Linger time.Duration
-	// Problem is why there is no memory: a configuration that cannot be used. The hook serves all the same, since an agent whose hook does not start does not
-	// start either.
+	// Problem is why there is no memory: a configuration that cannot be used. The hook serves all the same, since an
+	// agent whose hook does not start does not start either.
 	Problem error
 	// Logger goes to standard error, which is PicoClaw's log. Required.
 	Logger hclog.Logger
@@ -104,7 +107,8 @@ type line struct {
 	err  error
 }
 
-// Serve reads in until its end, answers to out, and then delivers what it still can for as long as Options.Linger. What it could not deliver stays in the box.
+// Serve reads in until its end, answers to out, and then delivers what it still can for as long as Options.Linger. What
+// it could not deliver stays in the box.
 //
 // Errors: the input's, other than its end.
 func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -166,8 +170,8 @@ func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// take deals with one message. What is quick is done before the next one is read, so that a turn is on disk before anything that PicoClaw says later is answered;
-// asking the slot is not waited for.
+// take deals with one message. What is quick is done before the next one is read, so that a turn is on disk before
+// anything that PicoClaw says later is answered; asking the slot is not waited for.
 func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, places chan struct{}) {
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -226,7 +230,8 @@ func (h *Hook) answer(id json.RawMessage, result []byte, failed *rpcError) {
 // greet says what this hook can do for the agent.
 func (h *Hook) greet(params json.RawMessage) {
 	if h.o.Problem != nil {
-		h.log.Error("no memory in this run: the hook's configuration cannot be used", "error", h.o.Problem, "hint", abi.AsError(h.o.Problem).Hint)
+		h.log.Error("no memory in this run: the hook's configuration cannot be used", "error", h.o.Problem, "hint",
+			abi.AsError(h.o.Problem).Hint)
 		return
 	}
 	var hello struct {
@@ -234,10 +239,12 @@ func (h *Hook) greet(params json.RawMessage) {
 		Modes   []string `json:"modes"`
 	}
 	if err := json.Unmarshal(params, &hello); err != nil || hello.Version != 1 {
-		h.log.Warn("PicoClaw speaks another version of the hook protocol than 1; memory may be absent", "params", string(params))
+		h.log.Warn("PicoClaw speaks another version of the hook protocol than 1; memory may be absent", "params",
+			string(params))
 		return
 	}
-	for mode, loss := range map[string]string{"llm": "context is absent: add \"before_llm\" to \"intercept\"", "observe": "turns are not recorded: add \"agent.turn.end\" to \"observe\""} {
+	for mode, loss := range map[string]string{"llm": "context is absent: add \"before_llm\" to \"intercept\"",
+		"observe": "turns are not recorded: add \"agent.turn.end\" to \"observe\""} {
 		if !slices.Contains(hello.Modes, mode) {
 			h.log.Warn(loss)
 		}
@@ -251,6 +258,7 @@ func (h *Hook) sayWhatWaits() {
 		return
 	}
 	if n, err := h.o.Box.Waiting(); err == nil && n > 0 {
-		h.log.Warn("turns wait on disk; the next hook of this memory delivers them", "turns", n, "folder", h.o.Box.Dir())
+		h.log.Warn("turns wait on disk; the next hook of this memory delivers them", "turns", n, "folder",
+			h.o.Box.Dir())
 	}
 }

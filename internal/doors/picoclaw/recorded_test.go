@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
-// frame is a line of testdata/picoclaw.jsonl: what was recorded between a really running PicoClaw (commit cf67dd38) and a probe in the hook's place. Prompt texts,
-// tool descriptions and paths are placeholders.
+// frame is a line of testdata/picoclaw.jsonl: what was recorded between a really running PicoClaw (commit cf67dd38) and
+// a probe in the hook's place. Prompt texts, tool descriptions and paths are placeholders.
 type frame struct {
 	Name, Note, Direction string
 	Payload               json.RawMessage
@@ -58,9 +58,11 @@ func mask(v any) any {
 	return v
 }
 
-// What PicoClaw sent then is sent again; the hook answers as the probe did, but for the runs in which the probe was wrong on purpose.
+// What PicoClaw sent then is sent again; the hook answers as the probe did, but for the runs in which the probe was
+// wrong on purpose.
 func TestTheRecordedExchanges(t *testing.T) {
-	onPurpose := map[string]string{"rpc_error": "the probe refused every before_llm", "after_llm_echo": "the probe echoed responses"}
+	onPurpose := map[string]string{"rpc_error": "the probe refused every before_llm",
+		"after_llm_echo": "the probe echoed responses"}
 	byDialogue := map[string][]frame{}
 	var order []string
 	for _, f := range recording(t) {
@@ -117,7 +119,8 @@ func mustWait(t *testing.T, a *agent) int {
 	return n
 }
 
-// The model sees the same request as it did then: in every iteration of a turn the block is at the end of the user's message.
+// The model sees the same request as it did then: in every iteration of a turn the block is at the end of the user's
+// message.
 func TestTheModelSeesWhatItSawThen(t *testing.T) {
 	frames := recording(t)
 	for _, name := range []string{"plain_turn", "tool_turn"} {
@@ -176,5 +179,6 @@ func TestWhichRecordedTurnsAreRemembered(t *testing.T) {
 		require.Len(t, e.Messages, 2)
 	}
 	require.Equal(t, []string{"I like oolong tea", `CALL:list_dir {"path":"."} CALL:read_file {"path":"nope.txt"}`,
-		`CALL:subagent {"task":"count to three","label":"c"}`, "observe all"}, said, "not the failed turn, and not the sub-agent's")
+		`CALL:subagent {"task":"count to three","label":"c"}`, "observe all"}, said,
+		"not the failed turn, and not the sub-agent's")
 }

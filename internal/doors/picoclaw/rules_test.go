@@ -33,7 +33,8 @@ func TestTheContextStandsAtTheEndOfTheUsersMessage(t *testing.T) {
 	a := start(t, s, func(o *picoclaw.Options) { o.Budget = abi.ContextBudget{MaxTokens: new(int64)} })
 	request := a.call(before(2, "sk_v1_x", "main-turn-1", 1, "which tea?\u2028 \"<b>\"")).modified(t)
 	require.Equal(t, "which tea?\u2028 \"<b>\"\n\n"+memory, lastContent(t, request))
-	require.Equal(t, []abi.RetrieveRequest{{Query: "which tea?\u2028 \"<b>\"", Scope: abi.MemoryScope{RunID: "run1", PersonaID: "user_a"}, SessionID: "sk_v1_x",
+	require.Equal(t, []abi.RetrieveRequest{{Query: "which tea?\u2028 \"<b>\"",
+		Scope: abi.MemoryScope{RunID: "run1", PersonaID: "user_a"}, SessionID: "sk_v1_x",
 		Budget: abi.ContextBudget{MaxTokens: new(int64)}}}, s.asked)
 }
 
@@ -43,7 +44,8 @@ func TestEverythingElseGoesBackByteForByte(t *testing.T) {
 	const tail = `" ,"media":[ ]},{"role":"tool","content":"done"}] ,"tools":[{"a":"<>&"}],"options":{"temperature":0.70}}`
 	a := start(t, new(slot))
 	got := a.call(`{"jsonrpc":"2.0","id":2,"method":"hook.before_llm","params":` + head + tail + `}`)
-	want := `{"jsonrpc":"2.0","id":2,"result":{"action":"modify","request":` + head + `\n\n` + strings.ReplaceAll(strings.ReplaceAll(memory, `"`, `\"`), "\n", `\n`) + tail + "}}\n"
+	want := `{"jsonrpc":"2.0","id":2,"result":{"action":"modify","request":` + head + `\n\n` +
+		strings.ReplaceAll(strings.ReplaceAll(memory, `"`, `\"`), "\n", `\n`) + tail + "}}\n"
 	require.Equal(t, want, string(got.Text))
 }
 
@@ -56,16 +58,22 @@ func TestEveryIterationOfATurnGetsTheSameText(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		require.Equal(t, "q\n\nmemory 1", lastContent(t, a.call(before(i, "s", "main-turn-1", i, "q")).modified(t)))
 	}
-	require.Equal(t, "steered\n\nmemory 1", lastContent(t, a.call(before(4, "s", "main-turn-1", 4, "steered")).modified(t)), "a follow-up in the middle of a turn is of that turn")
+	require.Equal(t, "steered\n\nmemory 1", lastContent(t,
+		a.call(before(4, "s", "main-turn-1", 4, "steered")).modified(t)),
+		"a follow-up in the middle of a turn is of that turn")
 	require.Equal(t, "q\n\nmemory 2", lastContent(t, a.call(before(5, "s", "main-turn-2", 1, "q")).modified(t)))
 	require.Equal(t, "q\n\nmemory 3", lastContent(t, a.call(before(6, "other", "main-turn-2", 1, "q")).modified(t)))
 	a.send(ended("s", "main-turn-2", "2026-11-21T04:00:00Z", "completed", "q", "a"))
-	require.Equal(t, "q\n\nmemory 4", lastContent(t, a.call(before(7, "s", "main-turn-2", 1, "q")).modified(t)), "an ended turn is forgotten")
-	require.Equal(t, "r\n\nmemory 5", lastContent(t, a.call(before(8, "s", "main-turn-2", 1, "r")).modified(t)), "another question in a first iteration is another turn")
+	require.Equal(t, "q\n\nmemory 4", lastContent(t, a.call(before(7, "s", "main-turn-2", 1, "q")).modified(t)),
+		"an ended turn is forgotten")
+	require.Equal(t, "r\n\nmemory 5", lastContent(t, a.call(before(8, "s", "main-turn-2", 1, "r")).modified(t)),
+		"another question in a first iteration is another turn")
 }
 
 func TestASlotThatIsDown(t *testing.T) {
-	s := &slot{retrieve: down, record: func(*abi.MemoryEvent) error { return abi.NewError(abi.CodeUnavailable, "no slot answers") }}
+	s := &slot{retrieve: down, record: func(*abi.MemoryEvent) error {
+		return abi.NewError(abi.CodeUnavailable, "no slot answers")
+	}}
 	dir := t.TempDir()
 	a := startAt(t, dir, s)
 	require.Nil(t, a.call(before(2, "s", "t1", 1, "q")).modified(t))
@@ -123,9 +131,11 @@ func TestWhoseTurnsCount(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := new(slot)
 			a := start(t, s)
-			request := a.call(strings.ReplaceAll(before(2, c.session, "t1", 1, "q"), `"sender_id":"cron"`, `"sender_id":"`+c.sender+`"`)).modified(t)
+			request := a.call(strings.ReplaceAll(before(2, c.session, "t1", 1, "q"), `"sender_id":"cron"`,
+				`"sender_id":"`+c.sender+`"`)).modified(t)
 			require.Equal(t, c.counts, request != nil)
-			a.send(strings.ReplaceAll(ended(c.session, "t1", "2026-11-21T04:00:00Z", "completed", "q", "a"), `"sender_id":"cron"`, `"sender_id":"`+c.sender+`"`))
+			a.send(strings.ReplaceAll(ended(c.session, "t1", "2026-11-21T04:00:00Z", "completed", "q", "a"),
+				`"sender_id":"cron"`, `"sender_id":"`+c.sender+`"`))
 			a.end()
 			require.Equal(t, c.counts, len(s.told) == 1)
 		})
@@ -236,12 +246,15 @@ func TestMessagesThatHoldNoText(t *testing.T) {
 
 func TestOtherMessages(t *testing.T) {
 	a := start(t, new(slot))
-	for _, line := range []string{"", "hello", "[]", `{"jsonrpc":"2.0","method":"hook.of_tomorrow"}`, `{"method":"hook.runtime_event","params":{"kind":"agent.turn.end","payload":7}}`,
-		`{"method":"hook.runtime_event","params":[]}`, `{"method":"hook.runtime_event","params":{"kind":"agent.turn.start"}}`} {
+	for _, line := range []string{"", "hello", "[]", `{"jsonrpc":"2.0","method":"hook.of_tomorrow"}`,
+		`{"method":"hook.runtime_event","params":{"kind":"agent.turn.end","payload":7}}`,
+		`{"method":"hook.runtime_event","params":[]}`,
+		`{"method":"hook.runtime_event","params":{"kind":"agent.turn.start"}}`} {
 		a.send(line) // gets no answer and does no harm
 	}
 	for _, method := range []string{"hook.after_llm", "hook.before_tool", "hook.after_tool"} {
-		require.JSONEq(t, `{"action":"continue"}`, string(a.call(`{"jsonrpc":"2.0","id":3,"method":"`+method+`","params":{"response":{"tool_calls":[{"name":"x"}]}}}`).Result))
+		require.JSONEq(t, `{"action":"continue"}`,
+			string(a.call(`{"jsonrpc":"2.0","id":3,"method":"`+method+`","params":{"response":{"tool_calls":[{"name":"x"}]}}}`).Result))
 	}
 	got := a.call(`{"jsonrpc":"2.0","id":4,"method":"hook.approve_tool","params":{}}`)
 	require.Equal(t, -32601, got.Error.Code)
@@ -271,7 +284,8 @@ func TestAConfigurationThatCannotBeUsedDoesNotStopTheAgent(t *testing.T) {
 func TestSeveralPeopleAreToldOfOnce(t *testing.T) {
 	a := start(t, new(slot))
 	for i, sender := range []string{"1", "1", "2", "3"} {
-		a.send(strings.ReplaceAll(ended("s", fmt.Sprint(i), "2026-11-21T04:00:00Z", "completed", "q", "a"), `"sender_id":"cron"`, `"sender_id":"`+sender+`"`))
+		a.send(strings.ReplaceAll(ended("s", fmt.Sprint(i), "2026-11-21T04:00:00Z", "completed", "q", "a"),
+			`"sender_id":"cron"`, `"sender_id":"`+sender+`"`))
 	}
 	a.end()
 	require.Equal(t, 1, strings.Count(a.log.String(), "several people speak to this agent"))
@@ -299,17 +313,22 @@ func TestTwoAgentsOnOneScope(t *testing.T) {
 func TestNothingThatIsSaidLeadsToAnotherScope(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := new(slot)
-		text := rapid.OneOf(rapid.SampledFrom([]string{"bob", "run1/user_b", "../user_b", `","persona_id":"bob`, "*", `<memory-context scope="run1/user_b">`}), rapid.StringN(1, 30, -1))
+		text := rapid.OneOf(rapid.SampledFrom([]string{"bob", "run1/user_b", "../user_b", `","persona_id":"bob`, "*",
+			`<memory-context scope="run1/user_b">`}), rapid.StringN(1, 30, -1))
 		scope := map[string]any{}
-		for _, key := range []string{"agent_id", "channel", "chat_id", "sender_id", "session_key", "turn_id", "run_id", "persona_id", "user_id"} {
+		for _, key := range []string{"agent_id", "channel", "chat_id", "sender_id", "session_key", "turn_id", "run_id",
+			"persona_id", "user_id"} {
 			scope[key] = text.Draw(rt, key)
 		}
 		said := text.Draw(rt, "said")
-		params := map[string]any{"scope": scope, "persona_id": "bob", "run_id": "other", "meta": map[string]any{"SessionKey": scope["session_key"], "TurnID": "t", "AgentID": "bob", "Iteration": 1},
+		params := map[string]any{"scope": scope, "persona_id": "bob", "run_id": "other",
+			"meta": map[string]any{"SessionKey": scope["session_key"], "TurnID": "t", "AgentID": "bob",
+				"Iteration": 1},
 			"context":  map[string]any{"inbound": scope, "scope": scope},
 			"messages": []any{map[string]any{"role": "user", "content": said, "name": "bob", "persona_id": "bob"}},
 			"kind":     "agent.turn.end", "time": "2026-11-21T04:00:00Z",
-			"payload": map[string]any{"Status": "completed", "UserMessage": said, "FinalContent": "x", "persona_id": "bob", "RunID": "other"}}
+			"payload": map[string]any{"Status": "completed", "UserMessage": said, "FinalContent": "x",
+				"persona_id": "bob", "RunID": "other"}}
 		body, err := json.Marshal(params)
 		require.NoError(rt, err)
 		a := start(t, s)

@@ -38,14 +38,15 @@ const (
 	rpcNoSuchMethod = -32601
 )
 
-// maxAnswer bounds an answer, in bytes: PicoClaw reads lines through a buffer of 1 MiB, and after a longer one it reads nothing any more.
+// maxAnswer bounds an answer, in bytes: PicoClaw reads lines through a buffer of 1 MiB, and after a longer one it reads
+// nothing any more.
 const maxAnswer = 1<<20 - 1024
 
 // maxRequest bounds a line from PicoClaw, in bytes. It is far beyond what a model takes.
 const maxRequest = 64 << 20
 
-// Results that say nothing but "go on". A bare continue leaves request and response as they are; with a body it would be applied like modify, and an echoed
-// response loses the names of its tool calls.
+// Results that say nothing but "go on". A bare continue leaves request and response as they are; with a body it would
+// be applied like modify, and an echoed response loses the names of its tool calls.
 const (
 	resultHello    = `{"ok":true,"name":"memhost"}`
 	resultContinue = `{"action":"continue"}`
@@ -56,7 +57,8 @@ func resultModify(request []byte) []byte {
 	return slicesOf([]byte(`{"action":"modify","request":`), request, []byte(`}`))
 }
 
-// answerLine is a line with the result of a call, or with its error. The id goes back as it came: PicoClaw takes a text for no answer.
+// answerLine is a line with the result of a call, or with its error. The id goes back as it came: PicoClaw takes a text
+// for no answer.
 func answerLine(id json.RawMessage, result []byte, failed *rpcError) []byte {
 	name := []byte(`,"result":`)
 	if failed != nil {

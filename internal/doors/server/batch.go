@@ -88,7 +88,8 @@ func (s *Server) recordBatch(ctx context.Context, b *batch) (*abi.BatchReceipts,
 		return nil, err
 	}
 	if len(given.Receipts) != len(b.Events) {
-		return nil, abi.NewError(abi.CodeInternal, fmt.Sprintf("the slot answered %d receipts for %d events", len(given.Receipts), len(b.Events)))
+		return nil, abi.NewError(abi.CodeInternal,
+			fmt.Sprintf("the slot answered %d receipts for %d events", len(given.Receipts), len(b.Events)))
 	}
 	for i, answer := range given.Receipts {
 		if answer.Error != nil {

@@ -25,7 +25,9 @@ func recorder(batches *[][]string) *servertest.Slot {
 		for i, e := range request.(*abi.EventBatch).Events {
 			ids = append(ids, e.EventID)
 			if e.EventID == "bad" {
-				out.Receipts = append(out.Receipts, abi.ReceiptOrError{EventID: "bad", Error: abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("events[%d].turn_id: empty", i))})
+				out.Receipts = append(out.Receipts,
+					abi.ReceiptOrError{EventID: "bad",
+						Error: abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("events[%d].turn_id: empty", i))})
 				continue
 			}
 			out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: &abi.WriteReceipt{EventID: e.EventID}})
@@ -71,7 +73,8 @@ func TestAnEventThatCouldBeTakenForTwoStopsNoOther(t *testing.T) {
 	s, _ := newServer(t, recorder(&batches))
 	got := receipts(t, s, `{"events":[{"event_id":"a"},{"event_id":"b","user_id":"ann","user_id":"bob"},{"event_id":"c","user_id":"\ud83d"},{"event_id":"d"}]}`)
 	require.Equal(t, [][]string{{"a", "d"}}, batches)
-	require.Equal(t, "events[1].user_id: given twice, and which of the two counts would be a guess", got[1].Error.Message)
+	require.Equal(t, "events[1].user_id: given twice, and which of the two counts would be a guess",
+		got[1].Error.Message)
 	require.Contains(t, got[2].Error.Message, "half of a surrogate pair")
 }
 
@@ -99,7 +102,9 @@ func TestALargeBatchIsOneRequest(t *testing.T) {
 }
 
 func TestASlotThatMiscountsIsCaught(t *testing.T) {
-	s, _ := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) { return &abi.BatchReceipts{}, nil }})
+	s, _ := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) {
+		return &abi.BatchReceipts{}, nil
+	}})
 	w := ask(s.Handler(), "POST", wire.PathEventsBatch, `{"events":[{}]}`)
 	require.Equal(t, 500, w.Code)
 	require.Contains(t, problem(t, w).Message, "0 receipts for 1 events")
@@ -114,14 +119,17 @@ func TestTheConfiguredScopeOnly(t *testing.T) {
 	event := func(run, user, agent string) string {
 		return fmt.Sprintf(`{"event_id":"e","run_id":%q,"user_id":%q,"agent_id":%q}`, run, user, agent)
 	}
-	plain, agent := only(abi.MemoryScope{RunID: "r", PersonaID: "u", BackendNamespace: "n"}), only(abi.MemoryScope{RunID: "r", PersonaID: "u", AgentID: "a"})
+	plain, agent := only(abi.MemoryScope{RunID: "r", PersonaID: "u", BackendNamespace: "n"}),
+		only(abi.MemoryScope{RunID: "r", PersonaID: "u", AgentID: "a"})
 	for _, c := range []struct {
 		s     *server.Server
 		event string
 		says  string
 	}{
-		{plain, event("r", "u", ""), ""}, {plain, event("r", "u", "a label"), ""}, {plain, event("R", "u", ""), "run_id:"}, {plain, event("r", "", ""), "user_id:"},
-		{agent, event("r", "u", "a"), ""}, {agent, event("r", "u", "b"), "agent_id:"}, {agent, event("r", "u", ""), "agent_id:"},
+		{plain, event("r", "u", ""), ""}, {plain, event("r", "u", "a label"), ""},
+		{plain, event("R", "u", ""), "run_id:"}, {plain, event("r", "", ""), "user_id:"},
+		{agent, event("r", "u", "a"), ""}, {agent, event("r", "u", "b"), "agent_id:"},
+		{agent, event("r", "u", ""), "agent_id:"},
 	} {
 		w := ask(c.s.Handler(), "POST", wire.PathEvents, c.event)
 		if c.says == "" {
@@ -135,7 +143,8 @@ func TestTheConfiguredScopeOnly(t *testing.T) {
 		require.Contains(t, e.Message, c.says)
 	}
 
-	got := receipts(t, plain, `{"events":[`+event("r", "u", "")+`,`+event("r", "x", "")+`,{"z":1},`+event("r", "u", "")+`]}`)
+	got := receipts(t, plain, `{"events":[`+event("r", "u", "")+`,`+event("r", "x", "")+`,{"z":1},`+event("r", "u",
+		"")+`]}`)
 	require.NotNil(t, got[0].Receipt)
 	require.Equal(t, abi.CodeDenied, got[1].Error.Code)
 	require.Contains(t, got[1].Error.Message, "events[1].user_id:")
@@ -149,8 +158,10 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 	only := func(o *server.Options) { o.Scopes.Only = &scope }
 	closed, _ := newServer(t, untouchable(t), only)
 	open, _ := newServer(t, new(servertest.Slot), only)
-	for path, field := range map[string]string{wire.PathScopes: "", wire.PathScopesReset: "", wire.PathRetrieve: "scope", wire.PathFormat: "scope", wire.PathReadiness: "scope",
-		wire.PathInventory: "scope", wire.PathFeedback: "scope", wire.PathMutations: "scope", wire.PathProvenance: "scope", wire.PathNativeQuery: "scope", wire.PathMode: "scope"} {
+	for path, field := range map[string]string{wire.PathScopes: "", wire.PathScopesReset: "",
+		wire.PathRetrieve: "scope", wire.PathFormat: "scope", wire.PathReadiness: "scope",
+		wire.PathInventory: "scope", wire.PathFeedback: "scope", wire.PathMutations: "scope",
+		wire.PathProvenance: "scope", wire.PathNativeQuery: "scope", wire.PathMode: "scope"} {
 		method := "POST"
 		if path == wire.PathMode {
 			method = "PUT"
@@ -164,10 +175,12 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 			}
 			return `{"scope":` + scope + `}`
 		}
-		for _, good := range []string{`{"run_id":"r","persona_id":"u"}`, `{"run_id":"r","persona_id":"u","backend_namespace":"n"}`} {
+		for _, good := range []string{`{"run_id":"r","persona_id":"u"}`,
+			`{"run_id":"r","persona_id":"u","backend_namespace":"n"}`} {
 			require.Equal(t, 200, ask(open.Handler(), method, path, in(good)).Code, path)
 		}
-		for _, bad := range []string{`{"run_id":"x","persona_id":"u"}`, `{"run_id":"r","persona_id":"U"}`, `{"run_id":"r","persona_id":"u","backend_namespace":"m"}`, `{}`} {
+		for _, bad := range []string{`{"run_id":"x","persona_id":"u"}`, `{"run_id":"r","persona_id":"U"}`,
+			`{"run_id":"r","persona_id":"u","backend_namespace":"m"}`, `{}`} {
 			w := ask(closed.Handler(), method, path, in(bad))
 			require.Equal(t, 403, w.Code, path)
 			e := problem(t, w)
@@ -175,5 +188,6 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 			require.Equal(t, field != "", strings.HasPrefix(e.Message, "scope."), e.Message)
 		}
 	}
-	require.Equal(t, 200, ask(open.Handler(), "PUT", wire.PathMode, `{"read_only":true}`).Code, "the slot's own mode has no scope")
+	require.Equal(t, 200, ask(open.Handler(), "PUT", wire.PathMode, `{"read_only":true}`).Code,
+		"the slot's own mode has no scope")
 }

@@ -17,14 +17,17 @@ import (
 
 // body reads a request's body whole.
 //
-// Errors: statusError 415 when it does not say application/json, or is compressed; too_large; statusError 408 when it does not
+// Errors: statusError 415 when it does not say application/json, or is compressed; too_large; statusError 408 when it
+// does not
 // arrive in time; invalid_argument when it breaks off.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := checkContentType(r.Header); err != nil {
 		return nil, err
 	}
 	if r.ContentLength > s.options.MaxBody {
-		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the body has %d bytes, the limit is %d", r.ContentLength, s.options.MaxBody)).WithHint("send less at once")
+		return nil, abi.NewError(abi.CodeTooLarge,
+			fmt.Sprintf("the body has %d bytes, the limit is %d", r.ContentLength,
+				s.options.MaxBody)).WithHint("send less at once")
 	}
 	var b bytes.Buffer
 	const trusted = 1 << 20 // of a length that is only announced
@@ -35,19 +38,22 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err == nil:
 		return b.Bytes(), nil
 	case errors.As(err, &tooLarge):
-		return nil, abi.WrapError(abi.CodeTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody), err).WithHint("send less at once")
+		return nil, abi.WrapError(abi.CodeTooLarge,
+			fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody),
+			err).WithHint("send less at once")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close") // what comes late is not the next request
-		return nil, &statusError{abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the body did not arrive within %s", s.options.BodyTimeout), err), http.StatusRequestTimeout}
+		return nil, &statusError{abi.WrapError(abi.CodeTimeout,
+			fmt.Sprintf("the body did not arrive within %s", s.options.BodyTimeout), err), http.StatusRequestTimeout}
 	default:
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "the body broke off: "+err.Error(), err)
 	}
 }
 
-// hurry gives the client of r a time to send its body, whoever reads it: also when nobody does, since the server waits for the
-// rest of a body before it takes the connection's next request. The time ends with the body, because from then on the server
-// reads on to see whether the client is still there. Where deadlines are not supported there is no connection that could be
-// slow.
+// hurry gives the client of r a time to send its body, whoever reads it: also when nobody does, since the server waits
+// for the rest of a body before it takes the connection's next request. The time ends with the body, because from then
+// on the server reads on to see whether the client is still there. Where deadlines are not supported there is no
+// connection that could be slow.
 func (s *Server) hurry(c *http.ResponseController, r *http.Request) {
 	if r.ContentLength != 0 && c.SetReadDeadline(time.Now().Add(s.options.BodyTimeout)) == nil {
 		r.Body = &hurriedBody{r.Body, c}
@@ -71,7 +77,9 @@ func (b *hurriedBody) Read(p []byte) (int, error) {
 // checkContentType demands application/json by name: that is what no form of a foreign web page can send.
 func checkContentType(h http.Header) error {
 	refuse := func(message string) error {
-		return &statusError{abi.NewError(abi.CodeInvalidArgument, message).WithReason("content_type").WithHint("send Content-Type: " + wire.MediaJSON), http.StatusUnsupportedMediaType}
+		return &statusError{abi.NewError(abi.CodeInvalidArgument,
+			message).WithReason("content_type").WithHint("send Content-Type: " + wire.MediaJSON),
+			http.StatusUnsupportedMediaType}
 	}
 	given := h.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(given)

@@ -29,16 +29,23 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		{"cut short", wire.PathEvents, anEvent[:40], "unexpected end"},
 		{"more behind it", wire.PathEvents, anEvent + "x", "after the end"},
 		{"another type", wire.PathEvents, `[]`, "want an object, got an array"},
-		{"a field of another type", wire.PathEvents, `{"messages":[{"role":"user","content":7}]}`, "messages[0].content: want a string, got a number"},
+		{"a field of another type", wire.PathEvents, `{"messages":[{"role":"user","content":7}]}`,
+			"messages[0].content: want a string, got a number"},
 		{"an unknown field", wire.PathEvents, `{"evnt_id":"7"}`, `evnt_id: unknown field, did you mean "event_id"?`},
 		{"an unknown field further in", wire.PathRetrieve, `{"scope":{"persona":"x"}}`, `scope.persona: unknown field`},
 		{"invalid UTF-8", wire.PathEvents, "{\"event_id\":\"\xff\"}", "invalid UTF-8 at byte 13"},
 		{"half a surrogate pair in UTF-8", wire.PathEvents, "{\"event_id\":\"\xed\xa0\x80\"}", "invalid UTF-8"},
-		{"nested too deep", wire.PathEvents, `{"metadata":{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}}", "deep"},
-		{"half a surrogate pair, escaped", wire.PathEvents, strings.Replace(anEvent, `"session_id":"`, `"session_id":"\ud83d`, 1), `\ud83d at byte`},
-		{"a scope's id twice", wire.PathScopes, `{"run_id":"r","persona_id":"ann","persona_id":"bob"}`, "persona_id: given twice"},
-		{"a name twice further in", wire.PathRetrieve, `{"query":"q","session_id":"s","scope":{"run_id":"r","persona_id":"a","run_id":"s"}}`, "scope.run_id: given twice"},
-		{"a batch's events twice", wire.PathEventsBatch, `{"events":[` + anEvent + `],"events":[]}`, "events: given twice"},
+		{"nested too deep", wire.PathEvents, `{"metadata":{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) +
+			"}}", "deep"},
+		{"half a surrogate pair, escaped", wire.PathEvents,
+			strings.Replace(anEvent, `"session_id":"`, `"session_id":"\ud83d`, 1), `\ud83d at byte`},
+		{"a scope's id twice", wire.PathScopes, `{"run_id":"r","persona_id":"ann","persona_id":"bob"}`,
+			"persona_id: given twice"},
+		{"a name twice further in", wire.PathRetrieve,
+			`{"query":"q","session_id":"s","scope":{"run_id":"r","persona_id":"a","run_id":"s"}}`,
+			"scope.run_id: given twice"},
+		{"a batch's events twice", wire.PathEventsBatch, `{"events":[` + anEvent + `],"events":[]}`,
+			"events: given twice"},
 		{"a whole batch", wire.PathEventsBatch, `{"event":[]}`, `event: unknown field, did you mean "events"?`},
 		{"a batch that is none", wire.PathEventsBatch, `{"events":{}}`, "events: want an array, got an object"},
 		{"a batch cut short", wire.PathEventsBatch, `{"events":[` + anEvent, "unexpected end"},
@@ -62,14 +69,16 @@ func TestRequestsThatAreWrong(t *testing.T) {
 // What a backend said goes out verbatim, so it must come in again.
 func TestAResultIsTakenBackWithWhatTheBackendSaid(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	w := ask(s.Handler(), "POST", wire.PathFormat, `{"scope":{"run_id":"r","persona_id":"u"},"result":{"raw":{"calls":[{"route":"search","body":{"a":1,"a":"\ud83d"}}]}}}`)
+	w := ask(s.Handler(), "POST", wire.PathFormat,
+		`{"scope":{"run_id":"r","persona_id":"u"},"result":{"raw":{"calls":[{"route":"search","body":{"a":1,"a":"\ud83d"}}]}}}`)
 	require.Equal(t, 200, w.Code, w.Body)
 }
 
 // A body that leaves read_only open would take the wall down, and the run that was to be clean with it.
 func TestTheModeIsNotGuessed(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
-	for _, body := range []string{`{}`, `null`, `{"read_only":null}`, `{"reason":"evaluation"}`, `{"scope":{"run_id":"r","persona_id":"u"}}`} {
+	for _, body := range []string{`{}`, `null`, `{"read_only":null}`, `{"reason":"evaluation"}`,
+		`{"scope":{"run_id":"r","persona_id":"u"}}`} {
 		w := ask(s.Handler(), "PUT", wire.PathMode, body)
 		require.Equal(t, 400, w.Code, body)
 		require.Contains(t, problem(t, w).Message, "read_only: missing", body)
@@ -110,7 +119,8 @@ func TestABodyMayHaveTheLimitAndNoByteMore(t *testing.T) {
 
 func TestLargeBodiesAreFineByDefault(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	require.Equal(t, 200, askFrom(s.Handler(), "POST", wire.PathEvents, withoutLength{strings.NewReader(padded(16 << 20))}).Code)
+	require.Equal(t, 200, askFrom(s.Handler(), "POST", wire.PathEvents,
+		withoutLength{strings.NewReader(padded(16 << 20))}).Code)
 	require.Equal(t, 413, ask(s.Handler(), "POST", wire.PathEvents, padded(16<<20+1)).Code)
 }
 
@@ -141,7 +151,9 @@ func TestASlowBodyEndsWithItsTimeAndTheSlotIsNotAsked(t *testing.T) {
 }
 
 func TestASlowBodyOfARefusedRequestHoldsNothing(t *testing.T) {
-	s, _ := newServer(t, untouchable(t), withToken("secret"), func(o *server.Options) { o.BodyTimeout = 20 * time.Millisecond })
+	s, _ := newServer(t, untouchable(t), withToken("secret"), func(o *server.Options) {
+		o.BodyTimeout = 20 * time.Millisecond
+	})
 	web := httptest.NewServer(s.Handler())
 	defer web.Close()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -218,7 +230,9 @@ func TestAClientThatLeavesEndsTheWaiting(t *testing.T) {
 
 func TestAnswersHaveNoSchemaFieldAndAreExactlyTheCodecs(t *testing.T) {
 	receipt := &abi.WriteReceipt{EventID: "<é>\u2028", Status: abi.StatusQueued, Markers: []string{}}
-	s, _ := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) { return receipt, nil }})
+	s, _ := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) {
+		return receipt, nil
+	}})
 	w := ask(s.Handler(), "POST", wire.PathEvents, anEvent)
 	require.Equal(t, string(abi.Marshal(receipt)), w.Body.String())
 	require.Equal(t, wire.MediaJSON, w.Header().Get("Content-Type"))

@@ -22,7 +22,8 @@ type decodable[Q any] interface {
 }
 
 // call is the handler of a route whose request is a Q: decode, do, encode.
-func call[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, do func(ctx context.Context, q *Q) (A, error)) http.Handler {
+func call[Q any, P decodable[Q], A abi.Encodable](s *Server, op string,
+	do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return callDecoded(s, op, func(body []byte) (*Q, error) {
 		q := new(Q)
 		return q, decode(body, P(q))
@@ -70,7 +71,8 @@ func misdirected(path string, body []byte, err error) error {
 }
 
 // callDecoded is call with a way of decoding of its own.
-func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error), do func(ctx context.Context, q *Q) (A, error)) http.Handler {
+func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error),
+	do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := s.body(w, r)
 		if err != nil {
@@ -94,7 +96,8 @@ func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body 
 }
 
 // scoped is call for a request that names its scope in a field of that name, which the policy must allow.
-func scoped[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, scope func(q *Q) abi.MemoryScope, do func(slot host.Contract, ctx context.Context, q *Q) (A, error)) http.Handler {
+func scoped[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, scope func(q *Q) abi.MemoryScope,
+	do func(slot host.Contract, ctx context.Context, q *Q) (A, error)) http.Handler {
 	return call[Q, P](s, op, func(ctx context.Context, q *Q) (answer A, err error) {
 		if err := s.options.Scopes.check("scope", scope(q)); err != nil {
 			return answer, err
@@ -104,7 +107,8 @@ func scoped[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, scope 
 }
 
 // bareScope is call for a request that is a scope.
-func bareScope[A abi.Encodable](s *Server, op string, do func(slot host.Contract, ctx context.Context, scope abi.MemoryScope) (A, error)) http.Handler {
+func bareScope[A abi.Encodable](s *Server, op string,
+	do func(slot host.Contract, ctx context.Context, scope abi.MemoryScope) (A, error)) http.Handler {
 	return call(s, op, func(ctx context.Context, q *abi.MemoryScope) (answer A, err error) {
 		if err := s.options.Scopes.check("", *q); err != nil {
 			return answer, err
@@ -122,7 +126,8 @@ func ask[A abi.Encodable](s *Server, op string, do func(ctx context.Context) (A,
 }
 
 // askSlot is ask for an operation of the slot.
-func askSlot[A abi.Encodable](s *Server, op string, do func(slot host.Contract, ctx context.Context) (A, error)) http.Handler {
+func askSlot[A abi.Encodable](s *Server, op string,
+	do func(slot host.Contract, ctx context.Context) (A, error)) http.Handler {
 	return ask(s, op, func(ctx context.Context) (A, error) { return do(s.options.Slot, ctx) })
 }
 

@@ -20,8 +20,8 @@ var docsTemplate string
 //go:embed docs.css
 var docsStyle string
 
-// renderDocs makes the page of the document, and the Content-Security-Policy under which it works: it has no script, and
-// nothing of it comes from elsewhere.
+// renderDocs makes the page of the document, and the Content-Security-Policy under which it works: it has no script,
+// and nothing of it comes from elsewhere.
 func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
 	t, err := template.New("docs").Parse(docsTemplate)
 	if err != nil {
@@ -32,7 +32,8 @@ func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
 		return nil, "", err
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
-	policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return b.Bytes(), policy, nil
 }
 
@@ -75,7 +76,8 @@ type docsField struct {
 type docsValue struct{ Before, Name, After string }
 
 func pageOf(doc *huma.OpenAPI) docsPage {
-	p := docsPage{Title: doc.Info.Title, Version: doc.Info.Version, Style: template.CSS(docsStyle), Intro: strings.Split(doc.Info.Description, "\n\n")}
+	p := docsPage{Title: doc.Info.Title, Version: doc.Info.Version, Style: template.CSS(docsStyle),
+		Intro: strings.Split(doc.Info.Description, "\n\n")}
 	for _, tag := range doc.Tags {
 		g := docsGroup{Name: tag.Name, About: tag.Description}
 		for _, path := range sortedKeys(doc.Paths) {
@@ -128,7 +130,8 @@ func docsTypeOf(name string, s *huma.Schema) docsType {
 	t := docsType{Name: name, About: s.Description}
 	for _, field := range sortedKeys(s.Properties) {
 		p := s.Properties[field]
-		t.Fields = append(t.Fields, docsField{Name: field, About: p.Description, Required: slices.Contains(s.Required, field), Type: docsValueOf(p)})
+		t.Fields = append(t.Fields, docsField{Name: field, About: p.Description,
+			Required: slices.Contains(s.Required, field), Type: docsValueOf(p)})
 	}
 	return t
 }

@@ -28,7 +28,8 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	_, style, _ := strings.Cut(page, "<style>")
 	style, _, _ = strings.Cut(style, "</style>")
 	sum := sha256.Sum256([]byte(style))
-	require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	require.Contains(t, w.Header().Get("Content-Security-Policy"),
+		"default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
 }
 
 func TestThePageShowsEveryRouteAndItsLinksLead(t *testing.T) {

@@ -12,8 +12,10 @@ import (
 
 // seeds are bodies on the way to every branch of the decoders.
 func seeds(f *testing.F) {
-	for _, s := range []string{"", "null", "{}", "[]", anEvent, anEvent[:50], `{"events":[` + anEvent + `,{"event_id":"x","y":1},7]}`, `{"events":null}`, `{"events":[{"event_id":7}]}`,
-		`{"backend":"mem0","config":{"a":[1]},"plugin":null}`, "{\"event_id\":\"\xff\"}", `{"a\u0000":1}`, `{"events":[`, "[[[[[[", `{"event_id":"\ud800"}`, `{"events":[],"events":[{}]}`} {
+	for _, s := range []string{"", "null", "{}", "[]", anEvent, anEvent[:50], `{"events":[` + anEvent +
+		`,{"event_id":"x","y":1},7]}`, `{"events":null}`, `{"events":[{"event_id":7}]}`,
+		`{"backend":"mem0","config":{"a":[1]},"plugin":null}`, "{\"event_id\":\"\xff\"}", `{"a\u0000":1}`,
+		`{"events":[`, "[[[[[[", `{"event_id":"\ud800"}`, `{"events":[],"events":[{}]}`} {
 		f.Add([]byte(s))
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 // guard decides who may ask, before anything of a body is read.
 //
-// Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the slot
-// listens off loopback. Against the first stand the checks of Host (a page whose name was rebound to 127.0.0.1 still sends its
-// own name), of Origin and Sec-Fetch-Site (a page of another origin says so), and the demand for application/json, which a form
-// cannot send. Against the second stands the token.
+// Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the
+// slot listens off loopback. Against the first stand the checks of Host (a page whose name was rebound to 127.0.0.1
+// still sends its own name), of Origin and Sec-Fetch-Site (a page of another origin says so), and the demand for
+// application/json, which a form cannot send. Against the second stands the token.
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
 	digest *[sha256.Size]byte
@@ -31,7 +31,8 @@ func newGuard(token string) (guard, error) {
 		return guard{}, nil
 	}
 	if !isToken(token) {
-		return guard{}, abi.NewError(abi.CodeInvalidArgument, "server: the token has characters that an Authorization header cannot carry").
+		return guard{}, abi.NewError(abi.CodeInvalidArgument,
+			"server: the token has characters that an Authorization header cannot carry").
 			WithHint("use letters, digits and - . _ ~ + / =, for instance the output of: openssl rand -hex 32")
 	}
 	digest := sha256.Sum256([]byte(token))
@@ -77,7 +78,8 @@ func checkHost(r *http.Request) *abi.Error {
 	if isLoopback(hostOnly(r.Host)) {
 		return nil
 	}
-	return abi.NewError(abi.CodeDenied, fmt.Sprintf("the Host header names %q, which is not this machine", r.Host)).WithReason("host").
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("the Host header names %q, which is not this machine",
+		r.Host)).WithReason("host").
 		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN")
 }
 
@@ -85,13 +87,16 @@ func checkHost(r *http.Request) *abi.Error {
 func checkOrigin(r *http.Request) *abi.Error {
 	for _, origin := range r.Header.Values("Origin") {
 		if !isOwnOrigin(origin, r) {
-			return abi.NewError(abi.CodeDenied, fmt.Sprintf("a web page of %q asked, and this slot serves no web pages but its own", origin)).WithReason("origin")
+			return abi.NewError(abi.CodeDenied, fmt.Sprintf("a web page of %q asked, and this slot serves no web "+
+				"pages but its own", origin)).WithReason("origin")
 		}
 	}
-	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is harmless.
+	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is
+	// harmless.
 	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI
 	if isCall && site != "" && site != "same-origin" && site != "none" {
-		return abi.NewError(abi.CodeDenied, "a web page of another origin asked, and this slot serves no web pages but its own").WithReason("origin")
+		return abi.NewError(abi.CodeDenied, "a web page of another origin asked, and this slot serves no web pages "+
+			"but its own").WithReason("origin")
 	}
 	return nil
 }
@@ -118,7 +123,9 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 		return nil
 	}
 	refuse := func(message string) *abi.Error {
-		return abi.NewError(abi.CodeUnauthenticated, message).WithReason("token").WithHint("send Authorization: Bearer with the token that the slot was started with (MEMHOST_TOKEN)")
+		return abi.NewError(abi.CodeUnauthenticated,
+			message).WithReason("token").WithHint("send Authorization: Bearer with the token that the slot was " +
+			"started with (MEMHOST_TOKEN)")
 	}
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !found || !strings.EqualFold(scheme, "Bearer") {
@@ -131,7 +138,8 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	return nil
 }
 
-// CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one, and a header must be able to carry it.
+// CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one,
+// and a header must be able to carry it.
 func CheckListen(listen, token string) error {
 	if _, err := newGuard(token); err != nil {
 		return err
@@ -152,19 +160,25 @@ func needsToken(loopback bool, address string, length int) error {
 		return nil
 	}
 	if length > 0 {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, and the token has "+
-			"%d characters, want at least %d", address, length, minTokenBytes)).
-			WithReason(ReasonTokenRequired).WithHint("make one: MEMHOST_TOKEN=$(openssl rand -hex 32); or listen on 127.0.0.1")
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("listening on %s lets other machines in, and the token has "+
+				"%d characters, want at least %d", address, length, minTokenBytes)).
+			WithReason(ReasonTokenRequired).WithHint("make one: MEMHOST_TOKEN=$(openssl rand -hex 32); or listen on " +
+			"127.0.0.1")
 	}
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, which takes a token", address)).
-		WithReason(ReasonTokenRequired).WithHint("set MEMHOST_TOKEN, for instance to the output of: openssl rand -hex 32; or listen on 127.0.0.1")
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("listening on %s lets other machines in, which takes a "+
+		"token", address)).
+		WithReason(ReasonTokenRequired).WithHint("set MEMHOST_TOKEN, for instance to the output of: openssl rand " +
+		"-hex 32; or listen on 127.0.0.1")
 }
 
 // isLoopbackListen tells whether the configured address is on loopback. No host means every address.
 func isLoopbackListen(listen string) (bool, error) {
 	name, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return false, abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("server: cannot listen on %q: %s", listen, err), err).WithHint("want HOST:PORT, as 127.0.0.1:7077")
+		return false, abi.WrapError(abi.CodeInvalidArgument,
+			fmt.Sprintf("server: cannot listen on %q: %s", listen, err),
+			err).WithHint("want HOST:PORT, as 127.0.0.1:7077")
 	}
 	return isLoopback(name), nil
 }
@@ -181,8 +195,8 @@ func isLoopbackAddr(a net.Addr) bool {
 	}
 }
 
-// isLoopback tells whether a name or address, without port, is this machine by itself: no lookup is made, or a name could be
-// anybody's to answer.
+// isLoopback tells whether a name or address, without port, is this machine by itself: no lookup is made, or a name
+// could be anybody's to answer.
 func isLoopback(name string) bool {
 	if strings.EqualFold(name, "localhost") {
 		return true

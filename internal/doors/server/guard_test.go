@@ -30,9 +30,12 @@ func withToken(token string) func(o *server.Options) {
 func TestOnLoopbackTheHostMustBeLoopback(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
 	for host, allowed := range map[string]bool{
-		"127.0.0.1:7077": true, "127.0.0.1": true, "localhost:7077": true, "LocalHost": true, "[::1]:7077": true, "[::1]": true, "127.8.9.1:1": true,
-		"evil.example:7077": false, "localhost.evil.example": false, "127.0.0.1.evil.example:7077": false, "192.168.1.7:7077": false,
-		"169.254.169.254": false, "0.0.0.0:7077": false, "": false, "2130706433": false, "0x7f.1": false, "localhost@evil.example": false,
+		"127.0.0.1:7077": true, "127.0.0.1": true, "localhost:7077": true, "LocalHost": true, "[::1]:7077": true,
+		"[::1]": true, "127.8.9.1:1": true,
+		"evil.example:7077": false, "localhost.evil.example": false, "127.0.0.1.evil.example:7077": false,
+		"192.168.1.7:7077": false,
+		"169.254.169.254":  false, "0.0.0.0:7077": false, "": false, "2130706433": false, "0x7f.1": false,
+		"localhost@evil.example": false,
 	} {
 		w := ask(s.Handler(), "GET", wire.PathMode, "", "Host", host)
 		if allowed {
@@ -48,7 +51,8 @@ func TestOnLoopbackTheHostMustBeLoopback(t *testing.T) {
 
 func TestARebindingPageReachesNothing(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
-	for _, path := range []string{wire.PathMode, wire.PathLive, wire.PathReady, wire.PathMetrics, wire.PathOpenAPI, wire.PathDocs, "/nothing"} {
+	for _, path := range []string{wire.PathMode, wire.PathLive, wire.PathReady, wire.PathMetrics, wire.PathOpenAPI,
+		wire.PathDocs, "/nothing"} {
 		require.Equal(t, 403, ask(s.Handler(), "GET", path, "", "Host", "rebound.example:7077").Code, path)
 	}
 }
@@ -101,24 +105,30 @@ func TestOnlyTheSlotsOwnPagesMayAsk(t *testing.T) {
 
 func TestBehindAProxyTheOriginIsThatOfTheRequest(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot), withToken("secret"))
-	for origin, status := range map[string]int{"https://mem.example.com": 200, "https://mem.example.com:443": 200, "http://mem.example.com": 200,
+	for origin, status := range map[string]int{"https://mem.example.com": 200, "https://mem.example.com:443": 200,
+		"http://mem.example.com":       200,
 		"https://mem.example.com:8443": 403, "https://evil.example.com": 403} {
-		w := ask(s.Handler(), "GET", wire.PathMode, "", "Host", "mem.example.com", "Origin", origin, "Authorization", "Bearer secret")
+		w := ask(s.Handler(), "GET", wire.PathMode, "", "Host", "mem.example.com", "Origin", origin, "Authorization",
+			"Bearer secret")
 		require.Equal(t, status, w.Code, origin)
 	}
 }
 
 func TestWhatABrowserLoadsForAnotherPageIsRefused(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	for site, allowed := range map[string]bool{"same-origin": true, "none": true, "cross-site": false, "same-site": false, "of-tomorrow": false} {
-		require.Equal(t, allowed, ask(s.Handler(), "GET", wire.PathHealth, "", "Sec-Fetch-Site", site).Code == 200, site)
+	for site, allowed := range map[string]bool{"same-origin": true, "none": true, "cross-site": false,
+		"same-site": false, "of-tomorrow": false} {
+		require.Equal(t, allowed, ask(s.Handler(), "GET", wire.PathHealth, "", "Sec-Fetch-Site", site).Code == 200,
+			site)
 	}
-	require.Equal(t, 200, ask(s.Handler(), "GET", wire.PathDocs, "", "Sec-Fetch-Site", "cross-site").Code, "a link to the page may be followed")
+	require.Equal(t, 200, ask(s.Handler(), "GET", wire.PathDocs, "", "Sec-Fetch-Site", "cross-site").Code,
+		"a link to the page may be followed")
 }
 
 func TestAFormCannotPost(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
-	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json-patch+json",
+	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded",
+		"multipart/form-data; boundary=x", "application/json-patch+json",
 		"text/plain; application/json", "application/json; charset=latin1", "application", ";"} {
 		for _, path := range []string{wire.PathEvents, wire.PathEventsBatch, wire.PathScopesReset, wire.PathSwap} {
 			w := ask(s.Handler(), "POST", path, anEvent, "Content-Type", "", "Content-Type", media)
@@ -134,17 +144,21 @@ func TestAFormCannotPost(t *testing.T) {
 
 func TestJSONMayNameItsCharset(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	for _, media := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
-		require.Equal(t, 200, ask(s.Handler(), "POST", wire.PathEvents, anEvent, "Content-Type", "", "Content-Type", media).Code, media)
+	for _, media := range []string{"application/json", "application/json; charset=utf-8",
+		"Application/JSON;charset=UTF-8"} {
+		require.Equal(t, 200, ask(s.Handler(), "POST", wire.PathEvents, anEvent, "Content-Type", "", "Content-Type",
+			media).Code, media)
 	}
 }
 
 func TestWithATokenEveryoneShowsIt(t *testing.T) {
 	closed, _ := newServer(t, untouchable(t), withToken("s3cret+/="))
 	for _, c := range []struct{ name, header string }{
-		{"none", ""}, {"wrong", "Bearer s3cret"}, {"longer", "Bearer s3cret+/=="}, {"no scheme", "s3cret+/="}, {"basic", "Basic s3cret+/="}, {"empty", "Bearer "}, {"case", "Bearer S3CRET+/="},
+		{"none", ""}, {"wrong", "Bearer s3cret"}, {"longer", "Bearer s3cret+/=="}, {"no scheme", "s3cret+/="},
+		{"basic", "Basic s3cret+/="}, {"empty", "Bearer "}, {"case", "Bearer S3CRET+/="},
 	} {
-		for _, path := range []string{wire.PathEvents, wire.PathHealth, wire.PathMetrics, wire.PathOpenAPI, wire.PathDocs, "/nothing", "/healthz/", "//healthz"} {
+		for _, path := range []string{wire.PathEvents, wire.PathHealth, wire.PathMetrics, wire.PathOpenAPI,
+			wire.PathDocs, "/nothing", "/healthz/", "//healthz"} {
 			method := "GET"
 			if path == wire.PathEvents {
 				method = "POST"
@@ -159,18 +173,21 @@ func TestWithATokenEveryoneShowsIt(t *testing.T) {
 	}
 	open, log := newServer(t, new(servertest.Slot), withToken("s3cret+/="))
 	for _, header := range []string{"Bearer s3cret+/=", "bearer s3cret+/=", "Bearer  s3cret+/="} {
-		require.Equal(t, 200, ask(open.Handler(), "POST", wire.PathEvents, anEvent, "Authorization", header).Code, header)
+		require.Equal(t, 200, ask(open.Handler(), "POST", wire.PathEvents, anEvent, "Authorization", header).Code,
+			header)
 	}
 	for _, path := range []string{wire.PathLive, wire.PathReady} {
 		require.Equal(t, 200, ask(open.Handler(), "GET", path, "").Code, path)
 	}
-	require.Equal(t, 200, ask(open.Handler(), "GET", wire.PathMode, "", "Host", "mem.example.com", "Authorization", "Bearer s3cret+/=").Code, "under any name")
+	require.Equal(t, 200, ask(open.Handler(), "GET", wire.PathMode, "", "Host", "mem.example.com", "Authorization",
+		"Bearer s3cret+/=").Code, "under any name")
 	require.NotContains(t, log.String(), "s3cret")
 	require.NotContains(t, log.String(), "e-1", "bodies are not logged")
 }
 
 func TestOffLoopbackATokenIsRequired(t *testing.T) {
-	for _, listen := range []string{"0.0.0.0:7077", ":7077", "[::]:7077", "192.168.1.7:7077", "mem.example.com:80", "localhost.evil.example:80"} {
+	for _, listen := range []string{"0.0.0.0:7077", ":7077", "[::]:7077", "192.168.1.7:7077", "mem.example.com:80",
+		"localhost.evil.example:80"} {
 		_, err := server.New(server.Options{Slot: new(servertest.Slot), Listen: listen})
 		e := abi.AsError(err)
 		require.Equal(t, abi.CodeInvalidArgument, e.Code, listen)
@@ -215,10 +232,13 @@ func TestOptionsThatCannotBe(t *testing.T) {
 
 func TestMountsStandBehindTheSameChecks(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot), withToken("secret"), func(o *server.Options) {
-		o.Mounts = map[string]http.Handler{"/mcp": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.URL.Path)) })}
+		o.Mounts = map[string]http.Handler{"/mcp": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(r.URL.Path))
+		})}
 	})
 	require.Equal(t, 401, ask(s.Handler(), "POST", "/mcp", "").Code)
-	require.Equal(t, 403, ask(s.Handler(), "POST", "/mcp", "", "Origin", "http://evil.example", "Authorization", "Bearer secret").Code)
+	require.Equal(t, 403, ask(s.Handler(), "POST", "/mcp", "", "Origin", "http://evil.example", "Authorization",
+		"Bearer secret").Code)
 	require.Equal(t, "/mcp", ask(s.Handler(), "POST", "/mcp", "", "Authorization", "Bearer secret").Body.String())
 	require.Equal(t, "/mcp/x", ask(s.Handler(), "DELETE", "/mcp/x", "", "Authorization", "Bearer secret").Body.String())
 }

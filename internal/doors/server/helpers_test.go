@@ -21,7 +21,8 @@ import (
 func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Options)) (*server.Server, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	o := server.Options{Slot: slot, Version: "test", Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace})}
+	o := server.Options{Slot: slot, Version: "test",
+		Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace})}
 	for _, f := range change {
 		f(&o)
 	}
@@ -30,7 +31,8 @@ func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Opt
 	return s, log
 }
 
-// ask sends one request to a handler, as a program on this machine would. Headers may be changed; the empty value takes one away.
+// ask sends one request to a handler, as a program on this machine would. Headers may be changed; the empty value takes
+// one away.
 func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	return askFrom(h, method, path, strings.NewReader(body), headers...)
 }

@@ -52,9 +52,13 @@ func TestAManifestFitsItsSchema(t *testing.T) {
 	require.NoError(t, c.AddResource("manifest.json", doc))
 	s, err := c.Compile("manifest.json")
 	require.NoError(t, err)
-	manifest := &abi.RunManifest{Manifest: 1, Provider: "p", Condition: "p", ConditionKind: abi.KindControl, Clock: "real", ServingSince: "2026-03-01T09:00:00Z",
-		Config: abi.Raw(`{}`), Capabilities: abi.Capabilities{Provider: "p", ConditionKind: abi.KindControl}, Health: abi.BackendHealth{Status: abi.HealthOK, ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "weak"},
-		Scopes: []abi.ScopeMapping{{NativeScope: map[string]string{"id": "x"}}}, Smokes: []abi.SmokeVerdict{{Name: "isolation", Verdict: "pass"}}}
+	manifest := &abi.RunManifest{Manifest: 1, Provider: "p", Condition: "p", ConditionKind: abi.KindControl,
+		Clock: "real", ServingSince: "2026-03-01T09:00:00Z",
+		Config: abi.Raw(`{}`), Capabilities: abi.Capabilities{Provider: "p", ConditionKind: abi.KindControl},
+		Health: abi.BackendHealth{Status: abi.HealthOK, ConsistencyModel: "immediate", Isolation: "hard",
+			PetObservability: "weak"},
+		Scopes: []abi.ScopeMapping{{NativeScope: map[string]string{"id": "x"}}},
+		Smokes: []abi.SmokeVerdict{{Name: "isolation", Verdict: "pass"}}}
 	var value map[string]any
 	require.NoError(t, json.Unmarshal(abi.Marshal(manifest), &value))
 	require.NoError(t, s.Validate(value))

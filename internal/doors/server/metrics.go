@@ -28,7 +28,8 @@ type Metrics struct {
 	requests       *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics, and those of the Go runtime and the process, with r; nil means a registry of their own.
+// NewMetrics registers the metrics, and those of the Go runtime and the process, with r; nil means a registry of their
+// own.
 //
 // Errors: one of them is registered already.
 func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
@@ -38,20 +39,26 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
 			// From the host's own overhead to a backend's LLM at work.
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"provider", "operation"})
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
+			[]string{"provider", "operation"})
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{registry: r,
-		operations:     counter("memhost_operations_total", "Operations of the contract that ended, by error code; ok for success.", "provider", "operation", "code"),
+		operations: counter("memhost_operations_total",
+			"Operations of the contract that ended, by error code; ok for success.", "provider", "operation", "code"),
 		seconds:        histogram("memhost_operation_seconds", "How long operations took, as the host saw it."),
 		backendSeconds: histogram("memhost_backend_seconds", "How much of an operation the backend's answers took."),
 		pluginSeconds:  histogram("memhost_plugin_seconds", "How much of an operation the plugin itself took."),
-		nativeCalls:    counter("memhost_native_calls_total", "Calls that plugins made to their backends, by the backend's own status; 0 when there was no answer.", "provider", "route", "class", "status"),
-		requests:       counter("memhost_http_requests_total", "Requests to the HTTP door, those that it refused included.", "route", "status"),
+		nativeCalls: counter("memhost_native_calls_total",
+			"Calls that plugins made to their backends, by the backend's own status; 0 when there was no answer.",
+			"provider", "route", "class", "status"),
+		requests: counter("memhost_http_requests_total",
+			"Requests to the HTTP door, those that it refused included.", "route", "status"),
 	}
-	for _, c := range []prometheus.Collector{m.operations, m.seconds, m.backendSeconds, m.pluginSeconds, m.nativeCalls, m.requests,
+	for _, c := range []prometheus.Collector{m.operations, m.seconds, m.backendSeconds, m.pluginSeconds, m.nativeCalls,
+		m.requests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := r.Register(c); err != nil {
 			return nil, abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
@@ -65,9 +72,11 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 // Errors: they are shown already.
 func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
 	for _, c := range []prometheus.Collector{
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lines_total", Help: "Lines written to the log of the run."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lines_total",
+			Help: "Lines written to the log of the run."},
 			func() float64 { written, _ := counts(); return float64(written) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lost_total", Help: "Lines that the log of the run lacks."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lost_total",
+			Help: "Lines that the log of the run lacks."},
 			func() float64 { _, lost := counts(); return float64(lost) })} {
 		if err := m.registry.Register(c); err != nil {
 			return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)

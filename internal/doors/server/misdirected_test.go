@@ -12,13 +12,17 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// TestABodyForAnotherRouteIsToldWhere: what is sent to the wrong one of the two routes for events is told the right one.
+// TestABodyForAnotherRouteIsToldWhere: what is sent to the wrong one of the two routes for events is told the right
+// one.
 func TestABodyForAnotherRouteIsToldWhere(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	for _, c := range []struct{ name, path, body, says, hint string }{
-		{"an event to the batch", wire.PathEventsBatch, anEvent, "this is one event, and this route takes several", `as {"events": [{...}]}`},
-		{"a list to the batch", wire.PathEventsBatch, "[" + anEvent + "]", "", `write {"events": [...]} around the list`},
-		{"a batch to the event", wire.PathEvents, `{"events":[` + anEvent + `]}`, "these are several events, and this route takes one", wire.PathEventsBatch},
+		{"an event to the batch", wire.PathEventsBatch, anEvent, "this is one event, and this route takes several",
+			`as {"events": [{...}]}`},
+		{"a list to the batch", wire.PathEventsBatch, "[" + anEvent + "]", "",
+			`write {"events": [...]} around the list`},
+		{"a batch to the event", wire.PathEvents, `{"events":[` + anEvent + `]}`,
+			"these are several events, and this route takes one", wire.PathEventsBatch},
 		{"a field like none", wire.PathEvents, `{"zzzzzz":1}`, "zzzzzz: unknown field", "/docs lists the fields"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -29,7 +33,8 @@ func TestABodyForAnotherRouteIsToldWhere(t *testing.T) {
 	}
 }
 
-// TestBothNamesOfAUserAreRead: user_id and persona_id, each where the other belongs, with a hint that says which one does.
+// TestBothNamesOfAUserAreRead: user_id and persona_id, each where the other belongs, with a hint that says which one
+// does.
 func TestBothNamesOfAUserAreRead(t *testing.T) {
 	s, _ := newServer(t, &servertest.Slot{Answer: func(_ context.Context, op string, request any) (any, error) {
 		if op == abi.OpRecordEvents {
@@ -38,7 +43,8 @@ func TestBothNamesOfAUserAreRead(t *testing.T) {
 		return nil, nil
 	}})
 	for _, c := range []struct{ name, path, body, hint string }{
-		{"a question", wire.PathRetrieve, `{"query":"x","scope":{"run_id":"r","user_id":"u"},"session_id":"s"}`, "scope.user_id was read as scope.persona_id"},
+		{"a question", wire.PathRetrieve, `{"query":"x","scope":{"run_id":"r","user_id":"u"},"session_id":"s"}`,
+			"scope.user_id was read as scope.persona_id"},
 		{"a scope", wire.PathScopes, `{"run_id":"r","user_id":"u"}`, "user_id was read as persona_id"},
 		{"a batch", wire.PathEventsBatch,
 			`{"events":[` + strings.Replace(anEvent, "user_id", "persona_id", 1) + `]}`,

@@ -40,11 +40,15 @@ func describe(table []route, version string) (*document, error) {
 	r := newRegistry()
 	doc := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "memhost", Version: version, Description: intro},
 		Servers: []*huma.Server{{URL: "/", Description: "This slot."}},
-		Tags: []*huma.Tag{{Name: tagMemory, Description: "Events in, context out."}, {Name: tagScopes, Description: "Whose memory."},
-			{Name: tagSlot, Description: "What serves, and how."}, {Name: tagCapability, Description: "What a provider may have: unsupported (501) where it does not."},
+		Tags: []*huma.Tag{{Name: tagMemory, Description: "Events in, context out."},
+			{Name: tagScopes, Description: "Whose memory."},
+			{Name: tagSlot, Description: "What serves, and how."},
+			{Name: tagCapability, Description: "What a provider may have: unsupported (501) where it does not."},
 			{Name: tagProcess, Description: "For those who run the slot."}},
 		Components: &huma.Components{Schemas: r, Responses: map[string]*huma.Response{},
-			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "The operator's token (MEMHOST_TOKEN). Not needed on loopback when the slot was started without."}}},
+			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer",
+				Description: "The operator's token (MEMHOST_TOKEN). Not needed on loopback when the slot was started " +
+					"without."}}},
 		Security: []map[string][]string{{"token": {}}, {}}}
 	problem := r.Schema(reflect.TypeFor[wire.Problem](), true, "")
 	var requests []reflect.Type
@@ -64,28 +68,32 @@ func describe(table []route, version string) (*document, error) {
 	}
 	page, policy, err := renderDocs(doc)
 	if err != nil {
-		return nil, abi.WrapError(abi.CodeInternal, "server: writing the page of the OpenAPI document: "+err.Error(), err)
+		return nil, abi.WrapError(abi.CodeInternal, "server: writing the page of the OpenAPI document: "+err.Error(),
+			err)
 	}
 	return &document{json: append(text, '\n'), page: page, policy: policy}, nil
 }
 
 // operationOf describes a route. Its refusals are put into shared, by status.
 func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, problem *huma.Schema) *huma.Operation {
-	op := &huma.Operation{Method: t.method, Path: t.path, OperationID: operationID(t), Tags: []string{t.tag}, Summary: t.summary, Description: t.about}
+	op := &huma.Operation{Method: t.method, Path: t.path, OperationID: operationID(t), Tags: []string{t.tag},
+		Summary: t.summary, Description: t.about}
 	if t.open {
 		op.Security = []map[string][]string{}
 	}
 	if t.request != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: content(wire.MediaJSON, t.request, r)}
 	}
-	op.Responses = map[string]*huma.Response{"200": {Description: "Done.", Content: content(wire.MediaJSON, t.answer, r)}}
+	op.Responses = map[string]*huma.Response{"200": {Description: "Done.",
+		Content: content(wire.MediaJSON, t.answer, r)}}
 	for status, codes := range refusals(t) {
 		key := strconv.Itoa(status)
 		name := "Problem" + key
 		if shared[name] == nil {
 			shared[name] = problemResponse(status, codes[0], problem)
 		}
-		op.Responses[key] = &huma.Response{Ref: "#/components/responses/" + name, Description: "Code " + joined(codes) + "."}
+		op.Responses[key] = &huma.Response{Ref: "#/components/responses/" + name, Description: "Code " + joined(codes) +
+			"."}
 	}
 	return op
 }
@@ -103,7 +111,8 @@ func operationID(t route) string {
 }
 
 func content(media string, example abi.Encodable, r huma.Registry) map[string]*huma.MediaType {
-	return map[string]*huma.MediaType{media: {Schema: r.Schema(reflect.TypeOf(example), true, ""), Example: json.RawMessage(abi.Marshal(example))}}
+	return map[string]*huma.MediaType{media: {Schema: r.Schema(reflect.TypeOf(example), true, ""),
+		Example: json.RawMessage(abi.Marshal(example))}}
 }
 
 // refusals are the statuses other than 200 that a route may answer, with the codes behind them.
@@ -150,9 +159,11 @@ func problemResponse(status int, code abi.Code, problem *huma.Schema) *huma.Resp
 	e := abi.NewError(code, "what went wrong, beginning with the path of the field where there is one")
 	e.Operation = abi.OpRetrieve
 	response := &huma.Response{Description: http.StatusText(status),
-		Content: map[string]*huma.MediaType{wire.MediaProblem: {Schema: problem, Example: json.RawMessage(wire.EncodeProblem(e, status))}}}
+		Content: map[string]*huma.MediaType{wire.MediaProblem: {Schema: problem,
+			Example: json.RawMessage(wire.EncodeProblem(e, status))}}}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		response.Headers = map[string]*huma.Param{"Retry-After": {Description: "Seconds, where the slot or the backend knows how long.", Schema: &huma.Schema{Type: huma.TypeInteger}}}
+		response.Headers = map[string]*huma.Param{"Retry-After": {Description: "Seconds, where the slot or the " +
+			"backend knows how long.", Schema: &huma.Schema{Type: huma.TypeInteger}}}
 	}
 	return response
 }
@@ -160,9 +171,12 @@ func problemResponse(status int, code abi.Code, problem *huma.Schema) *huma.Resp
 // pages are the routes that are no part of the contract.
 func pages() []*huma.Operation {
 	get := func(path, id, media, summary string) *huma.Operation {
-		return &huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Tags: []string{tagProcess}, Summary: summary,
-			Responses: map[string]*huma.Response{"200": {Description: "Done.", Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString}}}},
-				"401": {Ref: "#/components/responses/Problem401", Description: "Code " + string(abi.CodeUnauthenticated) + "."},
+		return &huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Tags: []string{tagProcess},
+			Summary: summary,
+			Responses: map[string]*huma.Response{"200": {Description: "Done.",
+				Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString}}}},
+				"401": {Ref: "#/components/responses/Problem401", Description: "Code " +
+					string(abi.CodeUnauthenticated) + "."},
 				"403": {Ref: "#/components/responses/Problem403", Description: "Code " + string(abi.CodeDenied) + "."}}}
 	}
 	document := get(wire.PathOpenAPI, "openapi", wire.MediaJSON, "This document")

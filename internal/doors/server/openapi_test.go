@@ -24,9 +24,12 @@ var update = flag.Bool("update", false, "write testdata/openapi.json anew")
 
 // table lists every route of the door.
 func table() []string {
-	return []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve", "POST /v1/format", "POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/mode", "PUT /v1/mode",
-		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory", "POST /v1/feedback", "POST /v1/mutations", "POST /v1/provenance",
-		"POST /v1/native-query", "POST /v1/swap", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs"}
+	return []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve", "POST /v1/format",
+		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/mode", "PUT /v1/mode",
+		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
+		"POST /v1/feedback", "POST /v1/mutations", "POST /v1/provenance",
+		"POST /v1/native-query", "POST /v1/swap", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
+		"GET /docs"}
 }
 
 func document(t *testing.T, s *server.Server) []byte {
@@ -200,10 +203,14 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 	requests := map[string]interface {
 		abi.Decodable
 		Validate() error
-	}{wire.PathEvents: new(abi.MemoryEvent), wire.PathEventsBatch: new(abi.EventBatch), wire.PathRetrieve: new(abi.RetrieveRequest), wire.PathFormat: new(abi.FormatRequest),
-		wire.PathScopes: new(abi.MemoryScope), wire.PathScopesReset: new(abi.MemoryScope), wire.PathMode: new(abi.AdapterMode), wire.PathReadiness: new(abi.ReadinessRequest),
-		wire.PathInventory: new(abi.InventoryRequest), wire.PathFeedback: new(abi.MemoryFeedback), wire.PathMutations: new(abi.NativeMutation),
-		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery), wire.PathSwap: new(wire.SwapRequest)}
+	}{wire.PathEvents: new(abi.MemoryEvent), wire.PathEventsBatch: new(abi.EventBatch),
+		wire.PathRetrieve: new(abi.RetrieveRequest), wire.PathFormat: new(abi.FormatRequest),
+		wire.PathScopes: new(abi.MemoryScope), wire.PathScopesReset: new(abi.MemoryScope),
+		wire.PathMode: new(abi.AdapterMode), wire.PathReadiness: new(abi.ReadinessRequest),
+		wire.PathInventory: new(abi.InventoryRequest), wire.PathFeedback: new(abi.MemoryFeedback),
+		wire.PathMutations:  new(abi.NativeMutation),
+		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
+		wire.PathSwap: new(wire.SwapRequest)}
 	for path, item := range doc.Paths {
 		for _, op := range item {
 			example := op.RequestBody.Content[wire.MediaJSON].Example
@@ -245,5 +252,6 @@ func TestWhatTheSchemasSay(t *testing.T) {
 		require.Equal(t, c.valid, err == nil, "%s %s: %v", c.schema, c.text, err)
 	}
 	event := doc["components"].(map[string]any)["schemas"].(map[string]any)["MemoryEvent"].(map[string]any)
-	require.Contains(t, event["properties"].(map[string]any)["event_id"].(map[string]any)["description"], "event_id identifies the turn")
+	require.Contains(t, event["properties"].(map[string]any)["event_id"].(map[string]any)["description"],
+		"event_id identifies the turn")
 }

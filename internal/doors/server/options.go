@@ -15,8 +15,8 @@ import (
 // DefaultListen is where a slot listens unless told otherwise.
 const DefaultListen = "127.0.0.1:7077"
 
-// ReasonTokenRequired is the reason of the invalid_argument with which New and Serve refuse to listen off loopback without a
-// token.
+// ReasonTokenRequired is the reason of the invalid_argument with which New and Serve refuse to listen off loopback
+// without a token.
 const ReasonTokenRequired = "token_required"
 
 // Options configure a Server. The zero value of a field means its default.
@@ -27,13 +27,15 @@ type Options struct {
 	Swapper Swapper
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
 	Token string
-	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default: DefaultListen.
+	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:
+	// DefaultListen.
 	Listen string
 	// Scopes limits which scopes may be named. Default: any.
 	Scopes ScopePolicy
 	// MaxBody bounds a request's body, in bytes; default 16 MiB.
 	MaxBody int64
-	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to take an answer; default 1 min each.
+	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to take an answer; default 1
+	// min each.
 	BodyTimeout, WriteTimeout time.Duration
 	// Shutdown is how long Serve waits for calls under way when it is told to stop; default 30 s.
 	Shutdown time.Duration

@@ -41,7 +41,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err err
 	if !errors.As(err, &e) {
 		// The slot promises *abi.Error. What is none was not written for a caller's eyes.
 		if r.Context().Err() == nil || !errors.Is(err, context.Canceled) {
-			s.log.Error("an operation failed without an error of the contract", "operation", op, "error", err, "request_id", requestID(r))
+			s.log.Error("an operation failed without an error of the contract", "operation", op, "error", err,
+				"request_id", requestID(r))
 		}
 		e = internalError(r)
 	}
@@ -70,5 +71,6 @@ func inOperation(op string, e *abi.Error) *abi.Error {
 
 // internalError says no more than where to look.
 func internalError(r *http.Request) *abi.Error {
-	return abi.NewError(abi.CodeInternal, "something went wrong inside the slot").WithHint("the slot's log has the details under request_id " + requestID(r))
+	return abi.NewError(abi.CodeInternal, "something went wrong inside the slot").WithHint("the slot's log has the " +
+		"details under request_id " + requestID(r))
 }

@@ -93,7 +93,9 @@ func TestAForeignErrorIsLoggedAndNotTold(t *testing.T) {
 }
 
 func TestAPanicIsLoggedWithItsStackAndNotTold(t *testing.T) {
-	s, log := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) { panic("hunter2") }})
+	s, log := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) {
+		panic("hunter2")
+	}})
 	w := ask(s.Handler(), "POST", wire.PathRetrieve, `{}`)
 	require.Equal(t, 500, w.Code)
 	require.Equal(t, abi.CodeInternal, problem(t, w).Code)
@@ -105,7 +107,10 @@ func TestAPanicIsLoggedWithItsStackAndNotTold(t *testing.T) {
 func TestAnAnswerThatHadBegunIsCutOff(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) {
 		o.Mounts = map[string]http.Handler{
-			"/begun": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("half")); panic("x") }),
+			"/begun": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte("half"))
+				panic("x")
+			}),
 			"/abort": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
 		}
 	})
@@ -131,7 +136,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	require.Contains(t, problem(t, ask(s.Handler(), "GET", "/v1/manifst", "")).Hint, "/v1/manifest?")
 	for _, c := range []struct{ method, path, allow string }{
 		{"GET", wire.PathEvents, "POST"}, {"DELETE", wire.PathMode, "GET, PUT"}, {"POST", wire.PathHealth, "GET"},
-		{"POST", wire.PathMetrics, "GET"}, {"POST", wire.PathDocs, "GET"}, {"OPTIONS", wire.PathEvents, "POST"}, {"BREW", wire.PathEvents, "POST"},
+		{"POST", wire.PathMetrics, "GET"}, {"POST", wire.PathDocs, "GET"}, {"OPTIONS", wire.PathEvents, "POST"},
+		{"BREW", wire.PathEvents, "POST"},
 	} {
 		w := ask(s.Handler(), c.method, c.path, "")
 		require.Equal(t, 405, w.Code, c.path)
@@ -145,7 +151,8 @@ func TestWhatIsNotThere(t *testing.T) {
 
 func TestHeadAnswersAsGetDoes(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
-	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathHealth, wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics} {
+	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathHealth, wire.PathOpenAPI, wire.PathDocs,
+		wire.PathMetrics} {
 		require.Equal(t, http.StatusOK, ask(s.Handler(), "HEAD", path, "").Code, path)
 	}
 }

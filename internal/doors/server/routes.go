@@ -39,7 +39,8 @@ const (
 // routes is the table.
 func (s *Server) routes() []route {
 	var all []route
-	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.slotRoutes(), s.capabilityRoutes(), s.processRoutes()} {
+	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.slotRoutes(), s.capabilityRoutes(),
+		s.processRoutes()} {
 		all = append(all, part...)
 	}
 	return all
@@ -47,11 +48,15 @@ func (s *Server) routes() []route {
 
 func (s *Server) memoryRoutes() []route {
 	return []route{
-		{method: http.MethodPost, path: wire.PathEvents, operation: abi.OpRecordEvent, tag: tagMemory, summary: "Record a turn of conversation",
-			about: "Delivers the event once. The same event_id with the same content answers with its first receipt and duplicate: true; with other content it is a conflict. " +
-				"The receipt says truthfully what became of the event: queued is not committed, and uncertain means that the outcome is not known. Recording an event again is always safe.",
+		{method: http.MethodPost, path: wire.PathEvents, operation: abi.OpRecordEvent, tag: tagMemory,
+			summary: "Record a turn of conversation",
+			about: "Delivers the event once. The same event_id with the same content answers with its first receipt " +
+				"and duplicate: true; with other content it is a conflict. " +
+				"The receipt says truthfully what became of the event: queued is not committed, and uncertain means " +
+				"that the outcome is not known. Recording an event again is always safe.",
 			codes: []abi.Code{abi.CodeConflict}, request: exampleEvent(), answer: exampleReceipt(),
-			handler: call(s, abi.OpRecordEvent, func(ctx context.Context, q *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+			handler: call(s, abi.OpRecordEvent, func(ctx context.Context, q *abi.MemoryEvent) (*abi.WriteReceipt,
+				error) {
 				if err := s.options.Scopes.checkEvent(q); err != nil {
 					return nil, err
 				}
@@ -59,29 +64,40 @@ func (s *Server) memoryRoutes() []route {
 				defer release()
 				return s.options.Slot.RecordEvent(ctx, q)
 			})},
-		{method: http.MethodPost, path: wire.PathEventsBatch, operation: abi.OpRecordEvents, tag: tagMemory, summary: "Record several turns",
-			about:   "Answers 200 with a receipt or an error for each event, in the order of the request; one wrong event stops no other. Order within a scope is kept.",
+		{method: http.MethodPost, path: wire.PathEventsBatch, operation: abi.OpRecordEvents, tag: tagMemory,
+			summary: "Record several turns",
+			about: "Answers 200 with a receipt or an error for each event, in the order of the request; one wrong " +
+				"event stops no other. Order within a scope is kept.",
 			request: &abi.EventBatch{Events: []abi.MemoryEvent{*exampleEvent()}}, answer: exampleReceipts(),
 			handler: callDecoded(s, abi.OpRecordEvents, decodeBatch, s.recordBatch)},
-		{method: http.MethodPost, path: wire.PathRetrieve, operation: abi.OpRetrieve, tag: tagMemory, summary: "Ask for context",
-			about: "formatted_context is one memory-context element for the prompt, or the empty string when there is no memory. raw keeps the backend's answers as they came; evidence points into it. " +
+		{method: http.MethodPost, path: wire.PathRetrieve, operation: abi.OpRetrieve, tag: tagMemory,
+			summary: "Ask for context",
+			about: "formatted_context is one memory-context element for the prompt, or the empty string when there " +
+				"is no memory. raw keeps the backend's answers as they came; evidence points into it. " +
 				"An outage is an error, never an empty result.",
 			request: exampleRetrieve(), answer: exampleResult(),
-			handler: scoped(s, abi.OpRetrieve, func(q *abi.RetrieveRequest) abi.MemoryScope { return q.Scope }, host.Contract.Retrieve)},
-		{method: http.MethodPost, path: wire.PathFormat, operation: abi.OpFormatContext, tag: tagMemory, summary: "Format an earlier result again",
-			about:   "The same result, budget and scope give the same string as the retrieval did. The backend is not asked.",
-			request: &abi.FormatRequest{Result: *exampleResult(), Budget: exampleRetrieve().Budget, Scope: exampleScope()},
-			answer:  &abi.FormatResult{FormattedContext: exampleResult().FormattedContext, TokenCount: 31},
-			handler: callDecoded(s, abi.OpFormatContext, decodeFormat, func(ctx context.Context, q *abi.FormatRequest) (*abi.FormatResult, error) {
-				if err := s.options.Scopes.check("scope", q.Scope); err != nil {
-					return nil, err
-				}
-				return s.options.Slot.FormatContext(ctx, q)
-			})},
+			handler: scoped(s, abi.OpRetrieve, func(q *abi.RetrieveRequest) abi.MemoryScope {
+				return q.Scope
+			}, host.Contract.Retrieve)},
+		{method: http.MethodPost, path: wire.PathFormat, operation: abi.OpFormatContext, tag: tagMemory,
+			summary: "Format an earlier result again",
+			about: "The same result, budget and scope give the same string as the retrieval did. The backend is " +
+				"not asked.",
+			request: &abi.FormatRequest{Result: *exampleResult(), Budget: exampleRetrieve().Budget,
+				Scope: exampleScope()},
+			answer: &abi.FormatResult{FormattedContext: exampleResult().FormattedContext, TokenCount: 31},
+			handler: callDecoded(s, abi.OpFormatContext, decodeFormat,
+				func(ctx context.Context, q *abi.FormatRequest) (*abi.FormatResult, error) {
+					if err := s.options.Scopes.check("scope", q.Scope); err != nil {
+						return nil, err
+					}
+					return s.options.Slot.FormatContext(ctx, q)
+				})},
 	}
 }
 
-// decodeFormat takes a result back as it was given out: raw in it is the backend's own JSON, which may say a name twice.
+// decodeFormat takes a result back as it was given out: raw in it is the backend's own JSON, which may say a name
+// twice.
 func decodeFormat(body []byte) (*abi.FormatRequest, error) {
 	q := new(abi.FormatRequest)
 	return q, abi.UnmarshalStrict(body, q)
@@ -90,12 +106,15 @@ func decodeFormat(body []byte) (*abi.FormatRequest, error) {
 func (s *Server) scopeRoutes() []route {
 	scope := exampleScope()
 	return []route{
-		{method: http.MethodPost, path: wire.PathScopes, operation: abi.OpSetupScope, tag: tagScopes, summary: "Make a scope ready",
+		{method: http.MethodPost, path: wire.PathScopes, operation: abi.OpSetupScope, tag: tagScopes,
+			summary: "Make a scope ready",
 			about:   "Never needed: the first write does it. While the slot is read-only it only checks.",
 			request: &scope, answer: exampleSetup(),
 			handler: bareScope(s, abi.OpSetupScope, host.Contract.SetupScope)},
-		{method: http.MethodPost, path: wire.PathScopesReset, operation: abi.OpResetScope, tag: tagScopes, summary: "Erase a scope's memory",
-			about: "Starts the scope's next generation, into which no earlier event can come. remains says what the backend could not remove, and why. Refused while the slot is read-only.",
+		{method: http.MethodPost, path: wire.PathScopesReset, operation: abi.OpResetScope, tag: tagScopes,
+			summary: "Erase a scope's memory",
+			about: "Starts the scope's next generation, into which no earlier event can come. remains says what the " +
+				"backend could not remove, and why. Refused while the slot is read-only.",
 			codes: []abi.Code{abi.CodeReadOnly}, request: &scope, answer: exampleReset(),
 			handler: bareScope(s, abi.OpResetScope, host.Contract.ResetScope)},
 	}
@@ -103,29 +122,40 @@ func (s *Server) scopeRoutes() []route {
 
 func (s *Server) slotRoutes() []route {
 	return []route{
-		{method: http.MethodGet, path: wire.PathMode, operation: wire.OpMode, tag: tagSlot, local: true, summary: "Tell the read-only mode", answer: exampleMode(),
+		{method: http.MethodGet, path: wire.PathMode, operation: wire.OpMode, tag: tagSlot, local: true,
+			summary: "Tell the read-only mode", answer: exampleMode(),
 			handler: askSlot(s, wire.OpMode, host.Contract.Mode)},
-		{method: http.MethodPut, path: wire.PathMode, operation: abi.OpSetMode, tag: tagSlot, local: true, summary: "Raise or lower the read-only wall",
-			about: "While it is up, writing operations answer skipped_read_only without entering the plugin, and no native call that is not a read leaves the slot. in_flight counts writes that had begun before.",
-			codes: []abi.Code{abi.CodeUnsupported}, request: &abi.AdapterMode{ReadOnly: true, Reason: "evaluation"}, answer: exampleMode(),
-			handler: callDecoded(s, abi.OpSetMode, decodeMode, func(ctx context.Context, q *abi.AdapterMode) (*abi.ModeReceipt, error) {
-				if q.Scope != nil {
-					if err := s.options.Scopes.check("scope", *q.Scope); err != nil {
-						return nil, err
+		{method: http.MethodPut, path: wire.PathMode, operation: abi.OpSetMode, tag: tagSlot, local: true,
+			summary: "Raise or lower the read-only wall",
+			about: "While it is up, writing operations answer skipped_read_only without entering the plugin, and no " +
+				"native call that is not a read leaves the slot. in_flight counts writes that had begun before.",
+			codes: []abi.Code{abi.CodeUnsupported}, request: &abi.AdapterMode{ReadOnly: true, Reason: "evaluation"},
+			answer: exampleMode(),
+			handler: callDecoded(s, abi.OpSetMode, decodeMode,
+				func(ctx context.Context, q *abi.AdapterMode) (*abi.ModeReceipt, error) {
+					if q.Scope != nil {
+						if err := s.options.Scopes.check("scope", *q.Scope); err != nil {
+							return nil, err
+						}
 					}
-				}
-				return s.options.Slot.SetMode(ctx, q)
-			})},
-		{method: http.MethodGet, path: wire.PathHealth, operation: abi.OpHealth, tag: tagSlot, summary: "Ask the backend how it is", answer: exampleHealth(),
+					return s.options.Slot.SetMode(ctx, q)
+				})},
+		{method: http.MethodGet, path: wire.PathHealth, operation: abi.OpHealth, tag: tagSlot,
+			summary: "Ask the backend how it is", answer: exampleHealth(),
 			about:   "Asks the backend itself. For the process alone there are /healthz and /readyz.",
 			handler: askSlot(s, abi.OpHealth, host.Contract.Health)},
-		{method: http.MethodGet, path: wire.PathCapabilities, operation: wire.OpCapabilities, tag: tagSlot, local: true, summary: "List what the provider can do", answer: exampleCapabilities(),
+		{method: http.MethodGet, path: wire.PathCapabilities, operation: wire.OpCapabilities, tag: tagSlot, local: true,
+			summary: "List what the provider can do", answer: exampleCapabilities(),
 			handler: askSlot(s, wire.OpCapabilities, host.Contract.Capabilities)},
-		{method: http.MethodGet, path: wire.PathManifest, operation: wire.OpManifest, tag: tagSlot, local: true, summary: "Tell what serves, and since when", answer: exampleManifest(),
-			about:   "The run manifest: module with its sha256, configuration with its hash, capabilities, and the steps that led here.",
+		{method: http.MethodGet, path: wire.PathManifest, operation: wire.OpManifest, tag: tagSlot, local: true,
+			summary: "Tell what serves, and since when", answer: exampleManifest(),
+			about: "The run manifest: module with its sha256, configuration with its hash, capabilities, and the " +
+				"steps that led here.",
 			handler: askSlot(s, wire.OpManifest, host.Contract.Manifest)},
-		{method: http.MethodPost, path: wire.PathSwap, operation: wire.OpSwap, tag: tagSlot, summary: "Exchange the provider while the slot serves",
-			about:   "Calls under way end on the old provider. When a step fails the old one keeps serving, and the error says which step.",
+		{method: http.MethodPost, path: wire.PathSwap, operation: wire.OpSwap, tag: tagSlot,
+			summary: "Exchange the provider while the slot serves",
+			about: "Calls under way end on the old provider. When a step fails the old one keeps serving, and the " +
+				"error says which step.",
 			codes:   []abi.Code{abi.CodeUnsupported, abi.CodeNotFound},
 			request: &wire.SwapRequest{Condition: "full_history", Config: abi.Raw(`{}`)}, answer: exampleManifest(),
 			handler: call(s, wire.OpSwap, s.swap)},
@@ -139,12 +169,14 @@ func decodeMode(body []byte) (*abi.AdapterMode, error) {
 		return nil, err
 	}
 	said := false
-	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error { // null, which is no object, says nothing
+	// null, which is no object, says nothing
+	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error {
 		said = said || name == "read_only" && d.Next() == wirejson.Bool
 		return d.Skip()
 	})
 	if !said {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "read_only: missing, want true or false").WithHint("the mode is as it was; GET tells it")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"read_only: missing, want true or false").WithHint("the mode is as it was; GET tells it")
 	}
 	return q, nil
 }
@@ -164,10 +196,13 @@ func (s *Server) processRoutes() []route {
 		return &wire.Liveness{Service: wire.Service, Status: status, Version: s.options.Version}
 	}
 	return []route{
-		{method: http.MethodGet, path: wire.PathLive, tag: tagProcess, local: true, open: true, summary: "Tell that the process is up", answer: live("ok"), about: "Never needs a token.",
+		{method: http.MethodGet, path: wire.PathLive, tag: tagProcess, local: true, open: true,
+			summary: "Tell that the process is up", answer: live("ok"), about: "Never needs a token.",
 			handler: ask(s, "", func(context.Context) (*wire.Liveness, error) { return live("ok"), nil })},
-		{method: http.MethodGet, path: wire.PathReady, tag: tagProcess, local: true, open: true, summary: "Tell whether the slot serves", answer: live("ready"),
-			about: "503 while the slot stops, or has no provider. Never needs a token. The backend is not asked: that is what /v1/health does.",
+		{method: http.MethodGet, path: wire.PathReady, tag: tagProcess, local: true, open: true,
+			summary: "Tell whether the slot serves", answer: live("ready"),
+			about: "503 while the slot stops, or has no provider. Never needs a token. The backend is not asked: " +
+				"that is what /v1/health does.",
 			handler: ask(s, "", func(ctx context.Context) (*wire.Liveness, error) {
 				if s.stopping.Load() {
 					return nil, abi.NewError(abi.CodeUnavailable, "the slot is stopping").WithReason("stopping")

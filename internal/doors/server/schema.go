@@ -47,7 +47,8 @@ var _ huma.SchemaProvider = receiptOrError{}
 // Schema implements huma.SchemaProvider.
 func (receiptOrError) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "A receipt, or an event id with what went wrong.",
-		OneOf: []*huma.Schema{r.Schema(reflect.TypeFor[abi.WriteReceipt](), true, ""), r.Schema(reflect.TypeFor[EventError](), true, "")}}
+		OneOf: []*huma.Schema{r.Schema(reflect.TypeFor[abi.WriteReceipt](), true, ""),
+			r.Schema(reflect.TypeFor[EventError](), true, "")}}
 }
 
 // EventError is how an abi.ReceiptOrError looks that holds an error. It is exported for the sake of reflection.
@@ -79,7 +80,8 @@ func words() map[string][]string {
 
 // times are the fields that are always RFC 3339: those that a request is refused for, and those that the host writes.
 func times() []string {
-	return []string{"MemoryEvent.timestamp", "MemoryFeedback.timestamp", "RetrieveRequest.as_of", "ProvenanceRequest.from", "ProvenanceRequest.to",
+	return []string{"MemoryEvent.timestamp", "MemoryFeedback.timestamp", "RetrieveRequest.as_of",
+		"ProvenanceRequest.from", "ProvenanceRequest.to",
 		"ModeReceipt.since", "RunManifest.serving_since", "ScopeMapping.since"}
 }
 

@@ -6,12 +6,13 @@ import (
 
 // ScopePolicy says which scopes a caller may name: any, which is the zero value, or Only the configured one.
 type ScopePolicy struct {
-	// Only is the one scope allowed: run_id and persona_id must be its own, agent_id too where it has one, and so must a
-	// backend_namespace that a request gives.
+	// Only is the one scope allowed: run_id and persona_id must be its own, agent_id too where it has one, and so must
+	// a backend_namespace that a request gives.
 	Only *abi.MemoryScope
 }
 
-// check refuses another scope than the configured. field is where the request names it; empty means that the scope is the body.
+// check refuses another scope than the configured. field is where the request names it; empty means that the scope is
+// the body.
 func (p ScopePolicy) check(field string, scope abi.MemoryScope) error {
 	if p.Only == nil {
 		return nil
@@ -24,7 +25,8 @@ func (p ScopePolicy) check(field string, scope abi.MemoryScope) error {
 		wrong = "persona_id"
 	case p.Only.AgentID != "" && scope.AgentID != p.Only.AgentID:
 		wrong = "agent_id"
-	case scope.BackendNamespace != "" && p.Only.BackendNamespace != "" && scope.BackendNamespace != p.Only.BackendNamespace:
+	case scope.BackendNamespace != "" && p.Only.BackendNamespace != "" &&
+		scope.BackendNamespace != p.Only.BackendNamespace:
 		wrong = "backend_namespace"
 	default:
 		return nil

@@ -21,10 +21,11 @@ const (
 )
 
 // Serve serves l until ctx ends: then /readyz answers 503, no connection is accepted any more, and calls under way have
-// Options.Shutdown to come to their end. What is left is cut off by cancelling its context. l is closed in every case. Serve is
-// called once.
+// Options.Shutdown to come to their end. What is left is cut off by cancelling its context. l is closed in every case.
+// Serve is called once.
 //
-// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token of at least 16 characters; timeout when calls were cut
+// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token of at least 16
+// characters; timeout when calls were cut
 // off; unavailable when l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := needsToken(isLoopbackAddr(l.Addr()), l.Addr().String(), s.guard.length); err != nil {
@@ -34,9 +35,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// The calls' context outlives ctx: its end asks for a graceful stop.
 	calls, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return context.WithValue(calls, servingKey{}, calls) },
-		ErrorLog:    s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		BaseContext:    func(net.Listener) context.Context { return context.WithValue(calls, servingKey{}, calls) },
+		ErrorLog:       s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
 	s.log.Info("listening", "address", l.Addr().String(), "token", s.guard.digest != nil)
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(l) }()
@@ -66,17 +68,19 @@ func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return abi.WrapError(abi.CodeUnavailable, "stopping: "+err.Error(), err)
 	}
-	return abi.NewError(abi.CodeTimeout, fmt.Sprintf("%d calls had not ended after %s and were cut off", left, s.options.Shutdown)).WithReason("shutdown").
+	return abi.NewError(abi.CodeTimeout, fmt.Sprintf("%d calls had not ended after %s and were cut off", left,
+		s.options.Shutdown)).WithReason("shutdown").
 		WithHint("writes that were cut off are uncertain: recording their events again is safe")
 }
 
 // servingKey is the key of the context that ends when the server cuts calls off.
 type servingKey struct{}
 
-// detached is the context of a call that goes on when its caller has gone, until it is done or the server cuts it off. release must be called.
+// detached is the context of a call that goes on when its caller has gone, until it is done or the server cuts it off.
+// release must be called.
 //
-// A write that has begun is finished: half of it would be uncertain, and an agent that ends right after its last turn cannot wait for a backend that thinks. The
-// operation's own deadline holds.
+// A write that has begun is finished: half of it would be uncertain, and an agent that ends right after its last turn
+// cannot wait for a backend that thinks. The operation's own deadline holds.
 func detached(ctx context.Context) (_ context.Context, release func()) {
 	free, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	serving, ok := ctx.Value(servingKey{}).(context.Context)

@@ -32,7 +32,8 @@ type serving struct {
 
 func serve(t *testing.T, change ...func(o *server.Options)) *serving {
 	t.Helper()
-	v := &serving{ended: make(chan error, 1), reached: make(chan struct{}), release: make(chan struct{}), answered: make(chan int, 1)}
+	v := &serving{ended: make(chan error, 1), reached: make(chan struct{}), release: make(chan struct{}),
+		answered: make(chan int, 1)}
 	slot := &servertest.Slot{Answer: func(ctx context.Context, op string, _ any) (any, error) {
 		if op != abi.OpRecordEvent {
 			return nil, nil
@@ -149,7 +150,8 @@ func TestReadinessIsTheSlots(t *testing.T) {
 
 func TestARequestsIDIsEchoedWhenItIsOne(t *testing.T) {
 	s, log := newServer(t, new(servertest.Slot))
-	require.Equal(t, "abc-1.2_3", ask(s.Handler(), "GET", wire.PathLive, "", "X-Request-Id", "abc-1.2_3").Header().Get("X-Request-Id"))
+	require.Equal(t, "abc-1.2_3", ask(s.Handler(), "GET", wire.PathLive, "", "X-Request-Id",
+		"abc-1.2_3").Header().Get("X-Request-Id"))
 	for _, id := range []string{"", "a b", "a\"", strings.Repeat("a", 65), "é"} {
 		got := ask(s.Handler(), "GET", wire.PathLive, "", "X-Request-Id", id).Header().Get("X-Request-Id")
 		require.NotEqual(t, id, got)
@@ -159,7 +161,8 @@ func TestARequestsIDIsEchoedWhenItIsOne(t *testing.T) {
 	require.NotContains(t, log.String(), `a"`)
 }
 
-// A write that has begun is finished when its caller goes: an agent's child process that ends right after a turn leaves nothing half done.
+// A write that has begun is finished when its caller goes: an agent's child process that ends right after a turn leaves
+// nothing half done.
 func TestAWriteOutlivesItsCaller(t *testing.T) {
 	for op, c := range map[string]struct {
 		path, body string

@@ -64,8 +64,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler is the door as a handler, for a server of the caller's own. It is the same with every check; what Serve adds is the
-// life of a listener.
+// Handler is the door as a handler, for a server of the caller's own. It is the same with every check; what Serve adds
+// is the life of a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // OpenAPI is the document at /openapi.json. The caller does not change it.
@@ -88,7 +88,9 @@ func (s *Server) router() http.Handler {
 		s.paths = append(s.paths, r.path)
 	}
 	m.Get("/", s.front)
-	m.Get(wire.PathOpenAPI, s.described(func(w http.ResponseWriter, d *document) { write(w, wire.MediaJSON, http.StatusOK, d.json) }))
+	m.Get(wire.PathOpenAPI, s.described(func(w http.ResponseWriter, d *document) {
+		write(w, wire.MediaJSON, http.StatusOK, d.json)
+	}))
 	m.Get(wire.PathDocs, s.described(func(w http.ResponseWriter, d *document) {
 		w.Header().Set("Content-Security-Policy", d.policy)
 		write(w, "text/html; charset=utf-8", http.StatusOK, d.page)
@@ -107,7 +109,8 @@ func (s *Server) router() http.Handler {
 	return m
 }
 
-// front is what is at the door's bare address: a browser goes on to the page of the routes, others get a few lines of text.
+// front is what is at the door's bare address: a browser goes on to the page of the routes, others get a few lines of
+// text.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -166,7 +169,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 				status = http.StatusOK // the handler had nothing to say
 			}
 			s.options.Metrics.requests.WithLabelValues(s.routeLabel(r), strconv.Itoa(status)).Inc()
-			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", ww.BytesWritten(), "cut", cut, "took_ms", time.Since(began).Milliseconds(), "request_id", id)
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", ww.BytesWritten(),
+				"cut", cut, "took_ms", time.Since(began).Milliseconds(), "request_id", id)
 			if cut {
 				panic(http.ErrAbortHandler)
 			}
@@ -175,13 +179,14 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or wants the connection
-// dropped: then it returns false, and the client must not take what it got for a whole answer.
+// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or wants the
+// connection dropped: then it returns false, and the client must not take what it got for a whole answer.
 func (s *Server) recovered(w middleware.WrapResponseWriter, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return false
 	}
-	s.log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "request_id", requestID(r), "stack", string(debug.Stack()))
+	s.log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "request_id", requestID(r), "stack",
+		string(debug.Stack()))
 	if w.Status() != 0 {
 		return false
 	}
@@ -202,7 +207,8 @@ func (s *Server) admit(next http.Handler) http.Handler {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q", r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
+	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q",
+		r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
 	if near := abi.Nearest(r.URL.Path, s.paths); near != "" && near != "/" {
 		e.Hint = "did you mean " + near + "? " + e.Hint
 	}
@@ -225,7 +231,9 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	}
 	methods := strings.Join(allowed, ", ")
 	w.Header().Set("Allow", methods)
-	refuse(w, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, methods, r.Method)).WithReason("method"), http.StatusMethodNotAllowed)
+	refuse(w, abi.NewError(abi.CodeInvalidArgument,
+		fmt.Sprintf("%s takes %s, not %s", r.URL.Path, methods, r.Method)).WithReason("method"),
+		http.StatusMethodNotAllowed)
 }
 
 // routeLabel is the route of a request for metrics; unknown paths share one.

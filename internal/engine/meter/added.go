@@ -2,8 +2,8 @@ package meter
 
 import "github.com/memhost/memhost/internal/engine/wasmbin"
 
-// Rewrite adds one function behind the module's own, which gets new units from the host. In line, wherever a site needs it, the call of the
-// import would take some 45 bytes of compiled code that is rarely run (wazero 1.12).
+// Rewrite adds one function behind the module's own, which gets new units from the host. In line, wherever a site needs
+// it, the call of the import would take some 45 bytes of compiled code that is rarely run (wazero 1.12).
 
 // bytesPerUnit of instructions in bulk, as a shift.
 const bytesPerUnit = 3

@@ -54,10 +54,12 @@ func (a *assembly) bytes() []byte {
 		table = append(table, wasmbin.AppendU32(nil, f))
 	}
 	out := []byte(header)
-	out = append(out, section(wasmbin.SectionType, vec([]byte{0x60, 0, 0}, []byte{0x60, 1, 0x7f, 0}, []byte{0x60, 2, 0x7f, 0x7f, 1, 0x7f}))...)
+	out = append(out, section(wasmbin.SectionType,
+		vec([]byte{0x60, 0, 0}, []byte{0x60, 1, 0x7f, 0}, []byte{0x60, 2, 0x7f, 0x7f, 1, 0x7f}))...)
 	out = append(out, section(wasmbin.SectionImport, vec(imports...))...)
 	out = append(out, section(wasmbin.SectionFunction, vec(kinds...))...)
-	out = append(out, section(wasmbin.SectionTable, vec(append([]byte{0x70, 0}, wasmbin.AppendU32(nil, uint32(len(a.table)))...)))...)
+	out = append(out, section(wasmbin.SectionTable,
+		vec(append([]byte{0x70, 0}, wasmbin.AppendU32(nil, uint32(len(a.table)))...)))...)
 	out = append(out, section(wasmbin.SectionMemory, vec([]byte{1, 1, 0x80, 0x08}))...)
 	out = append(out, section(wasmbin.SectionGlobal, vec(a.globals...))...)
 	out = append(out, section(wasmbin.SectionExport, vec(exports...))...)

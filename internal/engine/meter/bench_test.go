@@ -10,7 +10,8 @@ import (
 
 // contractRequest is a retrieve of 3 KB with 12 items, as the host sends it.
 func contractRequest() []byte {
-	r := &abi.RetrieveRequest{Query: "what tea do I like?", Scope: abi.MemoryScope{RunID: "run", PersonaID: "persona"}, SessionID: "s", Filters: map[string]abi.Raw{}}
+	r := &abi.RetrieveRequest{Query: "what tea do I like?", Scope: abi.MemoryScope{RunID: "run", PersonaID: "persona"},
+		SessionID: "s", Filters: map[string]abi.Raw{}}
 	for i := range 12 {
 		r.Filters[fmt.Sprint("item", i)] = abi.Raw(fmt.Sprintf(`{"id":"native-%d","text":%q,"score":0.%d,"at":"2026-01-02T03:04:05Z","valid":true,"tags":["a","b"]}`, i, strings.Repeat("memory ", 20), i+10))
 	}

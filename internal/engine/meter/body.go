@@ -9,11 +9,13 @@ import (
 
 // The account of a path, in units. Smaller figures look at the clock more evenly and cost more sites.
 const (
-	// stretch is the most that a path may run up before a site charges it (a call of a function that is charged to its caller may exceed it by inlined).
+	// stretch is the most that a path may run up before a site charges it (a call of a function that is charged to its
+	// caller may exceed it by inlined).
 	stretch = 256
 	// inlined is the most that a function without a site at its entry leaves to its caller.
 	inlined = 64
-	// beforeCall is the most that is uncharged when a function with a site at its entry is called, atExit when it returns.
+	// beforeCall is the most that is uncharged when a function with a site at its entry is called, atExit when it
+	// returns.
 	beforeCall = 32
 	atExit     = 16
 	// importUnits stand for a call of an import; what it took is told by the clock.
@@ -23,7 +25,8 @@ const (
 // weight of an instruction in units.
 func weight(op wasmbin.Opcode) int {
 	switch op {
-	case wasmbin.OpNop, wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpElse, wasmbin.OpEnd, wasmbin.OpDrop, wasmbin.OpLocalGet,
+	case wasmbin.OpNop, wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpElse, wasmbin.OpEnd, wasmbin.OpDrop,
+		wasmbin.OpLocalGet,
 		wasmbin.OpI32Const, wasmbin.OpI64Const, wasmbin.OpF32Const, wasmbin.OpF64Const:
 		return 0
 	case wasmbin.OpF32Sqrt, wasmbin.OpF32Div, wasmbin.OpF64Sqrt, wasmbin.OpF64Div:
@@ -112,7 +115,8 @@ func (w *rewriter) readBody(i int, r *wasmbin.Reader) error {
 			if err == nil {
 				w.graph.edges[node] = append(w.graph.edges[node], int32(w.graph.node(&in)))
 			}
-		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill, wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableFill:
+		case wasmbin.OpMemoryCopy, wasmbin.OpMemoryFill, wasmbin.OpMemoryInit, wasmbin.OpTableInit, wasmbin.OpTableCopy,
+			wasmbin.OpTableFill:
 			b.bulk = true
 		}
 		if err != nil {
@@ -179,7 +183,8 @@ func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
 	return out, nil
 }
 
-// meter writes one body. A small one gets no site at its entry without need; when a path turns out too heavy for that, it is written again with one.
+// meter writes one body. A small one gets no site at its entry without need; when a path turns out too heavy for that,
+// it is written again with one.
 func (w *rewriter) meter(f int, b *body) error {
 	checked := w.graph.recursive(f) || b.weight > 2*inlined
 	m := &writer{rewriter: w, body: b, checked: checked}
@@ -197,7 +202,8 @@ func (w *rewriter) meter(f int, b *body) error {
 	return nil
 }
 
-// writer writes one body. due is the account: the most units that a path from the sites before to this place runs up, and dead where no path leads.
+// writer writes one body. due is the account: the most units that a path from the sites before to this place runs up,
+// and dead where no path leads.
 type writer struct {
 	*rewriter
 	body    *body
@@ -439,7 +445,8 @@ func (m *writer) bulk(shift byte) {
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalSet)), m.length)
 	m.global(wasmbin.OpGlobalGet)
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)
-	m.out = append(m.out, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU), byte(wasmbin.OpI64Sub))
+	m.out = append(m.out, byte(wasmbin.OpI64ExtendU), byte(wasmbin.OpI64Const), shift, byte(wasmbin.OpI64ShrU),
+		byte(wasmbin.OpI64Sub))
 	m.charge()
 	m.ask()
 	m.out = wasmbin.AppendU32(append(m.out, byte(wasmbin.OpLocalGet)), m.length)

@@ -6,8 +6,8 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// graph is who may call whom. Its nodes are the functions of the original by their index, imports included, and behind them one node for each type, which stands
-// for everything that a call_indirect of that type may reach.
+// graph is who may call whom. Its nodes are the functions of the original by their index, imports included, and behind
+// them one node for each type, which stands for everything that a call_indirect of that type may reach.
 type graph struct {
 	functions int
 	types     []int          // the node of each type
@@ -138,7 +138,8 @@ func (g *graph) recursive(f int) bool {
 	return len(g.order[g.component[f]]) > 1 || slices.Contains(g.edges[f], int32(f))
 }
 
-// cost gives what a call of a node adds. It is asked by a caller whose callees are known, but for those of its own component, which are checked.
+// cost gives what a call of a node adds. It is asked by a caller whose callees are known, but for those of its own
+// component, which are checked.
 func (g *graph) cost(node int, openTables bool) cost {
 	c := &g.costs[node]
 	if c.known {
@@ -153,7 +154,8 @@ func (g *graph) cost(node int, openTables bool) cost {
 	}
 	for _, f := range g.edges[node] {
 		one := g.cost(int(f), openTables)
-		c.checked, c.unchecked, c.imported = c.checked || one.checked, c.unchecked || one.unchecked, c.imported || one.imported
+		c.checked, c.unchecked, c.imported = c.checked || one.checked, c.unchecked || one.unchecked, c.imported ||
+			one.imported
 		c.units = max(c.units, one.units)
 	}
 	return *c

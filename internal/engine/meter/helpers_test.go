@@ -73,7 +73,8 @@ func newEngine(t testing.TB, config wazero.RuntimeConfig) *engine {
 	return e
 }
 
-// sameValues compares results bit by bit. References are addresses, which differ between two runs: there only null counts.
+// sameValues compares results bit by bit. References are addresses, which differ between two runs: there only null
+// counts.
 func sameValues(types []api.ValueType, a, b []uint64) bool {
 	if len(a) != len(b) {
 		return false

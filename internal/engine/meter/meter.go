@@ -7,13 +7,15 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Module and Function name the import that Rewrite adds. A module that imports anything from Module by itself is refused.
+// Module and Function name the import that Rewrite adds. A module that imports anything from Module by itself is
+// refused.
 const (
 	Module   = "memhost.meter"
 	Function = "more"
 )
 
-// Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules keeps it beside them.
+// Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules
+// keeps it beside them.
 const Version = 3
 
 // rewriter holds what all parts of one rewriting need to know.
@@ -41,8 +43,8 @@ func Rewrite(wasm []byte) ([]byte, error) {
 	return RewriteWith(wasm, func(string, string) bool { return false })
 }
 
-// RewriteWith is Rewrite for a module that has imports of which the host knows that they return within some hundred nanoseconds. A call of one is charged like
-// instructions; after a call of any other the next site looks at the clock.
+// RewriteWith is Rewrite for a module that has imports of which the host knows that they return within some hundred
+// nanoseconds. A call of one is charged like instructions; after a call of any other the next site looks at the clock.
 func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, error) {
 	w := &rewriter{quick: quick, sections: map[wasmbin.SectionID]*wasmbin.Section{}, referenced: map[uint32]bool{}}
 	// 1. Read the outer structure.
@@ -92,12 +94,15 @@ func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, err
 }
 
 var sectionOrder = []wasmbin.SectionID{
-	wasmbin.SectionType, wasmbin.SectionImport, wasmbin.SectionFunction, wasmbin.SectionTable, wasmbin.SectionMemory, wasmbin.SectionGlobal, wasmbin.SectionExport,
+	wasmbin.SectionType, wasmbin.SectionImport, wasmbin.SectionFunction, wasmbin.SectionTable, wasmbin.SectionMemory,
+	wasmbin.SectionGlobal, wasmbin.SectionExport,
 	wasmbin.SectionStart, wasmbin.SectionElement, wasmbin.SectionDataCount, wasmbin.SectionCode, wasmbin.SectionData,
 }
 
 // writeOrder is sectionOrder with the code last.
-var writeOrder = append(slices.DeleteFunc(slices.Clone(sectionOrder), func(id wasmbin.SectionID) bool { return id == wasmbin.SectionCode }), wasmbin.SectionCode)
+var writeOrder = append(slices.DeleteFunc(slices.Clone(sectionOrder), func(id wasmbin.SectionID) bool {
+	return id == wasmbin.SectionCode
+}), wasmbin.SectionCode)
 
 const header = "\x00asm\x01\x00\x00\x00"
 
@@ -240,7 +245,8 @@ func (w *rewriter) constant(r *wasmbin.Reader, out []byte) ([]byte, error) {
 			}
 		case wasmbin.OpEnd:
 			return append(out, byte(in.Op)), nil
-		case wasmbin.OpI32Const, wasmbin.OpI64Const, wasmbin.OpF32Const, wasmbin.OpF64Const, wasmbin.OpV128Const, wasmbin.OpRefNull:
+		case wasmbin.OpI32Const, wasmbin.OpI64Const, wasmbin.OpF32Const, wasmbin.OpF64Const, wasmbin.OpV128Const,
+			wasmbin.OpRefNull:
 		default:
 			return nil, r.Errorf("instruction 0x%02x in a constant expression", uint32(in.Op))
 		}
@@ -338,7 +344,8 @@ func (w *rewriter) elementSection(s *wasmbin.Section) ([]byte, error) {
 	return out, r.End()
 }
 
-// elementSegment copies one segment. Bit 0 of its flags: passive or declared, not active; bit 1: a table (active) or declared; bit 2: expressions, not indices.
+// elementSegment copies one segment. Bit 0 of its flags: passive or declared, not active; bit 1: a table (active) or
+// declared; bit 2: expressions, not indices.
 func (w *rewriter) elementSegment(r *wasmbin.Reader, out []byte) ([]byte, error) {
 	start := r.Pos()
 	flags, err := r.U32("flags of an element segment")
@@ -404,7 +411,8 @@ func (w *rewriter) element(r *wasmbin.Reader, expression bool, out []byte) ([]by
 	return wasmbin.AppendU32(out, w.shift(index)), nil
 }
 
-// names gives the section "name" with the functions' names under their new indices, and nothing else of it. One that cannot be read is left out.
+// names gives the section "name" with the functions' names under their new indices, and nothing else of it. One that
+// cannot be read is left out.
 func (w *rewriter) names(s *wasmbin.Section) []byte {
 	r := s.Reader()
 	for r.Rest() > 0 {

@@ -40,8 +40,9 @@ func TestModulesOfThisRepositoryAreMetered(t *testing.T) {
 // madeByVersion is Version, and the beginning of a hash of what it makes of all those modules.
 const madeByVersion = "3 755d23c176241ecf"
 
-// TestEngineAcceptsWhatItAcceptedBefore goes through every module among the test data of wazero, valid or not, the specification's included: the engine must accept
-// the metered one if and only if it accepts the original, or else an invalid module could reach what was added.
+// TestEngineAcceptsWhatItAcceptedBefore goes through every module among the test data of wazero, valid or not, the
+// specification's included: the engine must accept the metered one if and only if it accepts the original, or else an
+// invalid module could reach what was added.
 func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 	if brief() || wazeroFolder() == "" {
 		t.Skip("8,000 modules")
@@ -64,7 +65,8 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 		if err != nil {
 			refused++
 			// wazero takes a few forms of this proposal even when it is off.
-			require.True(t, plainErr != nil || strings.Contains(path, "typed-function-references"), "%s is valid, but: %v", path, err)
+			require.True(t, plainErr != nil || strings.Contains(path, "typed-function-references"),
+				"%s is valid, but: %v", path, err)
 			return nil
 		}
 		all.Write(metered)
@@ -78,7 +80,8 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 	t.Logf("%d valid modules, %d refused by both", valid, refused)
 	assert.Greater(t, valid, 1000)
 	assert.Equal(t, madeByVersion, fmt.Sprintf("%d %x", Version, all.Sum(nil)[:8]),
-		"Rewrite makes something else of these modules than it did: raise Version, or what is kept of earlier versions is taken for the same. (Another wazero has other modules: then only this line changes.)")
+		"Rewrite makes something else of these modules than it did: raise Version, or what is kept of earlier "+
+			"versions is taken for the same. (Another wazero has other modules: then only this line changes.)")
 }
 
 // TestCommandsSayTheSame runs the WASI commands among the test data of wazero: TinyGo's, Rust's, Zig's and C's.
@@ -87,7 +90,8 @@ func TestCommandsSayTheSame(t *testing.T) {
 		t.Skip("runs programs")
 	}
 	folder, ran := os.DirFS(wazeroFolder()), 0
-	for _, pattern := range []string{"imports/wasi_snapshot_preview1/testdata/*/wasi.wasm", "imports/wasi_snapshot_preview1/example/testdata/*/cat.wasm", "cmd/wazero/testdata/*.wasm",
+	for _, pattern := range []string{"imports/wasi_snapshot_preview1/testdata/*/wasi.wasm",
+		"imports/wasi_snapshot_preview1/example/testdata/*/cat.wasm", "cmd/wazero/testdata/*.wasm",
 		"examples/cli/testdata/cli.wasm"} {
 		paths, err := fs.Glob(folder, pattern)
 		require.NoError(t, err)
@@ -99,7 +103,8 @@ func TestCommandsSayTheSame(t *testing.T) {
 			require.NoError(t, err)
 			metered, err := Rewrite(original)
 			require.NoError(t, err, path)
-			for _, args := range [][]string{{"a"}, {"wasi", "ls", "."}, {"wasi", "stat"}, {"wasi", "preopen"}, {"cli", "1", "2"}, {"cat", "a.txt"}} {
+			for _, args := range [][]string{{"a"}, {"wasi", "ls", "."}, {"wasi", "stat"}, {"wasi", "preopen"},
+				{"cli", "1", "2"}, {"cat", "a.txt"}} {
 				want, got := say(t, original, args), say(t, metered, args)
 				require.Equal(t, want, got, "%s %q", path, args)
 				ran++
@@ -125,7 +130,8 @@ type guest struct{ api.Module }
 
 func startGuest(t testing.TB, e *engine, wasm []byte) guest {
 	t.Helper()
-	m, err := e.InstantiateWithConfig(context.Background(), wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.InitExport))
+	m, err := e.InstantiateWithConfig(context.Background(), wasm,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.InitExport))
 	require.NoError(t, err)
 	return guest{m}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Globals of a random module. Fuel ends it: every loop and function takes of it, and returns when there is none. Work sums the weights of the instructions that were
-// run, as the module itself sees it: what the meter charges must not be less.
+// Globals of a random module. Fuel ends it: every loop and function takes of it, and returns when there is none. Work
+// sums the weights of the instructions that were run, as the module itself sees it: what the meter charges must not be
+// less.
 const (
 	globalFuel = iota
 	globalWork
@@ -38,7 +39,9 @@ var randomLocals = []byte{3, 3, 0x7f, 2, 0x7e, 1, 0x7c}
 
 func randomModule(seed uint64) []byte {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
-	a := &assembly{globals: [][]byte{{0x7f, 1, 0x41, 0xd0, 0x0f, 0x0b}, {0x7e, 1, 0x42, 0, 0x0b}, {0x7f, 1, 0x41, 5, 0x0b}}} // fuel: 2000
+	// fuel: 2000
+	a := &assembly{globals: [][]byte{{0x7f, 1, 0x41, 0xd0, 0x0f, 0x0b}, {0x7e, 1, 0x42, 0, 0x0b},
+		{0x7f, 1, 0x41, 5, 0x0b}}}
 	g.funcs, g.traps = 1+g.IntN(6), seed%4 == 0
 	for i := range g.funcs {
 		f := assembled{kind: 2, locals: randomLocals}
@@ -73,7 +76,8 @@ func (g *generator) count() {
 }
 
 func (g *generator) burn() {
-	g.code = append(g.code, 0x23, globalFuel, 0x41, 1, 0x6b, 0x24, globalFuel, 0x23, globalFuel, 0x41, 0, 0x48, 0x04, 0x40, 0x20, 0, 0x0f, 0x0b)
+	g.code = append(g.code, 0x23, globalFuel, 0x41, 1, 0x6b, 0x24, globalFuel, 0x23, globalFuel, 0x41, 0, 0x48, 0x04,
+		0x40, 0x20, 0, 0x0f, 0x0b)
 }
 
 func (g *generator) local() byte { return byte(g.IntN(5)) }
@@ -285,7 +289,8 @@ func (g *generator) fields() {
 
 // access writes a load or store of integers to the address on the stack.
 func (g *generator) access() {
-	op := []wasmbin.Opcode{0x28, 0x29, 0x2c, 0x2d, 0x2e, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x3a, 0x3b, 0x3c, 0x3d, 0x3e}[g.IntN(19)]
+	op := []wasmbin.Opcode{0x28, 0x29, 0x2c, 0x2d, 0x2e, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x3a,
+		0x3b, 0x3c, 0x3d, 0x3e}[g.IntN(19)]
 	switch {
 	case op < 0x36: // a load
 		g.op(op, 0, byte(g.IntN(60)))
@@ -404,7 +409,8 @@ func showLeft(t *testing.T, metered []byte) []byte {
 	return out
 }
 
-// checkRandom wants a random module to come to the same with few units at a time as unmetered, and the charge to be no less than the work.
+// checkRandom wants a random module to come to the same with few units at a time as unmetered, and the charge to be no
+// less than the work.
 func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bool) {
 	original := randomModule(seed)
 	metered, err := Rewrite(original)
@@ -423,7 +429,8 @@ func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bo
 	if accounted = got.trap == "" && e.looks == 1; accounted { // growing memory makes it look again, and forgets
 		work = int64(got.globals[globalWork])
 		charged := units - left
-		require.GreaterOrEqual(t, charged+stretch+inlined, work, "seed %d: the first charge, and what is due at the end, are not in it", seed)
+		require.GreaterOrEqual(t, charged+stretch+inlined, work,
+			"seed %d: the first charge, and what is due at the end, are not in it", seed)
 	}
 	return work, accounted
 }

@@ -85,8 +85,10 @@ type specRun struct {
 }
 
 func newSpecRun(t *testing.T, rewrite bool, folder string) *specRun {
-	r := &specRun{engine: newEngine(t, wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2)), rewrite: rewrite, folder: folder, named: map[string]api.Module{}}
-	_, err := r.InstantiateWithConfig(context.Background(), read(t, filepath.Join(folder, "..", "..", "testdata", "spectest.wasm")), wazero.NewModuleConfig())
+	r := &specRun{engine: newEngine(t, wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2)),
+		rewrite: rewrite, folder: folder, named: map[string]api.Module{}}
+	_, err := r.InstantiateWithConfig(context.Background(),
+		read(t, filepath.Join(folder, "..", "..", "testdata", "spectest.wasm")), wazero.NewModuleConfig())
 	require.NoError(t, err)
 	return r
 }
@@ -152,8 +154,9 @@ func (r *specRun) do(t *testing.T, c, next *specCommand) (types []api.ValueType,
 	return nil, nil, ""
 }
 
-// TestSpecificationsTestsGiveTheSame runs the tests of the WebAssembly specification, which wazero carries, on two engines, one of which meters every module and
-// asks at every site. Which answers are right is the engine's affair; here they must be equal.
+// TestSpecificationsTestsGiveTheSame runs the tests of the WebAssembly specification, which wazero carries, on two
+// engines, one of which meters every module and asks at every site. Which answers are right is the engine's affair;
+// here they must be equal.
 func TestSpecificationsTestsGiveTheSame(t *testing.T) {
 	base := filepath.Join(wazeroFolder(), "internal", "integration_test", "spectest")
 	if _, err := os.Stat(base); wazeroFolder() == "" || err != nil {
@@ -181,7 +184,8 @@ func TestSpecificationsTestsGiveTheSame(t *testing.T) {
 				_, got, said := metered.do(t, c, next)
 				require.Equal(t, wantSaid, said, "line %d: %s %s", c.Line, c.Type, c.Filename)
 				require.True(t, c.Type != "module" || said == "starts", "line %d: %s", c.Line, c.Filename)
-				require.True(t, sameValues(types, want, got), "line %d: %s: %v, metered %v", c.Line, c.Action.Field, want, got)
+				require.True(t, sameValues(types, want, got), "line %d: %s: %v, metered %v", c.Line, c.Action.Field,
+					want, got)
 				commands++
 			}
 			looks += metered.looks

@@ -17,7 +17,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// doubling is a chain of functions of which each calls the next twice, so that the first takes 2^n calls, without a loop and without recursion.
+// doubling is a chain of functions of which each calls the next twice, so that the first takes 2^n calls, without a
+// loop and without recursion.
 func doubling(n int, call func(next byte) []byte, last ...byte) []assembled {
 	var funcs []assembled
 	for i := range n {
@@ -47,32 +48,40 @@ func endless(t *testing.T) map[string][]byte {
 		return slices.Concat([]byte{0x20, 0, 0x04, 0x40}, one, one, []byte{0x0b})
 	}
 	tree := func(call ...byte) *assembly {
-		return &assembly{table: []uint32{0}, funcs: []assembled{{kind: 1, code: twice(call...)}, {name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
+		return &assembly{table: []uint32{0}, funcs: []assembled{{kind: 1, code: twice(call...)},
+			{name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
 	}
-	mutual := &assembly{funcs: []assembled{{kind: 1, code: twice(0x10, 1)}, {kind: 1, code: []byte{0x20, 0, 0x10, 0}}, {name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
+	mutual := &assembly{funcs: []assembled{{kind: 1, code: twice(0x10, 1)}, {kind: 1, code: []byte{0x20, 0, 0x10, 0}},
+		{name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
 	mib := []byte{0x41, 0x80, 0x80, 0xc0, 0x00} // i32.const 1 MiB
 	fill := slices.Concat([]byte{0x41, 0, 0x41, 7}, mib, []byte{0xfc, 0x0b, 0})
 	// Each function but the last first runs 200 instructions, so that all have sites of their own.
-	heavy := doubling(60, func(next byte) []byte { return slices.Concat(slices.Repeat([]byte{0x3f, 0, 0x1a}, 200), direct(next)) })
+	heavy := doubling(60, func(next byte) []byte {
+		return slices.Concat(slices.Repeat([]byte{0x3f, 0, 0x1a}, 200), direct(next))
+	})
 	grown := []byte{0x41, 0x20, 0x40, 0, 0x1a} // memory.grow 32: room for it
 	ways := map[string][]byte{
-		"a loop":                              run(0x03, 0x40, 0x0c, 0, 0x0b),
-		"a loop by br_if":                     run(0x03, 0x40, 0x41, 1, 0x0d, 0, 0x0b),
-		"a loop by br_table":                  run(0x03, 0x40, 0x02, 0x40, 0x41, 0, 0x0e, 1, 1, 0, 0x0b, 0x0b),
-		"a loop from an if":                   run(0x03, 0x40, 0x41, 1, 0x04, 0x40, 0x0c, 1, 0x05, 0x0f, 0x0b, 0x0b),
-		"two loops, each short":               run(0x03, 0x40, 0x03, 0x40, 0x41, 0, 0x0d, 0, 0x0b, 0x0c, 0, 0x0b),
-		"recursion":                           tree(0x10, 0).bytes(),
-		"recursion through a table":           tree(0x41, 0, 0x11, 1, 0).bytes(),
-		"two functions that call each other":  mutual.bytes(),
-		"calls without loop or recursion":     (&assembly{funcs: doubling(60, direct)}).bytes(),
-		"the same through a table":            (&assembly{table: upTo(61), funcs: doubling(60, indirect)}).bytes(),
-		"the same with heavy functions":       (&assembly{funcs: heavy}).bytes(),
-		"a storm of memory.fill":              run(slices.Concat(grown, []byte{0x03, 0x40}, fill, []byte{0x0c, 0, 0x0b})...),
-		"memory.fill without loop":            (&assembly{funcs: doubling(60, direct, slices.Concat(grown, fill)...)}).bytes(),
-		"a storm of memory.grow":              run(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0, 0x0b),
-		"memory.grow without loop":            (&assembly{funcs: doubling(60, direct, 0x41, 0, 0x40, 0, 0x1a)}).bytes(),
-		"a start function":                    (&assembly{start: 1, funcs: []assembled{{code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}, {name: "run"}}}).bytes(),
-		"a start function that calls a chain": (&assembly{start: 1, funcs: append(doubling(60, direct)[:61], assembled{})}).bytes(),
+		"a loop":                             run(0x03, 0x40, 0x0c, 0, 0x0b),
+		"a loop by br_if":                    run(0x03, 0x40, 0x41, 1, 0x0d, 0, 0x0b),
+		"a loop by br_table":                 run(0x03, 0x40, 0x02, 0x40, 0x41, 0, 0x0e, 1, 1, 0, 0x0b, 0x0b),
+		"a loop from an if":                  run(0x03, 0x40, 0x41, 1, 0x04, 0x40, 0x0c, 1, 0x05, 0x0f, 0x0b, 0x0b),
+		"two loops, each short":              run(0x03, 0x40, 0x03, 0x40, 0x41, 0, 0x0d, 0, 0x0b, 0x0c, 0, 0x0b),
+		"recursion":                          tree(0x10, 0).bytes(),
+		"recursion through a table":          tree(0x41, 0, 0x11, 1, 0).bytes(),
+		"two functions that call each other": mutual.bytes(),
+		"calls without loop or recursion":    (&assembly{funcs: doubling(60, direct)}).bytes(),
+		"the same through a table":           (&assembly{table: upTo(61), funcs: doubling(60, indirect)}).bytes(),
+		"the same with heavy functions":      (&assembly{funcs: heavy}).bytes(),
+		"a storm of memory.fill": run(slices.Concat(grown, []byte{0x03, 0x40}, fill,
+			[]byte{0x0c, 0, 0x0b})...),
+		"memory.fill without loop": (&assembly{funcs: doubling(60, direct,
+			slices.Concat(grown, fill)...)}).bytes(),
+		"a storm of memory.grow":   run(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0, 0x0b),
+		"memory.grow without loop": (&assembly{funcs: doubling(60, direct, 0x41, 0, 0x40, 0, 0x1a)}).bytes(),
+		"a start function": (&assembly{start: 1,
+			funcs: []assembled{{code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}, {name: "run"}}}).bytes(),
+		"a start function that calls a chain": (&assembly{start: 1,
+			funcs: append(doubling(60, direct)[:61], assembled{})}).bytes(),
 	}
 	if path := filepath.Join(wazeroFolder(), "cmd", "wazero", "testdata", "infinite_loop.wasm"); wazeroFolder() != "" {
 		if b, err := os.ReadFile(path); err == nil {
@@ -82,8 +91,9 @@ func endless(t *testing.T) map[string][]byte {
 	return ways
 }
 
-// TestEveryWayToGoOnForEverIsStopped has one processor for Go's scheduler and another goroutine that wants garbage collected meanwhile: if the guest held on to the
-// processor, that would not return before the guest does, which is never.
+// TestEveryWayToGoOnForEverIsStopped has one processor for Go's scheduler and another goroutine that wants garbage
+// collected meanwhile: if the guest held on to the processor, that would not return before the guest does, which is
+// never.
 func TestEveryWayToGoOnForEverIsStopped(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for name, original := range endless(t) {
@@ -132,7 +142,9 @@ func looksOf(t *testing.T, a *assembly, units int64, imports func()) int {
 	ctx := context.Background()
 	b := e.NewHostModuleBuilder("env")
 	for _, name := range a.imports {
-		b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) { imports() }), nil, nil).Export(name)
+		b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {
+			imports()
+		}), nil, nil).Export(name)
 	}
 	_, err = b.Instantiate(ctx)
 	require.NoError(t, err)
@@ -146,7 +158,8 @@ func looksOf(t *testing.T, a *assembly, units int64, imports func()) int {
 func TestDeepStackIsSeenOnItsWayDownAndUp(t *testing.T) {
 	// run(n): if n != 0 { run(n-1); 40 instructions }
 	const depth = 10_000
-	body := slices.Concat([]byte{0x20, 0, 0x04, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x10, 0}, slices.Repeat([]byte{0x3f, 0, 0x1a}, 40), []byte{0x0b})
+	body := slices.Concat([]byte{0x20, 0, 0x04, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x10, 0},
+		slices.Repeat([]byte{0x3f, 0, 0x1a}, 40), []byte{0x0b})
 	a := &assembly{funcs: []assembled{{kind: 1, code: body}, {name: "run", code: []byte{0x41, 0x90, 0xce, 0, 0x10, 0}}}}
 	assert.GreaterOrEqual(t, looksOf(t, a, 0, nil), 2*depth, "a site on entry, a site before the return")
 }
@@ -155,13 +168,16 @@ func TestTimeSpentInAnImportIsLookedAtBeforeTheNextCall(t *testing.T) {
 	calls := 0
 	slow := func() { calls++ }
 	times := func(call ...byte) []byte { // 10 times
-		loop := slices.Concat([]byte{0x03, 0x40}, call, []byte{0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 10, 0x47, 0x0d, 0, 0x0b})
+		loop := slices.Concat([]byte{0x03, 0x40}, call,
+			[]byte{0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 10, 0x47, 0x0d, 0, 0x0b})
 		return loop
 	}
-	for name, call := range map[string][]byte{"called directly": {0x10, 0}, "called through a table": {0x41, 0, 0x11, 0, 0}} {
+	for name, call := range map[string][]byte{"called directly": {0x10, 0},
+		"called through a table": {0x41, 0, 0x11, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			calls = 0
-			a := &assembly{imports: []string{"slow"}, table: []uint32{0}, funcs: []assembled{{name: "run", locals: []byte{1, 1, 0x7f}, code: times(call...)}}}
+			a := &assembly{imports: []string{"slow"}, table: []uint32{0},
+				funcs: []assembled{{name: "run", locals: []byte{1, 1, 0x7f}, code: times(call...)}}}
 			looks := looksOf(t, a, 1<<40, slow)
 			assert.Equal(t, 10, calls)
 			assert.GreaterOrEqual(t, looks, 10, "although there are units enough for all")
@@ -211,7 +227,8 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"the import that is added", "function 1, but the module has 1", run(0x10, 1)},
 		{"the same by reference", "function 1, but the module has 1", run(0xd2, 1, 0x1a)},
 		{"the type that is added", "type 3, but the module has 3", run(0x41, 0, 0x11, 3, 0)},
-		{"the local that is added", "local 0, but the module has 0", run(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 0x0b, 0, 0x20, 0, 0x1a)},
+		{"the local that is added", "local 0, but the module has 0",
+			run(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 0x0b, 0, 0x20, 0, 0x1a)},
 		{"a label that is not there", "label 7, but there are 1", run(0x0c, 7)},
 		{"else without if", "else without if", run(0x05)},
 		{"more ends than blocks", "bytes behind the end of a body", run(0x0b, 0x0b)},

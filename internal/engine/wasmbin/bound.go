@@ -44,7 +44,8 @@ func Bound(b []byte, limit int64) ([]byte, error) {
 	}
 	rest := limit - m.StartBytes()
 	if rest < 0 {
-		return nil, fmt.Errorf("wasm: memory and tables of %d bytes at the start, want at most %d", m.StartBytes(), limit)
+		return nil, fmt.Errorf("wasm: memory and tables of %d bytes at the start, want at most %d", m.StartBytes(),
+			limit)
 	}
 	sections, err := Sections(b)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// tableModule has one page of memory, tables of the given limits, and a function "grow" (i32) -> i32 that grows table 0,
-// where grows is set; else it returns its argument.
+// tableModule has one page of memory, tables of the given limits, and a function "grow" (i32) -> i32 that grows table
+// 0, where grows is set; else it returns its argument.
 func tableModule(grows bool, tables ...[]byte) []byte {
 	body := []byte{0, 0x20, 0, 0x0b}
 	if grows {
@@ -39,16 +39,19 @@ func TestTablesAndMemoryTogetherStayWithinTheLimit(t *testing.T) {
 		tables []Limits
 		memory Limits
 	}{
-		{"a table of a fixed size", tableModule(true, []byte{1, 5, 5}), []Limits{{Min: 5, HasMax: true, Max: 5}}, Limits{Min: 1}},
+		{"a table of a fixed size", tableModule(true, []byte{1, 5, 5}), []Limits{{Min: 5, HasMax: true, Max: 5}},
+			Limits{Min: 1}},
 		{"without an instruction that grows it", tableModule(false, []byte{0, 5}),
 			[]Limits{{Min: 5, HasMax: true, Max: 5}}, Limits{Min: 1}},
 		{"one that can grow", tableModule(true, []byte{0, 5}), []Limits{{Min: 5, HasMax: true, Max: 5 + 2<<20}},
 			Limits{Min: 1, HasMax: true, Max: 1791}},
-		{"one with a small maximum", tableModule(true, []byte{1, 5, 100}), []Limits{{Min: 5, HasMax: true, Max: 100}}, Limits{Min: 1}},
+		{"one with a small maximum", tableModule(true, []byte{1, 5, 100}), []Limits{{Min: 5, HasMax: true, Max: 100}},
+			Limits{Min: 1}},
 		{"one with a large maximum", tableModule(true, []byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}),
 			[]Limits{{HasMax: true, Max: 2 << 20}}, Limits{Min: 1, HasMax: true, Max: 1792}},
 		{"two share", tableModule(true, []byte{0, 0}, []byte{0, 1}),
-			[]Limits{{HasMax: true, Max: 1 << 20}, {Min: 1, HasMax: true, Max: 1 + 1<<20}}, Limits{Min: 1, HasMax: true, Max: 1791}},
+			[]Limits{{HasMax: true, Max: 1 << 20}, {Min: 1, HasMax: true, Max: 1 + 1<<20}},
+			Limits{Min: 1, HasMax: true, Max: 1791}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bounded, err := Bound(c.wasm, limit)

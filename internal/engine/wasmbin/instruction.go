@@ -71,8 +71,8 @@ const EmptyBlock byte = 0x40
 // Instruction is one instruction of a function's body or of a constant expression.
 type Instruction struct {
 	Op Opcode
-	// Index is the first index among the immediates: of a function, type, local, global, table or label. A block whose type is an index into the types has it
-	// here and Typed set.
+	// Index is the first index among the immediates: of a function, type, local, global, table or label. A block whose
+	// type is an index into the types has it here and Typed set.
 	Index uint32
 	Typed bool
 	// Labels are the targets of a br_table, the default last. They are overwritten by the next instruction.
@@ -83,7 +83,8 @@ type Instruction struct {
 //
 // It reads exactly what it knows: who rewrites code must not take for one instruction what an engine takes for two.
 //
-// Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several memories, exceptions, relaxed SIMD, typed
+// Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several
+// memories, exceptions, relaxed SIMD, typed
 // references). Which of the instructions of 2.0 may stand where is not checked.
 func (r *Reader) Instruction(in *Instruction) error {
 	in.Index, in.Typed = 0, false
@@ -97,10 +98,12 @@ func (r *Reader) Instruction(in *Instruction) error {
 	}
 	in.Op = Opcode(c)
 	switch { // the frequent ones first
-	case c >= 0x20 && c <= 0x26, c == 0x0c, c == 0x0d, c == 0x10, c == 0xd2: // locals, globals, tables; br, br_if, call, ref.func
+	// locals, globals, tables; br, br_if, call, ref.func
+	case c >= 0x20 && c <= 0x26, c == 0x0c, c == 0x0d, c == 0x10, c == 0xd2:
 		in.Index, err = r.U32("index")
 		return err
-	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1: // nothing behind them
+	// nothing behind them
+	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1:
 		return nil
 	case in.Op == OpI32Const:
 		return r.signed(5, "i32 constant")
@@ -111,10 +114,12 @@ func (r *Reader) Instruction(in *Instruction) error {
 		if err != nil {
 			return err
 		}
-		// For vectors as short as can be: wazero reads the first byte of the number only, and the second as a nop, which it is then.
+		// For vectors as short as can be: wazero reads the first byte of the number only, and the second as a nop,
+		// which it is then.
 		if short := 2 + int(n>>7); n > 0xff || c == 0xfd && r.pos-start != short {
 			r.pos = start
-			return r.Errorf("instruction 0x%02x %d is not one of WebAssembly 2.0, or its number is longer than need be", c, n)
+			return r.Errorf("instruction 0x%02x %d is not one of WebAssembly 2.0, or its number is longer than need be",
+				c, n)
 		}
 		in.Op = Opcode(c)<<8 | Opcode(n)
 		if c == 0xfc {

@@ -222,7 +222,8 @@ func (m *Module) readImport(r *Reader) (imp Import, err error) {
 		imp.Mutable = mutable == 1
 	default:
 		r.pos--
-		return imp, r.Errorf("import %q.%q is of kind %s, want func, table, memory or global", imp.Module, imp.Name, imp.Kind)
+		return imp, r.Errorf("import %q.%q is of kind %s, want func, table, memory or global", imp.Module, imp.Name,
+			imp.Kind)
 	}
 	return imp, nil
 }
@@ -319,7 +320,8 @@ func (r *Reader) Limits() (l Limits, err error) {
 	}
 	if flags > 3 {
 		r.pos--
-		return l, r.Errorf("limits have flags 0x%02x, want 0 to 3 (64-bit memories and page sizes are not supported)", flags)
+		return l, r.Errorf("limits have flags 0x%02x, want 0 to 3 (64-bit memories and page sizes are not supported)",
+			flags)
 	}
 	l.HasMax, l.Shared = flags&1 != 0, flags&2 != 0
 	if l.Min, err = r.U32("minimum"); err != nil || !l.HasMax {
@@ -393,7 +395,8 @@ func (m *Module) readExport(r *Reader) (e Export, err error) {
 		var ok bool
 		if e.Type, ok = m.FuncType(e.Index); !ok {
 			r.pos = start
-			return e, r.Errorf("export %q names function %d, but the module has %d", e.Name, e.Index, len(m.imported)+len(m.Functions))
+			return e, r.Errorf("export %q names function %d, but the module has %d", e.Name, e.Index,
+				len(m.imported)+len(m.Functions))
 		}
 	case KindMemory:
 		if count := m.importedMemories + len(m.Memories); uint64(e.Index) >= uint64(count) {

@@ -1,10 +1,11 @@
 package wasmbin
 
-// Rename returns a copy of the module whose imports have other modules and whose exports other names; everything else is kept byte for byte.
-// imports and exports give the new names, or those that they get.
+// Rename returns a copy of the module whose imports have other modules and whose exports other names; everything else
+// is kept byte for byte. imports and exports give the new names, or those that they get.
 //
 // Errors: as Parse.
-func Rename(b []byte, imports func(module, name string) (string, string), exports func(name string) string) ([]byte, error) {
+func Rename(b []byte, imports func(module, name string) (string, string), exports func(name string) string) ([]byte,
+	error) {
 	sections, err := Sections(b)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,9 @@ func TestRenameChangesNamesAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, b, same)
 
-	renamed, err := Rename(b, func(m, n string) (string, string) { return strings.Repeat(m, 50), n + "!" }, func(n string) string { return "was." + n })
+	renamed, err := Rename(b, func(m, n string) (string, string) {
+		return strings.Repeat(m, 50), n + "!"
+	}, func(n string) string { return "was." + n })
 	require.NoError(t, err)
 	was, err := Parse(b)
 	require.NoError(t, err)
@@ -46,7 +48,9 @@ func FuzzRenameKeepsWhatCanBeRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		renamed, err := Rename(b, func(m, n string) (string, string) { return n, m }, func(n string) string { return n + "'" })
+		renamed, err := Rename(b, func(m, n string) (string, string) { return n, m }, func(n string) string {
+			return n + "'"
+		})
 		require.NoError(t, err)
 		after, err := Parse(renamed)
 		require.NoError(t, err)

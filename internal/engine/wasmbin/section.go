@@ -90,7 +90,8 @@ func Sections(b []byte) ([]Section, error) {
 		if s.ID != SectionCustom {
 			rank := bytes.IndexByte([]byte(sectionOrder), byte(s.ID))
 			if rank <= last {
-				return nil, fmt.Errorf("wasm: section %d (%s) at byte %d: stands after section %d (%s), want each once and in the order of the specification",
+				return nil, fmt.Errorf("wasm: section %d (%s) at byte %d: stands after section %d (%s), want each "+
+					"once and in the order of the specification",
 					byte(s.ID), s.ID, pos, sectionOrder[last], SectionID(sectionOrder[last]))
 			}
 			last = rank
@@ -111,7 +112,8 @@ func checkHeader(b []byte) error {
 		if len(b) == 0 {
 			return errors.New("wasm: not a WebAssembly core module: it is empty")
 		}
-		return fmt.Errorf("wasm: not a WebAssembly core module: it starts with % x, want % x", b[:min(len(b), len(coreHeader))], coreHeader)
+		return fmt.Errorf("wasm: not a WebAssembly core module: it starts with % x, want % x",
+			b[:min(len(b), len(coreHeader))], coreHeader)
 	}
 }
 
@@ -126,7 +128,8 @@ func sectionAt(b []byte, offset int) (Section, error) {
 		return s, err
 	}
 	if uint64(size) > uint64(r.Rest()) {
-		return s, fmt.Errorf("wasm: truncated section %d (%s) at byte %d: want %d bytes, have %d", byte(s.ID), s.ID, offset, size, r.Rest())
+		return s, fmt.Errorf("wasm: truncated section %d (%s) at byte %d: want %d bytes, have %d", byte(s.ID), s.ID,
+			offset, size, r.Rest())
 	}
 	s.dataOffset = r.pos
 	end := r.pos + int(size)
@@ -164,7 +167,8 @@ func findCustom(sections []Section, name string) ([]byte, bool, error) {
 			continue
 		}
 		if found >= 0 {
-			return nil, false, fmt.Errorf("wasm: custom section %q is there twice, at byte %d and at byte %d: want one", name, sections[found].Offset, sections[i].Offset)
+			return nil, false, fmt.Errorf("wasm: custom section %q is there twice, at byte %d and at byte %d: want one",
+				name, sections[found].Offset, sections[i].Offset)
 		}
 		found = i
 	}
@@ -191,7 +195,8 @@ func SetCustom(b []byte, name string, payload []byte) ([]byte, error) {
 	prefix := append(AppendU32(nil, uint32(len(name))), name...)
 	size := uint64(len(prefix)) + uint64(len(payload))
 	if size > math.MaxUint32 {
-		return nil, fmt.Errorf("wasm: custom section %q would have %d bytes, want at most %d", name, size, uint32(math.MaxUint32))
+		return nil, fmt.Errorf("wasm: custom section %q would have %d bytes, want at most %d", name, size,
+			uint32(math.MaxUint32))
 	}
 	out = append(out, byte(SectionCustom))
 	out = AppendU32(out, uint32(size))

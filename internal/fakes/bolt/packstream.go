@@ -20,8 +20,8 @@ type Packed []byte
 // maxDepth bounds how deep values nest in what Unpack reads.
 const maxDepth = 64
 
-// Pack appends a value: nil, bool, int, int64, float64, string, []byte, []any, []string, map[string]any, Struct or Packed. It panics on any other type, and on
-// more than 15 fields: a fake's own mistake.
+// Pack appends a value: nil, bool, int, int64, float64, string, []byte, []any, []string, map[string]any, Struct or
+// Packed. It panics on any other type, and on more than 15 fields: a fake's own mistake.
 //
 // Source: PackStream, https://neo4j.com/docs/bolt/current/packstream/.
 func Pack(dst []byte, value any) []byte {
@@ -113,7 +113,8 @@ var (
 	errDeep  = errors.New("a value nests too deep")
 )
 
-// Unpack reads one value and returns what follows it. Strings are taken as they come, UTF-8 or not; of a key that occurs twice the last one counts.
+// Unpack reads one value and returns what follows it. Strings are taken as they come, UTF-8 or not; of a key that
+// occurs twice the last one counts.
 func Unpack(data []byte) (value any, rest []byte, err error) {
 	r := reader{data}
 	value, err = r.value(0)

@@ -14,7 +14,8 @@ import (
 // values draws anything that Pack takes, in the form in which Unpack gives it back.
 func values(depth int) *rapid.Generator[any] {
 	kinds := []*rapid.Generator[any]{
-		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Int64Range(-300, 300).AsAny(), rapid.Float64().AsAny(),
+		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Int64Range(-300, 300).AsAny(),
+		rapid.Float64().AsAny(),
 		rapid.String().AsAny(), rapid.SliceOfN(rapid.Byte(), 0, 300).AsAny(),
 	}
 	if depth > 0 {
@@ -23,7 +24,8 @@ func values(depth int) *rapid.Generator[any] {
 			return rapid.MapOfN(rapid.String(), values(depth-1), 0, 20).Draw(t, "map")
 		})
 		structure := rapid.Custom(func(t *rapid.T) any {
-			return bolt.Struct{Tag: rapid.Byte().Draw(t, "tag"), Fields: rapid.SliceOfN(values(depth-1), 0, 15).Draw(t, "fields")}
+			return bolt.Struct{Tag: rapid.Byte().Draw(t, "tag"),
+				Fields: rapid.SliceOfN(values(depth-1), 0, 15).Draw(t, "fields")}
 		})
 		kinds = append(kinds, list, object, structure)
 	}
@@ -66,9 +68,12 @@ func TestNeo4jsOwnBytes(t *testing.T) {
 		{"64 bits", "\xcb\x80\x00\x00\x00\x00\x00\x00\x00", int64(math.MinInt64)},
 		{"a float", "\xc1\x3f\xe0\x00\x00\x00\x00\x00\x00", 0.5},
 		{"a text with an emoji", "\x8buser_a \xf0\x9f\xa5\xbe", "user_a 🥾"},
-		{"a zoned datetime", "\xb3\x49\xca\x67\xc2\xd3\x98\x00\x00", bolt.Struct{Tag: 'I', Fields: []any{int64(1740821400), int64(0), int64(0)}}},
-		{"one with the zone's name", "\xb3\x69\xca\x67\xc2\xd3\x98\x00\x83UTC", bolt.Struct{Tag: 'i', Fields: []any{int64(1740821400), int64(0), "UTC"}}},
-		{"a success", "\xb1\x70\xa1\x88has_more\xc3", bolt.Struct{Tag: 0x70, Fields: []any{map[string]any{"has_more": true}}}},
+		{"a zoned datetime", "\xb3\x49\xca\x67\xc2\xd3\x98\x00\x00",
+			bolt.Struct{Tag: 'I', Fields: []any{int64(1740821400), int64(0), int64(0)}}},
+		{"one with the zone's name", "\xb3\x69\xca\x67\xc2\xd3\x98\x00\x83UTC",
+			bolt.Struct{Tag: 'i', Fields: []any{int64(1740821400), int64(0), "UTC"}}},
+		{"a success", "\xb1\x70\xa1\x88has_more\xc3",
+			bolt.Struct{Tag: 0x70, Fields: []any{map[string]any{"has_more": true}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, rest, err := bolt.Unpack([]byte(c.bytes))
@@ -86,8 +91,10 @@ func TestBytesThatAreNoValueAreErrors(t *testing.T) {
 		deep[i] = 0x91
 	}
 	for name, bytes := range map[string]string{
-		"nothing": "", "a marker that is not": "\xc7", "another": "\xdf", "a short text": "\x85abc", "a short number": "\xcb\x01",
-		"a list of four billion": "\xd6\xff\xff\xff\xff", "a map of four billion": "\xda\xff\xff\xff\xff\x81a", "a key that is no text": "\xa1\x01\x01",
+		"nothing": "", "a marker that is not": "\xc7", "another": "\xdf", "a short text": "\x85abc",
+		"a short number":         "\xcb\x01",
+		"a list of four billion": "\xd6\xff\xff\xff\xff", "a map of four billion": "\xda\xff\xff\xff\xff\x81a",
+		"a key that is no text":   "\xa1\x01\x01",
 		"a structure without tag": "\xb1", "a structure without field": "\xb1\x70", "too deep": string(deep),
 	} {
 		t.Run(name, func(t *testing.T) {

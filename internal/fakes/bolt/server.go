@@ -126,7 +126,8 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, statements: map[string]Statement{}, open: map[net.Conn]context.CancelFunc{}, address: "127.0.0.1:0"}
+	s := &Server{options: o, statements: map[string]Statement{}, open: map[net.Conn]context.CancelFunc{},
+		address: "127.0.0.1:0"}
 	if err := s.Listen(); err != nil {
 		return nil, err
 	}
@@ -261,7 +262,8 @@ func (s *Server) logOn(scheme, user, password string) *Failure {
 	if s.failures++; s.failures >= lockAfter {
 		s.failures, s.lockedTill = 0, now.Add(lockTime)
 	}
-	return &Failure{"Neo.ClientError.Security.Unauthorized", "The client is unauthorized due to authentication failure."}
+	return &Failure{"Neo.ClientError.Security.Unauthorized",
+		"The client is unauthorized due to authentication failure."}
 }
 
 var parameter = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
@@ -275,7 +277,8 @@ func (s *Server) run(ctx context.Context, q Query) Answer {
 		return Answer{Failure: &Failure{code, fmt.Sprintf(format, args...)}}
 	}
 	if !known {
-		return fail("Neo.ClientError.Statement.SyntaxError", "this server has not been told of the statement %q", q.Statement)
+		return fail("Neo.ClientError.Statement.SyntaxError", "this server has not been told of the statement %q",
+			q.Statement)
 	}
 	for _, m := range parameter.FindAllStringSubmatch(q.Statement, -1) {
 		if _, ok := q.Params[m[1]]; !ok {
@@ -283,7 +286,8 @@ func (s *Server) run(ctx context.Context, q Query) Answer {
 		}
 	}
 	if h.Writes && q.Mode == "r" {
-		return fail("Neo.ClientError.Statement.AccessMode", "Writing in read access mode not allowed. Attempted write to %s", orNeo4j(q.Database))
+		return fail("Neo.ClientError.Statement.AccessMode",
+			"Writing in read access mode not allowed. Attempted write to %s", orNeo4j(q.Database))
 	}
 	s.mu.Lock()
 	s.ran = append(s.ran, q)
@@ -297,7 +301,8 @@ func (s *Server) run(ctx context.Context, q Query) Answer {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail("Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
-			"The transaction has been terminated. Retry your operation in a new transaction, and you should see a successful result. "+
+			"The transaction has been terminated. Retry your operation in a new transaction, and you should see a "+
+				"successful result. "+
 				"The transaction has not completed within the timeout specified at its start by the client.")
 	case err != nil:
 		return fail("Neo.ClientError.Transaction.Terminated", "The transaction has been terminated.")

@@ -22,7 +22,8 @@ func driverFor(t *testing.T, s *bolt.Server, scheme, password string) neo4j.Driv
 	return d
 }
 
-func run(d neo4j.DriverWithContext, mode neo4j.AccessMode, statement string, params map[string]any, o ...func(*neo4j.TransactionConfig)) ([]*neo4j.Record, error) {
+func run(d neo4j.DriverWithContext, mode neo4j.AccessMode, statement string, params map[string]any,
+	o ...func(*neo4j.TransactionConfig)) ([]*neo4j.Record, error) {
 	ctx := context.Background()
 	session := d.NewSession(ctx, neo4j.SessionConfig{AccessMode: mode, FetchSize: 2})
 	defer func() { _ = session.Close(ctx) }()
@@ -44,14 +45,15 @@ func TestTheRealDriverReadsRowsInBatches(t *testing.T) {
 	for _, scheme := range []string{"bolt", "neo4j"} {
 		t.Run(scheme, func(t *testing.T) {
 			s := bolt.Start(t, bolt.Options{Password: password})
-			s.Handle("UNWIND $names AS n RETURN n", bolt.Statement{Answer: func(_ context.Context, q bolt.Query) bolt.Answer {
-				names, _ := q.Params["names"].([]any)
-				a := bolt.Answer{Columns: []string{"n"}}
-				for _, n := range names {
-					a.Rows = append(a.Rows, []any{n})
-				}
-				return a
-			}})
+			s.Handle("UNWIND $names AS n RETURN n",
+				bolt.Statement{Answer: func(_ context.Context, q bolt.Query) bolt.Answer {
+					names, _ := q.Params["names"].([]any)
+					a := bolt.Answer{Columns: []string{"n"}}
+					for _, n := range names {
+						a.Rows = append(a.Rows, []any{n})
+					}
+					return a
+				}})
 			records, err := run(driverFor(t, s, scheme, password), neo4j.AccessModeRead, "UNWIND $names AS n RETURN n",
 				map[string]any{"names": []any{"a", int64(2), nil, 0.5, true}})
 			require.NoError(t, err)
@@ -86,11 +88,15 @@ func TestTransactionsOfTheDriverWork(t *testing.T) {
 
 func TestWhatNeo4jRefuses(t *testing.T) {
 	s := bolt.Start(t, bolt.Options{Password: password})
-	s.Handle("CREATE (n {id: $id})", bolt.Statement{Writes: true, Answer: func(context.Context, bolt.Query) bolt.Answer { return bolt.Answer{} }})
+	s.Handle("CREATE (n {id: $id})", bolt.Statement{Writes: true,
+		Answer: func(context.Context, bolt.Query) bolt.Answer { return bolt.Answer{} }})
 	s.Handle("RETURN 1", bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer {
 		return bolt.Answer{Columns: []string{"1"}, Rows: [][]any{{int64(1)}}}
 	}})
-	s.Handle("slow", bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer { <-ctx.Done(); return bolt.Answer{} }})
+	s.Handle("slow", bolt.Statement{Answer: func(ctx context.Context, _ bolt.Query) bolt.Answer {
+		<-ctx.Done()
+		return bolt.Answer{}
+	}})
 	d := driverFor(t, s, "bolt", password)
 	_, err := run(d, neo4j.AccessModeRead, "CREATE (n {id: $id})", map[string]any{"id": 1})
 	assert.Equal(t, "Neo.ClientError.Statement.AccessMode", codeOf(err))
@@ -110,7 +116,8 @@ func TestThreeWrongPasswordsLockTheRightOneOutForSeconds(t *testing.T) {
 	s := bolt.Start(t, bolt.Options{Password: password, Now: func() time.Time { return now }})
 	ctx := context.Background()
 	for range 3 {
-		assert.Equal(t, "Neo.ClientError.Security.Unauthorized", codeOf(driverFor(t, s, "bolt", "wrong").VerifyConnectivity(ctx)))
+		assert.Equal(t, "Neo.ClientError.Security.Unauthorized",
+			codeOf(driverFor(t, s, "bolt", "wrong").VerifyConnectivity(ctx)))
 	}
 	right := driverFor(t, s, "bolt", password)
 	assert.Equal(t, "Neo.ClientError.Security.AuthenticationRateLimit", codeOf(right.VerifyConnectivity(ctx)))

@@ -282,7 +282,8 @@ func (s *session) logOn(d map[string]any) error {
 }
 
 func (s *session) transaction(d map[string]any) Query {
-	q := Query{Database: text(d, "db"), Mode: "w", Timeout: time.Duration(number(d, "tx_timeout")) * time.Millisecond, User: s.user}
+	q := Query{Database: text(d, "db"), Mode: "w", Timeout: time.Duration(number(d, "tx_timeout")) * time.Millisecond,
+		User: s.user}
 	if text(d, "mode") == "r" {
 		q.Mode = "r"
 	}

@@ -1,4 +1,5 @@
-// Package embed makes vectors without a model, so that fakes of memory backends rank as the real ones do: texts that share words come near each other.
+// Package embed makes vectors without a model, so that fakes of memory backends rank as the real ones do: texts that
+// share words come near each other.
 package embed
 
 import (
@@ -11,8 +12,8 @@ import (
 // Dimensions of the vectors. The recorded servers ran with as many.
 const Dimensions = 384
 
-// Text is the unit vector of a text: each of its words, in lower case and without a plural s, counts at the place that its hash names. A text without words
-// has the zero vector, which is near nothing.
+// Text is the unit vector of a text: each of its words, in lower case and without a plural s, counts at the place that
+// its hash names. A text without words has the zero vector, which is near nothing.
 func Text(text string) []float32 {
 	v := make([]float32, Dimensions)
 	for _, word := range Words(text) {

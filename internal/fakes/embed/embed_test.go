@@ -12,7 +12,8 @@ import (
 func TestTextsThatShareWordsAreNear(t *testing.T) {
 	seat := embed.Text("The user always prefers an aisle seat.")
 	assert.InDelta(t, 1, embed.Cosine(seat, seat), 1e-6)
-	assert.Greater(t, embed.Cosine(seat, embed.Text("Which seat does the user like?")), embed.Cosine(seat, embed.Text("Biscuit is afraid of thunder")))
+	assert.Greater(t, embed.Cosine(seat, embed.Text("Which seat does the user like?")),
+		embed.Cosine(seat, embed.Text("Biscuit is afraid of thunder")))
 	assert.Greater(t, embed.Cosine(embed.Text("我喜欢绿茶"), embed.Text("绿茶")), 0.5)
 	assert.Zero(t, embed.Cosine(embed.Text(""), seat), "nothing is near nothing")
 }

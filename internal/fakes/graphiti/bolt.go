@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/fakes/bolt"
 )
 
-// Serve lets a database answer the Bolt statements of a manifest over this graph. It knows them by their routes' names, not by their Cypher: what the text does
-// is shown against a real Neo4j.
+// Serve lets a database answer the Bolt statements of a manifest over this graph. It knows them by their routes' names,
+// not by their Cypher: what the text does is shown against a real Neo4j.
 //
 // Errors: the manifest cannot be read, or has a Bolt route that is not of the menu.
 func (s *Server) Serve(b *bolt.Server, manifest []byte) error {
@@ -28,10 +28,11 @@ func (s *Server) Serve(b *bolt.Server, manifest []byte) error {
 		if _, known := menu[route.Name]; !known {
 			return fmt.Errorf("fakes/graphiti: no answer for route %s", route.Name)
 		}
-		b.Handle(route.Statement, bolt.Statement{Writes: route.Class != abi.ClassRead, Answer: func(_ context.Context, q bolt.Query) bolt.Answer {
-			columns, rows, up := s.Query(route.Name, q.Params)
-			return bolt.Answer{Columns: columns, Rows: rows, Drop: !up}
-		}})
+		b.Handle(route.Statement, bolt.Statement{Writes: route.Class != abi.ClassRead,
+			Answer: func(_ context.Context, q bolt.Query) bolt.Answer {
+				columns, rows, up := s.Query(route.Name, q.Params)
+				return bolt.Answer{Columns: columns, Rows: rows, Drop: !up}
+			}})
 	}
 	return nil
 }
@@ -168,9 +169,11 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 	"bolt_facts": func(s *Server, p params) (string, [][]any) {
 		var rows [][]any
 		for _, f := range s.factsOf(p, p.texts("facts")) {
-			rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target), ms(f.validAt), ms(f.invalidAt), ms(f.createdAt), ms(f.expiredAt), anys(f.episodes)})
+			rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target), ms(f.validAt),
+				ms(f.invalidAt), ms(f.createdAt), ms(f.expiredAt), anys(f.episodes)})
 		}
-		return "fact text subject relation object valid_ms invalid_ms created_ms expired_ms episodes", byColumns(rows, 0)
+		return "fact text subject relation object valid_ms invalid_ms created_ms expired_ms episodes",
+			byColumns(rows, 0)
 	},
 	"bolt_facts_between": func(s *Server, p params) (string, [][]any) {
 		var rows [][]any
@@ -182,11 +185,13 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 						events = append(events, e.name)
 					}
 				}
-				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target), ms(f.validAt), ms(f.invalidAt), ms(f.createdAt), ms(f.expiredAt), anys(f.episodes), events})
+				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target),
+					ms(f.validAt), ms(f.invalidAt), ms(f.createdAt), ms(f.expiredAt), anys(f.episodes), events})
 			}
 		}
 		rows = byColumns(rows, 5, 0)
-		return "fact text subject relation object valid_ms invalid_ms created_ms expired_ms episodes events", p.limit(rows[min(int(p.whole("skip")), len(rows)):])
+		return "fact text subject relation object valid_ms invalid_ms created_ms expired_ms episodes events",
+			p.limit(rows[min(int(p.whole("skip")), len(rows)):])
 	},
 	"bolt_sources": func(s *Server, p params) (string, [][]any) {
 		var rows [][]any
@@ -225,7 +230,8 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 				closed = f.expiredAt
 			}
 			if !closed.IsZero() && closed.UnixMilli() >= p.whole("lo") && closed.UnixMilli() < p.whole("hi") {
-				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target), ms(f.validAt), ms(f.invalidAt), ms(f.expiredAt), anys(f.episodes)})
+				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), f.relation, s.named(f.target),
+					ms(f.validAt), ms(f.invalidAt), ms(f.expiredAt), anys(f.episodes)})
 			}
 		}
 		return "fact text subject relation object valid_ms invalid_ms expired_ms episodes", p.limit(byColumns(rows, 6))
@@ -246,7 +252,8 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		if e := s.episodeOf(p, p.text("episode")); e != nil {
 			for _, f := range s.factsOf(p, e.facts) {
 				if len(e.facts) > 0 {
-					rows = append(rows, []any{f.uuid, f.text, slices.Contains(f.episodes, e.uuid), ms(f.validAt), ms(f.invalidAt), ms(f.expiredAt)})
+					rows = append(rows, []any{f.uuid, f.text, slices.Contains(f.episodes, e.uuid), ms(f.validAt),
+						ms(f.invalidAt), ms(f.expiredAt)})
 				}
 			}
 		}
@@ -256,7 +263,8 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		var rows [][]any
 		for _, f := range s.factsOf(p, nil) {
 			a, b := s.named(f.source), s.named(f.target)
-			if strings.EqualFold(a, p.text("a")) && strings.EqualFold(b, p.text("b")) || strings.EqualFold(b, p.text("a")) && strings.EqualFold(a, p.text("b")) {
+			if strings.EqualFold(a, p.text("a")) && strings.EqualFold(b, p.text("b")) ||
+				strings.EqualFold(b, p.text("a")) && strings.EqualFold(a, p.text("b")) {
 				rows = append(rows, []any{f.uuid, f.relation, f.text, ms(f.validAt), ms(f.invalidAt)})
 			}
 		}
@@ -320,7 +328,8 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		n := int64(0)
 		for _, f := range s.graph.facts {
 			a, b := s.graph.entity(f.source), s.graph.entity(f.target)
-			if a != nil && b != nil && (a.group == p.gid() || b.group == p.gid()) && (a.group != b.group || f.group != p.gid()) {
+			if a != nil && b != nil && (a.group == p.gid() || b.group == p.gid()) &&
+				(a.group != b.group || f.group != p.gid()) {
 				n++
 			}
 		}
@@ -330,8 +339,10 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		var rows [][]any
 		at := p.whole("at")
 		for _, f := range s.factsOf(p, nil) {
-			if (f.validAt.IsZero() || f.validAt.UnixMilli() <= at) && (f.invalidAt.IsZero() || f.invalidAt.UnixMilli() > at) {
-				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), s.named(f.target), ms(f.validAt), f.validAt.IsZero()})
+			if (f.validAt.IsZero() || f.validAt.UnixMilli() <= at) &&
+				(f.invalidAt.IsZero() || f.invalidAt.UnixMilli() > at) {
+				rows = append(rows, []any{f.uuid, f.text, s.named(f.source), s.named(f.target), ms(f.validAt),
+					f.validAt.IsZero()})
 			}
 		}
 		slices.Reverse(byColumns(rows, 4))
@@ -358,7 +369,9 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		}
 		return "uuid name facts", p.limit(byColumns(rows, 0))
 	},
-	"bolt_list_entities": func(s *Server, p params) (string, [][]any) { return "uuid name summary", p.listed(s.graph.entities) },
+	"bolt_list_entities": func(s *Server, p params) (string, [][]any) {
+		return "uuid name summary", p.listed(s.graph.entities)
+	},
 	"bolt_list_facts": func(s *Server, p params) (string, [][]any) {
 		var rows [][]any
 		for _, f := range s.factsOf(p, nil) {
@@ -379,7 +392,9 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 	"bolt_delete_entity": func(s *Server, p params) (string, [][]any) {
 		n := len(s.graph.entities)
 		s.graph.entities = slices.DeleteFunc(s.graph.entities, func(e *entity) bool { return e.group == p.gid() })
-		s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool { return s.graph.entity(f.source) == nil || s.graph.entity(f.target) == nil })
+		s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool {
+			return s.graph.entity(f.source) == nil || s.graph.entity(f.target) == nil
+		})
 		return "gone", [][]any{{int64(n - len(s.graph.entities))}}
 	},
 	"bolt_delete_community": func(s *Server, p params) (string, [][]any) {

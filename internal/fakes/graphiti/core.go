@@ -17,12 +17,18 @@ import (
 func (s *Server) Gateway() http.Handler {
 	mux := http.NewServeMux()
 	g := "/v1/groups/{group}"
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, object{"status": "ok"}) })
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, object{"status": "ok"})
+	})
 	for pattern, handle := range map[string]func(*call){
 		"GET /v1/ready": (*call).ready, "GET /v1/info": (*call).info, "GET /v1/usage": (*call).usage,
-		"GET " + g + "/sagas": func(c *call) { c.page("sagas") }, "POST " + g + "/sagas/{uuid}/summary": (*call).summarize,
-		"POST " + g + "/episodes": (*call).add, "POST " + g + "/episodes/bulk": (*call).bulk, "POST " + g + "/triplets": (*call).triplet,
-		"GET " + g + "/jobs": (*call).jobs, "GET " + g + "/jobs/{job}": (*call).job, "DELETE " + g + "/jobs/{job}": (*call).forget,
+		"GET " + g + "/sagas": func(c *call) {
+			c.page("sagas")
+		}, "POST " + g + "/sagas/{uuid}/summary": (*call).summarize,
+		"POST " + g + "/episodes": (*call).add, "POST " + g + "/episodes/bulk": (*call).bulk, "POST " + g +
+			"/triplets": (*call).triplet,
+		"GET " + g + "/jobs": (*call).jobs, "GET " + g + "/jobs/{job}": (*call).job, "DELETE " + g +
+			"/jobs/{job}": (*call).forget,
 		"POST " + g + "/search_":           (*call).search,
 		"GET " + g + "/episodes/{uuid}":    func(c *call) { c.one("episode") },
 		"GET " + g + "/nodes/{uuid}":       func(c *call) { c.one("node") },
@@ -37,7 +43,8 @@ func (s *Server) Gateway() http.Handler {
 		"DELETE " + g + "/episodes/{uuid}": (*call).dropEpisode,
 		"DELETE " + g + "/edges/{uuid}":    func(c *call) { c.drop("edge") },
 		"DELETE " + g + "/nodes/{uuid}":    func(c *call) { c.drop("node") },
-		"DELETE " + g:                      (*call).clear, "POST " + g + "/communities": (*call).communities, "GET " + g: (*call).group_,
+		"DELETE " + g:                      (*call).clear, "POST " + g + "/communities": (*call).communities, "GET " +
+			g: (*call).group_,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.admit(w, r, handle) })
 	}
@@ -105,7 +112,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, handle func(*call
 	defer s.mu.Unlock()
 	s.work()
 	if s.down && r.URL.Path != "/v1/info" {
-		c.refuse(503, "database_unavailable", "no connection to the database", object{"exception": "ServiceUnavailable", "stored": "nothing"})
+		c.refuse(503, "database_unavailable", "no connection to the database",
+			object{"exception": "ServiceUnavailable", "stored": "nothing"})
 		return
 	}
 	handle(c)
@@ -126,7 +134,8 @@ func (c *call) only(fields string) bool {
 		}
 	}
 	if wrong != "" {
-		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": wrong, "message": "unknown or missing field"}}})
+		c.refuse(422, "invalid_request", "the request is wrong",
+			object{"errors": []any{object{"path": wrong, "message": "unknown or missing field"}}})
 	}
 	return wrong == ""
 }
@@ -137,12 +146,15 @@ func (c *call) ready() {
 
 // recipes are the library's 16: what each kind is searched and ranked by.
 var recipes = func() map[string]object {
-	kinds := map[string][]string{"COMBINED": {"edge", "node", "episode", "community"}, "EDGE": {"edge"}, "NODE": {"node"}, "COMMUNITY": {"community"}}
-	rerankers := map[string]string{"RRF": "reciprocal_rank_fusion", "MMR": "mmr", "CROSS_ENCODER": "cross_encoder", "NODE_DISTANCE": "node_distance", "EPISODE_MENTIONS": "episode_mentions"}
+	kinds := map[string][]string{"COMBINED": {"edge", "node", "episode", "community"}, "EDGE": {"edge"},
+		"NODE": {"node"}, "COMMUNITY": {"community"}}
+	rerankers := map[string]string{"RRF": "reciprocal_rank_fusion", "MMR": "mmr", "CROSS_ENCODER": "cross_encoder",
+		"NODE_DISTANCE": "node_distance", "EPISODE_MENTIONS": "episode_mentions"}
 	all := map[string]object{}
 	for prefix, parts := range kinds {
 		for suffix, reranker := range rerankers {
-			if (prefix == "COMBINED" || prefix == "COMMUNITY") && (suffix == "NODE_DISTANCE" || suffix == "EPISODE_MENTIONS") {
+			if (prefix == "COMBINED" || prefix == "COMMUNITY") &&
+				(suffix == "NODE_DISTANCE" || suffix == "EPISODE_MENTIONS") {
 				continue
 			}
 			config := object{}
@@ -186,10 +198,13 @@ func (c *call) info() {
 		return o
 	}
 	o := c.s.options.Core
-	c.say(object{"gateway": "0.1.0", "graphiti_core": "0.29.3", "database": "neo4j", "models": object{"llm": "stub", "small": "stub", "embedder": "stub", "dimensions": 1024, "reranker": nil},
-		"recipes": recipeNames(), "sources": []any{"json", "message", "text"}, "entity_types": types(o.EntityTypes), "edge_types": types(o.EdgeTypes),
-		"queue": !o.NoQueue, "reranker": !o.NoReranker, "communities": true,
-		"limits": object{"body_bytes": 16 << 20, "bulk_episodes": o.BulkMost, "results": 1000, "lookup": 1000, "page": 1000, "write_seconds": WriteSeconds}})
+	c.say(object{"gateway": "0.1.0", "graphiti_core": "0.29.3", "database": "neo4j",
+		"models":  object{"llm": "stub", "small": "stub", "embedder": "stub", "dimensions": 1024, "reranker": nil},
+		"recipes": recipeNames(), "sources": []any{"json", "message", "text"}, "entity_types": types(o.EntityTypes),
+		"edge_types": types(o.EdgeTypes),
+		"queue":      !o.NoQueue, "reranker": !o.NoReranker, "communities": true,
+		"limits": object{"body_bytes": 16 << 20, "bulk_episodes": o.BulkMost, "results": 1000, "lookup": 1000,
+			"page": 1000, "write_seconds": WriteSeconds}})
 }
 
 // usage counts nothing: the fake asks no model.
@@ -217,7 +232,8 @@ func (c *call) summarize() {
 }
 
 func (s *Server) sagaObject(n *entity) object {
-	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []any{"Saga"}, "created_at": nil, "summary": n.summary, "first_episode_uuid": nil,
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []any{"Saga"}, "created_at": nil,
+		"summary": n.summary, "first_episode_uuid": nil,
 		"last_episode_uuid": nil, "last_summarized_at": nil, "last_summarized_episode_valid_at": nil}
 }
 
@@ -230,7 +246,8 @@ func coreTime(t time.Time) any {
 }
 
 func (s *Server) episodeObject(e *episode) object {
-	return object{"uuid": e.uuid, "name": e.name, "group_id": e.group, "labels": []any{}, "created_at": coreTime(e.createdAt), "source": e.source, "source_description": e.about,
+	return object{"uuid": e.uuid, "name": e.name, "group_id": e.group, "labels": []any{},
+		"created_at": coreTime(e.createdAt), "source": e.source, "source_description": e.about,
 		"content": e.content, "valid_at": coreTime(e.validAt), "entity_edges": texts(e.facts), "episode_metadata": nil}
 }
 
@@ -239,17 +256,21 @@ func (s *Server) nodeObject(n *entity) object {
 	if n.label != "" {
 		labels = append(labels, n.label)
 	}
-	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": labels, "created_at": coreTime(n.createdAt), "summary": n.summary, "attributes": object{}}
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": labels,
+		"created_at": coreTime(n.createdAt), "summary": n.summary, "attributes": object{}}
 }
 
 func (s *Server) edgeObject(f *fact) object {
-	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target, "created_at": coreTime(f.createdAt), "name": f.relation, "fact": f.text,
-		"episodes": texts(f.episodes), "expired_at": coreTime(f.expiredAt), "valid_at": coreTime(f.validAt), "invalid_at": coreTime(f.invalidAt), "reference_time": coreTime(f.referenceTime),
+	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target,
+		"created_at": coreTime(f.createdAt), "name": f.relation, "fact": f.text,
+		"episodes": texts(f.episodes), "expired_at": coreTime(f.expiredAt), "valid_at": coreTime(f.validAt),
+		"invalid_at": coreTime(f.invalidAt), "reference_time": coreTime(f.referenceTime),
 		"attributes": object{}}
 }
 
 func (s *Server) communityObject(n *entity) object {
-	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []string{"Community"}, "created_at": coreTime(n.createdAt), "summary": n.summary}
+	return object{"uuid": n.uuid, "name": n.name, "group_id": n.group, "labels": []string{"Community"},
+		"created_at": coreTime(n.createdAt), "summary": n.summary}
 }
 
 // all are the group's objects of a kind, by uuid.
@@ -303,7 +324,8 @@ func (c *call) lookup(kind string) {
 	}
 	list, ok := wanted.([]any)
 	if !ok || len(list) > 1000 || len(c.body) != 1 {
-		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": by, "message": "wrong"}}})
+		c.refuse(422, "invalid_request", "the request is wrong",
+			object{"errors": []any{object{"path": by, "message": "wrong"}}})
 		return
 	}
 	found, missing := []any{}, []any{}
@@ -380,7 +402,8 @@ func (c *call) contents() {
 		uuid, _ := v.(string)
 		e := c.s.graph.episode(uuid)
 		if e == nil || e.group != c.group {
-			c.refuse(422, "reference_not_found", "no such episode", object{"field": "episode_uuids", "uuids": []any{uuid}})
+			c.refuse(422, "reference_not_found", "no such episode",
+				object{"field": "episode_uuids", "uuids": []any{uuid}})
 			return
 		}
 		for _, f := range c.s.graph.facts {
@@ -396,7 +419,8 @@ func (c *call) contents() {
 }
 
 func (c *call) counts() map[string]int {
-	n := map[string]int{"episodes": len(c.all("episodes")), "nodes": len(c.all("nodes")), "edges": len(c.all("edges")), "communities": 0, "sagas": 0}
+	n := map[string]int{"episodes": len(c.all("episodes")), "nodes": len(c.all("nodes")), "edges": len(c.all("edges")),
+		"communities": 0, "sagas": 0}
 	for kind, list := range map[string][]*entity{"communities": c.s.graph.communities, "sagas": c.s.graph.sagas} {
 		for _, e := range list {
 			if e.group == c.group {

@@ -17,7 +17,8 @@ type coreJob struct {
 }
 
 func (j *coreJob) object() object {
-	o := object{"id": j.id, "group_id": j.group, "kind": j.kind, "state": j.state, "position": nil, "names": j.names, "created_at": nil, "started_at": nil, "finished_at": nil,
+	o := object{"id": j.id, "group_id": j.group, "kind": j.kind, "state": j.state, "position": nil, "names": j.names,
+		"created_at": nil, "started_at": nil, "finished_at": nil,
 		"result": nil, "error": nil}
 	if j.result != nil {
 		o["result"] = j.result
@@ -63,7 +64,8 @@ func (s *Server) Interrupt(group string, stored bool) {
 			if stored {
 				j.run()
 			}
-			j.state, j.failure = "interrupted", object{"code": "internal", "message": "the process was killed", "details": object{"stored": "unknown"}}
+			j.state, j.failure = "interrupted", object{"code": "internal", "message": "the process was killed",
+				"details": object{"stored": "unknown"}}
 			return
 		}
 	}

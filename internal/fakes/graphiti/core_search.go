@@ -26,10 +26,12 @@ func (c *call) search() {
 	}
 	least, _ := config["reranker_min_score"].(float64)
 	if c.s.provider {
-		c.refuse(502, "llm_failed", "the embedder refused", object{"exception": "openai.BadRequestError", "status": 400})
+		c.refuse(502, "llm_failed", "the embedder refused",
+			object{"exception": "openai.BadRequestError", "status": 400})
 		return
 	}
-	for _, kind := range [...][3]string{{"edge", "edges", "edge_reranker_scores"}, {"node", "nodes", "node_reranker_scores"}, {"episode", "episodes", "episode_reranker_scores"},
+	for _, kind := range [...][3]string{{"edge", "edges", "edge_reranker_scores"},
+		{"node", "nodes", "node_reranker_scores"}, {"episode", "episodes", "episode_reranker_scores"},
 		{"community", "communities", "community_reranker_scores"}} {
 		items, scores := []object{}, []any{}
 		part, configured := config[kind[0]+"_config"].(object)
@@ -50,7 +52,8 @@ func (c *call) search() {
 		}
 		answer[kind[1]], answer[kind[2]] = items, scores
 		alignment[kind[1]] = "aligned"
-		if len(items) != len(scores) || kind[0] == "edge" && (part["reranker"] == "episode_mentions" || part["reranker"] == "node_distance") {
+		if len(items) != len(scores) || kind[0] == "edge" &&
+			(part["reranker"] == "episode_mentions" || part["reranker"] == "node_distance") {
 			alignment[kind[1]] = "unaligned"
 		}
 	}
@@ -63,13 +66,16 @@ func (c *call) config() (object, bool) {
 	if config, ok := c.body["config"].(object); ok {
 		for name, part := range config {
 			inner, isPart := part.(object)
-			known := []string{"edge_config", "node_config", "episode_config", "community_config", "limit", "reranker_min_score"}
+			known := []string{"edge_config", "node_config", "episode_config", "community_config", "limit",
+				"reranker_min_score"}
 			wrong := !slices.Contains(known, name)
 			for field := range inner {
-				wrong = wrong || isPart && !slices.Contains([]string{"search_methods", "reranker", "sim_min_score", "mmr_lambda", "bfs_max_depth"}, field)
+				wrong = wrong || isPart && !slices.Contains([]string{"search_methods", "reranker", "sim_min_score",
+					"mmr_lambda", "bfs_max_depth"}, field)
 			}
 			if wrong || c.body["recipe"] != nil {
-				c.refuse(422, "invalid_search_config", "unknown field "+name, object{"errors": []any{object{"path": name, "message": "unknown"}}})
+				c.refuse(422, "invalid_search_config", "unknown field "+name,
+					object{"errors": []any{object{"path": name, "message": "unknown"}}})
 				return nil, false
 			}
 		}
@@ -99,9 +105,11 @@ func (c *call) filterable() bool {
 	for name, v := range filter {
 		list, _ := v.([]any)
 		dates := slices.Contains([]string{"valid_at", "invalid_at", "created_at", "expired_at"}, name)
-		wrong := len(list) == 0 || dates && len(list) != 1 || !dates && !slices.Contains([]string{"node_labels", "edge_types", "edge_uuids"}, name)
+		wrong := len(list) == 0 || dates && len(list) != 1 || !dates &&
+			!slices.Contains([]string{"node_labels", "edge_types", "edge_uuids"}, name)
 		if wrong {
-			c.refuse(422, "invalid_search_filter", "filter "+name, object{"errors": []any{object{"path": name, "message": "wrong"}}})
+			c.refuse(422, "invalid_search_filter", "filter "+name,
+				object{"errors": []any{object{"path": name, "message": "wrong"}}})
 			return false
 		}
 	}
@@ -116,7 +124,8 @@ func (c *call) passes(f *fact, labels ...string) bool {
 		switch name {
 		case "node_labels":
 			for _, label := range labels {
-				if label != "Entity" && !slices.Contains(list, any(label)) && !slices.Contains(list, any("Entity")) || label == "Entity" && !slices.Contains(list, any("Entity")) {
+				if label != "Entity" && !slices.Contains(list, any(label)) && !slices.Contains(list, any("Entity")) ||
+					label == "Entity" && !slices.Contains(list, any("Entity")) {
 					return false
 				}
 			}
@@ -132,7 +141,8 @@ func (c *call) passes(f *fact, labels ...string) bool {
 			if f == nil {
 				continue
 			}
-			at := map[string]time.Time{"valid_at": f.validAt, "invalid_at": f.invalidAt, "created_at": f.createdAt, "expired_at": f.expiredAt}[name]
+			at := map[string]time.Time{"valid_at": f.validAt, "invalid_at": f.invalidAt, "created_at": f.createdAt,
+				"expired_at": f.expiredAt}[name]
 			conditions, _ := list[0].([]any)
 			for _, condition := range conditions {
 				o, _ := condition.(object)
@@ -158,7 +168,8 @@ func holdsAt(at time.Time, condition object) bool {
 		return false
 	}
 	o := at.Compare(date)
-	return map[any]bool{"=": o == 0, "<>": o != 0, ">": o > 0, "<": o < 0, ">=": o >= 0, "<=": o <= 0}[condition["comparison_operator"]]
+	return map[any]bool{"=": o == 0, "<>": o != 0, ">": o > 0, "<": o < 0, ">=": o >= 0,
+		"<=": o <= 0}[condition["comparison_operator"]]
 }
 
 // candidate is what a search may find.
@@ -182,7 +193,8 @@ func (c *call) candidates(kind string) []candidate {
 	case "edge":
 		for _, f := range c.s.graph.facts {
 			if f.group == c.group && c.passes(f, label(c.s.graph.entity(f.source)), label(c.s.graph.entity(f.target))) {
-				list = append(list, candidate{f.relation + " " + f.text, c.s.edgeObject(f), f.uuid, f.source, len(f.episodes)})
+				list = append(list, candidate{f.relation + " " + f.text, c.s.edgeObject(f), f.uuid, f.source,
+					len(f.episodes)})
 			}
 		}
 	case "node":
@@ -213,8 +225,9 @@ func (c *call) candidates(kind string) []candidate {
 	return list
 }
 
-// ranked finds one kind of items and scores them by the reranker: by nearness, by the distance to a node, by mentions. What a client can see
-// of search.py besides the ranks is kept: which lists are cut, and where scores and items do not stand side by side.
+// ranked finds one kind of items and scores them by the reranker: by nearness, by the distance to a node, by mentions.
+// What a client can see of search.py besides the ranks is kept: which lists are cut, and where scores and items do not
+// stand side by side.
 func (c *call) ranked(kind string, part object, query string, limit int, least float64) ([]object, []any) {
 	list := c.candidates(kind)
 	texts := make([]string, len(list))

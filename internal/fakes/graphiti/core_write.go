@@ -50,19 +50,22 @@ func (c *call) write(kind string, names []string, run func() (object, object)) {
 			begin = j.due
 		}
 	}
-	j := &coreJob{id: id, group: c.group, kind: kind, state: "queued", names: names, request: string(request), due: begin.Add(c.s.options.Delay), run: run}
+	j := &coreJob{id: id, group: c.group, kind: kind, state: "queued", names: names, request: string(request),
+		due: begin.Add(c.s.options.Delay), run: run}
 	c.s.core[c.group] = append(jobs, j)
 	answer(c.w, 202, object{"job": j.object()})
 }
 
 // typed checks the types that a request names.
 func (c *call) typed() bool {
-	for field, known := range map[string][]string{"entity_types": c.s.options.Core.EntityTypes, "edge_types": c.s.options.Core.EdgeTypes} {
+	for field, known := range map[string][]string{"entity_types": c.s.options.Core.EntityTypes,
+		"edge_types": c.s.options.Core.EdgeTypes} {
 		list, _ := c.body[field].([]any)
 		for _, v := range list {
 			if name, _ := v.(string); !slices.Contains(known, name) {
 				kind, _, _ := strings.Cut(field, "_")
-				c.refuse(422, "unknown_type", "the configuration has no type "+name, object{"kind": kind, "name": name, "known": known})
+				c.refuse(422, "unknown_type", "the configuration has no type "+name,
+					object{"kind": kind, "name": name, "known": known})
 				return false
 			}
 		}
@@ -92,16 +95,19 @@ func (c *call) episodeOf(in object, body string) (e coreEpisode, ok bool) {
 		c.refuse(422, "unsupported", "fact_triple runs text extraction", object{"field": "source"})
 		return e, false
 	case !ok || err != nil || e.name == "" || !slices.Contains([]string{"message", "text", "json"}, e.source):
-		c.refuse(422, "invalid_request", "the request is wrong", object{"errors": []any{object{"path": "name", "message": "wrong"}}})
+		c.refuse(422, "invalid_request", "the request is wrong",
+			object{"errors": []any{object{"path": "name", "message": "wrong"}}})
 		return e, false
 	}
 	return e, true
 }
 
-const ofAll = " excluded_entity_types edge_types entity_types edge_type_map custom_extraction_instructions saga mode job_id"
+const ofAll = " excluded_entity_types edge_types entity_types edge_type_map custom_extraction_instructions saga mode " +
+	"job_id"
 
 func (c *call) add() {
-	if !c.only("name* episode_body* reference_time* source source_description previous_episode_uuids saga_previous_episode_uuid update_communities uuid"+ofAll) || !c.typed() {
+	if !c.only("name* episode_body* reference_time* source source_description previous_episode_uuids "+
+		"saga_previous_episode_uuid update_communities uuid"+ofAll) || !c.typed() {
 		return
 	}
 	e, ok := c.episodeOf(c.body, "episode_body")
@@ -118,7 +124,8 @@ func (c *call) add() {
 			return nil, failure
 		}
 		added, touched, created := c.store(e, known, true)
-		return c.stored(object{"episode": c.s.episodeObject(added), "episodic_edges": []any{}}, []*episode{added}, touched, created), nil
+		return c.stored(object{"episode": c.s.episodeObject(added), "episodic_edges": []any{}}, []*episode{added},
+			touched, created), nil
 	})
 }
 
@@ -138,14 +145,17 @@ func (c *call) known(uuid string) (*episode, object) {
 	if e := c.s.graph.episode(uuid); e != nil && e.group == c.group {
 		return e, nil
 	}
-	return nil, object{"code": "reference_not_found", "message": "no such episode", "details": object{"field": "uuid", "uuids": []any{uuid}}}
+	return nil, object{"code": "reference_not_found", "message": "no such episode",
+		"details": object{"field": "uuid", "uuids": []any{uuid}}}
 }
 
-// store makes an episode with its facts; of a bulk, a contradiction is looked for outside the batch alone, and the episode names no facts.
+// store makes an episode with its facts; of a bulk, a contradiction is looked for outside the batch alone, and the
+// episode names no facts.
 func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*fact, []*fact) {
 	s := c.s
 	if known == nil {
-		known = &episode{uuid: s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about, content: e.body, createdAt: s.options.Now(), validAt: e.at}
+		known = &episode{uuid: s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about,
+			content: e.body, createdAt: s.options.Now(), validAt: e.at}
 		s.graph.episodes = append(s.graph.episodes, known)
 	}
 	before := len(s.graph.facts)
@@ -159,7 +169,8 @@ func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*f
 		touched = append(touched, s.graph.fact(uuid))
 	}
 	closed := func(f *fact) bool { return !slices.Contains(f.episodes, known.uuid) }
-	sort.SliceStable(touched, func(a, b int) bool { return !closed(touched[a]) && closed(touched[b]) }) // what it says first, then what it closed
+	// what it says first, then what it closed
+	sort.SliceStable(touched, func(a, b int) bool { return !closed(touched[a]) && closed(touched[b]) })
 	known.facts = nil
 	for _, f := range touched {
 		known.facts = append(known.facts, f.uuid)
@@ -172,7 +183,9 @@ func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*f
 			}
 		}
 	}
-	if saga, _ := c.body["saga"].(string); saga != "" && !slices.ContainsFunc(s.graph.sagas, func(n *entity) bool { return n.group == c.group && n.name == saga }) {
+	if saga, _ := c.body["saga"].(string); saga != "" && !slices.ContainsFunc(s.graph.sagas, func(n *entity) bool {
+		return n.group == c.group && n.name == saga
+	}) {
 		s.graph.sagas = append(s.graph.sagas, &entity{uuid: s.uuid(), group: c.group, name: saga})
 	}
 	if !linked {
@@ -242,7 +255,8 @@ func (c *call) bulk() {
 				return nil, failure
 			}
 			if known == nil {
-				known = &episode{uuid: c.s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about, content: e.body, createdAt: c.s.options.Now(), validAt: e.at}
+				known = &episode{uuid: c.s.uuid(), name: e.name, group: c.group, source: e.source, about: e.about,
+					content: e.body, createdAt: c.s.options.Now(), validAt: e.at}
 				c.s.graph.episodes = append(c.s.graph.episodes, known)
 			}
 			episodes = append(episodes, known)
@@ -264,7 +278,8 @@ func (c *call) bulk() {
 	})
 }
 
-// storeInBatch is store for an episode of a bulk: facts of the batch, those from before on, neither merge nor close each other.
+// storeInBatch is store for an episode of a bulk: facts of the batch, those from before on, neither merge nor close
+// each other.
 func (c *call) storeInBatch(e coreEpisode, known *episode, before int) (touched, created []*fact) {
 	batch := slices.Clone(c.s.graph.facts[before:])
 	c.s.graph.facts = c.s.graph.facts[:before:before]
@@ -297,7 +312,8 @@ func (c *call) triplet() {
 	c.write("add_triplet", nil, func() (object, object) {
 		before := len(c.s.graph.facts)
 		e := &episode{uuid: c.s.uuid(), validAt: at}
-		f := c.s.addFact(e, c.group, extracted{subject: text(source, "name"), object: text(target, "name"), relation: text(edge, "name"), text: text(edge, "fact"), validAt: at, changes: true})
+		f := c.s.addFact(e, c.group, extracted{subject: text(source, "name"), object: text(target, "name"),
+			relation: text(edge, "name"), text: text(edge, "fact"), validAt: at, changes: true})
 		f.episodes = []string{}
 		touched := []*fact{f}
 		for _, uuid := range e.facts {
@@ -332,7 +348,9 @@ func (c *call) dropEpisode() {
 	})
 	g.dropEpisode(uuid)
 	g.entities = slices.DeleteFunc(g.entities, func(n *entity) bool {
-		return n.group == c.group && !slices.ContainsFunc(g.facts, func(f *fact) bool { return f.source == n.uuid || f.target == n.uuid })
+		return n.group == c.group && !slices.ContainsFunc(g.facts, func(f *fact) bool {
+			return f.source == n.uuid || f.target == n.uuid
+		})
 	})
 	c.say(object{"group_id": c.group, "episode_uuid": uuid, "removed": c.removed(before)})
 }
@@ -345,7 +363,9 @@ func (c *call) drop(kind string) {
 	}
 	before := c.counts()
 	g := &c.s.graph
-	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool { return f.uuid == uuid || f.source == uuid || f.target == uuid })
+	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool {
+		return f.uuid == uuid || f.source == uuid || f.target == uuid
+	})
 	g.entities = slices.DeleteFunc(g.entities, func(n *entity) bool { return n.uuid == uuid })
 	c.say(object{"group_id": c.group, kind + "_uuid": uuid, "removed": c.removed(before)})
 }

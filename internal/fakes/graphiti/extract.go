@@ -25,11 +25,13 @@ var (
 )
 
 // relations by the first verb of a sentence.
-var relations = map[string]string{"prefer": "PREFERS", "live": "LIVES_IN", "drink": "DRINKS", "work": "WORKS_AT", "bought": "BOUGHT", "want": "WANTS",
+var relations = map[string]string{"prefer": "PREFERS", "live": "LIVES_IN", "drink": "DRINKS", "work": "WORKS_AT",
+	"bought": "BOUGHT", "want": "WANTS",
 	"like": "LIKES", "own": "OWNS", "love": "LOVES", "have": "HAS"}
 
 // stopWords are no content words.
-var stopWords = map[string]bool{"a": true, "an": true, "the": true, "on": true, "in": true, "at": true, "to": true, "for": true, "of": true, "my": true, "is": true,
+var stopWords = map[string]bool{"a": true, "an": true, "the": true, "on": true, "in": true, "at": true, "to": true,
+	"for": true, "of": true, "my": true, "is": true,
 	"i": true, "as": true, "now": true, "every": true, "near": true, "and": true}
 
 // slot is the word that says what a fact is about: two facts of one subject and one slot may contradict each other.
@@ -57,7 +59,8 @@ func extract(content, source string, at time.Time) []extracted {
 
 // about makes a fact of one sentence: "I prefer window seats" by user_a becomes "user_a prefer window seats".
 func about(speaker, sentence string, at time.Time) extracted {
-	x := extracted{subject: speaker, relation: "SAID", text: speaker + ": " + sentence, validAt: at, changes: change.MatchString(sentence)}
+	x := extracted{subject: speaker, relation: "SAID", text: speaker + ": " + sentence, validAt: at,
+		changes: change.MatchString(sentence)}
 	if rest, first := strings.CutPrefix(sentence, "I "); first && speaker != "" {
 		x.text = speaker + " " + rest
 		for i, word := range strings.Fields(rest) {

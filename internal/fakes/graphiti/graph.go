@@ -9,7 +9,8 @@ import (
 	"github.com/memhost/memhost/internal/fakes/embed"
 )
 
-// episode, entity and fact are the nodes and edges of graphiti_core's model for Neo4j. A zero time is an absent property.
+// episode, entity and fact are the nodes and edges of graphiti_core's model for Neo4j. A zero time is an absent
+// property.
 type episode struct {
 	uuid, name, group, source, about, content string
 	createdAt, validAt                        time.Time
@@ -93,7 +94,8 @@ const (
 	fulltextWords = 127
 )
 
-// tooManyClauses: Lucene's limit on the words that get past the first check because other blanks than spaces separate them.
+// tooManyClauses: Lucene's limit on the words that get past the first check because other blanks than spaces separate
+// them.
 func tooManyClauses(query string) bool {
 	return len(strings.Split(query, " ")) < fulltextWords && len(strings.Fields(query)) > 1024
 }
@@ -117,8 +119,8 @@ func (g *graph) search(group, query string, limit int) []*fact {
 	return found
 }
 
-// rank gives the places of the texts that resemble a query, the nearest first. Which of several is nearest is by shared words alone: the
-// real one fuses keywords and vectors by reciprocal rank.
+// rank gives the places of the texts that resemble a query, the nearest first. Which of several is nearest is by shared
+// words alone: the real one fuses keywords and vectors by reciprocal rank.
 func rank(texts []string, query string, limit int) []int {
 	if strings.TrimSpace(query) == "" || limit <= 0 {
 		return nil
@@ -134,7 +136,8 @@ func rank(texts []string, query string, limit int) []int {
 	return places[:min(limit, len(places))]
 }
 
-// nearness is the cosine of each text to the query, from 0 to 1. A long query is not searched for by words, and then what is far counts 0.
+// nearness is the cosine of each text to the query, from 0 to 1. A long query is not searched for by words, and then
+// what is far counts 0.
 func nearness(texts []string, query string) []float64 {
 	want := embed.Text(query)
 	near := make([]float64, len(texts))

@@ -57,7 +57,8 @@ func (s *Server) mcpEndpoint(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json":
 		plain(400, "Invalid Content-Type header")
 		return
-	case r.Method == http.MethodPost && (!strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream")):
+	case r.Method == http.MethodPost && (!strings.Contains(accept, "application/json") ||
+		!strings.Contains(accept, "text/event-stream")):
 		rpcError(w, 406, -32600, "Not Acceptable: Client must accept both application/json and text/event-stream")
 		return
 	}
@@ -79,8 +80,10 @@ func (s *Server) mcpEndpoint(w http.ResponseWriter, r *http.Request) {
 		session = fmt.Sprintf("%032x", s.opened*7919)
 		s.sessions[session] = false
 		w.Header().Set("Mcp-Session-Id", session)
-		s.stream(w, m.ID, object{"protocolVersion": m.Params.ProtocolVersion, "capabilities": object{"tools": object{"listChanged": false}},
-			"serverInfo": object{"name": "Graphiti Agent Memory", "version": "1.30.0"}, "instructions": "Graphiti is a memory service for AI agents."})
+		s.stream(w, m.ID, object{"protocolVersion": m.Params.ProtocolVersion,
+			"capabilities": object{"tools": object{"listChanged": false}},
+			"serverInfo":   object{"name": "Graphiti Agent Memory", "version": "1.30.0"},
+			"instructions": "Graphiti is a memory service for AI agents."})
 		return
 	}
 	ready, known := s.sessions[session]
@@ -96,8 +99,10 @@ func (s *Server) mcpEndpoint(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "notifications/initialized":
 		s.sessions[session] = true
 		w.WriteHeader(http.StatusAccepted)
-	case !ready || m.Method != "tools/list" && m.Method != "tools/call" || m.Method == "tools/call" && m.Params.Name == "":
-		s.event(w, object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32602, "message": "Invalid request parameters", "data": ""}})
+	case !ready || m.Method != "tools/list" && m.Method != "tools/call" || m.Method == "tools/call" &&
+		m.Params.Name == "":
+		s.event(w, object{"jsonrpc": "2.0", "id": m.ID,
+			"error": object{"code": -32602, "message": "Invalid request parameters", "data": ""}})
 	case m.Method == "tools/list":
 		var tools []object
 		for _, name := range toolNames {
@@ -125,7 +130,8 @@ func (s *Server) event(w http.ResponseWriter, message any) {
 	_, _ = io.WriteString(w, "event: message\r\ndata: "+string(data)+"\r\n\r\n")
 }
 
-var toolNames = []string{"add_memory", "search_nodes", "search_memory_facts", "delete_entity_edge", "delete_episode", "get_entity_edge", "get_episodes",
+var toolNames = []string{"add_memory", "search_nodes", "search_memory_facts", "delete_entity_edge", "delete_episode",
+	"get_entity_edge", "get_episodes",
 	"clear_graph", "get_status", "add_triplet", "get_episode_entities"}
 
 // call runs a tool. Failures of the application are successes that hold an error; wrong arguments are isError.
@@ -136,15 +142,18 @@ func (s *Server) call(name string, in object) object {
 	if !slices.Contains(toolNames, name) {
 		return prose("Unknown tool: " + name)
 	}
-	for _, field := range map[string][]string{"add_memory": {"name", "episode_body"}, "search_memory_facts": {"query"}, "search_nodes": {"query"},
+	for _, field := range map[string][]string{"add_memory": {"name", "episode_body"}, "search_memory_facts": {"query"},
+		"search_nodes":    {"query"},
 		"get_entity_edge": {"uuid"}, "delete_entity_edge": {"uuid"}, "delete_episode": {"uuid"},
 		"add_triplet": {"source_node_name", "edge_name", "fact", "target_node_name"}}[name] {
 		value, has := in[field]
 		if !has {
-			return prose(fmt.Sprintf("Error executing tool %s: 1 validation error for %sArguments\n%s\n  Field required [type=missing]", name, name, field))
+			return prose(fmt.Sprintf("Error executing tool %s: 1 validation error for %sArguments\n%s\n  Field "+
+				"required [type=missing]", name, name, field))
 		}
 		if _, ok := value.(string); !ok {
-			return prose(fmt.Sprintf("Error executing tool %s: 1 validation error for %sArguments\n%s\n  Input should be a valid string [type=string_type]", name, name, field))
+			return prose(fmt.Sprintf("Error executing tool %s: 1 validation error for %sArguments\n%s\n  Input "+
+				"should be a valid string [type=string_type]", name, name, field))
 		}
 	}
 	result := s.tool(name, in)
@@ -153,12 +162,15 @@ func (s *Server) call(name string, in object) object {
 	if name == "get_status" {
 		structured = result
 	}
-	return object{"content": []any{object{"type": "text", "text": string(text)}}, "structuredContent": structured, "isError": false}
+	return object{"content": []any{object{"type": "text", "text": string(text)}}, "structuredContent": structured,
+		"isError": false}
 }
 
-const noDatabase = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish connection"
+const noDatabase = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish " +
+	"connection"
 
-// group is a group argument as FastMCP hands it on: optional strings are read as JSON first, so that the text null is none, and none is the default group.
+// group is a group argument as FastMCP hands it on: optional strings are read as JSON first, so that the text null is
+// none, and none is the default group.
 func group(value any) string {
 	text, _ := value.(string)
 	if text == "" || text == "null" {
@@ -188,9 +200,11 @@ func (s *Server) tool(name string, in object) object {
 	}
 	if name == "get_status" {
 		if s.down {
-			return object{"status": "error", "message": "Graphiti MCP server is running but database connection failed: " + noDatabase}
+			return object{"status": "error", "message": "Graphiti MCP server is running but database connection " +
+				"failed: " + noDatabase}
 		}
-		return object{"status": "ok", "message": "Graphiti MCP server is running and connected to " + s.options.Store + " database"}
+		return object{"status": "ok", "message": "Graphiti MCP server is running and connected to " + s.options.Store +
+			" database"}
 	}
 	if name != "add_memory" && s.down {
 		return object{"error": "Error in " + name + ": " + noDatabase}
@@ -207,7 +221,8 @@ func (s *Server) tool(name string, in object) object {
 		if !ok {
 			for _, g := range groups(in["group_ids"]) {
 				if t, _ := g.(string); !validGroup(t) {
-					return object{"error": fmt.Sprintf("Error searching facts: group_id %q must contain only alphanumeric characters, dashes, or underscores", t)}
+					return object{"error": fmt.Sprintf("Error searching facts: group_id %q must contain only "+
+						"alphanumeric characters, dashes, or underscores", t)}
 				}
 			}
 			return object{"error": "Error searching facts: Connection error."}
@@ -249,14 +264,17 @@ func (s *Server) tool(name string, in object) object {
 	}
 	gid := group(in["group_id"]) // add_triplet: no episode, no date
 	subject, object_ := s.node(gid, text("source_node_name")), s.node(gid, text("target_node_name"))
-	f := &fact{uuid: s.uuid(), group: gid, relation: text("edge_name"), text: text("fact"), source: subject.uuid, target: object_.uuid, createdAt: s.options.Now(),
+	f := &fact{uuid: s.uuid(), group: gid, relation: text("edge_name"), text: text("fact"), source: subject.uuid,
+		target: object_.uuid, createdAt: s.options.Now(),
 		validAt: s.options.Now()} // the language model dates it, by the time it is asked
 	s.graph.facts = append(s.graph.facts, f)
-	return object{"message": "Triplet added", "nodes": []any{mcpNode(subject), mcpNode(object_)}, "edges": []any{mcpEdge(f)}}
+	return object{"message": "Triplet added", "nodes": []any{mcpNode(subject), mcpNode(object_)},
+		"edges": []any{mcpEdge(f)}}
 }
 
 func (s *Server) addMemory(in object, text func(string) string) object {
-	j := job{name: text("name"), group: group(in["group_id"]), source: text("source"), about: text("source_description"), content: text("episode_body"),
+	j := job{name: text("name"), group: group(in["group_id"]), source: text("source"),
+		about: text("source_description"), content: text("episode_body"),
 		uuid: text("uuid"), at: s.options.Now()}
 	if !slices.Contains([]string{"json", "message", "fact_triple"}, j.source) {
 		j.source = "text"
@@ -277,19 +295,24 @@ func (s *Server) addMemory(in object, text func(string) string) object {
 }
 
 func mcpFact(f *fact) object {
-	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target, "created_at": zulu(f.createdAt),
-		"name": f.relation, "fact": f.text, "episodes": texts(f.episodes), "expired_at": zulu(f.expiredAt), "valid_at": zulu(f.validAt),
+	return object{"uuid": f.uuid, "group_id": f.group, "source_node_uuid": f.source, "target_node_uuid": f.target,
+		"created_at": zulu(f.createdAt),
+		"name":       f.relation, "fact": f.text, "episodes": texts(f.episodes), "expired_at": zulu(f.expiredAt),
+		"valid_at":   zulu(f.validAt),
 		"invalid_at": zulu(f.invalidAt), "reference_time": zulu(f.referenceTime), "attributes": object{}}
 }
 
 // mcpEdge is a fact as get_episode_entities and add_triplet give it.
 func mcpEdge(f *fact) object {
-	return object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "source_node_uuid": f.source, "target_node_uuid": f.target,
-		"group_id": f.group, "created_at": stamp(f.createdAt), "valid_at": stamp(f.validAt), "invalid_at": stamp(f.invalidAt)}
+	return object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "source_node_uuid": f.source,
+		"target_node_uuid": f.target,
+		"group_id":         f.group, "created_at": stamp(f.createdAt), "valid_at": stamp(f.validAt),
+		"invalid_at": stamp(f.invalidAt)}
 }
 
 func mcpNode(n *entity) object {
-	return object{"uuid": n.uuid, "name": n.name, "labels": []any{"Entity"}, "created_at": stamp(n.createdAt), "summary": n.summary, "group_id": n.group, "attributes": object{}}
+	return object{"uuid": n.uuid, "name": n.name, "labels": []any{"Entity"}, "created_at": stamp(n.createdAt),
+		"summary": n.summary, "group_id": n.group, "attributes": object{}}
 }
 
 func in(list []any, group string) bool {
@@ -325,7 +348,8 @@ func (s *Server) getEpisodes(groups []any, most int) object {
 	slices.SortFunc(found, func(a, b *episode) int { return strings.Compare(b.uuid, a.uuid) })
 	list := []any{}
 	for _, e := range found[:min(most, len(found))] {
-		list = append(list, object{"uuid": e.uuid, "name": e.name, "content": e.content, "created_at": stamp(e.createdAt), "source": e.source,
+		list = append(list, object{"uuid": e.uuid, "name": e.name, "content": e.content,
+			"created_at": stamp(e.createdAt), "source": e.source,
 			"source_description": e.about, "group_id": e.group})
 	}
 	if len(list) == 0 {
@@ -334,12 +358,15 @@ func (s *Server) getEpisodes(groups []any, most int) object {
 	return object{"message": "Episodes retrieved successfully", "episodes": list}
 }
 
-// removeEpisode is Graphiti.remove_episode: facts whose first episode it is go too, even if others asserted them; what it had closed stays closed.
+// removeEpisode is Graphiti.remove_episode: facts whose first episode it is go too, even if others asserted them; what
+// it had closed stays closed.
 func (s *Server) removeEpisode(uuid string) object {
 	if !s.graph.dropEpisode(uuid) {
 		return object{"error": "Error deleting episode: node " + uuid + " not found"}
 	}
-	s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool { return len(f.episodes) > 0 && f.episodes[0] == uuid })
+	s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool {
+		return len(f.episodes) > 0 && f.episodes[0] == uuid
+	})
 	return object{"message": "Episode with UUID " + uuid + " deleted successfully"}
 }
 
@@ -366,5 +393,6 @@ func (s *Server) episodeEntities(args object) object {
 			}
 		}
 	}
-	return object{"message": fmt.Sprintf("Retrieved provenance for %d episode(s)", len(list)), "nodes": nodes, "edges": edges}
+	return object{"message": fmt.Sprintf("Retrieved provenance for %d episode(s)", len(list)), "nodes": nodes,
+		"edges": edges}
 }

@@ -18,18 +18,20 @@ import (
 	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
-// libraryCall is one line of testdata/core.jsonl: what graphiti-core 0.29.3 answered in process on Neo4j 5.26.2, embeddings left out and lists cut ("... 9 more"). The gateway hands
-// these answers on.
+// libraryCall is one line of testdata/core.jsonl: what graphiti-core 0.29.3 answered in process on Neo4j 5.26.2,
+// embeddings left out and lists cut ("... 9 more"). The gateway hands these answers on.
 type libraryCall struct {
 	Name   string
 	Args   map[string]any
 	Result map[string]any
 }
 
-// TestTheGatewayAnswersAsTheLibrary holds the fake gateway to the library: the same facts from the same episodes, the same shapes, and of every recipe the same lists with the same
-// kind of scores.
+// TestTheGatewayAnswersAsTheLibrary holds the fake gateway to the library: the same facts from the same episodes, the
+// same shapes, and of every recipe the same lists with the same kind of scores.
 func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
-	fake := graphiti.New(graphiti.Options{Now: func() time.Time { return time.Date(2026, 11, 21, 5, 20, 0, 0, time.UTC) }})
+	fake := graphiti.New(graphiti.Options{Now: func() time.Time {
+		return time.Date(2026, 11, 21, 5, 20, 0, 0, time.UTC)
+	}})
 	gateway := fake.Gateway()
 	ask := func(t *testing.T, path string, body any) (int, map[string]any) {
 		t.Helper()
@@ -51,8 +53,10 @@ func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
 			switch {
 			case strings.HasPrefix(x.Name, "add."):
 				episode := x.Result["episode"].(map[string]any)
-				status, ours := ask(t, "/v1/groups/"+fmt.Sprint(episode["group_id"])+"/episodes", map[string]any{"name": episode["name"], "episode_body": episode["content"],
-					"source": episode["source"], "source_description": episode["source_description"], "reference_time": episode["valid_at"]})
+				status, ours := ask(t, "/v1/groups/"+fmt.Sprint(episode["group_id"])+"/episodes",
+					map[string]any{"name": episode["name"], "episode_body": episode["content"],
+						"source": episode["source"], "source_description": episode["source_description"],
+						"reference_time": episode["valid_at"]})
 				require.Equal(t, 200, status, ours)
 				sameAnswer(t, x.Result, ours)
 			case strings.HasPrefix(x.Name, "triplet."):
@@ -61,8 +65,11 @@ func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
 				for _, node := range x.Result["nodes"].([]any) {
 					names = append(names, fmt.Sprint(node.(map[string]any)["name"]))
 				}
-				status, ours := ask(t, "/v1/groups/ctr/triplets", map[string]any{"source_node": map[string]any{"name": names[0]}, "target_node": map[string]any{"name": names[1]},
-					"edge": map[string]any{"name": edge["name"], "fact": edge["fact"], "valid_at": edge["valid_at"]}})
+				status, ours := ask(t, "/v1/groups/ctr/triplets",
+					map[string]any{"source_node": map[string]any{"name": names[0]},
+						"target_node": map[string]any{"name": names[1]},
+						"edge": map[string]any{"name": edge["name"], "fact": edge["fact"],
+							"valid_at": edge["valid_at"]}})
 				require.Equal(t, 200, status, ours)
 				sameAnswer(t, x.Result, ours)
 			default:
@@ -76,7 +83,8 @@ func TestTheGatewayAnswersAsTheLibrary(t *testing.T) {
 	require.Greater(t, n, 20)
 }
 
-// sameAnswer compares the answer of a write: shapes, facts and what was closed. The gateway adds the group and three lists, and leaves communities out.
+// sameAnswer compares the answer of a write: shapes, facts and what was closed. The gateway adds the group and three
+// lists, and leaves communities out.
 func sameAnswer(t *testing.T, theirs, ours map[string]any) {
 	t.Helper()
 	for _, name := range []string{"created_edge_uuids", "reasserted_edge_uuids", "invalidated_edge_uuids"} {
@@ -91,7 +99,8 @@ func sameAnswer(t *testing.T, theirs, ours map[string]any) {
 		list := []string{}
 		for _, e := range answer["edges"].([]any) {
 			edge := e.(map[string]any)
-			list = append(list, fmt.Sprint(edge["fact"], " closed ", edge["invalid_at"] != nil, edge["expired_at"] != nil))
+			list = append(list, fmt.Sprint(edge["fact"], " closed ", edge["invalid_at"] != nil,
+				edge["expired_at"] != nil))
 		}
 		return list
 	}
@@ -103,21 +112,29 @@ func sameAnswer(t *testing.T, theirs, ours map[string]any) {
 func alice(t *testing.T, ask func(*testing.T, string, any) (int, map[string]any)) string {
 	t.Helper()
 	uuid := ""
-	for i, said := range []string{"prefer aisle seats", "live in Berlin", "work at Acme", "own a red bike", "drink black coffee", "like green tea", "bought a tent in Berlin",
-		"want a new camera", "like jazz concerts", "own a cat named Tom", "prefer trains in Berlin", "drink tea in Berlin"} {
-		status, answer := ask(t, "/v1/groups/sa/episodes", map[string]any{"name": fmt.Sprint("s", i), "episode_body": "Alice(user): I " + said + ".", "reference_time": fmt.Sprintf("2025-03-%02dT09:00:00Z", 1+i)})
+	for i, said := range []string{"prefer aisle seats", "live in Berlin", "work at Acme", "own a red bike",
+		"drink black coffee", "like green tea", "bought a tent in Berlin",
+		"want a new camera", "like jazz concerts", "own a cat named Tom", "prefer trains in Berlin",
+		"drink tea in Berlin"} {
+		status, answer := ask(t, "/v1/groups/sa/episodes",
+			map[string]any{"name": fmt.Sprint("s", i), "episode_body": "Alice(user): I " + said + ".",
+				"reference_time": fmt.Sprintf("2025-03-%02dT09:00:00Z", 1+i)})
 		require.Equal(t, 200, status, answer)
 		uuid = answer["edges"].([]any)[0].(map[string]any)["source_node_uuid"].(string)
 	}
 	for i, said := range []string{"like tea", "like tea", "like green tea in Berlin"} {
-		ask(t, "/v1/groups/em/episodes", map[string]any{"name": fmt.Sprint("m", i), "episode_body": "Eli(user): I " + said + ".", "reference_time": fmt.Sprintf("2025-03-%02dT09:00:00Z", 1+i)})
+		ask(t, "/v1/groups/em/episodes", map[string]any{"name": fmt.Sprint("m", i), "episode_body": "Eli(user): I " +
+			said + ".", "reference_time": fmt.Sprintf("2025-03-%02dT09:00:00Z", 1+i)})
 	}
-	ask(t, "/v1/groups/ctr2/triplets", map[string]any{"source_node": map[string]any{"name": "Kim"}, "edge": map[string]any{"name": "LIVES_IN", "fact": "Kim lives in Rome"}, "target_node": map[string]any{"name": "Rome"}})
+	ask(t, "/v1/groups/ctr2/triplets", map[string]any{"source_node": map[string]any{"name": "Kim"},
+		"edge":        map[string]any{"name": "LIVES_IN", "fact": "Kim lives in Rome"},
+		"target_node": map[string]any{"name": "Rome"}})
 	ask(t, "/v1/groups/sa/communities", map[string]any{})
 	return uuid
 }
 
-// sameSearch compares one recipe: which lists are filled, whether scores and items are as many, and what the scores range over.
+// sameSearch compares one recipe: which lists are filled, whether scores and items are as many, and what the scores
+// range over.
 func sameSearch(t *testing.T, x libraryCall, center string, ask func(*testing.T, string, any) (int, map[string]any)) {
 	t.Helper()
 	recipe := fmt.Sprint(x.Args["config"])
@@ -143,17 +160,21 @@ func sameSearch(t *testing.T, x libraryCall, center string, ask func(*testing.T,
 		return
 	}
 	require.Equal(t, 200, status, ours)
-	for items, scores := range map[string]string{"edges": "edge_reranker_scores", "nodes": "node_reranker_scores", "episodes": "episode_reranker_scores", "communities": "community_reranker_scores"} {
+	for items, scores := range map[string]string{"edges": "edge_reranker_scores", "nodes": "node_reranker_scores",
+		"episodes": "episode_reranker_scores", "communities": "community_reranker_scores"} {
 		theirs, mine := x.Result[items].([]any), ours[items].([]any)
 		theirScores, myScores := x.Result[scores].([]any), ours[scores].([]any)
 		assert.Equal(t, len(theirs) > 0, len(mine) > 0, items)
-		assert.Equal(t, count(theirs) == len(theirScores), len(mine) == len(myScores), "%s: as many scores as items, or not", items)
+		assert.Equal(t, count(theirs) == len(theirScores), len(mine) == len(myScores),
+			"%s: as many scores as items, or not", items)
 		if len(theirs) == 0 || len(mine) == 0 {
 			continue
 		}
 		sameShape(t, "/"+items, theirs, mine)
-		misaligned := items == "edges" && (strings.HasSuffix(recipe, "EPISODE_MENTIONS") || strings.HasSuffix(recipe, "NODE_DISTANCE"))
-		assert.Equal(t, map[bool]any{true: "unaligned", false: "aligned"}[misaligned], ours["score_alignment"].(map[string]any)[items])
+		misaligned := items == "edges" && (strings.HasSuffix(recipe, "EPISODE_MENTIONS") ||
+			strings.HasSuffix(recipe, "NODE_DISTANCE"))
+		assert.Equal(t, map[bool]any{true: "unaligned", false: "aligned"}[misaligned],
+			ours["score_alignment"].(map[string]any)[items])
 		most := map[string]float64{"RRF": 2, "MMR": 1, "CROSS_ENCODER": 1, "NODE_DISTANCE": 10, "EPISODE_MENTIONS": 100}
 		for suffix, top := range most {
 			for _, list := range [][]any{theirScores, myScores} {
@@ -169,7 +190,8 @@ func sameSearch(t *testing.T, x libraryCall, center string, ask func(*testing.T,
 			}
 		}
 		if !strings.HasSuffix(recipe, "MMR") && items == "edges" {
-			assert.Equal(t, theirs[0].(map[string]any)["fact"], mine[0].(map[string]any)["fact"], "the first fact of %s", recipe)
+			assert.Equal(t, theirs[0].(map[string]any)["fact"], mine[0].(map[string]any)["fact"],
+				"the first fact of %s", recipe)
 		}
 	}
 }

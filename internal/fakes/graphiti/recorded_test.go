@@ -17,7 +17,8 @@ import (
 	"github.com/memhost/memhost/internal/testkit/recorded"
 )
 
-// exchange is one line of testdata/recorded.jsonl: what release 0.29.3 answered on Neo4j 5.26.2, with language model and embeddings answered by rules.
+// exchange is one line of testdata/recorded.jsonl: what release 0.29.3 answered on Neo4j 5.26.2, with language model
+// and embeddings answered by rules.
 type exchange struct {
 	Name    string
 	Request struct {
@@ -43,16 +44,20 @@ func (o own) in(text string) string {
 	return text
 }
 
-// TestRecordedExchanges plays the recorded requests and compares status and answer: errors word for word, answers by their shape, facts and episodes by
-// what does not differ between two runs. What a search finds depends on the embeddings; its first fact must be found here too.
+// TestRecordedExchanges plays the recorded requests and compares status and answer: errors word for word, answers by
+// their shape, facts and episodes by what does not differ between two runs. What a search finds depends on the
+// embeddings; its first fact must be found here too.
 func TestRecordedExchanges(t *testing.T) {
-	fake := graphiti.New(graphiti.Options{Now: func() time.Time { return time.Date(2026, 11, 21, 4, 20, 0, 0, time.UTC) }})
+	fake := graphiti.New(graphiti.Options{Now: func() time.Time {
+		return time.Date(2026, 11, 21, 4, 20, 0, 0, time.UTC)
+	}})
 	rest, mcp := fake.REST(), fake.MCP()
 	ids := own{}
 	list := recorded.Read[exchange](t, "testdata/recorded.jsonl")
 	for _, x := range list {
 		t.Run(x.Name, func(t *testing.T) {
-			fake.Hold(strings.HasSuffix(x.Name, ".pending") || x.Name == "write.one_turn" || x.Name == "mcp.add_memory.message")
+			fake.Hold(strings.HasSuffix(x.Name, ".pending") || x.Name == "write.one_turn" ||
+				x.Name == "mcp.add_memory.message")
 			if strings.HasSuffix(x.Name, "add_400_once") {
 				fake.FailExtraction(1)
 			}
@@ -73,7 +78,9 @@ func TestRecordedExchanges(t *testing.T) {
 			require.NoError(t, err)
 			theirs, ours := value(ids.in(string(recorded))), value(w.Body.String())
 			if x.Response.Status >= 400 {
-				if !strings.Contains(fmt.Sprint(theirs), "JSON decode error") && !strings.Contains(fmt.Sprint(theirs), "Validation error") && !strings.Contains(fmt.Sprint(theirs), "Parse error") {
+				if !strings.Contains(fmt.Sprint(theirs), "JSON decode error") &&
+					!strings.Contains(fmt.Sprint(theirs), "Validation error") &&
+					!strings.Contains(fmt.Sprint(theirs), "Parse error") {
 					assert.Equal(t, theirs, ours)
 				}
 				return
@@ -99,7 +106,8 @@ func play(t *testing.T, h http.Handler, x *exchange, ids own) *httptest.Response
 	for k, v := range x.Request.Query {
 		query.Set(k, fmt.Sprint(v))
 	}
-	request := httptest.NewRequest(x.Request.Method, ids.in(x.Request.Path)+"?"+query.Encode(), strings.NewReader(ids.in(body)))
+	request := httptest.NewRequest(x.Request.Method, ids.in(x.Request.Path)+"?"+query.Encode(),
+		strings.NewReader(ids.in(body)))
 	request.Host = "127.0.0.1:8113"
 	for name, v := range x.Request.Headers {
 		if name == "host" {
@@ -182,7 +190,8 @@ func learn(ids own, theirs, ours any) {
 	}
 }
 
-// sameShape: objects with the same keys, values of the same types. A list is compared by its first item; null may stand for a string.
+// sameShape: objects with the same keys, values of the same types. A list is compared by its first item; null may stand
+// for a string.
 func sameShape(t *testing.T, at string, theirs, ours any) {
 	t.Helper()
 	switch a := theirs.(type) {
@@ -232,7 +241,8 @@ func sameItems(t *testing.T, theirs, ours any) {
 				assert.NotZero(t, i, "%s: the first of the recorded items is not found: %v", kind, x)
 				continue
 			}
-			for _, field := range []string{"fact", "valid_at", "invalid_at", "content", "source", "source_description", "group_id"} {
+			for _, field := range []string{"fact", "valid_at", "invalid_at", "content", "source", "source_description",
+				"group_id"} {
 				assert.Equal(t, x[field], y[field], "%s of %s", field, handle(kind, a))
 			}
 			assert.Equal(t, x["expired_at"] == nil, y["expired_at"] == nil, "expired_at of %s", handle(kind, a))

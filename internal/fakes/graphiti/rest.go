@@ -14,7 +14,9 @@ import (
 // REST is the REST service (graph_service).
 func (s *Server) REST() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, object{"status": "healthy"}) })
+	mux.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, object{"status": "healthy"})
+	})
 	mux.HandleFunc("POST /messages", s.restMessages)
 	mux.HandleFunc("POST /search", s.restSearch)
 	mux.HandleFunc("GET /episodes/{group}", s.restEpisodes)
@@ -90,7 +92,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (object, bool) {
 	}
 	body, ok := value.(object)
 	if !ok {
-		wrong(w, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from", value, "body")
+		wrong(w, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from", value,
+			"body")
 	}
 	return body, ok
 }
@@ -163,7 +166,8 @@ func (s *Server) message(w http.ResponseWriter, in object, i int) (j job, ok boo
 	}
 	roleType, _ := in["role_type"].(string)
 	if !slices.Contains([]string{"user", "assistant", "system"}, roleType) {
-		wrong(w, "literal_error", "Input should be 'user', 'assistant' or 'system'", in["role_type"], append(at, "role_type")...)
+		wrong(w, "literal_error", "Input should be 'user', 'assistant' or 'system'", in["role_type"],
+			append(at, "role_type")...)
 		return j, false
 	}
 	role, has := in["role"]
@@ -182,7 +186,8 @@ func (s *Server) message(w http.ResponseWriter, in object, i int) (j job, ok boo
 	case string:
 		var err error
 		if j.at, j.naive, err = readTime(at_); err != nil {
-			wrong(w, "datetime_from_date_parsing", "Input should be a valid datetime or date, input is too short", at_, append(at, "timestamp")...)
+			wrong(w, "datetime_from_date_parsing", "Input should be a valid datetime or date, input is too short", at_,
+				append(at, "timestamp")...)
 			return j, false
 		}
 	}
@@ -269,7 +274,8 @@ func zulu(t time.Time) any {
 }
 
 func (s *Server) restFactOf(f *fact) object {
-	o := object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "valid_at": stamp(f.validAt), "invalid_at": stamp(f.invalidAt),
+	o := object{"uuid": f.uuid, "name": f.relation, "fact": f.text, "valid_at": stamp(f.validAt),
+		"invalid_at": stamp(f.invalidAt),
 		"created_at": stamp(f.createdAt), "expired_at": stamp(f.expiredAt)}
 	if s.options.Head {
 		o["source_node_uuid"], o["target_node_uuid"], o["episodes"] = f.source, f.target, f.episodes
@@ -306,8 +312,10 @@ func (s *Server) restEpisodes(w http.ResponseWriter, r *http.Request) {
 	list = list[len(list)-min(n, len(list)):]
 	out := []any{}
 	for _, e := range list {
-		out = append(out, object{"uuid": e.uuid, "name": e.name, "group_id": e.group, "labels": []any{}, "created_at": zulu(e.createdAt), "source": e.source,
-			"source_description": e.about, "content": e.content, "valid_at": zulu(e.validAt), "entity_edges": texts(e.facts), "episode_metadata": nil})
+		out = append(out, object{"uuid": e.uuid, "name": e.name, "group_id": e.group, "labels": []any{},
+			"created_at": zulu(e.createdAt), "source": e.source,
+			"source_description": e.about, "content": e.content, "valid_at": zulu(e.validAt),
+			"entity_edges": texts(e.facts), "episode_metadata": nil})
 	}
 	answer(w, 200, out)
 }

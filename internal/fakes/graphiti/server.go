@@ -49,7 +49,8 @@ type Server struct {
 	core map[string][]*coreJob
 	// sessions of the MCP server.
 	sessions map[string]bool
-	// limit is the module-global search recipe's: the last max_facts that anybody asked for. Ingestion looks for candidates with it.
+	// limit is the module-global search recipe's: the last max_facts that anybody asked for. Ingestion looks for
+	// candidates with it.
 	limit int
 	ids   int
 
@@ -86,10 +87,12 @@ func New(o Options) *Server {
 	if o.Core.BulkMost == 0 {
 		o.Core.BulkMost = 500
 	}
-	return &Server{options: o, mcp: map[string]*queue{}, core: map[string][]*coreJob{}, sessions: map[string]bool{}, limit: 10}
+	return &Server{options: o, mcp: map[string]*queue{}, core: map[string][]*coreJob{}, sessions: map[string]bool{},
+		limit: 10}
 }
 
-// FailExtraction lets the language model fail for the next n jobs, lastingly: on REST the first one ends the worker, on MCP each is dropped.
+// FailExtraction lets the language model fail for the next n jobs, lastingly: on REST the first one ends the worker, on
+// MCP each is dropped.
 func (s *Server) FailExtraction(n int) { s.set(func() { s.failing = n }) }
 
 // Hold stops the workers, as a slow language model does, until it is called with false.
@@ -226,7 +229,8 @@ func (s *Server) process(j job) bool {
 	}
 	begun := j.due.Add(-s.options.Delay)
 	if known == nil {
-		known = &episode{uuid: s.uuid(), name: j.name, group: j.group, source: j.source, about: j.about, content: j.content, createdAt: begun, validAt: j.at, naive: j.naive}
+		known = &episode{uuid: s.uuid(), name: j.name, group: j.group, source: j.source, about: j.about,
+			content: j.content, createdAt: begun, validAt: j.at, naive: j.naive}
 		s.graph.episodes = append(s.graph.episodes, known)
 	}
 	for _, x := range extract(j.content, j.source, j.at) {
@@ -235,7 +239,8 @@ func (s *Server) process(j job) bool {
 	return true
 }
 
-// addFact resolves one extracted fact against the graph: the same fact gets another source, a contradicted one is closed.
+// addFact resolves one extracted fact against the graph: the same fact gets another source, a contradicted one is
+// closed.
 func (s *Server) addFact(e *episode, group string, x extracted) *fact {
 	subject, object := s.node(group, x.subject), s.node(group, x.object)
 	for _, known := range s.graph.facts {
@@ -245,7 +250,8 @@ func (s *Server) addFact(e *episode, group string, x extracted) *fact {
 			return known
 		}
 	}
-	f := &fact{uuid: s.uuid(), group: group, relation: x.relation, text: x.text, source: subject.uuid, target: object.uuid, validAt: x.validAt,
+	f := &fact{uuid: s.uuid(), group: group, relation: x.relation, text: x.text, source: subject.uuid,
+		target: object.uuid, validAt: x.validAt,
 		createdAt: s.options.Now(), referenceTime: e.validAt, episodes: []string{e.uuid}}
 	if x.changes {
 		for _, old := range s.candidates(group, x) {
@@ -262,12 +268,14 @@ func (s *Server) addFact(e *episode, group string, x extracted) *fact {
 	return f
 }
 
-// candidates are the facts that ingestion compares a new one with: those that a search finds, as many as the last search of anybody asked for.
+// candidates are the facts that ingestion compares a new one with: those that a search finds, as many as the last
+// search of anybody asked for.
 func (s *Server) candidates(group string, x extracted) []*fact {
 	return s.graph.search(group, x.text, s.limit)
 }
 
-// contradict closes the older of two facts at the time of the newer one, where both are dated (edge_operations.py: resolve_edge_contradictions).
+// contradict closes the older of two facts at the time of the newer one, where both are dated (edge_operations.py:
+// resolve_edge_contradictions).
 func (s *Server) contradict(e *episode, old, f *fact) {
 	now := s.options.Now()
 	switch {

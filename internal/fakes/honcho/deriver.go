@@ -142,7 +142,8 @@ func (s *Server) derive(w *workspace, u unit, rows []*row) {
 					continue // twice in one batch: it collapses
 				}
 				seen[text] = true
-				s.learn(w, &conclusion{content: text, observer: observer, observed: u.sender, session: u.session.id, level: "explicit", createdAt: s.now, factAt: latest,
+				s.learn(w, &conclusion{content: text, observer: observer, observed: u.sender, session: u.session.id,
+					level: "explicit", createdAt: s.now, factAt: latest,
 					timesDerived: 1, vector: embed.Text(text)})
 			}
 		}
@@ -153,7 +154,8 @@ func (s *Server) derive(w *workspace, u unit, rows []*row) {
 func (s *Server) learn(w *workspace, fact *conclusion) {
 	const near = 0.95
 	for _, c := range w.conclusions {
-		if c.session != fact.session || c.level != fact.level || c.observer != fact.observer || c.observed != fact.observed {
+		if c.session != fact.session || c.level != fact.level || c.observer != fact.observer ||
+			c.observed != fact.observed {
 			continue
 		}
 		if c.content == fact.content {
@@ -184,7 +186,8 @@ func (s *Server) summarise(w *workspace, x *session) {
 		return
 	}
 	text := "Short summary of " + itoa(n) + " lines. First: " + first + " Last: " + last.content
-	x.summary = map[string]any{"content": text, "message_id": last.id, "summary_type": "honcho_chat_summary_short", "created_at": s.now.UTC().Format("2006-01-02T15:04:05Z"),
+	x.summary = map[string]any{"content": text, "message_id": last.id, "summary_type": "honcho_chat_summary_short",
+		"created_at":  s.now.UTC().Format("2006-01-02T15:04:05Z"),
 		"token_count": count(text)}
 	x.summaryAt = s.now
 }
@@ -219,7 +222,8 @@ func (q *request) queueStatus() answer {
 	if w != nil {
 		for _, r := range w.rows {
 			switch {
-			case q.now.Before(r.visibleAt), bySession && r.session.id != session[0], bySender && r.sender != sender[0], byObserver && !bySender:
+			case q.now.Before(r.visibleAt), bySession && r.session.id != session[0], bySender && r.sender != sender[0],
+				byObserver && !bySender:
 				continue
 			}
 			if per[r.session.native] == nil {
@@ -258,5 +262,6 @@ func (t *tally) add(r *row) {
 }
 
 func (t *tally) json() map[string]any {
-	return map[string]any{"total_work_units": t.total, "completed_work_units": t.done, "in_progress_work_units": t.working, "pending_work_units": t.pending}
+	return map[string]any{"total_work_units": t.total, "completed_work_units": t.done,
+		"in_progress_work_units": t.working, "pending_work_units": t.pending}
 }

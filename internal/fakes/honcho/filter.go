@@ -9,8 +9,10 @@ import (
 	"time"
 )
 
-// filtered keeps the items that meet a body's filters. columns gives an item's values by name; known are the names that may be filtered by.
-func filtered[T any](items []T, filters any, model string, known []string, columns func(T) map[string]any) ([]T, *answer) {
+// filtered keeps the items that meet a body's filters. columns gives an item's values by name; known are the names that
+// may be filtered by.
+func filtered[T any](items []T, filters any, model string, known []string, columns func(T) map[string]any) ([]T,
+	*answer) {
 	f, _ := filters.(map[string]any)
 	var out []T
 	var bad *answer
@@ -62,7 +64,8 @@ func meets(name string, have, want any, bad **answer) bool {
 	case map[string]any:
 		for op, v := range w {
 			if !slices.Contains(operators, op) {
-				a := refuse(422, "Invalid filter for column '%s': unsupported operator(s) ['%s']. Expected one of %s or a scalar value.", name, op, "['"+strings.Join(operators, "', '")+"']")
+				a := refuse(422, "Invalid filter for column '%s': unsupported operator(s) ['%s']. Expected one of %s "+
+					"or a scalar value.", name, op, "['"+strings.Join(operators, "', '")+"']")
 				*bad = &a
 				return false
 			}
@@ -140,7 +143,9 @@ func meetsMetadata(have, want any, bad **answer) bool {
 		if ops, isOps := value.(map[string]any); isOps {
 			for op, v := range ops {
 				if in, isIn := v.([]any); op == "in" && isIn {
-					if !slices.ContainsFunc(in, func(v any) bool { return v == "*" || fmt.Sprint(h[name]) == fmt.Sprint(v) }) {
+					if !slices.ContainsFunc(in, func(v any) bool {
+						return v == "*" || fmt.Sprint(h[name]) == fmt.Sprint(v)
+					}) {
 						return false
 					}
 					continue
@@ -190,15 +195,18 @@ func paged[T any](q *request, items []T, write func(T) any) answer {
 	for name, into := range map[string]*int{"page": &number, "size": &size} {
 		if v, given := q.query[name]; given {
 			if _, err := fmt.Sscan(v[0], into); err != nil {
-				return wrong("int_parsing", "Input should be a valid integer, unable to parse string as an integer", v[0], nil, "query", name)
+				return wrong("int_parsing", "Input should be a valid integer, unable to parse string as an integer",
+					v[0], nil, "query", name)
 			}
 		}
 	}
 	switch {
 	case number < 1:
-		return wrong("greater_than_equal", "Input should be greater than or equal to 1", number, map[string]any{"ge": 1}, "query", "page")
+		return wrong("greater_than_equal", "Input should be greater than or equal to 1", number,
+			map[string]any{"ge": 1}, "query", "page")
 	case size < 1 || size > 100:
-		return wrong("less_than_equal", "Input should be less than or equal to 100", size, map[string]any{"le": 100}, "query", "size")
+		return wrong("less_than_equal", "Input should be less than or equal to 100", size, map[string]any{"le": 100},
+			"query", "size")
 	}
 	if v := q.query["reverse"]; len(v) > 0 && v[0] == "true" {
 		items = slices.Clone(items)
@@ -208,5 +216,6 @@ func paged[T any](q *request, items []T, write func(T) any) answer {
 	for i := (number - 1) * size; i < len(items) && i < number*size; i++ {
 		list = append(list, write(items[i]))
 	}
-	return ok(map[string]any{"items": list, "total": len(items), "page": number, "size": size, "pages": (len(items) + size - 1) / size})
+	return ok(map[string]any{"items": list, "total": len(items), "page": number, "size": size,
+		"pages": (len(items) + size - 1) / size})
 }

@@ -126,7 +126,8 @@ var (
 	listed     = map[string]bool{"input": true, "ctx": true} // what pydantic adds is not modelled word by word
 )
 
-// shape is an answer without what differs in every run: ids, times, numbers of tokens; lists that a search made are compared by what their items look like.
+// shape is an answer without what differs in every run: ids, times, numbers of tokens; lists that a search made are
+// compared by what their items look like.
 func shape(v any, searched bool) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -148,7 +149,9 @@ func shape(v any, searched bool) any {
 				out[name] = n
 			case name == "message_id" || name == "id" && nativeID.MatchString(fmt.Sprint(inner)):
 				out[name] = "an id"
-			case searched && (name == "content" || name == "metadata" || name == "created_at" || name == "token_count" || name == "peer_representation" || name == "representation" || name == "session_id" || name == "peer_id" || name == "peer_card" || name == "summary"):
+			case searched && (name == "content" || name == "metadata" || name == "created_at" ||
+				name == "token_count" || name == "peer_representation" || name == "representation" ||
+				name == "session_id" || name == "peer_id" || name == "peer_card" || name == "summary"):
 				out[name] = fmt.Sprintf("%T", inner)
 			default:
 				out[name] = shape(inner, searched)
@@ -224,10 +227,14 @@ var notModelled = map[string]string{
 }
 
 // unkept depend on writes, deletions or dreams that the recording made and did not keep.
-var unkept = []string{"queue_status_by_session", "search_wildcard_workspace", "peers_list", "context_with_summary", "session_peers_list", "queue_status_dream", "dup_conclusions_",
-	"noflush_queue_status_at_once", "noflush_small", "provenance_", "context_perspective_agent_view", "conclusions_agent_view", "reset_sessions_list", "reset_conclusions_left", "reset_card_left",
-	"reset_poll_pending", "reset_inventory_context", "reset_other_scope", "auth_admin_star", "cache300_", "deriver_down_", "context_order_insertion", "dream_conclusions",
-	"wildcard_conclusions_list_observed", "deleted_session_context_before", "deleted_session_search_before", "embed_down_context", "embed_down_conclusions_create"}
+var unkept = []string{"queue_status_by_session", "search_wildcard_workspace", "peers_list", "context_with_summary",
+	"session_peers_list", "queue_status_dream", "dup_conclusions_",
+	"noflush_queue_status_at_once", "noflush_small", "provenance_", "context_perspective_agent_view",
+	"conclusions_agent_view", "reset_sessions_list", "reset_conclusions_left", "reset_card_left",
+	"reset_poll_pending", "reset_inventory_context", "reset_other_scope", "auth_admin_star", "cache300_",
+	"deriver_down_", "context_order_insertion", "dream_conclusions",
+	"wildcard_conclusions_list_observed", "deleted_session_context_before", "deleted_session_search_before",
+	"embed_down_context", "embed_down_conclusions_create"}
 
 func TestTheFakeAnswersAsRecorded(t *testing.T) {
 	servers := map[string]*replayed{}
@@ -260,7 +267,8 @@ func TestTheFakeAnswersAsRecorded(t *testing.T) {
 			continue
 		}
 		answered++
-		searched := strings.Contains(x.Request.Path, "search") || strings.Contains(x.Request.Path, "query") || strings.Contains(x.Request.Path, "context") || strings.Contains(x.Request.Path, "representation")
+		searched := strings.Contains(x.Request.Path, "search") || strings.Contains(x.Request.Path, "query") ||
+			strings.Contains(x.Request.Path, "context") || strings.Contains(x.Request.Path, "representation")
 		t.Run(x.Name, func(t *testing.T) {
 			require.Equal(t, x.Response.Status, status, "%s %s: %v", x.Request.Method, x.Request.Path, body)
 			assert.Equal(t, shape(x.Response.Body, searched), shape(body, searched))
@@ -274,10 +282,12 @@ func TestTheFakeAnswersAsRecorded(t *testing.T) {
 func (r *replayed) deleteSessions(workspace string) {
 	var list struct{ Items []struct{ ID string } }
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+workspace+"/sessions/list?size=100", strings.NewReader("{}")))
+	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+workspace+"/sessions/list?size=100",
+		strings.NewReader("{}")))
 	_ = json.Unmarshal(w.Body.Bytes(), &list)
 	for _, x := range list.Items {
-		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/v3/workspaces/"+workspace+"/sessions/"+x.ID, nil))
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete,
+			"/v3/workspaces/"+workspace+"/sessions/"+x.ID, nil))
 	}
 }
 

@@ -114,9 +114,10 @@ func (q *request) listWorkspaces() answer {
 	for _, w := range q.workspaces {
 		all = append(all, w)
 	}
-	found, bad := filtered(all, q.body["filters"], "Workspace", []string{"id", "created_at"}, func(w *workspace) map[string]any {
-		return map[string]any{"id": w.id, "created_at": w.createdAt, "metadata": w.metadata}
-	})
+	found, bad := filtered(all, q.body["filters"], "Workspace", []string{"id", "created_at"},
+		func(w *workspace) map[string]any {
+			return map[string]any{"id": w.id, "created_at": w.createdAt, "metadata": w.metadata}
+		})
 	if bad != nil {
 		return *bad
 	}
@@ -194,9 +195,10 @@ func (q *request) listPeers() answer {
 }
 
 func (q *request) filterSessions(all []*session) answer {
-	found, bad := filtered(all, q.body["filters"], "Session", []string{"id", "created_at", "is_active"}, func(x *session) map[string]any {
-		return map[string]any{"id": x.id, "created_at": x.createdAt, "is_active": x.active, "metadata": x.metadata}
-	})
+	found, bad := filtered(all, q.body["filters"], "Session", []string{"id", "created_at", "is_active"},
+		func(x *session) map[string]any {
+			return map[string]any{"id": x.id, "created_at": x.createdAt, "is_active": x.active, "metadata": x.metadata}
+		})
 	if bad != nil {
 		return *bad
 	}
@@ -241,7 +243,8 @@ func (q *request) createSession() answer {
 		}
 	}
 	if observers > 10 {
-		return refuse(400, "Cannot create session %s with %d observers. Maximum allowed is 10 observers per session. Observers are peers with 'observe_others' set to true.", id, observers)
+		return refuse(400, "Cannot create session %s with %d observers. Maximum allowed is 10 observers per session. "+
+			"Observers are peers with 'observe_others' set to true.", id, observers)
 	}
 	w := q.makeWorkspace(q.path("w"))
 	x, made := q.makeSession(w, id)
@@ -253,7 +256,9 @@ func (q *request) createSession() answer {
 	}
 	for name, c := range peers {
 		q.makePeer(w, name)
-		if config, _ := c.(map[string]any); !slices.ContainsFunc(x.members, func(m *member) bool { return m.peer == name }) {
+		if config, _ := c.(map[string]any); !slices.ContainsFunc(x.members, func(m *member) bool {
+			return m.peer == name
+		}) {
 			x.join(name).configure(config)
 		}
 	}
@@ -338,7 +343,8 @@ func (q *request) putPeerConfig() answer {
 
 func (q *request) dream() answer {
 	if kind := q.text("dream_type"); kind != "omni" && kind != "card_refresh" {
-		return wrong("enum", "Input should be 'omni' or 'card_refresh'", kind, map[string]any{"expected": "'omni' or 'card_refresh'"}, "body", "dream_type")
+		return wrong("enum", "Input should be 'omni' or 'card_refresh'", kind,
+			map[string]any{"expected": "'omni' or 'card_refresh'"}, "body", "dream_type")
 	}
 	return answer{204, nil} // for a peer that does not exist, too
 }

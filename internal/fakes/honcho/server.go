@@ -1,10 +1,11 @@
 // Package honcho is a Honcho server for tests: the API of v3, with a deriver that works when it is looked at.
 //
-// It behaves as the recordings in testdata do, which were taken from Honcho of commit ddbb90e3 (3.0.12 and later). Nothing runs in the background: queue,
-// derivation and deletion are brought up to the clock at the beginning of every request, so that time can be injected and no test waits.
+// It behaves as the recordings in testdata do, which were taken from Honcho of commit ddbb90e3 (3.0.12 and later).
+// Nothing runs in the background: queue, derivation and deletion are brought up to the clock at the beginning of every
+// request, so that time can be injected and no test waits.
 //
-// What it stands for in a model's place: the deriver makes one fact of every sentence that an observed peer says, "user-alice said: ...", and similarity is
-// that of package embed.
+// What it stands for in a model's place: the deriver makes one fact of every sentence that an observed peer says,
+// "user-alice said: ...", and similarity is that of package embed.
 package honcho
 
 import (
@@ -27,7 +28,8 @@ type Mood struct {
 	Flush       bool
 	BatchTokens int64
 	MaxAge      time.Duration
-	// RowDelay is how long after the response a queue row appears; WorkDelay how long a batch is in progress; PurgeDelay how long a deletion takes.
+	// RowDelay is how long after the response a queue row appears; WorkDelay how long a batch is in progress;
+	// PurgeDelay how long a deletion takes.
 	RowDelay, WorkDelay, PurgeDelay time.Duration
 	// EnqueueFails: rows are never inserted, which Honcho only logs.
 	EnqueueFails bool
@@ -36,7 +38,8 @@ type Mood struct {
 	LLMDown, EmbedDown bool
 	// DBDown: everything but /health is 500.
 	DBDown bool
-	// CacheTTL is how long the API shows what it has cached of existence, cards and summaries (CACHE_DEFAULT_TTL_SECONDS without Redis).
+	// CacheTTL is how long the API shows what it has cached of existence, cards and summaries
+	// (CACHE_DEFAULT_TTL_SECONDS without Redis).
 	CacheTTL time.Duration
 	// LockBusy: a write to a session waits for its lock and is 500.
 	LockBusy bool
@@ -170,7 +173,8 @@ func (s *Server) serve(r *http.Request, body []byte) answer {
 	case path == "/health":
 		return ok(map[string]any{"status": "ok"})
 	case path == "/openapi.json":
-		return ok(map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Honcho API", "version": "3.0.12"}, "paths": map[string]any{}})
+		return ok(map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Honcho API", "version": "3.0.12"},
+			"paths": map[string]any{}})
 	case strings.Contains(strings.ToLower(r.URL.EscapedPath()), "%2f"):
 		return refuse(404, "Not Found")
 	case strings.HasSuffix(path, "/") && strings.HasPrefix(path, "/v3/"):
@@ -185,11 +189,13 @@ func (s *Server) serve(r *http.Request, body []byte) answer {
 			return refuse(400, "There was an error parsing the body")
 		}
 		if err := json.Unmarshal(body, &q.value); err != nil {
-			return answer{422, map[string]any{"detail": []any{map[string]any{"type": "json_invalid", "loc": []any{"body", len(body)}, "msg": "JSON decode error", "input": map[string]any{},
+			return answer{422, map[string]any{"detail": []any{map[string]any{"type": "json_invalid",
+				"loc": []any{"body", len(body)}, "msg": "JSON decode error", "input": map[string]any{},
 				"ctx": map[string]any{"error": err.Error()}}}}}
 		}
 		if q.body, _ = q.value.(map[string]any); q.body == nil {
-			return wrong("model_attributes_type", "Input should be a valid dictionary or object to extract fields from", q.value, nil, "body")
+			return wrong("model_attributes_type", "Input should be a valid dictionary or object to extract fields from",
+				q.value, nil, "body")
 		}
 	}
 	if _, pattern := s.mux.Handler(r); pattern == "" {
@@ -244,9 +250,11 @@ var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 func checkID(id string, loc ...any) (answer, bool) {
 	switch {
 	case len(id) > 512:
-		return wrong("string_too_long", "String should have at most 512 characters", id, map[string]any{"max_length": 512}, loc...), false
+		return wrong("string_too_long", "String should have at most 512 characters", id,
+			map[string]any{"max_length": 512}, loc...), false
 	case !idPattern.MatchString(id):
-		return wrong("string_pattern_mismatch", "String should match pattern '^[a-zA-Z0-9_-]+$'", id, map[string]any{"pattern": "^[a-zA-Z0-9_-]+$"}, loc...), false
+		return wrong("string_pattern_mismatch", "String should match pattern '^[a-zA-Z0-9_-]+$'", id,
+			map[string]any{"pattern": "^[a-zA-Z0-9_-]+$"}, loc...), false
 	}
 	return answer{}, true
 }

@@ -81,19 +81,23 @@ func orEmpty(m map[string]any) map[string]any {
 }
 
 func (w *workspace) json() map[string]any {
-	return map[string]any{"id": w.id, "metadata": orEmpty(w.metadata), "configuration": orEmpty(w.configuration), "created_at": stamp(w.createdAt)}
+	return map[string]any{"id": w.id, "metadata": orEmpty(w.metadata), "configuration": orEmpty(w.configuration),
+		"created_at": stamp(w.createdAt)}
 }
 
 func (p *peer) json(w string) map[string]any {
-	return map[string]any{"id": p.id, "workspace_id": w, "created_at": stamp(p.createdAt), "metadata": orEmpty(p.metadata), "configuration": orEmpty(p.configuration)}
+	return map[string]any{"id": p.id, "workspace_id": w, "created_at": stamp(p.createdAt),
+		"metadata": orEmpty(p.metadata), "configuration": orEmpty(p.configuration)}
 }
 
 func (x *session) json(w string) map[string]any {
-	return map[string]any{"id": x.id, "is_active": x.active, "workspace_id": w, "metadata": orEmpty(x.metadata), "configuration": orEmpty(x.configuration), "created_at": stamp(x.createdAt)}
+	return map[string]any{"id": x.id, "is_active": x.active, "workspace_id": w, "metadata": orEmpty(x.metadata),
+		"configuration": orEmpty(x.configuration), "created_at": stamp(x.createdAt)}
 }
 
 func (m *message) json(w string) map[string]any {
-	return map[string]any{"id": m.id, "content": m.content, "peer_id": m.peer, "session_id": m.session, "metadata": orEmpty(m.metadata), "created_at": stamp(m.createdAt),
+	return map[string]any{"id": m.id, "content": m.content, "peer_id": m.peer, "session_id": m.session,
+		"metadata": orEmpty(m.metadata), "created_at": stamp(m.createdAt),
 		"workspace_id": w, "token_count": m.tokens}
 }
 
@@ -102,7 +106,8 @@ func (x *conclusion) json() map[string]any {
 	if x.session != "" {
 		session = x.session
 	}
-	return map[string]any{"id": x.id, "content": x.content, "observer_id": x.observer, "observed_id": x.observed, "session_id": session, "level": x.level,
+	return map[string]any{"id": x.id, "content": x.content, "observer_id": x.observer, "observed_id": x.observed,
+		"session_id": session, "level": x.level,
 		"created_at": stamp(x.createdAt)}
 }
 

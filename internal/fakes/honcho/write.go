@@ -29,7 +29,8 @@ func (q *request) createMessages() answer {
 	list, isList := q.body["messages"].([]any)
 	switch {
 	case !isList || len(list) == 0:
-		return wrong("too_short", "List should have at least 1 item after validation, not 0", list, map[string]any{"field_type": "List", "min_length": 1, "actual_length": 0}, "body", "messages")
+		return wrong("too_short", "List should have at least 1 item after validation, not 0", list,
+			map[string]any{"field_type": "List", "min_length": 1, "actual_length": 0}, "body", "messages")
 	case len(list) > 100:
 		return wrong("too_long", "List should have at most 100 items after validation, not "+itoa(len(list)), nil,
 			map[string]any{"field_type": "List", "max_length": 100, "actual_length": len(list)}, "body", "messages")
@@ -91,25 +92,32 @@ func (q *request) checkMessage(i int, v any) (*message, *answer) {
 	author, isName := in["peer_id"].(string)
 	switch {
 	case !isText:
-		return bad(wrong("string_type", "Input should be a valid string", in["content"], nil, "body", "messages", i, "content"))
+		return bad(wrong("string_type", "Input should be a valid string", in["content"], nil, "body", "messages", i,
+			"content"))
 	case !isName:
-		return bad(wrong("string_type", "Input should be a valid string", in["peer_id"], nil, "body", "messages", i, "peer_id"))
+		return bad(wrong("string_type", "Input should be a valid string", in["peer_id"], nil, "body", "messages", i,
+			"peer_id"))
 	case utf8.RuneCountInString(content) > maxContent:
-		return bad(wrong("string_too_long", "String should have at most 25000 characters", content, map[string]any{"max_length": maxContent}, "body", "messages", i, "content"))
+		return bad(wrong("string_too_long", "String should have at most 25000 characters", content,
+			map[string]any{"max_length": maxContent}, "body", "messages", i, "content"))
 	case depth(in["metadata"]) > 5:
-		return bad(wrong("value_error", "Value error, Metadata nesting exceeds maximum depth of 5", in["metadata"], map[string]any{"error": map[string]any{}}, "body", "messages", i, "metadata"))
+		return bad(wrong("value_error", "Value error, Metadata nesting exceeds maximum depth of 5", in["metadata"],
+			map[string]any{"error": map[string]any{}}, "body", "messages", i, "metadata"))
 	}
 	for _, token := range []string{"<|endoftext|>", "<|endofprompt|>"} {
 		if strings.Contains(content, token) {
-			return bad(wrong("value_error", "Value error, Encountered text corresponding to disallowed special token '"+token+"'.", in, map[string]any{"error": map[string]any{}}, "body", "messages", i))
+			return bad(wrong("value_error", "Value error, Encountered text corresponding to disallowed special token "+
+				"'"+token+"'.", in, map[string]any{"error": map[string]any{}}, "body", "messages", i))
 		}
 	}
-	m := &message{peer: author, content: strings.ReplaceAll(content, "\x00", ""), metadata: withoutNUL(clone(in["metadata"])), createdAt: q.now}
+	m := &message{peer: author, content: strings.ReplaceAll(content, "\x00", ""),
+		metadata: withoutNUL(clone(in["metadata"])), createdAt: q.now}
 	if given, _ := in["created_at"].(string); given != "" {
 		at, err := time.Parse(time.RFC3339Nano, given)
 		if err != nil {
 			if at, err = time.Parse("2006-01-02T15:04:05", given); err != nil {
-				return bad(wrong("datetime_from_date_parsing", "Input should be a valid datetime", given, nil, "body", "messages", i, "created_at"))
+				return bad(wrong("datetime_from_date_parsing", "Input should be a valid datetime", given, nil, "body",
+					"messages", i, "created_at"))
 			}
 		}
 		m.createdAt, m.echo = at.Truncate(time.Microsecond), given
@@ -156,9 +164,12 @@ func (q *request) messagesOf(session string) (all []*message) {
 }
 
 func (q *request) filterMessages(all []*message) ([]*message, *answer) {
-	return filtered(all, q.body["filters"], "Message", []string{"workspace_id", "session_id", "peer_id", "token_count", "created_at"}, func(m *message) map[string]any {
-		return map[string]any{"session_id": m.session, "peer_id": m.peer, "token_count": int(m.tokens), "created_at": m.createdAt, "metadata": m.metadata}
-	})
+	return filtered(all, q.body["filters"], "Message",
+		[]string{"workspace_id", "session_id", "peer_id", "token_count", "created_at"},
+		func(m *message) map[string]any {
+			return map[string]any{"session_id": m.session, "peer_id": m.peer, "token_count": int(m.tokens),
+				"created_at": m.createdAt, "metadata": m.metadata}
+		})
 }
 
 func (q *request) listMessages() answer {
@@ -220,9 +231,11 @@ func (q *request) filterConclusions(filters any) ([]*conclusion, *answer) {
 		all = slices.Clone(w.conclusions)
 	}
 	slices.Reverse(all) // newest first
-	known := []string{"id", "observer_id", "observed_id", "observer", "observed", "session_id", "workspace_id", "level", "created_at", "times_derived", "source_ids"}
+	known := []string{"id", "observer_id", "observed_id", "observer", "observed", "session_id", "workspace_id", "level",
+		"created_at", "times_derived", "source_ids"}
 	return filtered(all, filters, "Document", known, func(c *conclusion) map[string]any {
-		return map[string]any{"id": c.id, "observer_id": c.observer, "observer": c.observer, "observed_id": c.observed, "observed": c.observed, "session_id": c.session,
+		return map[string]any{"id": c.id, "observer_id": c.observer, "observer": c.observer, "observed_id": c.observed,
+			"observed": c.observed, "session_id": c.session,
 			"level": c.level, "created_at": c.createdAt, "times_derived": c.timesDerived, "source_ids": c.sources}
 	})
 }
@@ -238,8 +251,10 @@ func (q *request) listConclusions() answer {
 func (q *request) queryConclusions() answer {
 	f, _ := q.body["filters"].(map[string]any)
 	if f["observer_id"] == nil && f["observer"] == nil || f["observed_id"] == nil && f["observed"] == nil {
-		return refuse(422, "observer and observed must be specified for semantic search. Pass them inside the 'filters' object, "+
-			"e.g. {\"query\": \"...\", \"filters\": {\"observer\": \"alice\", \"observed\": \"bob\"}}. Both 'observer'/'observed' and 'observer_id'/'observed_id' are accepted.")
+		return refuse(422, "observer and observed must be specified for semantic search. Pass them inside the "+
+			"'filters' object, "+
+			"e.g. {\"query\": \"...\", \"filters\": {\"observer\": \"alice\", \"observed\": \"bob\"}}. Both "+
+			"'observer'/'observed' and 'observer_id'/'observed_id' are accepted.")
 	}
 	if q.options.Mood.EmbedDown {
 		return unexpected
@@ -274,7 +289,9 @@ func (q *request) deleteConclusion() answer {
 	w, id := q.workspaces[q.path("w")], q.path("c")
 	if w != nil {
 		before := len(w.conclusions)
-		if w.conclusions = slices.DeleteFunc(w.conclusions, func(c *conclusion) bool { return c.id == id }); len(w.conclusions) < before {
+		if w.conclusions = slices.DeleteFunc(w.conclusions, func(c *conclusion) bool {
+			return c.id == id
+		}); len(w.conclusions) < before {
 			return answer{204, nil}
 		}
 	}

@@ -38,7 +38,8 @@ func readAdd(body []byte) (*addRequest, error) {
 	if fields["messages"] == nil {
 		var input any
 		_ = json.Unmarshal(body, &input)
-		return nil, refuse(422, []any{map[string]any{"type": "missing", "loc": []string{"body", "messages"}, "msg": "Field required", "input": input}})
+		return nil, refuse(422, []any{map[string]any{"type": "missing", "loc": []string{"body", "messages"},
+			"msg": "Field required", "input": input}})
 	}
 	var messages []map[string]json.RawMessage
 	if json.Unmarshal(fields["messages"], &messages) != nil {
@@ -46,7 +47,8 @@ func readAdd(body []byte) (*addRequest, error) {
 	}
 	for i, m := range messages {
 		if content := ""; json.Unmarshal(m["content"], &content) != nil {
-			return nil, invalidBody("string_type", "Input should be a valid string", m["content"], "messages", i, "content")
+			return nil, invalidBody("string_type", "Input should be a valid string", m["content"], "messages", i,
+				"content")
 		}
 	}
 	a := &addRequest{ids: map[string]string{}}
@@ -87,13 +89,15 @@ func readObject(body []byte) (map[string]json.RawMessage, error) {
 	case err == nil:
 		return fields, nil
 	case json.Valid(body):
-		return nil, invalidBody("model_attributes_type", "Input should be a valid dictionary or object to extract fields from", body)
+		return nil, invalidBody("model_attributes_type",
+			"Input should be a valid dictionary or object to extract fields from", body)
 	}
 	return nil, notJSON(body)
 }
 
 func notJSON(body []byte) *problem {
-	return refuse(422, []any{map[string]any{"type": "json_invalid", "loc": []any{"body", len(body)}, "msg": "JSON decode error", "input": map[string]any{},
+	return refuse(422, []any{map[string]any{"type": "json_invalid", "loc": []any{"body", len(body)},
+		"msg": "JSON decode error", "input": map[string]any{},
 		"ctx": map[string]any{"error": "Expecting value"}}})
 }
 
@@ -104,7 +108,8 @@ func wrongType(name string, raw json.RawMessage) *problem {
 func invalidBody(kind, text string, input json.RawMessage, place ...any) *problem {
 	var value any
 	_ = json.Unmarshal(input, &value)
-	return refuse(422, []any{map[string]any{"type": kind, "loc": append([]any{"body"}, place...), "msg": text, "input": value}})
+	return refuse(422, []any{map[string]any{"type": kind, "loc": append([]any{"body"}, place...), "msg": text,
+		"input": value}})
 }
 
 // add is POST /memories.
@@ -123,9 +128,12 @@ func (s *OSS) add(body []byte) (any, error) {
 	if g := s.options.Gateway; g != nil {
 		switch {
 		case a.Observed != nil && !g.ObservationDate:
-			return nil, refuseAs("observation_date_off", "observation_date: needs patches.observation_date in the gateway's configuration; mem0 itself has no such field")
+			return nil, refuseAs("observation_date_off",
+				"observation_date: needs patches.observation_date in the gateway's configuration; mem0 itself has no "+
+					"such field")
 		case a.Type != nil && a.ids["agent_id"] == "":
-			return nil, refuseAs("procedural_needs_agent", "memory_type: a procedural memory needs agent_id; without one mem0 would make an ordinary add of it")
+			return nil, refuseAs("procedural_needs_agent",
+				"memory_type: a procedural memory needs agent_id; without one mem0 would make an ordinary add of it")
 		}
 	}
 	var results []map[string]any
@@ -167,12 +175,14 @@ func (s *OSS) addVerbatim(a *addRequest) ([]map[string]any, error) {
 			return nil, upstream(s.faults.Embedder)
 		case len(m.Content) > embedderLimit:
 			return nil, upstream("provider_bad_request")
-		case s.faults.FailMessage == i+1 || holdsNUL(m.Content, a.Metadata) || s.faults.Ghosts != nil && s.faults.Ghosts(m.Content):
+		case s.faults.FailMessage == i+1 || holdsNUL(m.Content, a.Metadata) || s.faults.Ghosts != nil &&
+			s.faults.Ghosts(m.Content):
 			return nil, upstream("unknown")
 		}
 		r := s.newRow(a, m.Content, m.Role, "")
 		s.store(r)
-		results = append(results, map[string]any{"id": r.id, "memory": r.text, "event": "ADD", "actor_id": nil, "role": r.role})
+		results = append(results, map[string]any{"id": r.id, "memory": r.text, "event": "ADD", "actor_id": nil,
+			"role": r.role})
 	}
 	return results, nil
 }
@@ -182,7 +192,8 @@ func holdsNUL(text string, metadata map[string]any) bool {
 	return strings.Contains(text, "\x00") || bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// addFacts extracts, leaves out what the scope has word for word, and stores the rest. A row that the database refuses is answered all the same.
+// addFacts extracts, leaves out what the scope has word for word, and stores the rest. A row that the database refuses
+// is answered all the same.
 func (s *OSS) addFacts(a *addRequest) ([]map[string]any, error) {
 	transcript := ""
 	for _, m := range a.Messages {
@@ -206,7 +217,9 @@ func (s *OSS) addFacts(a *addRequest) ([]map[string]any, error) {
 	results := []map[string]any{}
 	for _, fact := range facts {
 		r := s.newRow(a, fact, "", "user")
-		if !s.faults.Doubles && slices.ContainsFunc(s.rows, func(old *row) bool { return old.hash == r.hash && old.hasIDs(a.ids) }) {
+		if !s.faults.Doubles && slices.ContainsFunc(s.rows, func(old *row) bool {
+			return old.hash == r.hash && old.hasIDs(a.ids)
+		}) {
 			continue
 		}
 		if holdsNUL(fact, a.Metadata) || s.faults.Ghosts != nil && s.faults.Ghosts(fact) {
@@ -240,7 +253,8 @@ func Facts(messages []addMessage) []string {
 			continue
 		}
 		for _, sentence := range sentences(m.Content) {
-			if !strings.HasSuffix(sentence, "?") && !strings.HasSuffix(sentence, "？") && !slices.Contains(facts, sentence) {
+			if !strings.HasSuffix(sentence, "?") && !strings.HasSuffix(sentence, "？") &&
+				!slices.Contains(facts, sentence) {
 				facts = append(facts, sentence)
 			}
 		}
@@ -280,7 +294,8 @@ func (s *OSS) addProcedure(a *addRequest) ([]map[string]any, error) {
 	for _, m := range a.Messages {
 		texts = append(texts, m.Content)
 	}
-	r := s.newRow(a, fmt.Sprintf("Summary of the procedure: %s | Create procedural memory of the above conversation.", strings.Join(texts, " | ")), "", "")
+	r := s.newRow(a, fmt.Sprintf("Summary of the procedure: %s | Create procedural memory of the above conversation.",
+		strings.Join(texts, " | ")), "", "")
 	r.metadata["memory_type"] = "procedural_memory"
 	s.store(r)
 	return []map[string]any{{"id": r.id, "memory": r.text, "event": "ADD"}}, nil

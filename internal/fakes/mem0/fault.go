@@ -4,15 +4,18 @@ import "net/http"
 
 // Faults make a server fail as the real one was seen to. The zero value: it does not. Change them by Server.Set.
 type Faults struct {
-	// LLM is a code of a 502 with which an extracting add fails before anything is stored: provider_unavailable and so on.
+	// LLM is a code of a 502 with which an extracting add fails before anything is stored: provider_unavailable and so
+	// on.
 	LLM string
-	// LLMAnswer replaces what the LLM says: not_json, string_items, empty_text; or fenced:TEXT, one fact in a code fence.
+	// LLMAnswer replaces what the LLM says: not_json, string_items, empty_text; or fenced:TEXT, one fact in a code
+	// fence.
 	LLMAnswer string
 	// Embedder is a code with which each first embedding of a request fails.
 	Embedder string
 	// EmbedderAfterExtraction fails between extraction and storage: mem0 swallows it and answers 200 with nothing.
 	EmbedderAfterExtraction bool
-	// Ghosts are answered as stored and are not: facts that it holds for true, "*" for all. Library 2.2.1 and later have none.
+	// Ghosts are answered as stored and are not: facts that it holds for true, "*" for all. Library 2.2.1 and later
+	// have none.
 	Ghosts func(fact string) bool
 	// Database is down: "dead" while a dead connection is pooled, "empty" when the pool is.
 	Database string
@@ -24,7 +27,8 @@ type Faults struct {
 	Doubles bool
 	// FirstUseRace: until the first list or search has made the table, a write is 502 unknown.
 	FirstUseRace bool
-	// Approximate makes a search find nothing although there is something: what a forced hnsw index does to a small scope.
+	// Approximate makes a search find nothing although there is something: what a forced hnsw index does to a small
+	// scope.
 	Approximate bool
 	// DeleteAtMost is how many rows one deletion of a scope removes; 0: all.
 	DeleteAtMost int

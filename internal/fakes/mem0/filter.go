@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// member is a key of a JSON object with its value. Filters are read with their order, because the last of equal keys wins.
+// member is a key of a JSON object with its value. Filters are read with their order, because the last of equal keys
+// wins.
 type member struct {
 	key   string
 	value json.RawMessage
@@ -38,7 +39,8 @@ func members(raw json.RawMessage) ([]member, error) {
 // condition tells whether a row fits. missing values are nil.
 type condition func(r *row) (bool, error)
 
-// readFilters makes mem0's filters a condition: top-level keys are ANDed, AND's conditions are merged into them, last wins.
+// readFilters makes mem0's filters a condition: top-level keys are ANDed, AND's conditions are merged into them, last
+// wins.
 func readFilters(list []member) (condition, error) {
 	flat := map[string]json.RawMessage{}
 	var order []string
@@ -231,8 +233,10 @@ func textOf(v any) string {
 
 // payload is what a filter sees of a row.
 func (r *row) payload(key string) (string, bool) {
-	own := map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run, "data": r.text, "hash": r.hash, "role": r.role,
-		"attributed_to": r.attributed, "created_at": r.created, "updated_at": r.updated, "expiration_date": r.expiration}
+	own := map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run, "data": r.text, "hash": r.hash,
+		"role":          r.role,
+		"attributed_to": r.attributed, "created_at": r.created, "updated_at": r.updated,
+		"expiration_date": r.expiration}
 	if text, ok := own[key]; ok {
 		return text, text != ""
 	}

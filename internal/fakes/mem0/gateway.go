@@ -10,12 +10,14 @@ import (
 	"github.com/memhost/memhost/internal/fakes/embed"
 )
 
-// Gateway is what memhost's gateway over mem0ai has beyond mem0's own server (gateways/mem0). The zero value has none of what is configured there.
+// Gateway is what memhost's gateway over mem0ai has beyond mem0's own server (gateways/mem0). The zero value has none
+// of what is configured there.
 type Gateway struct {
 	// Reranker is the provider's name, "" for none. RerankFails makes each of its calls fail.
 	Reranker    string
 	RerankFails bool
-	// ObservationDate is the patch; Entities "off", "model" or "failed", "" is off; NoKeywords: the store has no keyword signal.
+	// ObservationDate is the patch; Entities "off", "model" or "failed", "" is off; NoKeywords: the store has no
+	// keyword signal.
 	ObservationDate bool
 	Entities        string
 	NoKeywords      bool
@@ -44,8 +46,10 @@ func (s *OSS) capabilities() any {
 	if g.Reranker != "" {
 		reranker = g.Reranker
 	}
-	return map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact, "keyword_search": !g.NoKeywords, "reranker": reranker, "explain": true,
-		"procedural": true, "vision": false, "entities": cmp.Or(g.Entities, "off"), "embedded": false, "max_rows": nil, "patches": patches}
+	return map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact,
+		"keyword_search": !g.NoKeywords, "reranker": reranker, "explain": true,
+		"procedural": true, "vision": false, "entities": cmp.Or(g.Entities, "off"), "embedded": false, "max_rows": nil,
+		"patches": patches}
 }
 
 // refuseAs is a refusal that only the gateway makes.
@@ -62,7 +66,8 @@ func checkScope(filters []member) error {
 			}
 			continue
 		}
-		if text := string(m.value); (m.key == "AND" || m.key == "OR" || m.key == "NOT") && strings.Contains(text, `_id":`) {
+		if text := string(m.value); (m.key == "AND" || m.key == "OR" || m.key == "NOT") &&
+			strings.Contains(text, `_id":`) {
 			return refuseAs("id_refused", "filters."+m.key+": an id in here would take the place of the scope's")
 		}
 	}
@@ -106,7 +111,8 @@ func (s *OSS) listFiltered(body []byte) (any, error) {
 	return map[string]any{"results": items}, nil
 }
 
-// lastMessages is GET /messages. The extractor of this fake looks at no earlier message; what counts is that a scope's are kept and removed.
+// lastMessages is GET /messages. The extractor of this fake looks at no earlier message; what counts is that a scope's
+// are kept and removed.
 func (s *OSS) lastMessages(r *http.Request) (any, error) {
 	ids, err := idsOf(r.URL.Query())
 	if err != nil {
@@ -163,7 +169,8 @@ type rerankRequest struct {
 func (s *OSS) searchReranked(q *searchRequest, ask rerankRequest) (any, error) {
 	g := s.options.Gateway
 	if g.Reranker == "" {
-		return nil, refuseAs("rerank_not_configured", "rerank: this gateway has no reranker; put one under mem0.reranker")
+		return nil, refuseAs("rerank_not_configured",
+			"rerank: this gateway has no reranker; put one under mem0.reranker")
 	}
 	top := q.topK
 	q.topK = max(top, ask.Pool)
@@ -171,11 +178,13 @@ func (s *OSS) searchReranked(q *searchRequest, ask rerankRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := map[string]any{"applied": true, "provider": g.Reranker, "candidates": len(hits), "calls": len(hits), "failed": 0}
+	told := map[string]any{"applied": true, "provider": g.Reranker, "candidates": len(hits), "calls": len(hits),
+		"failed": 0}
 	items := s.hitItems(q, hits)
 	switch {
 	case g.RerankFails && len(hits) > 0 && ask.OnError != "plain":
-		return nil, &problem{status: 502, body: map[string]any{"detail": "The reranker failed; nothing is in its order.", "code": "rerank_failed", "request_id": "1a2b3c4d"},
+		return nil, &problem{status: 502, body: map[string]any{"detail": "The reranker failed; nothing is in its " +
+			"order.", "code": "rerank_failed", "request_id": "1a2b3c4d"},
 			header: map[string]string{"X-Request-ID": "1a2b3c4d"}}
 	case g.RerankFails && len(hits) > 0:
 		told["applied"], told["calls"], told["failed"] = false, 1, 1

@@ -55,13 +55,16 @@ func New(o Options) *OSS {
 	if store == "" {
 		store = "pgvector"
 	}
-	vectors := map[string]any{"host": "127.0.0.1", "port": 5432, "dbname": "postgres", "user": "postgres", "password": "[redacted]", "collection_name": "memories"}
+	vectors := map[string]any{"host": "127.0.0.1", "port": 5432, "dbname": "postgres", "user": "postgres",
+		"password": "[redacted]", "collection_name": "memories"}
 	if o.Exact {
 		vectors["hnsw"] = false
 	}
 	s.config = map[string]any{"version": "v1.1", "vector_store": map[string]any{"provider": store, "config": vectors},
-		"llm":             map[string]any{"provider": "openai", "config": map[string]any{"api_key": "[redacted]", "temperature": 0.2, "model": "gpt-5-mini"}},
-		"embedder":        map[string]any{"provider": "openai", "config": map[string]any{"api_key": "[redacted]", "model": "text-embedding-3-small"}},
+		"llm": map[string]any{"provider": "openai",
+			"config": map[string]any{"api_key": "[redacted]", "temperature": 0.2, "model": "gpt-5-mini"}},
+		"embedder": map[string]any{"provider": "openai",
+			"config": map[string]any{"api_key": "[redacted]", "model": "text-embedding-3-small"}},
 		"history_db_path": "history.db"}
 	return s
 }
@@ -132,15 +135,20 @@ func refuse(status int, detail any) *problem {
 }
 
 var words502 = map[string]string{
-	"provider_auth_failed":  "Provider rejected the request (authentication). Check your LLM provider API key on the Configuration page.",
-	"provider_rate_limited": "Provider rate limit hit. Retry shortly.", "provider_timeout": "Provider timed out. Retry shortly.",
-	"provider_unavailable": "Provider is unreachable or returned a server error.", "provider_bad_request": "Provider rejected the request as malformed.",
-	"datastore_unavailable": "The memory database is unreachable.", "vector_store_unavailable": "The vector store is unreachable.",
-	"unknown": "Upstream provider error.",
+	"provider_auth_failed": "Provider rejected the request (authentication). Check your LLM provider API key on the " +
+		"Configuration page.",
+	"provider_rate_limited":    "Provider rate limit hit. Retry shortly.",
+	"provider_timeout":         "Provider timed out. Retry shortly.",
+	"provider_unavailable":     "Provider is unreachable or returned a server error.",
+	"provider_bad_request":     "Provider rejected the request as malformed.",
+	"datastore_unavailable":    "The memory database is unreachable.",
+	"vector_store_unavailable": "The vector store is unreachable.",
+	"unknown":                  "Upstream provider error.",
 }
 
 func upstream(code string) *problem {
-	return &problem{status: 502, body: map[string]any{"detail": words502[code], "code": code, "request_id": "1a2b3c4d"}, header: map[string]string{"X-Request-ID": "1a2b3c4d"}}
+	return &problem{status: 502, body: map[string]any{"detail": words502[code], "code": code, "request_id": "1a2b3c4d"},
+		header: map[string]string{"X-Request-ID": "1a2b3c4d"}}
 }
 
 // ServeHTTP implements http.Handler.
@@ -193,7 +201,8 @@ func (s *OSS) answer(r *http.Request, body []byte) (any, error) {
 	}
 	routes := map[string]func() (any, error){
 		"GET /configure/providers": func() (any, error) {
-			return map[string]any{"llm": []string{"openai", "anthropic", "gemini"}, "embedder": []string{"openai", "gemini"}}, nil
+			return map[string]any{"llm": []string{"openai", "anthropic", "gemini"},
+				"embedder": []string{"openai", "gemini"}}, nil
 		},
 		"GET /configure":              func() (any, error) { return s.config, nil },
 		"POST /configure":             func() (any, error) { return s.configure(r, body) },
@@ -213,12 +222,15 @@ func (s *OSS) answer(r *http.Request, body []byte) (any, error) {
 	case handle != nil:
 	case one && len(parts) == 2:
 		handle = map[string]func() (any, error){
-			"GET": func() (any, error) { return s.get(parts[1]) }, "PUT": func() (any, error) { return s.update(parts[1], body) },
+			"GET": func() (any, error) { return s.get(parts[1]) }, "PUT": func() (any, error) {
+				return s.update(parts[1], body)
+			},
 			"DELETE": func() (any, error) { return s.delete(parts[1]) },
 		}[r.Method]
 	case one && len(parts) == 3 && parts[2] == "history" && r.Method == http.MethodGet:
 		handle = func() (any, error) { return s.historyOf(parts[1]), nil }
-	case len(parts) == 3 && parts[0] == "entities" && r.Method == http.MethodDelete && !strings.Contains(parts[2], "%2F"):
+	case len(parts) == 3 && parts[0] == "entities" && r.Method == http.MethodDelete &&
+		!strings.Contains(parts[2], "%2F"):
 		handle = func() (any, error) { return s.deleteEntity(r, parts[1], parts[2]) }
 	}
 	if handle == nil {
@@ -239,7 +251,8 @@ func (s *OSS) role(r *http.Request) (string, error) {
 		return "admin", nil
 	}
 	challenge := func(detail string) *problem {
-		return &problem{status: 401, body: map[string]any{"detail": detail}, header: map[string]string{"WWW-Authenticate": "Bearer"}}
+		return &problem{status: 401, body: map[string]any{"detail": detail},
+			header: map[string]string{"WWW-Authenticate": "Bearer"}}
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		if role := s.options.Bearer[token]; role != "" {
@@ -305,7 +318,8 @@ func isUUID(id string) bool {
 		return false
 	}
 	for i, c := range strings.ToLower(id) {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !strings.ContainsRune("0123456789abcdef", c) {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash &&
+			!strings.ContainsRune("0123456789abcdef", c) {
 			return false
 		}
 	}
@@ -328,7 +342,8 @@ func (s *OSS) entities() any {
 	}
 	list := []map[string]any{}
 	for k, n := range counts {
-		list = append(list, map[string]any{"id": k.id, "type": k.kind, "total_memories": n, "created_at": dates[k], "updated_at": dates[k]})
+		list = append(list, map[string]any{"id": k.id, "type": k.kind, "total_memories": n, "created_at": dates[k],
+			"updated_at": dates[k]})
 	}
 	slices.SortFunc(list, func(a, b map[string]any) int {
 		return strings.Compare(a["type"].(string)+a["id"].(string), b["type"].(string)+b["id"].(string))
@@ -341,7 +356,8 @@ func (s *OSS) deleteEntity(r *http.Request, kind, id string) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains([]string{"user", "agent", "run"}, kind) {
-		return nil, refuse(422, []any{map[string]any{"type": "literal_error", "loc": []string{"path", "entity_type"}, "msg": "Input should be 'user', 'agent' or 'run'",
+		return nil, refuse(422, []any{map[string]any{"type": "literal_error", "loc": []string{"path", "entity_type"},
+			"msg":   "Input should be 'user', 'agent' or 'run'",
 			"input": kind, "ctx": map[string]any{"expected": "'user', 'agent' or 'run'"}}})
 	}
 	s.removeRows(func(found *row) bool { return found.hasIDs(map[string]string{kind + "_id": id}) })
@@ -365,9 +381,11 @@ func (s *OSS) configure(r *http.Request, body []byte) (any, error) {
 	if err := json.Unmarshal(body, &patch); err != nil {
 		var input any
 		_ = json.Unmarshal(body, &input)
-		return nil, refuse(422, []any{map[string]any{"type": "dict_type", "loc": []string{"body"}, "msg": "Input should be a valid dictionary", "input": input}})
+		return nil, refuse(422, []any{map[string]any{"type": "dict_type", "loc": []string{"body"},
+			"msg": "Input should be a valid dictionary", "input": input}})
 	}
-	if p, ok := patch["llm"]["provider"].(string); ok && !slices.Contains([]string{"openai", "anthropic", "gemini"}, p) {
+	if p, ok := patch["llm"]["provider"].(string); ok &&
+		!slices.Contains([]string{"openai", "anthropic", "gemini"}, p) {
 		return nil, refuse(400, "LLM provider '"+p+"' is not bundled in this image.")
 	}
 	for section, fields := range patch {
@@ -385,26 +403,32 @@ func (s *OSS) configure(r *http.Request, body []byte) (any, error) {
 }
 
 func generated() map[string]any {
-	return map[string]any{"custom_instructions": "Remember drinks and travel.", "test_message": "I drink oat milk on Mondays."}
+	return map[string]any{"custom_instructions": "Remember drinks and travel.",
+		"test_message": "I drink oat milk on Mondays."}
 }
 
 // openAPI is as much of the document as tells the surface.
 func (s *OSS) openAPI() map[string]any {
 	paths := map[string]any{}
-	for _, p := range []string{"/auth/setup-status", "/configure", "/configure/providers", "/entities", "/memories", "/memories/{memory_id}", "/memories/{memory_id}/history",
+	for _, p := range []string{"/auth/setup-status", "/configure", "/configure/providers", "/entities", "/memories",
+		"/memories/{memory_id}", "/memories/{memory_id}/history",
 		"/reset", "/search"} {
 		paths[p] = map[string]any{}
 	}
 	if s.options.Gateway != nil {
-		paths["/capabilities"], paths["/memories/list"], paths["/messages"] = map[string]any{}, map[string]any{}, map[string]any{}
+		paths["/capabilities"], paths["/memories/list"], paths["/messages"] = map[string]any{}, map[string]any{},
+			map[string]any{}
 	}
 	fields := map[string]any{}
-	for _, f := range []string{"query", "user_id", "run_id", "agent_id", "filters", "top_k", "threshold", "explain", "show_expired"} {
+	for _, f := range []string{"query", "user_id", "run_id", "agent_id", "filters", "top_k", "threshold", "explain",
+		"show_expired"} {
 		fields[f] = map[string]any{}
 	}
 	if s.options.Rerank || s.options.Gateway != nil {
 		fields["rerank"] = map[string]any{}
 	}
-	return map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Mem0 REST APIs", "version": "1.0.0"}, "paths": paths,
-		"components": map[string]any{"schemas": map[string]any{"SearchRequest": map[string]any{"properties": fields, "type": "object", "required": []string{"query"}}}}}
+	return map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Mem0 REST APIs", "version": "1.0.0"},
+		"paths": paths,
+		"components": map[string]any{"schemas": map[string]any{"SearchRequest": map[string]any{"properties": fields,
+			"type": "object", "required": []string{"query"}}}}}
 }

@@ -16,11 +16,14 @@ func (s *OSS) list(r *http.Request) (any, error) {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err != nil:
-			return nil, invalidQuery("top_k", "int_parsing", "Input should be a valid integer, unable to parse string as an integer", text, nil)
+			return nil, invalidQuery("top_k", "int_parsing",
+				"Input should be a valid integer, unable to parse string as an integer", text, nil)
 		case n > 1000:
-			return nil, invalidQuery("top_k", "less_than_equal", "Input should be less than or equal to 1000", text, map[string]any{"le": 1000})
+			return nil, invalidQuery("top_k", "less_than_equal", "Input should be less than or equal to 1000", text,
+				map[string]any{"le": 1000})
 		case n < 0:
-			return nil, invalidQuery("top_k", "greater_than_equal", "Input should be greater than or equal to 0", text, map[string]any{"ge": 0})
+			return nil, invalidQuery("top_k", "greater_than_equal", "Input should be greater than or equal to 0", text,
+				map[string]any{"ge": 0})
 		}
 		top = max(1, n) // the real one answers one row for 0
 	}
@@ -83,7 +86,8 @@ func trimID(name, id string) (string, error) {
 		return "", refuse(400, "Invalid "+name+": cannot be empty or whitespace-only. Provide a valid identifier.")
 	}
 	if len(strings.Fields(id)) > 1 {
-		return "", refuse(400, "Invalid "+name+": cannot contain whitespace. Provide a valid identifier without spaces.")
+		return "", refuse(400, "Invalid "+name+": cannot contain whitespace. Provide a valid identifier without "+
+			"spaces.")
 	}
 	return id, nil
 }
@@ -217,7 +221,8 @@ func (s *OSS) remember(id, old string, text *string, event string, r *row) {
 	if text != nil {
 		after = *text
 	}
-	entry := map[string]any{"id": s.id(), "memory_id": id, "old_memory": old, "new_memory": after, "event": event, "created_at": r.created,
+	entry := map[string]any{"id": s.id(), "memory_id": id, "old_memory": old, "new_memory": after, "event": event,
+		"created_at": r.created,
 		"updated_at": r.updated, "is_deleted": event == "DELETE", "actor_id": nil, "role": nil}
 	if event == "ADD" {
 		entry["old_memory"] = nil

@@ -51,7 +51,8 @@ var leftOut = map[string]string{
 	"old_collection_survived_reset":     "one collection only",
 	"configure_reported_after_bad":      "its values are the recording's own installation",
 	"setup_get_configure":               "its values are the recording's own installation",
-	"setup_openapi":                     "only the paths and fields that tell the surface are faked; TestOpenAPINamesWhatTheModuleLooksFor",
+	"setup_openapi": "only the paths and fields that tell the surface are faked; " +
+		"TestOpenAPINamesWhatTheModuleLooksFor",
 }
 
 // faultsOf is what the server was made to do wrong in an exchange.
@@ -100,12 +101,14 @@ func faultsOf(name string) mem0.Faults {
 // before are the writes that stand behind an exchange and are not in the recording.
 func before(name string) (bodies []string) {
 	add := func(user, run, text, more string) {
-		bodies = append(bodies, fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"user_id":%q,"run_id":%q%s}`, text, user, run, more))
+		bodies = append(bodies, fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"user_id":%q,"run_id":%q%s}`,
+			text, user, run, more))
 	}
 	switch name {
 	case "concurrency_list_after_20":
 		for i := range 20 {
-			add("u-par-1", "u-par-1", fmt.Sprintf("Parallel note number %d: locker %d holds item%d.", i, i, i), fmt.Sprintf(`,"metadata":{"event_id":"p-%d"}`, i))
+			add("u-par-1", "u-par-1", fmt.Sprintf("Parallel note number %d: locker %d holds item%d.", i, i, i),
+				fmt.Sprintf(`,"metadata":{"event_id":"p-%d"}`, i))
 		}
 	case "write_in_doubt_later":
 		add("u-doubt-1", "r-doubt-1", "I renewed my passport.", `,"metadata":{"event_id":"e-doubt"}`)
@@ -128,11 +131,13 @@ const (
 	userJWT  = "user-jwt"
 )
 
-// TestFakeAnswersAsTheRecordedServer replays every recorded request against the fake, in order, and compares status, shape and meaning.
+// TestFakeAnswersAsTheRecordedServer replays every recorded request against the fake, in order, and compares status,
+// shape and meaning.
 func TestFakeAnswersAsTheRecordedServer(t *testing.T) {
 	today := time.Date(2026, 11, 21, 4, 25, 0, 0, time.UTC)
-	s := mem0.New(mem0.Options{AdminKey: adminKey, Bearer: map[string]string{userJWT: "user", "admin-jwt": "admin"}, Keys: []string{"m0sk_1"},
-		Now: func() time.Time { today = today.Add(time.Millisecond); return today }})
+	s := mem0.New(mem0.Options{AdminKey: adminKey, Bearer: map[string]string{userJWT: "user", "admin-jwt": "admin"},
+		Keys: []string{"m0sk_1"},
+		Now:  func() time.Time { today = today.Add(time.Millisecond); return today }})
 	ids := map[string]string{} // recorded id to the fake's
 	replayed := 0
 	for _, e := range recorded.Read[exchange](t, "testdata/exchanges.jsonl") {
@@ -192,7 +197,8 @@ func lastID(s *mem0.OSS, text string) string {
 	return ""
 }
 
-// bodyOf is the body as it was sent: texts cut in the recording are long again, texts that are no JSON value stand as strings.
+// bodyOf is the body as it was sent: texts cut in the recording are long again, texts that are no JSON value stand as
+// strings.
 func bodyOf(e exchange) string {
 	body := string(e.Request.Body)
 	if text := ""; json.Unmarshal(e.Request.Body, &text) == nil && e.Name != "err_write_text_plain" {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Platform is the hosted platform, as mem0's documents describe it: adds are jobs, each of which takes some looks to come to its end. Its fields are set before it
-// serves, or in Change.
+// Platform is the hosted platform, as mem0's documents describe it: adds are jobs, each of which takes some looks to
+// come to its end. Its fields are set before it serves, or in Change.
 type Platform struct {
 	// Token is the key; "" lets everybody in.
 	Token string
@@ -121,7 +121,8 @@ func sorry(status int, text string) *problem {
 }
 
 func detailed(text string) *problem {
-	return &problem{status: 400, body: map[string]any{"error": "400 Bad Request", "details": map[string]any{"message": text}}}
+	return &problem{status: 400, body: map[string]any{"error": "400 Bad Request",
+		"details": map[string]any{"message": text}}}
 }
 
 func (p *Platform) answer(r *http.Request, body []byte) (any, error) {
@@ -129,7 +130,8 @@ func (p *Platform) answer(r *http.Request, body []byte) (any, error) {
 		if p.HideDocument {
 			return nil, &problem{status: 404, body: map[string]any{"detail": "Not found."}}
 		}
-		return map[string]any{"openapi": "3.0.0", "paths": map[string]any{"/v3/memories/search/": map[string]any{}, "/v3/memories/add/": map[string]any{}}}, nil
+		return map[string]any{"openapi": "3.0.0", "paths": map[string]any{"/v3/memories/search/": map[string]any{},
+			"/v3/memories/add/": map[string]any{}}}, nil
 	}
 	if p.Token != "" && r.Header.Get("Authorization") != "Token "+p.Token {
 		return nil, &problem{status: 401, body: map[string]any{"detail": "Invalid token."}}
@@ -189,7 +191,8 @@ func (p *Platform) add(body []byte) (any, error) {
 	}
 	a.ids = map[string]string{"user_id": a.UserID, "agent_id": a.AgentID, "run_id": a.RunID}
 	if a.Timestamp != 0 {
-		a.Metadata = cloneWith(a.Metadata, "created_at", time.Unix(a.Timestamp, 0).UTC().Format("2006-01-02T15:04:05-07:00"))
+		a.Metadata = cloneWith(a.Metadata, "created_at",
+			time.Unix(a.Timestamp, 0).UTC().Format("2006-01-02T15:04:05-07:00"))
 	}
 	verbatim := a.Infer != nil && !*a.Infer
 	work := func() []map[string]any { return p.storeAll(&a, verbatim) }
@@ -284,8 +287,10 @@ func (p *Platform) work(j *platformJob) {
 }
 
 func (j *platformJob) item() map[string]any {
-	item := map[string]any{"id": j.id, "event_type": j.kind, "status": j.status, "payload": j.payload, "metadata": nil, "results": j.results, "created_at": j.created,
-		"updated_at": j.created, "started_at": j.created, "completed_at": nil, "latency": 1.5, "graph_status": nil, "error": nil}
+	item := map[string]any{"id": j.id, "event_type": j.kind, "status": j.status, "payload": j.payload, "metadata": nil,
+		"results": j.results, "created_at": j.created,
+		"updated_at": j.created, "started_at": j.created, "completed_at": nil, "latency": 1.5, "graph_status": nil,
+		"error": nil}
 	if j.results == nil {
 		item["results"] = []any{}
 	}
@@ -318,7 +323,8 @@ func page(q map[string][]string, items []any, path string) map[string]any {
 	}
 	size = min(size, 200)
 	from, to := min((number-1)*size, len(items)), min(number*size, len(items))
-	out := map[string]any{"count": len(items), "next": nil, "previous": nil, "results": append([]any{}, items[from:to]...)}
+	out := map[string]any{"count": len(items), "next": nil, "previous": nil,
+		"results": append([]any{}, items[from:to]...)}
 	if to < len(items) {
 		out["next"] = fmt.Sprintf("https://api.mem0.ai%s?page=%d", path, number+1)
 	}

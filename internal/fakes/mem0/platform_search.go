@@ -11,7 +11,8 @@ import (
 )
 
 // platformKeys are what the platform filters by at the top level.
-var platformKeys = strings.Fields("AND OR NOT user_id agent_id app_id run_id created_at updated_at timestamp expiration_date text categories metadata keywords_search memory_ids keywords")
+var platformKeys = strings.Fields("AND OR NOT user_id agent_id app_id run_id created_at updated_at timestamp " +
+	"expiration_date text categories metadata keywords_search memory_ids keywords")
 
 func platformFilter(v any) (func(*row) bool, error) {
 	object, ok := v.(map[string]any)
@@ -112,7 +113,8 @@ func (p *Platform) matching(body []byte) (map[string]any, []*row, error) {
 }
 
 func (p *Platform) item(r *row, run string) map[string]any {
-	item := map[string]any{"id": r.id, "memory": r.text, "user_id": nil, "agent_id": nil, "app_id": nil, run: r.run, "metadata": r.metadata, "categories": []string{},
+	item := map[string]any{"id": r.id, "memory": r.text, "user_id": nil, "agent_id": nil, "app_id": nil, run: r.run,
+		"metadata": r.metadata, "categories": []string{},
 		"created_at": r.created, "updated_at": nil, "expiration_date": nil}
 	if r.user != "" {
 		item["user_id"] = r.user
@@ -145,7 +147,8 @@ func (p *Platform) search(body []byte) (any, error) {
 		semantic := math.Max(0, embed.Cosine(near, r.vector))
 		if semantic >= threshold {
 			item := p.item(r, "run_id")
-			item["score"], item["score_breakdown"] = semantic, map[string]any{"semantic": semantic, "bm25": 0.0, "entity": 0.0}
+			item["score"], item["score_breakdown"] = semantic,
+				map[string]any{"semantic": semantic, "bm25": 0.0, "entity": 0.0}
 			items = append(items, item)
 		}
 	}

@@ -31,19 +31,22 @@ func readSearch(body []byte) (*searchRequest, error) {
 	if fields["query"] == nil {
 		var input any
 		_ = json.Unmarshal(body, &input)
-		return nil, refuse(422, []any{map[string]any{"type": "missing", "loc": []string{"body", "query"}, "msg": "Field required", "input": input}})
+		return nil, refuse(422, []any{map[string]any{"type": "missing", "loc": []string{"body", "query"},
+			"msg": "Field required", "input": input}})
 	}
 	if json.Unmarshal(fields["query"], &q.query) != nil {
 		return nil, wrongType("query", fields["query"])
 	}
 	var top *int
 	if raw := fields["top_k"]; raw != nil && json.Unmarshal(raw, &top) != nil {
-		return nil, invalidBody("int_parsing", "Input should be a valid integer, unable to parse string as an integer", raw, "top_k")
+		return nil, invalidBody("int_parsing", "Input should be a valid integer, unable to parse string as an integer",
+			raw, "top_k")
 	}
 	if top != nil {
 		q.topK = *top
 	}
-	for name, into := range map[string]any{"threshold": &q.threshold, "explain": &q.explain, "show_expired": &q.showExpired} {
+	for name, into := range map[string]any{"threshold": &q.threshold, "explain": &q.explain,
+		"show_expired": &q.showExpired} {
 		if raw := fields[name]; raw != nil && json.Unmarshal(raw, into) != nil {
 			return nil, invalidBody("type", "Input is invalid", raw, name)
 		}
@@ -65,7 +68,9 @@ func readSearch(body []byte) (*searchRequest, error) {
 	if q.filter, err = readFilters(filters); err != nil {
 		return nil, err
 	}
-	q.scope, err = all(slices.DeleteFunc(slices.Clone(filters), func(m member) bool { return !strings.HasSuffix(m.key, "_id") || strings.HasPrefix(m.key, "mh_") }))
+	q.scope, err = all(slices.DeleteFunc(slices.Clone(filters), func(m member) bool {
+		return !strings.HasSuffix(m.key, "_id") || strings.HasPrefix(m.key, "mh_")
+	}))
 	return q, err
 }
 
@@ -82,7 +87,9 @@ func searchFilters(fields map[string]json.RawMessage) ([]member, error) {
 	names := []string{"user_id", "agent_id", "run_id"}
 	for _, name := range names {
 		if id := ""; fields[name] != nil && json.Unmarshal(fields[name], &id) == nil && id != "" {
-			filters = append(slices.DeleteFunc(filters, func(m member) bool { return m.key == name }), member{name, fields[name]})
+			filters = append(slices.DeleteFunc(filters, func(m member) bool {
+				return m.key == name
+			}), member{name, fields[name]})
 		}
 	}
 	scoped := false
@@ -109,12 +116,14 @@ func searchFilters(fields map[string]json.RawMessage) ([]member, error) {
 		filters[i].value, _ = json.Marshal(id)
 	}
 	if !scoped {
-		return nil, refuse(400, "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}")
+		return nil, refuse(400, "filters must contain at least one of: user_id, agent_id, run_id. Example: "+
+			"filters={'user_id': 'u1'}")
 	}
 	return filters, nil
 }
 
-// search is POST /search: nearest rows, gated by the semantic score; where any row has every word of the query, all scores are halved.
+// search is POST /search: nearest rows, gated by the semantic score; where any row has every word of the query, all
+// scores are halved.
 func (s *OSS) search(body []byte) (any, error) {
 	q, err := readSearch(body)
 	switch {
@@ -145,7 +154,8 @@ func (s *OSS) hitItems(q *searchRequest, hits []hit) []map[string]any {
 	for _, h := range hits {
 		score := map[string]any{"score": h.final}
 		if q.explain {
-			score["score_details"] = map[string]any{"semantic_score": h.semantic, "bm25_score": h.keyword, "entity_boost": 0.0, "raw_score": h.semantic + h.keyword,
+			score["score_details"] = map[string]any{"semantic_score": h.semantic, "bm25_score": h.keyword,
+				"entity_boost": 0.0, "raw_score": h.semantic + h.keyword,
 				"max_possible_score": h.divisor, "final_score": h.final, "threshold": q.threshold}
 		}
 		items = append(items, h.row.item(score))

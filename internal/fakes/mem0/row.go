@@ -32,10 +32,11 @@ func (r *row) setText(text string) {
 }
 
 // functionWords say nothing of what a text is about.
-var functionWords = strings.Fields("a an the and or but i me my is am are was it of to in on at for with from does do what which where who how when")
+var functionWords = strings.Fields("a an the and or but i me my is am are was it of to in on at for with from does " +
+	"do what which where who how when")
 
-// vector is a text's place among others: by its words without function words, symbols and emoji as words. Each word counts at two places, so that two words
-// which share one by chance come less near than two that are the same.
+// vector is a text's place among others: by its words without function words, symbols and emoji as words. Each word
+// counts at two places, so that two words which share one by chance come less near than two that are the same.
 func vector(text string) []float32 {
 	words := slices.DeleteFunc(embed.Words(text), func(w string) bool { return slices.Contains(functionWords, w) })
 	for _, r := range text {
@@ -66,11 +67,13 @@ func (r *row) expired(now time.Time) bool {
 
 // item is a row as searches and lists show it. Metadata is null where nothing but ids was given.
 func (r *row) item(score map[string]any) map[string]any {
-	item := map[string]any{"id": r.id, "memory": r.text, "hash": r.hash, "metadata": nil, "created_at": r.created, "updated_at": r.updated}
+	item := map[string]any{"id": r.id, "memory": r.text, "hash": r.hash, "metadata": nil, "created_at": r.created,
+		"updated_at": r.updated}
 	if len(r.metadata) > 0 {
 		item["metadata"] = r.metadata
 	}
-	for key, value := range map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run, "role": r.role, "attributed_to": r.attributed, "expiration_date": r.expiration} {
+	for key, value := range map[string]string{"user_id": r.user, "agent_id": r.agent, "run_id": r.run, "role": r.role,
+		"attributed_to": r.attributed, "expiration_date": r.expiration} {
 		if value != "" {
 			item[key] = value
 		}
@@ -100,12 +103,14 @@ func (r *row) wholeItem() map[string]any {
 		}
 		return s
 	}
-	return map[string]any{"id": r.id, "memory": r.text, "user_id": null(r.user), "agent_id": null(r.agent), "run_id": null(r.run), "hash": r.hash,
+	return map[string]any{"id": r.id, "memory": r.text, "user_id": null(r.user), "agent_id": null(r.agent),
+		"run_id": null(r.run), "hash": r.hash,
 		"expiration_date": null(r.expiration), "metadata": metadata, "created_at": r.created, "updated_at": r.updated}
 }
 
 // reservedKeys are those of mem0's own payload: what metadata says there is overwritten, or becomes mem0's.
-var reservedKeys = []string{"data", "hash", "text_lemmatized", "created_at", "updated_at", "expiration_date", "role", "user_id", "agent_id", "run_id", "actor_id", "attributed_to"}
+var reservedKeys = []string{"data", "hash", "text_lemmatized", "created_at", "updated_at", "expiration_date", "role",
+	"user_id", "agent_id", "run_id", "actor_id", "attributed_to"}
 
 // newRow makes a row of an add.
 func (s *OSS) newRow(a *addRequest, text, role, attributed string) *row {

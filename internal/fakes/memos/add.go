@@ -41,7 +41,8 @@ func (s *Server) add(in object) (string, any, *problem) {
 		if p != nil {
 			return "", nil, p
 		}
-		b := batch{user: user, session: text(in, "session_id"), turns: turns, tags: texts(in, "custom_tags"), info: object{}, labels: object{}}
+		b := batch{user: user, session: text(in, "session_id"), turns: turns, tags: texts(in, "custom_tags"),
+			info: object{}, labels: object{}}
 		if b.session == "" {
 			b.session = "default_session"
 		}
@@ -66,7 +67,8 @@ func asObject(v any) object {
 	return o
 }
 
-// addTo runs a request for each of its cubes. An empty id is refused after it was stored, in the bucket that everybody shares.
+// addTo runs a request for each of its cubes. An empty id is refused after it was stored, in the bucket that everybody
+// shares.
 func (s *Server) addTo(in object, b batch, async bool, mode string) (string, any, *problem) {
 	cubes := texts(in, "writable_cube_ids")
 	if len(cubes) == 0 {
@@ -97,7 +99,8 @@ func (s *Server) addTo(in object, b batch, async bool, mode string) (string, any
 		}
 	}
 	if refused {
-		return "", nil, bad("1 validation error for RunningTaskItem\nmem_cube_id\n  String should have at least 1 character")
+		return "", nil, bad("1 validation error for RunningTaskItem\nmem_cube_id\n  String should have at least 1 " +
+			"character")
 	}
 	return "Memory added successfully", data, nil
 }
@@ -116,20 +119,23 @@ func readTurns(path string, messages any) ([]turn, *problem) {
 	var turns []turn
 	for _, one := range list {
 		m := asObject(one)
-		t := turn{role: text(m, "role"), content: text(m, "content"), chatTime: text(m, "chat_time"), messageID: text(m, "message_id"),
+		t := turn{role: text(m, "role"), content: text(m, "content"), chatTime: text(m, "chat_time"),
+			messageID:  text(m, "message_id"),
 			toolCallID: text(m, "tool_call_id"), kind: "chat"}
 		switch {
 		case t.role == "" && text(m, "type") == "text":
 			t = turn{kind: "text", content: text(m, "text")}
 		case !slices.Contains([]string{"user", "assistant", "system", "tool"}, t.role):
-			return nil, invalid(path, "messages", "literal_error", "Input should be 'user', 'assistant', 'system' or 'tool'")
+			return nil, invalid(path, "messages", "literal_error",
+				"Input should be 'user', 'assistant', 'system' or 'tool'")
 		case t.role == "tool" && t.toolCallID == "":
 			return nil, invalid(path, "messages", "missing", "tool_call_id: Field required")
 		}
 		turns = append(turns, t)
 		if calls, ok := m["tool_calls"].([]any); ok && len(calls) > 0 {
 			coded, _ := json.Marshal(calls)
-			turns = append(turns, turn{role: "assistant", kind: "tool_calls", chatTime: t.chatTime, messageID: t.messageID, content: "[tool_calls]: " + string(coded)})
+			turns = append(turns, turn{role: "assistant", kind: "tool_calls", chatTime: t.chatTime,
+				messageID: t.messageID, content: "[tool_calls]: " + string(coded)})
 		}
 	}
 	return turns, nil
@@ -188,7 +194,8 @@ func (s *Server) windows(b batch) []*node {
 }
 
 func (s *Server) node(b batch, memory, kind string, from []turn) *node {
-	n := &node{id: s.newID(), cube: b.cube, memory: memory, kind: kind, userID: b.user, sessionID: b.session, status: "activated", tags: []string{},
+	n := &node{id: s.newID(), cube: b.cube, memory: memory, kind: kind, userID: b.user, sessionID: b.session,
+		status: "activated", tags: []string{},
 		created: s.stamp(), updated: s.stamp(), labels: object{}}
 	for key, value := range b.info {
 		n.labels[key] = value
@@ -198,7 +205,8 @@ func (s *Server) node(b batch, memory, kind string, from []turn) *node {
 	}
 	for _, t := range from {
 		source := object{"type": t.kind, "content": t.content, "lang": "en"}
-		for key, value := range map[string]string{"role": t.role, "chat_time": t.chatTime, "message_id": t.messageID, "tool_call_id": t.toolCallID} {
+		for key, value := range map[string]string{"role": t.role, "chat_time": t.chatTime, "message_id": t.messageID,
+			"tool_call_id": t.toolCallID} {
 			if value != "" {
 				source[key] = value
 			}
@@ -208,7 +216,8 @@ func (s *Server) node(b batch, memory, kind string, from []turn) *node {
 	return n
 }
 
-// extract is the LLM of a request: facts from what the user says, preferences, a tool trajectory, and a skill from five tool messages on.
+// extract is the LLM of a request: facts from what the user says, preferences, a tool trajectory, and a skill from five
+// tool messages on.
 func (s *Server) extract(b batch) []*node {
 	switch {
 	case s.faults.LLMProse:
@@ -231,11 +240,14 @@ func (s *Server) extract(b batch) []*node {
 		}
 		for _, sentence := range sentences(t.content) {
 			fact := s.node(b, thirdPerson(sentence), "UserMemory", b.said())
-			fact.tags = append(slices.Clone(b.tags), embed.Words(sentence)...)[:min(3+len(b.tags), len(b.tags)+len(embed.Words(sentence)))]
+			fact.tags = append(slices.Clone(b.tags),
+				embed.Words(sentence)...)[:min(3+len(b.tags), len(b.tags)+len(embed.Words(sentence)))]
 			made = append(made, fact)
 			if wish(sentence) {
-				p := s.node(b, "In conversation the user stated a standing wish: "+fact.memory, "PreferenceMemory", []turn{t})
-				p.labels["preference_type"], p.labels["preference"], p.labels["reasoning"], p.labels["topic"] = "explicit_preference", fact.memory, "said so", "wish"
+				p := s.node(b, "In conversation the user stated a standing wish: "+fact.memory, "PreferenceMemory",
+					[]turn{t})
+				p.labels["preference_type"], p.labels["preference"], p.labels["reasoning"],
+					p.labels["topic"] = "explicit_preference", fact.memory, "said so", "wish"
 				preferences = append(preferences, p)
 			}
 		}
@@ -334,5 +346,6 @@ func thirdPerson(sentence string) string {
 }
 
 func wish(sentence string) bool {
-	return strings.Contains(sentence, "prefer") || strings.Contains(sentence, "always") || strings.Contains(sentence, "喜欢")
+	return strings.Contains(sentence, "prefer") || strings.Contains(sentence, "always") ||
+		strings.Contains(sentence, "喜欢")
 }

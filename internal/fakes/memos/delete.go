@@ -2,15 +2,19 @@ package memos
 
 import "slices"
 
-// deleteMemory has exactly one of three modes. By ids it always says success and asks for no cube; by filter, user or session it deletes and says that it failed.
+// deleteMemory has exactly one of three modes. By ids it always says success and asks for no cube; by filter, user or
+// session it deletes and says that it failed.
 func (s *Server) deleteMemory(in object) (string, any, *problem) {
 	ids, byIDs := in["memory_ids"].([]any)
-	if session, other := text(in, "session_id"), text(in, "conversation_id"); session != "" && other != "" && session != other {
+	if session, other := text(in, "session_id"), text(in, "conversation_id"); session != "" && other != "" &&
+		session != other {
 		return "", nil, &problem{status: 500, message: "Object of type ValueError is not JSON serializable"}
 	}
-	byFilter := in["filter"] != nil || text(in, "user_id") != "" || text(in, "session_id") != "" || text(in, "conversation_id") != ""
+	byFilter := in["filter"] != nil || text(in, "user_id") != "" || text(in, "session_id") != "" ||
+		text(in, "conversation_id") != ""
 	if byIDs == byFilter {
-		return "Exactly one delete mode must be provided: memory_ids, file_ids, or filter/user_id/session_id.", object{"status": "failure"}, nil
+		return "Exactly one delete mode must be provided: memory_ids, file_ids, or filter/user_id/session_id.",
+			object{"status": "failure"}, nil
 	}
 	if byIDs {
 		if !s.faults.DatabaseDown {
@@ -30,7 +34,8 @@ func (s *Server) deleteMemory(in object) (string, any, *problem) {
 	session := text(in, "session_id") + text(in, "conversation_id")
 	if !s.faults.DatabaseDown {
 		s.drop(func(n *node) bool {
-			return (len(cubes) == 0 || slices.Contains(cubes, n.cube)) && f.matches(n) && (text(in, "user_id") == "" || n.userID == text(in, "user_id")) &&
+			return (len(cubes) == 0 || slices.Contains(cubes, n.cube)) && f.matches(n) &&
+				(text(in, "user_id") == "" || n.userID == text(in, "user_id")) &&
 				(session == "" || n.sessionID == session)
 		})
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/memhost/memhost/internal/fakes/embed"
 )
 
-// feedback corrects a memory: the old one is archived, the new one is written twice under one id. Every failure is an empty record.
+// feedback corrects a memory: the old one is archived, the new one is written twice under one id. Every failure is an
+// empty record.
 func (s *Server) feedback(in object) (string, any, *problem) {
 	const path, message = "/product/feedback", "Memory feedback successfully"
 	for _, key := range []string{"history", "feedback_content"} {
@@ -15,7 +16,8 @@ func (s *Server) feedback(in object) (string, any, *problem) {
 		}
 	}
 	if text(in, "async_mode") != "sync" {
-		s.queue(batch{user: text(in, "user_id"), cube: text(in, "user_id"), info: object{}, labels: object{}}, text(in, "task_id"), nil)
+		s.queue(batch{user: text(in, "user_id"), cube: text(in, "user_id"), info: object{}, labels: object{}},
+			text(in, "task_id"), nil)
 		return message, []any{[]any{}}, nil
 	}
 	cubes := texts(in, "writable_cube_ids")
@@ -32,14 +34,16 @@ func (s *Server) feedback(in object) (string, any, *problem) {
 			return message, answer, nil
 		}
 	}
-	b := batch{cube: cubes[0], user: text(in, "user_id"), session: text(in, "session_id"), info: asObject(in["info"]), labels: object{}}
+	b := batch{cube: cubes[0], user: text(in, "user_id"), session: text(in, "session_id"), info: asObject(in["info"]),
+		labels: object{}}
 	if b.info == nil {
 		b.info = object{}
 	}
 	fact := s.node(b, text(in, "feedback_content"), "UserMemory", nil)
 	if old := s.corrected(in, b.cube, fact.memory); old != nil {
 		old.status, fact.covered = "archived", old.id
-		record["update"] = []any{object{"id": fact.id, "text": fact.memory, "source_doc_id": nil, "archived_id": old.id, "origin_memory": old.memory}}
+		record["update"] = []any{object{"id": fact.id, "text": fact.memory, "source_doc_id": nil, "archived_id": old.id,
+			"origin_memory": old.memory}}
 	} else {
 		record["add"] = []any{object{"id": fact.id, "text": fact.memory, "source_doc_id": nil}}
 	}

@@ -20,8 +20,8 @@ type cond struct {
 	value   any
 }
 
-// readFilter reads a filter as the server does: a bare object is no filter, an extra key a 400, a nested one or a broken key finds nothing, an unknown operator
-// is not there.
+// readFilter reads a filter as the server does: a bare object is no filter, an extra key a 400, a nested one or a
+// broken key finds nothing, an unknown operator is not there.
 func readFilter(in object) (filter, *problem) {
 	raw := asObject(in["filter"])
 	and, isAnd := raw["and"].([]any)
@@ -30,8 +30,11 @@ func readFilter(in object) (filter, *problem) {
 		return filter{}, nil
 	}
 	if len(raw) > 1 {
-		extra := slices.DeleteFunc(slices.Sorted(maps.Keys(raw)), func(k string) bool { return k == "and" || k == "or" })
-		return filter{}, bad("Invalid filter: top-level 'and'/'or' cannot coexist with per-cube keys {'" + strings.Join(extra, "', '") +
+		extra := slices.DeleteFunc(slices.Sorted(maps.Keys(raw)), func(k string) bool {
+			return k == "and" || k == "or"
+		})
+		return filter{}, bad("Invalid filter: top-level 'and'/'or' cannot coexist with per-cube keys {'" +
+			strings.Join(extra, "', '") +
 			"'}. Use either a unified filter or per-cube filter, not both.")
 	}
 	f := filter{any: isOr}
@@ -82,7 +85,9 @@ func (c cond) holds(n *node) bool {
 		return slices.Contains(list, fmt.Sprint(c.value))
 	case "in":
 		list, _ := c.value.([]any)
-		return slices.ContainsFunc(list, func(one any) bool { return have != nil && fmt.Sprint(one) == fmt.Sprint(have) })
+		return slices.ContainsFunc(list, func(one any) bool {
+			return have != nil && fmt.Sprint(one) == fmt.Sprint(have)
+		})
 	case "like":
 		return have != nil && strings.Contains(fmt.Sprint(have), fmt.Sprint(c.value))
 	}

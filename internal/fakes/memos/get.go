@@ -5,7 +5,8 @@ import (
 )
 
 // groupSwitches are the groups of a list and what switches them off.
-var groupSwitches = []struct{ name, on string }{{"text_mem", ""}, {"pref_mem", "include_preference"}, {"tool_mem", "include_tool_memory"}, {"skill_mem", "include_skill_memory"}}
+var groupSwitches = []struct{ name, on string }{{"text_mem", ""}, {"pref_mem", "include_preference"},
+	{"tool_mem", "include_tool_memory"}, {"skill_mem", "include_skill_memory"}}
 
 func (s *Server) getMemory(in object) (string, any, *problem) {
 	if text(in, "mem_cube_id") == "" {

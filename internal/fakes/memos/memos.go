@@ -1,7 +1,8 @@
-// Package memos is a fake MemOS: an http.Handler with the /product routes that memhost uses, in the flavours of its two Neo4j graph stores, and with their faults.
+// Package memos is a fake MemOS: an http.Handler with the /product routes that memhost uses, in the flavours of its two
+// Neo4j graph stores, and with their faults.
 //
-// It is held to exchanges recorded from MemoryOS 2.0.33 (replay_test.go). Memories are extracted by rules and ranked by hashed bags of words: it says nothing about
-// the quality of the real one.
+// It is held to exchanges recorded from MemoryOS 2.0.33 (replay_test.go). Memories are extracted by rules and ranked by
+// hashed bags of words: it says nothing about the quality of the real one.
 package memos
 
 import (
@@ -16,10 +17,11 @@ import (
 type Flavour int
 
 const (
-	// Neo4j keeps vectors in the graph: filters restrict before ranking, sources come back as JSON text within JSON text, and a batch with a tool trajectory, a skill or
-	// a nested label is lost without a word.
+	// Neo4j keeps vectors in the graph: filters restrict before ranking, sources come back as JSON text within JSON
+	// text, and a batch with a tool trajectory, a skill or a nested label is lost without a word.
 	Neo4j Flavour = iota
-	// Community keeps vectors in Qdrant: filters apply behind the vector search, sources are objects, every type is stored.
+	// Community keeps vectors in Qdrant: filters apply behind the vector search, sources are objects, every type is
+	// stored.
 	Community
 )
 
@@ -206,7 +208,8 @@ func groupOf(kind string) string {
 }
 
 // driverError is what the graph driver says when nobody listens.
-const driverError = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish connection to ResolvedIPv4Address(('127.0.0.1', 7687)) (reason [Errno 111] Connection refused)"
+const driverError = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish " +
+	"connection to ResolvedIPv4Address(('127.0.0.1', 7687)) (reason [Errno 111] Connection refused)"
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

@@ -35,8 +35,9 @@ type exchange struct {
 	}
 }
 
-// unprepared are exchanges whose memories were written by requests that were not recorded, or by rules of an LLM that the fake does not have: the fake may have
-// none where the recording has some. Their status, message and shape are compared all the same.
+// unprepared are exchanges whose memories were written by requests that were not recorded, or by rules of an LLM that
+// the fake does not have: the fake may have none where the recording has some. Their status, message and shape are
+// compared all the same.
 var unprepared = strings.Fields(`search_after_async_info_filter get_memory_after_failures inventory_before_feedback feedback_update inventory_after_feedback inventory_archived
  inventory_after_foreign_delete inventory_after_filter_delete inventory_after_recover exist_after_soft_reset search_mixture_after_reset duplicate_write_inventory
  db_back_search community_inventory_tool community_inventory_skill community_inventory_embed_500 iso_community_search_a iso_community_inventory
@@ -55,12 +56,18 @@ func TestTheFakeAnswersAsTheRecordedServerDid(t *testing.T) {
 	for _, x := range recorded.Read[exchange](t, "testdata/recorded.jsonl") {
 		s := servers[x.Server]
 		if s == nil {
-			s = memos.New(memos.Options{Now: func() time.Time { return now }, TaskDelay: 3 * time.Second, NoRedis: strings.Contains(x.Server, "no Redis"),
-				Unshared: strings.Contains(x.Server, "SHARED_DB=false"), Flavour: map[bool]memos.Flavour{true: memos.Community}[strings.Contains(x.Server, "community")]})
+			s = memos.New(memos.Options{Now: func() time.Time {
+				return now
+			}, TaskDelay: 3 * time.Second, NoRedis: strings.Contains(x.Server, "no Redis"),
+				Unshared: strings.Contains(x.Server, "SHARED_DB=false"),
+				Flavour:  map[bool]memos.Flavour{true: memos.Community}[strings.Contains(x.Server, "community")]})
 			servers[x.Server] = s
 		}
-		s.Break(memos.Faults{DatabaseDown: strings.HasPrefix(x.Name, "db_down"), RedisDown: strings.HasPrefix(x.Name, "redis_down"),
-			LLMDown: strings.HasSuffix(x.Name, "llm_500") || x.Name == "feedback_llm_down", LLMProse: strings.HasSuffix(x.Name, "llm_garbage"), EmbedderDown: strings.HasSuffix(x.Name, "embed_500")})
+		s.Break(memos.Faults{DatabaseDown: strings.HasPrefix(x.Name, "db_down"),
+			RedisDown:    strings.HasPrefix(x.Name, "redis_down"),
+			LLMDown:      strings.HasSuffix(x.Name, "llm_500") || x.Name == "feedback_llm_down",
+			LLMProse:     strings.HasSuffix(x.Name, "llm_garbage"),
+			EmbedderDown: strings.HasSuffix(x.Name, "embed_500")})
 		if x.Name == "wait_idle" {
 			now = now.Add(5 * time.Second)
 		}
@@ -76,7 +83,8 @@ func TestTheFakeAnswersAsTheRecordedServerDid(t *testing.T) {
 				assert.Equal(t, translate(ids, message), got["message"])
 			}
 			if slices.Contains(wording, x.Name) {
-				assert.Equal(t, "code detail message data", keysIn(want, "code", "detail", "message", "data"), "the answer of another server")
+				assert.Equal(t, "code detail message data", keysIn(want, "code", "detail", "message", "data"),
+					"the answer of another server")
 				assert.NotEmpty(t, got["message"])
 				return
 			}
@@ -159,12 +167,16 @@ func decode(t *testing.T, body []byte) map[string]any {
 }
 
 func keysIn(v map[string]any, keys ...string) string {
-	return strings.Join(slices.DeleteFunc(keys, func(k string) bool { _, ok := v[k]; return !ok && k != "detail" }), " ")
+	return strings.Join(slices.DeleteFunc(keys, func(k string) bool {
+		_, ok := v[k]
+		return !ok && k != "detail"
+	}), " ")
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-`)
 
-// shape is every path of a value with the types found there. Items of a list share a path, metadata goes by the memory's type, and keys that are ids are one.
+// shape is every path of a value with the types found there. Items of a list share a path, metadata goes by the
+// memory's type, and keys that are ids are one.
 func shape(v any) map[string]string {
 	found := map[string]map[string]bool{}
 	var walk func(path string, v any)
@@ -218,8 +230,10 @@ func shape(v any) map[string]string {
 
 // optional are paths that depend on what an LLM or a caller wrote, or on a type that only one of the two has here.
 func optional(path string) bool {
-	for _, part := range []string{".nb_", ".mh_", ".project_id", ".manager_user_id", "pref_string", "pref_note", ".detail", ".is_fast", ".covered_history", ".tags[]", ".sources[]", ".embedding",
-		".preference", ".reasoning", ".topic", ".experience", ".correctness", ".tool_used_status", ".dialog_id", ".original_text", "(PreferenceMemory)", "(ToolTrajectoryMemory)", "(SkillMemory)",
+	for _, part := range []string{".nb_", ".mh_", ".project_id", ".manager_user_id", "pref_string", "pref_note",
+		".detail", ".is_fast", ".covered_history", ".tags[]", ".sources[]", ".embedding",
+		".preference", ".reasoning", ".topic", ".experience", ".correctness", ".tool_used_status", ".dialog_id",
+		".original_text", "(PreferenceMemory)", "(ToolTrajectoryMemory)", "(SkillMemory)",
 		"(WorkingMemory)", "(LongTermMemory)", "(UserMemory)", ".nodes", ".edges"} {
 		if strings.Contains(path, part) {
 			return true

@@ -35,7 +35,8 @@ func (s *Server) search(in object) (string, any, *problem) {
 	if len(cubes) == 0 {
 		cubes = []string{text(in, "user_id")}
 	}
-	data := object{"text_mem": []any{}, "act_mem": []any{}, "para_mem": []any{}, "pref_mem": []any{}, "tool_mem": []any{}, "skill_mem": []any{}, "pref_note": ""}
+	data := object{"text_mem": []any{}, "act_mem": []any{}, "para_mem": []any{}, "pref_mem": []any{},
+		"tool_mem": []any{}, "skill_mem": []any{}, "pref_note": ""}
 	for _, cube := range cubes {
 		for name, group := range s.searchCube(in, cube, mode, f) {
 			data[name] = append(data[name].([]any), group)
@@ -55,7 +56,8 @@ func (s *Server) searchCube(in object, cube, mode string, f filter) map[string]a
 	for _, g := range []struct {
 		name, key, on string
 		most          int
-	}{{"text_mem", "top_k", "", 10}, {"pref_mem", "pref_top_k", "include_preference", 6}, {"tool_mem", "tool_mem_top_k", "search_tool_memory", 6},
+	}{{"text_mem", "top_k", "", 10}, {"pref_mem", "pref_top_k", "include_preference", 6},
+		{"tool_mem", "tool_mem_top_k", "search_tool_memory", 6},
 		{"skill_mem", "skill_mem_top_k", "include_skill_memory", 3}} {
 		if g.on != "" && !truth(in, g.on, true) || mode == "fine" && g.name != "text_mem" {
 			all[g.name] = nil
@@ -107,7 +109,8 @@ func (s *Server) remembered(cube string, items []any) []any {
 	return more
 }
 
-// rank orders the cube's activated memories by nearness, each group apart. Neo4j filters before it takes the nearest, Community behind.
+// rank orders the cube's activated memories by nearness, each group apart. Neo4j filters before it takes the nearest,
+// Community behind.
 func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
 	groups := map[string][]ranked{}
 	if s.faults.DatabaseDown || s.faults.EmbedderDown {
@@ -183,7 +186,8 @@ func (s *Server) found(r ranked, mode string) object {
 // full is a node's metadata in search and by id: the properties, and null for what it has not.
 func (s *Server) full(n *node) object {
 	meta := s.properties(n)
-	for _, key := range []string{"is_fast", "key", "confidence", "source", "visibility", "info", "internal_info", "covered_history"} {
+	for _, key := range []string{"is_fast", "key", "confidence", "source", "visibility", "info", "internal_info",
+		"covered_history"} {
 		if _, ok := meta[key]; !ok {
 			meta[key] = nil
 		}
@@ -199,7 +203,8 @@ func (s *Server) full(n *node) object {
 			sources = append(sources, source)
 			continue
 		}
-		sources = append(sources, object{"type": "doc", "role": nil, "chat_time": nil, "message_id": nil, "content": coded(one, n.nested), "doc_path": nil,
+		sources = append(sources, object{"type": "doc", "role": nil, "chat_time": nil, "message_id": nil,
+			"content": coded(one, n.nested), "doc_path": nil,
 			"file_info": nil, "image_info": nil})
 	}
 	meta["sources"] = sources
@@ -219,9 +224,12 @@ func coded(source object, nested int) string {
 
 // properties are a node as the graph has it.
 func (s *Server) properties(n *node) object {
-	meta := object{"delete_time": n.delete, "delete_record_id": n.deleteRecord, "usage": []any{}, "created_at": n.created, "updated_at": n.updated, "type": "fact",
-		"file_ids": []any{}, "key": firstLine(n.memory), "confidence": 0.99, "session_id": n.sessionID, "memory_type": n.kind, "evolve_to": []any{},
-		"history": []any{}, "version": 1, "tags": n.tags, "working_binding": n.id, "user_id": n.userID, "background": n.memory, "status": n.status}
+	meta := object{"delete_time": n.delete, "delete_record_id": n.deleteRecord, "usage": []any{},
+		"created_at": n.created, "updated_at": n.updated, "type": "fact",
+		"file_ids": []any{}, "key": firstLine(n.memory), "confidence": 0.99, "session_id": n.sessionID,
+		"memory_type": n.kind, "evolve_to": []any{},
+		"history": []any{}, "version": 1, "tags": n.tags, "working_binding": n.id, "user_id": n.userID,
+		"background": n.memory, "status": n.status}
 	if n.fast {
 		meta["is_fast"] = true
 	}

@@ -20,7 +20,8 @@ func bad(message string) *problem { return &problem{status: 400, message: messag
 
 // invalid is what pydantic says of a field.
 func invalid(path, field, kind, text string) *problem {
-	return &problem{status: 422, message: "Parameter validation error on POST " + path + ": [body -> " + field + "] " + text + " (type: " + kind + ")",
+	return &problem{status: 422, message: "Parameter validation error on POST " + path + ": [body -> " + field + "] " +
+		text + " (type: " + kind + ")",
 		detail: []map[string]any{{"type": kind, "loc": []string{"body", field}, "msg": text}}}
 }
 
@@ -67,7 +68,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		in := object{}
 		if err := json.Unmarshal(body, &in); err != nil || in == nil {
-			fail(w, &problem{status: 422, message: "Parameter validation error on POST " + r.URL.Path + ": [body] JSON decode error (type: json_invalid)", detail: []object{}})
+			fail(w, &problem{status: 422, message: "Parameter validation error on POST " + r.URL.Path +
+				": [body] JSON decode error (type: json_invalid)", detail: []object{}})
 			return
 		}
 		message, data, p := handle(in)
@@ -84,15 +86,18 @@ type handler func(object) (string, any, *problem)
 
 func (s *Server) posts() map[string]handler {
 	return map[string]handler{
-		"/product/add": s.add, "/product/search": s.search, "/product/get_memory": s.getMemory, "/product/get_memory_dashboard": s.getMemory,
-		"/product/get_all": s.getAll, "/product/delete_memory": s.deleteMemory, "/product/delete_memory_by_record_id": s.deleteByRecord,
+		"/product/add": s.add, "/product/search": s.search, "/product/get_memory": s.getMemory,
+		"/product/get_memory_dashboard": s.getMemory,
+		"/product/get_all":              s.getAll, "/product/delete_memory": s.deleteMemory,
+		"/product/delete_memory_by_record_id":  s.deleteByRecord,
 		"/product/recover_memory_by_record_id": s.recoverByRecord, "/product/exist_mem_cube_id": s.exist,
 		"/product/get_user_names_by_memory_ids": s.owners, "/product/feedback": s.feedback,
 	}
 }
 
 func (s *Server) isGet(path string) bool {
-	return path == "/health" || strings.HasPrefix(path, "/product/scheduler/") || strings.HasPrefix(path, "/product/get_memory/")
+	return path == "/health" || strings.HasPrefix(path, "/product/scheduler/") ||
+		strings.HasPrefix(path, "/product/get_memory/")
 }
 
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +114,8 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		write(w, 200, object{"status": "healthy", "service": "memos", "version": "1.0.1"})
 	case path == "/product/scheduler/status":
 		if !query.Has("user_id") {
-			fail(w, &problem{status: 422, message: "Parameter validation error on GET " + path + ": [query -> user_id] Field required (type: missing)", detail: []object{}})
+			fail(w, &problem{status: 422, message: "Parameter validation error on GET " + path +
+				": [query -> user_id] Field required (type: missing)", detail: []object{}})
 			return
 		}
 		reply(s.status(query.Get("user_id"), query.Get("task_id")))

@@ -18,13 +18,16 @@ type task struct {
 
 // queue takes an async extraction. Beyond the cap the oldest of the cube is dropped; its status stays waiting for ever.
 func (s *Server) queue(b batch, business string, raw []*node) {
-	t := &task{item: s.newID(), business: business, user: b.user, cube: b.cube, due: s.options.Now().Add(s.options.TaskDelay), status: "waiting", batch: b, raw: raw,
+	t := &task{item: s.newID(), business: business, user: b.user, cube: b.cube,
+		due: s.options.Now().Add(s.options.TaskDelay), status: "waiting", batch: b, raw: raw,
 		lost: s.faults.RedisDown || s.faults.DatabaseDown}
 	if s.faults.RedisDown {
 		return
 	}
 	s.tasks = append(s.tasks, t)
-	waiting := slices.DeleteFunc(slices.Clone(s.tasks), func(o *task) bool { return o.cube != b.cube || o.status != "waiting" || o.lost })
+	waiting := slices.DeleteFunc(slices.Clone(s.tasks), func(o *task) bool {
+		return o.cube != b.cube || o.status != "waiting" || o.lost
+	})
 	if len(waiting) > s.options.QueueCap {
 		waiting[0].lost = true
 	}
@@ -33,7 +36,8 @@ func (s *Server) queue(b batch, business string, raw []*node) {
 // logTask is what a sync add leaves in the user's list.
 func (s *Server) logTask(b batch) {
 	if !s.faults.RedisDown {
-		s.tasks = append(s.tasks, &task{item: s.newID(), user: b.user, cube: b.cube, status: "completed", due: s.options.Now()})
+		s.tasks = append(s.tasks, &task{item: s.newID(), user: b.user, cube: b.cube, status: "completed",
+			due: s.options.Now()})
 	}
 }
 
@@ -101,9 +105,11 @@ func (s *Server) allStatus() (string, any, *problem) {
 		}
 	}
 	sum := func(waiting int) object {
-		return object{"waiting": waiting, "in_progress": 0, "pending": waiting, "completed": done, "failed": 0, "cancelled": 0, "total": waiting + done}
+		return object{"waiting": waiting, "in_progress": 0, "pending": waiting, "completed": done, "failed": 0,
+			"cancelled": 0, "total": waiting + done}
 	}
-	return "Scheduler status summary retrieved successfully", object{"scheduler_summary": sum(waiting), "all_tasks_summary": sum(2 * waiting)}, nil
+	return "Scheduler status summary retrieved successfully",
+		object{"scheduler_summary": sum(waiting), "all_tasks_summary": sum(2 * waiting)}, nil
 }
 
 // wait answers at once: the fake never blocks. Without Redis it says idle whatever goes on.
@@ -118,5 +124,6 @@ func (s *Server) wait(user string) any {
 	if running > 0 {
 		message = "timeout"
 	}
-	return object{"message": message, "data": object{"running_tasks": running, "waited_seconds": 0, "timed_out": running > 0, "user_name": user}}
+	return object{"message": message, "data": object{"running_tasks": running, "waited_seconds": 0,
+		"timed_out": running > 0, "user_name": user}}
 }

@@ -1,5 +1,6 @@
-// Package tiny is a memory backend as small as one can be, behind HTTP, for tests and for the first steps of a plugin's author: it keeps texts in scopes and
-// finds those that share a word with a query. What it does is fixed by its requests; it has no clock and no randomness.
+// Package tiny is a memory backend as small as one can be, behind HTTP, for tests and for the first steps of a plugin's
+// author: it keeps texts in scopes and finds those that share a word with a query. What it does is fixed by its
+// requests; it has no clock and no randomness.
 //
 //	PUT    /scopes/{scope}                                   {"existed": false}
 //	POST   /scopes/{scope}/events   {event_id, text, created_at, labels, session}   {"id": "m1", "status": "stored" or "queued"}
@@ -10,8 +11,9 @@
 //	DELETE /scopes?prefix=P                                  {"removed": n}: all scopes whose id begins with P
 //	GET    /health                                           {"status": "ok", "version": "1"}
 //
-// An item is {"id", "event_id", "text", "type": "note", "created_at", "labels", "session"}. A scope that is not there answers 404 {"error": "no such scope"};
-// what cannot be read answers 400, an unknown path 404, both with {"error": ...}.
+// An item is {"id", "event_id", "text", "type": "note", "created_at", "labels", "session"}. A scope that is not there
+// answers 404 {"error": "no such scope"}; what cannot be read answers 400, an unknown path 404, both with {"error":
+// ...}.
 package tiny
 
 import (
@@ -27,7 +29,8 @@ import (
 
 // Backend is the server. The zero value is ready: it stores at once.
 type Backend struct {
-	// QueueLooks makes it a queue: an event is stored when the status of its scope has been asked for so many times. 0 stores at once.
+	// QueueLooks makes it a queue: an event is stored when the status of its scope has been asked for so many times. 0
+	// stores at once.
 	QueueLooks int
 
 	mu     sync.Mutex
@@ -202,7 +205,9 @@ func (i *Item) has(labels map[string]string) bool {
 
 func words(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
 		set[word] = true
 	}
 	return set

@@ -34,7 +34,8 @@ func TestScopesAreKeptApartAndSearched(t *testing.T) {
 	}
 	_, said := ask(t, b, http.MethodPut, "/scopes/a", "")
 	assert.JSONEq(t, `{"existed":true}`, said)
-	status, said := ask(t, b, http.MethodPost, "/scopes/a/events", `{"event_id":"e1","text":"My cat is called Zorvex.","labels":{"context":"home"},"session":"s1"}`)
+	status, said := ask(t, b, http.MethodPost, "/scopes/a/events",
+		`{"event_id":"e1","text":"My cat is called Zorvex.","labels":{"context":"home"},"session":"s1"}`)
 	assert.Equal(t, 201, status)
 	assert.JSONEq(t, `{"id":"m1","status":"stored"}`, said)
 	ask(t, b, http.MethodPost, "/scopes/a/events", `{"event_id":"e2","text":"I have a cat.","session":"s2"}`)

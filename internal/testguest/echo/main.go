@@ -50,7 +50,8 @@ func retrieve(n uint32) uint64 {
 	if abi.Unmarshal(request[:n], &e) != nil || abi.Unmarshal(e.Body, &r) != nil {
 		return 0
 	}
-	response = abi.AppendJSON(response[:0], &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "echo", Body: e.Body}}}})
+	response = abi.AppendJSON(response[:0], &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "echo",
+		Body: e.Body}}}})
 	return say(response)
 }
 

@@ -1,6 +1,7 @@
 //go:build wasm
 
-// Command echo_extism is the guest echo as an Extism module, written with go-pdk alone: what it costs is what Extism and the host cost.
+// Command echo_extism is the guest echo as an Extism module, written with go-pdk alone: what it costs is what Extism
+// and the host cost.
 package main
 
 import pdk "github.com/extism/go-pdk"

@@ -1,5 +1,5 @@
-// Package probing is what the guest "probe" does with the text that it gets. Two modules are made of it, each with a shell of its own: probe for mh1 and probe_extism
-// for Extism. README.md in probe lists the commands.
+// Package probing is what the guest "probe" does with the text that it gets. Two modules are made of it, each with a
+// shell of its own: probe for mh1 and probe_extism for Extism. README.md in probe lists the commands.
 package probing
 
 import (
@@ -70,7 +70,8 @@ func do(c *sdk.Call, command string) (string, error) {
 	case "now":
 		return c.Now, nil
 	case "scope":
-		return c.Scope.RunID + "/" + c.Scope.PersonaID + "/" + c.Scope.AgentID + "/" + strconv.FormatInt(c.Generation, 10), nil
+		return c.Scope.RunID + "/" + c.Scope.PersonaID + "/" + c.Scope.AgentID + "/" +
+			strconv.FormatInt(c.Generation, 10), nil
 	case "sleep":
 		time.Sleep(time.Hour)
 		return "woke", nil
@@ -140,8 +141,8 @@ type numbered struct {
 // garbage keeps what repeated has just allocated reachable, so that no compiler leaves it out.
 var garbage []byte
 
-// repeated is a text of 48 bytes or a few more on the heap. It leaves garbage of the same size, enough for several rounds of the collector.
-// Not inlined, as nearest and lowest: the fault is one of calls.
+// repeated is a text of 48 bytes or a few more on the heap. It leaves garbage of the same size, enough for several
+// rounds of the collector. Not inlined, as nearest and lowest: the fault is one of calls.
 //
 //go:noinline
 func repeated(n int) numbered {
@@ -156,8 +157,9 @@ func repeated(n int) numbered {
 	return numbered{text: text, number: n}
 }
 
-// nearest halves its way to limit, below most. What it found is in a local that an earlier turn of the loop wrote, with one way out that does not read it: the form
-// of which the pinned TinyGo, unpatched, frees the memory (see internal/authoring/toolchain/patch.go).
+// nearest halves its way to limit, below most. What it found is in a local that an earlier turn of the loop wrote, with
+// one way out that does not read it: the form of which the pinned TinyGo, unpatched, frees the memory (see
+// internal/authoring/toolchain/patch.go).
 //
 //go:noinline
 func nearest(limit, most int) numbered {

@@ -13,7 +13,8 @@ var (
 	kept  [][]byte
 )
 
-// Breach is how a command wants the shell to break the ABI, Outside how the shell gives the host a range that no memory has.
+// Breach is how a command wants the shell to break the ABI, Outside how the shell gives the host a range that no memory
+// has.
 var (
 	Breach  string
 	Outside func()
@@ -26,7 +27,8 @@ func SetUp(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 			return nil, err
 		}
 	}
-	return &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"scope": sdk.NativeID(rules(), c.Scope.RunID, c.Scope.PersonaID)}}, nil
+	return &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"scope": sdk.NativeID(rules(), c.Scope.RunID,
+		c.Scope.PersonaID)}}, nil
 }
 
 func rules() sdk.IDRules {
@@ -72,7 +74,8 @@ func deliver(c *sdk.Call, eventID string, parts []string) error {
 	}
 	for _, part := range parts {
 		body := `{"event":` + string(quote(eventID)) + `,"part":` + string(quote(part)) + `}`
-		head, answer, err := c.HTTP(abi.HTTPRequest{Route: "post", Headers: map[string]string{"content-type": "application/json"}}, []byte(body))
+		head, answer, err := c.HTTP(abi.HTTPRequest{Route: "post",
+			Headers: map[string]string{"content-type": "application/json"}}, []byte(body))
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,8 @@ func deliver(c *sdk.Call, eventID string, parts []string) error {
 
 // Find asks the backend, which answers with a word of find_event and the missing parts.
 func Find(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	head, answer, err := c.HTTP(abi.HTTPRequest{Route: "find", Query: []abi.QueryParam{{Key: "event", Value: r.EventID}}}, nil)
+	head, answer, err := c.HTTP(abi.HTTPRequest{Route: "find",
+		Query: []abi.QueryParam{{Key: "event", Value: r.EventID}}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,8 @@ func RecordAll(c *sdk.Call, b *abi.EventBatch) (*abi.BatchReceipts, error) {
 	for i := range b.Events {
 		r, err := Record(c, &b.Events[i])
 		if err != nil {
-			out.Receipts = append(out.Receipts, abi.ReceiptOrError{EventID: b.Events[i].EventID, Error: abi.AsError(err)})
+			out.Receipts = append(out.Receipts, abi.ReceiptOrError{EventID: b.Events[i].EventID,
+				Error: abi.AsError(err)})
 			continue
 		}
 		out.Receipts = append(out.Receipts, abi.ReceiptOrError{Receipt: r})
@@ -121,7 +126,8 @@ func Answer(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	calls++
 	result := &abi.RetrieveResult{Trace: &abi.Trace{BackendName: "probe", ResultState: abi.ResultResults,
 		// What the host must overwrite.
-		Operation: "a lie", ConditionKind: abi.KindArchitecture, LatencyMS: -1, Tokenizer: "a lie", Generation: -1, IO: []abi.IO{{Route: "a lie"}}}}
+		Operation: "a lie", ConditionKind: abi.KindArchitecture, LatencyMS: -1, Tokenizer: "a lie", Generation: -1,
+		IO: []abi.IO{{Route: "a lie"}}}}
 	var blocks []sdk.Block
 	for _, command := range strings.Split(r.Query, ";") {
 		command = strings.TrimSpace(command)
@@ -174,7 +180,8 @@ func Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: "probe", ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "weak"}
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: "probe", ConsistencyModel: "immediate",
+		Isolation: "hard", PetObservability: "weak"}
 	switch text := string(config.Config); {
 	case strings.Contains(text, `"health":"spin"`):
 		spin()
@@ -197,7 +204,8 @@ func Ready(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) 
 		if !strings.HasPrefix(marker, "ask") {
 			continue
 		}
-		_, answer, err := c.HTTP(abi.HTTPRequest{Route: "ready", Query: []abi.QueryParam{{Key: "markers", Value: strings.Join(r.Markers, " ")}}}, nil)
+		_, answer, err := c.HTTP(abi.HTTPRequest{Route: "ready",
+			Query: []abi.QueryParam{{Key: "markers", Value: strings.Join(r.Markers, " ")}}}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +233,8 @@ func Work(c *sdk.Call, _ *abi.WaitRequest) (*abi.BackendReadiness, error) {
 // Count counts the events of its log.
 func Count(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	_, last, err := c.Read(abi.StateReadRequest{Log: "events", Limit: 1})
-	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "event", Count: last}}, Complete: true, Quiescent: true}, err
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "event", Count: last}}, Complete: true, Quiescent: true},
+		err
 }
 
 // Mutate does what the name says.

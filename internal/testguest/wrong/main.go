@@ -1,5 +1,5 @@
-// Package main is a guest in front of internal/fakes/tiny: a correct provider, unless its configuration names a fault. The conformance kit is tested with it: each
-// fault must be found, at its clause and nowhere else.
+// Package main is a guest in front of internal/fakes/tiny: a correct provider, unless its configuration names a fault.
+// The conformance kit is tested with it: each fault must be found, at its clause and nowhere else.
 package main
 
 import "github.com/memhost/memhost/sdk"

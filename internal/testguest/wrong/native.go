@@ -30,7 +30,8 @@ func (s *settings) scopeID(c *sdk.Call) string {
 }
 
 func (s *settings) native(parts ...string) string {
-	return sdk.NativeID(sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-'}, append([]string{s.provider}, parts...)...)
+	return sdk.NativeID(sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-'},
+		append([]string{s.provider}, parts...)...)
 }
 
 // call sends a request about the call's scope. An answer that means nothing there is nil.

@@ -1,5 +1,5 @@
-// Package chats reads the conversations that tests record: that of examples/demo, or with CHATS=DIR the chats in a folder, JSON files as EverMemOS has them
-// (session_meta with user_details, conversation_list).
+// Package chats reads the conversations that tests record: that of examples/demo, or with CHATS=DIR the chats in a
+// folder, JSON files as EverMemOS has them (session_meta with user_details, conversation_list).
 package chats
 
 import (
@@ -74,7 +74,8 @@ func read(path string) (Chat, error) {
 	return Chat{Name: strings.TrimSuffix(filepath.Base(path), ".json"), Messages: file.Messages}, nil
 }
 
-// Events makes a turn of each message of a person and the answers behind it; a day is a session, and the chat a scope. The speakers' names are on the messages.
+// Events makes a turn of each message of a person and the answers behind it; a day is a session, and the chat a scope.
+// The speakers' names are on the messages.
 func (c *Chat) Events() []abi.MemoryEvent {
 	var list []abi.MemoryEvent
 	for i := range c.Messages {
@@ -92,7 +93,8 @@ func (c *Chat) Events() []abi.MemoryEvent {
 			name = ""
 		}
 		day, _, _ := strings.Cut(m.Time, "T")
-		list = append(list, abi.MemoryEvent{EventID: fmt.Sprint(c.Name, "-", i), RunID: c.Name, UserID: "chat", SessionID: c.Name + "-" + day, TurnID: m.ID, Timestamp: m.Time,
+		list = append(list, abi.MemoryEvent{EventID: fmt.Sprint(c.Name, "-", i), RunID: c.Name, UserID: "chat",
+			SessionID: c.Name + "-" + day, TurnID: m.ID, Timestamp: m.Time,
 			Messages: []abi.Message{{Role: abi.RoleUser, Name: name, Content: &m.Content}}})
 	}
 	return list

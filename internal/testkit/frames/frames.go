@@ -25,8 +25,9 @@ const (
 // most bounds the turns of one conversation.
 const most = 80
 
-// Check records a conversation, that of examples/demo or with CHATS=DIR the first chat of a folder, asks in every frame,
-// and holds the answers to what is promised: no chosen id, shown where it says, mostly own words in the compact frame.
+// Check records a conversation, that of examples/demo or with CHATS=DIR the first chat of a folder, asks in every
+// frame, and holds the answers to what is promised: no chosen id, shown where it says, mostly own words in the compact
+// frame.
 func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*abi.MemoryEvent),
 	retrieve func(query string) *abi.RetrieveResult) {
 	t.Helper()
@@ -37,7 +38,8 @@ func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*ab
 	var queries []string
 	for i := range events {
 		e := events[i]
-		e.RunID, e.UserID, e.EventID, e.SessionID = scope.RunID, scope.PersonaID, "answer-"+e.EventID, "gold-"+e.SessionID
+		e.RunID, e.UserID, e.EventID, e.SessionID = scope.RunID, scope.PersonaID, "answer-"+e.EventID,
+			"gold-"+e.SessionID
 		record(&e)
 		if i%(len(events)/5+1) == 0 {
 			queries = append(queries, *e.Messages[0].Content)
@@ -62,7 +64,8 @@ func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*ab
 					items++
 					shown := text[e.Shown.Start:e.Shown.End]
 					own += count(shown)
-					require.True(t, !e.Shown.Whole || strings.Contains(bare(shown), bare(e.Text)), "%q is not %q", shown, e.Text)
+					require.True(t, !e.Shown.Whole || strings.Contains(bare(shown), bare(e.Text)), "%q is not %q",
+						shown, e.Text)
 				}
 			}
 		}

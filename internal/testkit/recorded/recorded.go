@@ -1,4 +1,5 @@
-// Package recorded reads what tests have in their testdata of real servers and agents: exchanges, calls, frames, one JSON object a line.
+// Package recorded reads what tests have in their testdata of real servers and agents: exchanges, calls, frames, one
+// JSON object a line.
 package recorded
 
 import (

@@ -1,4 +1,5 @@
-// Package testcache is the compilation cache that the tests of a package share: compiling a module takes a second under the race detector.
+// Package testcache is the compilation cache that the tests of a package share: compiling a module takes a second under
+// the race detector.
 package testcache
 
 import (

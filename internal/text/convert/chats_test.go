@@ -20,7 +20,8 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// lines writes a chat as OpenAI-style messages, each with its time: the assistant's as such, those of people as users with their names.
+// lines writes a chat as OpenAI-style messages, each with its time: the assistant's as such, those of people as users
+// with their names.
 func lines(t *testing.T, c chats.Chat) []byte {
 	var messages []map[string]any
 	for _, m := range c.Messages {
@@ -73,14 +74,17 @@ func record(t *testing.T, slot host.Contract, lines []byte, o convert.Options) [
 }
 
 func retrieve(t *testing.T, slot host.Contract, run, user string) (*abi.RetrieveResult, []abi.MemoryEvent) {
-	result, err := slot.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "everything", Scope: abi.MemoryScope{RunID: run, PersonaID: user}, SessionID: "new"})
+	result, err := slot.Retrieve(context.Background(),
+		&abi.RetrieveRequest{Query: "everything", Scope: abi.MemoryScope{RunID: run, PersonaID: user},
+			SessionID: "new"})
 	require.NoError(t, err)
 	var batch abi.EventBatch
 	require.NoError(t, abi.Unmarshal([]byte(`{"events":`+string(result.Raw.Calls[0].Body)+`}`), &batch))
 	return result, batch.Events
 }
 
-// Conversations go in as people have them and come back under full_history in order and whole, English and Chinese. CHATS=DIR has longer ones.
+// Conversations go in as people have them and come back under full_history in order and whole, English and Chinese.
+// CHATS=DIR has longer ones.
 func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 	slot := openFullHistory(t)
 	list, err := chats.Read(cmp.Or(os.Getenv(chats.Variable), filepath.FromSlash("testdata/chats")))
@@ -91,9 +95,12 @@ func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 			events := record(t, slot, lines(t, c), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
 			_, got := retrieve(t, slot, "chats", name)
 
-			// People write across each other: a turn's time is what full_history orders by, and arrival where it is the same.
+			// People write across each other: a turn's time is what full_history orders by, and arrival where it is the
+			// same.
 			want := slices.Clone(events)
-			slices.SortStableFunc(want, func(a, b abi.MemoryEvent) int { return cmp.Compare(unix(t, a.Timestamp), unix(t, b.Timestamp)) })
+			slices.SortStableFunc(want, func(a, b abi.MemoryEvent) int {
+				return cmp.Compare(unix(t, a.Timestamp), unix(t, b.Timestamp))
+			})
 			require.Equal(t, len(want), len(got))
 			said := 0
 			for i := range want {
@@ -119,7 +126,8 @@ func unix(t *testing.T, s string) int64 {
 // Scopes whose ids look alike, in whatever way, share nothing.
 func TestLookAlikeScopesShareNothing(t *testing.T) {
 	slot := openFullHistory(t)
-	scopes := [][2]string{{"a", "b"}, {"a/b", "b"}, {"a", "b/b"}, {"a/", "b"}, {"A", "b"}, {"a ", "b"}, {"b", "a"}, {"ａ", "b"}, {"*", "b"}, {"..", "b"}, {"a:b", ""}, {"a", ":b"}}
+	scopes := [][2]string{{"a", "b"}, {"a/b", "b"}, {"a", "b/b"}, {"a/", "b"}, {"A", "b"}, {"a ", "b"}, {"b", "a"},
+		{"ａ", "b"}, {"*", "b"}, {"..", "b"}, {"a:b", ""}, {"a", ":b"}}
 	scopes[10][1] = "a:b"
 	o := convert.Options{SessionID: "s", Start: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
 	for i, s := range scopes {

@@ -1,6 +1,8 @@
-// Package convert reads conversations as people have them and makes events of them: JSON Lines of MemoryEvents, or of OpenAI-style message lists.
+// Package convert reads conversations as people have them and makes events of them: JSON Lines of MemoryEvents, or of
+// OpenAI-style message lists.
 //
-// Most callers need NewReader and Reader.Next. What is read twice gets the same ids and times, so that recording it again doubles nothing.
+// Most callers need NewReader and Reader.Next. What is read twice gets the same ids and times, so that recording it
+// again doubles nothing.
 //
 // Reading order: line.go (lines of a stream), reader.go (line to events), message.go (OpenAI's messages), turn.go (messages to turns, ids and times).
 package convert
@@ -15,7 +17,8 @@ import (
 // Format says what a line holds.
 type Format string
 
-// The formats of a line. FormatAuto tells them apart: a list, or an object with messages but without event_id, turn_id and timestamp, is a conversation.
+// The formats of a line. FormatAuto tells them apart: a list, or an object with messages but without event_id, turn_id
+// and timestamp, is a conversation.
 const (
 	FormatAuto     Format = "auto"
 	FormatEvents   Format = "events"
@@ -31,13 +34,15 @@ type Options struct {
 	Format Format
 	// RunID, UserID, AgentID and SessionID stand in where a line names none. What a line says itself is never changed.
 	RunID, UserID, AgentID, SessionID string
-	// Start is the time of a session's first turn, and Step what lies between two (default one minute), where messages carry no time of their own.
-	// A zero Start makes such messages an error: a time taken from the clock would differ when the same file is read again.
+	// Start is the time of a session's first turn, and Step what lies between two (default one minute), where messages
+	// carry no time of their own. A zero Start makes such messages an error: a time taken from the clock would differ
+	// when the same file is read again.
 	Start time.Time
 	Step  time.Duration
 	// MaxLine bounds a line, in bytes; default 16 MiB, which is also what a slot accepts.
 	MaxLine int
-	// SkipAttachments leaves out the parts of a message that are no text (images, sound, files), which are an error otherwise. Item.Attachments counts them.
+	// SkipAttachments leaves out the parts of a message that are no text (images, sound, files), which are an error
+	// otherwise. Item.Attachments counts them.
 	SkipAttachments bool
 }
 
@@ -52,10 +57,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.Format = FormatAuto
 	case FormatAuto, FormatEvents, FormatMessages:
 	default:
-		return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("format: %q is none of %v", string(o.Format), Formats()))
+		return o, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("format: %q is none of %v", string(o.Format), Formats()))
 	}
 	if o.MaxLine < 0 || o.Step < 0 {
-		return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("MaxLine %d, Step %s: want 0 or more", o.MaxLine, o.Step))
+		return o, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("MaxLine %d, Step %s: want 0 or more", o.MaxLine, o.Step))
 	}
 	if o.MaxLine == 0 {
 		o.MaxLine = defaultMaxLine

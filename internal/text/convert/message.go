@@ -29,22 +29,27 @@ type message struct {
 	attachments int
 }
 
-// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that stand beside messages and say nothing of the conversation.
+// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that stand beside messages and say nothing of
+// the conversation.
 func ignoredOfRequest() []string {
-	return []string{"id", "object", "model", "tools", "tool_choice", "functions", "function_call", "parallel_tool_calls", "temperature", "top_p", "n", "seed", "stream",
-		"stop", "max_tokens", "max_completion_tokens", "response_format", "presence_penalty", "frequency_penalty", "reasoning_effort", "store", "user", "usage"}
+	return []string{"id", "object", "model", "tools", "tool_choice", "functions", "function_call",
+		"parallel_tool_calls", "temperature", "top_p", "n", "seed", "stream",
+		"stop", "max_tokens", "max_completion_tokens", "response_format", "presence_penalty", "frequency_penalty",
+		"reasoning_effort", "store", "user", "usage"}
 }
 
 // ignoredOfMessage are keys of a message that are no part of what was said.
 func ignoredOfMessage() []string {
-	return []string{"id", "object", "status", "type", "annotations", "audio", "logprobs", "weight", "reasoning", "reasoning_content", "thinking_blocks",
+	return []string{"id", "object", "status", "type", "annotations", "audio", "logprobs", "weight", "reasoning",
+		"reasoning_content", "thinking_blocks",
 		"provider_specific_fields", "cache_control", "metadata", "function_call"}
 }
 
-// parseConversation reads a list of messages, or an object with one and perhaps with ids, labels and the time of its start. What it returns with an
-// error has at least the ids, as far as they could be read.
+// parseConversation reads a list of messages, or an object with one and perhaps with ids, labels and the time of its
+// start. What it returns with an error has at least the ids, as far as they could be read.
 func (r *Reader) parseConversation(v any) (*conversation, error) {
-	c := &conversation{runID: r.options.RunID, userID: r.options.UserID, agentID: r.options.AgentID, sessionID: r.options.SessionID, start: r.options.Start}
+	c := &conversation{runID: r.options.RunID, userID: r.options.UserID, agentID: r.options.AgentID,
+		sessionID: r.options.SessionID, start: r.options.Start}
 	switch v := v.(type) {
 	case []any:
 		return c, c.readMessages(v, r.options)
@@ -59,8 +64,9 @@ func (c *conversation) readObject(object map[string]any, o Options) error {
 		object[whose.User] = object[whose.Persona]
 		delete(object, whose.Persona)
 	}
-	texts := map[string]*string{"run_id": &c.runID, "user_id": &c.userID, "agent_id": &c.agentID, "session_id": &c.sessionID,
-		"scenario": &c.scenario, "context": &c.context, "attribute": &c.attribute}
+	texts := map[string]*string{"run_id": &c.runID, "user_id": &c.userID, "agent_id": &c.agentID,
+		"session_id": &c.sessionID,
+		"scenario":   &c.scenario, "context": &c.context, "attribute": &c.attribute}
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		if err := readText(object, key, "", texts[key]); err != nil {
 			return err
@@ -116,7 +122,8 @@ func parseMessage(v any, path string, o Options) (m message, err error) {
 		return m, invalid(path, "want a message, got %s", schema.Show(nil, v))
 	}
 	if _, ok := object["event_id"]; ok {
-		return m, invalid(path, "is an event, not a message").WithHint("write one event on a line, without a list around them")
+		return m, invalid(path, "is an event, not a message").WithHint("write one event on a line, without a list " +
+			"around them")
 	}
 	own := []string{"role", "content", "name", "tool_call_id", "tool_calls", "timestamp", "created_at", "refusal"}
 	if err := onlyKnown(object, path, own, ignoredOfMessage()); err != nil {
@@ -126,7 +133,8 @@ func parseMessage(v any, path string, o Options) (m message, err error) {
 		return m, invalid(path+".function_call", "the form before tool_calls is not read").WithHint(`write tool_calls: [{"id": ..., "function": {"name": ..., "arguments": ...}}]`)
 	}
 	var role, refusal string
-	for key, to := range map[string]*string{"role": &role, "name": &m.Name, "tool_call_id": &m.ToolCallID, "refusal": &refusal} {
+	for key, to := range map[string]*string{"role": &role, "name": &m.Name, "tool_call_id": &m.ToolCallID,
+		"refusal": &refusal} {
 		if err := readText(object, key, path, to); err != nil {
 			return m, err
 		}
@@ -192,7 +200,8 @@ func contentOf(v any, path string, o Options) (content *string, attachments int,
 				return nil, 0, invalid(at, "want a part of a message, got %s", schema.Show(nil, part))
 			}
 			kind, _ := object["type"].(string)
-			key := map[string]string{"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}[kind]
+			key := map[string]string{"text": "text", "input_text": "text", "output_text": "text",
+				"refusal": "refusal"}[kind]
 			if key == "" {
 				if kind == "" {
 					return nil, 0, invalid(at+".type", "missing")

@@ -19,17 +19,20 @@ func genConversations(t *rapid.T) (lines []string) {
 	for range rapid.IntRange(1, 6).Draw(t, "lines") {
 		var messages []map[string]any
 		for range rapid.IntRange(1, 6).Draw(t, "messages") {
-			messages = append(messages, map[string]any{"role": rapid.SampledFrom([]string{"user", "assistant", "system"}).Draw(t, "role"),
+			messages = append(messages, map[string]any{"role": rapid.SampledFrom([]string{"user", "assistant",
+				"system"}).Draw(t, "role"),
 				"content": word.Draw(t, "content")})
 		}
-		line, err := json.Marshal(map[string]any{"messages": messages, "run_id": id.Draw(t, "run"), "user_id": id.Draw(t, "user"), "session_id": id.Draw(t, "session")})
+		line, err := json.Marshal(map[string]any{"messages": messages, "run_id": id.Draw(t, "run"),
+			"user_id": id.Draw(t, "user"), "session_id": id.Draw(t, "session")})
 		require.NoError(t, err)
 		lines = append(lines, string(line))
 	}
 	return lines
 }
 
-// Whatever is read: every message is in exactly one event, in order; no two events have one id, and reading again gives the same.
+// Whatever is read: every message is in exactly one event, in order; no two events have one id, and reading again gives
+// the same.
 func TestEveryMessageOnceAndIdsOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := genConversations(t)
@@ -76,11 +79,14 @@ func TestEveryMessageOnceAndIdsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// FuzzReader: no input makes the reader panic, go round in circles, or hand out what is not valid; every line is an event, an error or empty.
+// FuzzReader: no input makes the reader panic, go round in circles, or hand out what is not valid; every line is an
+// event, an error or empty.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
-		"", "\n\n", "[]", "{}", "null", `[{"role":"user","content":"a"}]`, "\xEF\xBB\xBF[{\"role\":\"user\",\"content\":\"a\"}]\r\n\r\n[",
-		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"start":1e9}`, `[{"role":"user","content":"\ud800"}]`,
+		"", "\n\n", "[]", "{}", "null", `[{"role":"user","content":"a"}]`,
+		"\xEF\xBB\xBF[{\"role\":\"user\",\"content\":\"a\"}]\r\n\r\n[",
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"start":1e9}`,
+		`[{"role":"user","content":"\ud800"}]`,
 		`{"event_id":"e","run_id":"r","user_id":"u","session_id":"s","turn_id":"t","timestamp":"2026-01-01T00:00:00Z","messages":[{"role":"user","content":"x"}]}`,
 		strings.Repeat("[", 3000), strings.Repeat("x", 5000) + "\n[]", "\xff\n[]",
 	} {

@@ -27,7 +27,8 @@ type Reader struct {
 	failed   error
 }
 
-// NewReader reads from in. JSON that stands over many lines is read like lines, too: a list of events or conversations, a list of messages, one of them.
+// NewReader reads from in. JSON that stands over many lines is read like lines, too: a list of events or conversations,
+// a list of messages, one of them.
 //
 // Errors: invalid_argument for options that cannot be.
 func NewReader(in io.Reader, o Options) (*Reader, error) {
@@ -40,7 +41,8 @@ func NewReader(in io.Reader, o Options) (*Reader, error) {
 
 // Next returns the next event, complete and valid.
 //
-// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the line behind it; io.EOF at the end; what the
+// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the line behind it;
+// io.EOF at the end; what the
 // stream says, for good.
 func (r *Reader) Next() (Item, error) {
 	if r.lines == nil && r.failed == nil {
@@ -69,7 +71,8 @@ func (r *Reader) Next() (Item, error) {
 			return Item{}, wrong
 		case errors.Is(err, errLineTooLong):
 			r.session(nil).pass()
-			return Item{}, &LineError{r.at, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("longer than %d bytes", r.options.MaxLine))}
+			return Item{}, &LineError{r.at, abi.NewError(abi.CodeInvalidArgument,
+				fmt.Sprintf("longer than %d bytes", r.options.MaxLine))}
 		case err != nil:
 			r.failed = err
 			continue
@@ -168,7 +171,8 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	for _, f := range []struct {
 		field *string
 		value string
-	}{{&e.RunID, r.options.RunID}, {&e.UserID, r.options.UserID}, {&e.AgentID, r.options.AgentID}, {&e.SessionID, r.options.SessionID}} {
+	}{{&e.RunID, r.options.RunID}, {&e.UserID, r.options.UserID}, {&e.AgentID, r.options.AgentID},
+		{&e.SessionID, r.options.SessionID}} {
 		if *f.field == "" {
 			*f.field = f.value
 		}
@@ -184,7 +188,8 @@ func knownFields(err error) error {
 	e := *abi.AsError(err)
 	field, found := strings.CutSuffix(e.Message, ": unknown field")
 	if found && !strings.Contains(field, ".") && e.Hint == "" {
-		e.Hint = "an event has event_id, run_id, user_id, agent_id, session_id, turn_id, timestamp, messages, scenario, context, attribute and metadata; " +
+		e.Hint = "an event has event_id, run_id, user_id, agent_id, session_id, turn_id, timestamp, messages, " +
+			"scenario, context, attribute and metadata; " +
 			"what else there is goes into metadata"
 	}
 	return &e
@@ -230,7 +235,8 @@ func withFlagHint(e *abi.Error) *abi.Error {
 	if e.Hint != "" {
 		return e
 	}
-	for _, f := range []struct{ field, flag string }{{"run_id", "--run"}, {"user_id", "--user"}, {"session_id", "--session"}} {
+	for _, f := range []struct{ field, flag string }{{"run_id", "--run"}, {"user_id", "--user"},
+		{"session_id", "--session"}} {
 		if e.Message == f.field+": missing or empty" {
 			e.Hint = "give it in the line, or for all lines with " + f.flag
 		}

@@ -38,10 +38,12 @@ func readAll(t *testing.T, text string, o Options) (items []Item, errs []string)
 
 // given are options with which a bare list of messages is complete.
 func given() Options {
-	return Options{RunID: "r", UserID: "u", SessionID: "s", Start: time.Date(2026, 3, 1, 9, 30, 0, 0, time.FixedZone("", 3600))}
+	return Options{RunID: "r", UserID: "u", SessionID: "s",
+		Start: time.Date(2026, 3, 1, 9, 30, 0, 0, time.FixedZone("", 3600))}
 }
 
-// TestGolden reads testdata/*.txt: the options are those of given, `-- in --` the lines, `-- out --` what is read. Set UPDATE_GOLDEN=1 to write it.
+// TestGolden reads testdata/*.txt: the options are those of given, `-- in --` the lines, `-- out --` what is read. Set
+// UPDATE_GOLDEN=1 to write it.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -82,7 +84,8 @@ func describe(t *testing.T, in string, o Options) string {
 			}
 		default:
 			e := *item.Event
-			b.WriteString("event " + e.EventID + " " + e.RunID + "/" + e.UserID + "/" + e.SessionID + " " + e.TurnID + " " + e.Timestamp)
+			b.WriteString("event " + e.EventID + " " + e.RunID + "/" + e.UserID + "/" + e.SessionID + " " + e.TurnID +
+				" " + e.Timestamp)
 			for _, label := range []string{e.Scenario, e.Context, e.Attribute} {
 				if label != "" {
 					b.WriteString(" " + label)
@@ -137,7 +140,8 @@ func TestALineOfExactlyTheLimitIsRead(t *testing.T) {
 
 func TestAStreamThatFailsIsNoBadLine(t *testing.T) {
 	broken := errors.New("unplugged")
-	r, err := NewReader(io.MultiReader(strings.NewReader("[{\"role\":\"user\",\"content\":\"a\"}]\n["), failing{broken}), given())
+	r, err := NewReader(io.MultiReader(strings.NewReader("[{\"role\":\"user\",\"content\":\"a\"}]\n["),
+		failing{broken}), given())
 	require.NoError(t, err)
 	_, err = r.Next()
 	require.NoError(t, err)

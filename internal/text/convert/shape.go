@@ -18,15 +18,15 @@ const lookAhead = 64 << 10
 
 // source gives the JSON values of a stream one by one, each as if it stood on a line.
 type source interface {
-	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a *LineError behind which nothing can be
-	// read, or what the stream says.
+	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a
+	// *LineError behind which nothing can be read, or what the stream says.
 	next() ([]byte, error)
 	// line is where the last value stands: the line it begins on, from 1.
 	line() int
 }
 
-// newSource tells the shape of a stream by its beginning: JSON Lines, or one JSON value over many lines, which is a list of what would stand on lines or one
-// of them.
+// newSource tells the shape of a stream by its beginning: JSON Lines, or one JSON value over many lines, which is a
+// list of what would stand on lines or one of them.
 //
 // Errors: *LineError for what is of another kind as a whole.
 func newSource(in io.Reader, o Options) (source, error) {
@@ -67,7 +67,8 @@ func overManyLines(start []byte, whole bool) bool {
 	return strings.ContainsRune("[{,", rune(first[len(first)-1])) && !json.Valid(first) && readsOn(start)
 }
 
-// readsOn tells whether what has been looked at is one value as far as it goes. Lines of which the first is broken are not.
+// readsOn tells whether what has been looked at is one value as far as it goes. Lines of which the first is broken are
+// not.
 func readsOn(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
 	for {
@@ -82,7 +83,8 @@ func readsOn(start []byte) bool {
 	}
 }
 
-// isListOfLines tells a list whose first element could stand on a line: an event, a conversation, or a list of messages.
+// isListOfLines tells a list whose first element could stand on a line: an event, a conversation, or a list of
+// messages.
 func isListOfLines(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
 	if _, err := d.Token(); err != nil {
@@ -105,7 +107,8 @@ func foreign(start []byte) error {
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	what := ""
 	switch {
-	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")), bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")),
+		bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
 		what = "is compressed: unpack it first"
 	case start[0] == '<':
 		what = "is XML or HTML"
@@ -153,19 +156,24 @@ func foreignObject(start []byte) error {
 			break
 		}
 	}
-	own := []string{"event_id", "turn_id", "run_id", "user_id", "persona_id", "session_id", "messages", "role", "content", "tool_calls", "start"}
-	if len(keys) < 2 || slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(own, key) || abi.Nearest(key, own) != "" }) {
+	own := []string{"event_id", "turn_id", "run_id", "user_id", "persona_id", "session_id", "messages", "role",
+		"content", "tool_calls", "start"}
+	if len(keys) < 2 || slices.ContainsFunc(keys, func(key string) bool {
+		return slices.Contains(own, key) || abi.Nearest(key, own) != ""
+	}) {
 		return nil
 	}
 	const most = 6
 	if len(keys) > most {
 		keys = append(keys[:most], "...")
 	}
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with the keys %s: nothing of it can be recorded as it is", strings.Join(keys, ", "))).
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with the keys %s: nothing of "+
+		"it can be recorded as it is", strings.Join(keys, ", "))).
 		WithHint(wantedShape + "; `jq -c` makes them of others")
 }
 
-// values reads one JSON value that stands over many lines. The elements of a list come one by one, unless they are the messages of one conversation.
+// values reads one JSON value that stands over many lines. The elements of a list come one by one, unless they are the
+// messages of one conversation.
 type values struct {
 	in     *lineCounter
 	decode *json.Decoder
@@ -251,7 +259,8 @@ func (v *values) broken(err error) error {
 		if syntax != nil {
 			v.at = v.in.lineAt(syntax.Offset)
 		}
-		return &LineError{v.at, invalid("", "the JSON over many lines breaks off here: %s", err).WithHint("`jq . FILE` shows the place; " + wantedShape)}
+		return &LineError{v.at, invalid("", "the JSON over many lines breaks off here: %s",
+			err).WithHint("`jq . FILE` shows the place; " + wantedShape)}
 	}
 	return err
 }
@@ -326,8 +335,10 @@ func (r *Reader) gather(first []byte) ([]byte, int, error) {
 			if _, ok := keys[key]; !ok {
 				continue
 			}
-			e := invalid(key, "a message on a line of its own says which conversation it belongs to, so these are several")
-			return nil, line, &LineError{at, e.WithHint(fmt.Sprintf("jq -s -c 'group_by(.%[1]s)[] | {session_id: (.[0].%[1]s | tostring), messages: map(del(.%[1]s))}' FILE > chats.jsonl", key))}
+			e := invalid(key, "a message on a line of its own says which conversation it belongs to, so these are "+
+				"several")
+			return nil, line, &LineError{at, e.WithHint(fmt.Sprintf("jq -s -c 'group_by(.%[1]s)[] | {session_id: "+
+				"(.[0].%[1]s | tostring), messages: map(del(.%[1]s))}' FILE > chats.jsonl", key))}
 		}
 		value, err := r.lines.next()
 		switch {
@@ -340,7 +351,8 @@ func (r *Reader) gather(first []byte) ([]byte, int, error) {
 		}
 		if !isMessage(value) {
 			e := invalid("", "is no message, and the lines before are messages of one conversation")
-			return nil, line, &LineError{r.lines.line(), e.WithHint("one message a line is one conversation; jq -s -c . FILE > chat.jsonl makes a line of it")}
+			return nil, line, &LineError{r.lines.line(),
+				e.WithHint("one message a line is one conversation; jq -s -c . FILE > chat.jsonl makes a line of it")}
 		}
 		message = bytes.Clone(value)
 		at = r.lines.line()

@@ -18,12 +18,13 @@ type sessionKey struct{ run, user, session string }
 
 // session counts what was read of a session so far.
 type session struct {
-	// lines and turns are where the next conversation stands: the turns of one line are numbered of their own, so that a conversation that has grown since
-	// keeps the ids of the turns it had.
+	// lines and turns are where the next conversation stands: the turns of one line are numbered of their own, so that
+	// a conversation that has grown since keeps the ids of the turns it had.
 	lines, turns int
 }
 
-// session finds the counters of a conversation. Nil, for a line that cannot be read at all, is the session of the options.
+// session finds the counters of a conversation. Nil, for a line that cannot be read at all, is the session of the
+// options.
 func (r *Reader) session(c *conversation) *session {
 	key := sessionKey{r.options.RunID, r.options.UserID, r.options.SessionID}
 	if c != nil {
@@ -55,8 +56,9 @@ func (c *conversation) events(s *session, o Options) ([]Item, error) {
 			return nil, err
 		}
 		e := &abi.MemoryEvent{RunID: c.runID, UserID: c.userID, AgentID: c.agentID, SessionID: c.sessionID,
-			TurnID: fmt.Sprintf("turn-%04d", s.turns+i+1), Timestamp: at, Scenario: c.scenario, Context: c.context, Attribute: c.attribute,
-			Metadata: maps.Clone(c.metadata), Messages: make([]abi.Message, len(turn))}
+			TurnID: fmt.Sprintf("turn-%04d", s.turns+i+1), Timestamp: at, Scenario: c.scenario, Context: c.context,
+			Attribute: c.attribute,
+			Metadata:  maps.Clone(c.metadata), Messages: make([]abi.Message, len(turn))}
 		item := Item{Event: e}
 		for j, m := range turn {
 			e.Messages[j] = m.Message
@@ -85,7 +87,8 @@ func ofLine(err error, first int) error {
 	return &e
 }
 
-// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what stands before the first belongs to the first turn.
+// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what stands before the
+// first belongs to the first turn.
 func cutTurns(messages []message) [][]message {
 	var turns [][]message
 	begin, hasUser := 0, false
@@ -111,13 +114,15 @@ func (c *conversation) timeOf(turn []message, index, first int, o Options) (stri
 	}
 	if c.start.IsZero() {
 		return "", invalid("messages["+strconv.Itoa(first)+"].timestamp", "missing").
-			WithHint("say when the conversation began: --start 2026-03-01T09:30:00Z (--step sets the time from turn to turn)")
+			WithHint("say when the conversation began: --start 2026-03-01T09:30:00Z (--step sets the time from turn " +
+				"to turn)")
 	}
 	return c.start.Add(time.Duration(index) * o.Step).Format(time.RFC3339Nano), nil
 }
 
-// EventID is the id of a turn that has none of its own: 32 hex digits of a SHA-256 over scope, session, index (which conversation of the session, which
-// turn of it) and the messages. It stays the same however often, and from wherever, the same conversation is read.
+// EventID is the id of a turn that has none of its own: 32 hex digits of a SHA-256 over scope, session, index (which
+// conversation of the session, which turn of it) and the messages. It stays the same however often, and from wherever,
+// the same conversation is read.
 func EventID(e *abi.MemoryEvent, conversation, turn int) string {
 	var b []byte
 	add := func(part []byte) {

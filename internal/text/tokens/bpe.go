@@ -13,8 +13,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// The vocabularies are those of OpenAI's tiktoken: every token in the order of its rank, one byte of length before each, compressed with
-// DEFLATE. tools/vocabulary writes them.
+// The vocabularies are those of OpenAI's tiktoken: every token in the order of its rank, one byte of length before
+// each, compressed with DEFLATE. tools/vocabulary writes them.
 var (
 	//go:embed cl100k_base.flate
 	cl100kTokens []byte
@@ -29,14 +29,16 @@ var encodings = map[string]func() (*encoding, error){
 			` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, regexp2.None))
 	}),
 	O200kName: sync.OnceValues(func() (*encoding, error) {
-		const upper, lower, short = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`, `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
+		const upper, lower, short = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`,
+			`(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
 		return newEncoding(o200kTokens, 199_998, regexp2.MustCompile(`[^\r\n\p{L}\p{N}]?`+upper+`*`+lower+`+`+short+`|`+
 			`[^\r\n\p{L}\p{N}]?`+upper+`+`+lower+`*`+short+`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, regexp2.None))
 	}),
 }
 
-// encoding cuts text into tokens by byte-pair encoding: an expression splits the text into pieces; within a piece, which begins as single
-// bytes, the neighbours whose concatenation has the lowest rank are merged until no concatenation is a token.
+// encoding cuts text into tokens by byte-pair encoding: an expression splits the text into pieces; within a piece,
+// which begins as single bytes, the neighbours whose concatenation has the lowest rank are merged until no
+// concatenation is a token.
 type encoding struct {
 	ranks map[string]int
 	split *regexp2.Regexp

@@ -15,7 +15,8 @@ type Counter interface {
 	// Name is what configuration and trace call it.
 	Name() string
 	Count(text []byte) int64
-	// Fit returns the length in bytes of the longest prefix that ends between characters and has at most max tokens, and its count.
+	// Fit returns the length in bytes of the longest prefix that ends between characters and has at most max tokens,
+	// and its count.
 	Fit(text []byte, max int64) (bytes int, count int64)
 }
 
@@ -100,7 +101,8 @@ type exact struct {
 	known    *lru.Cache[countKey, int64]
 }
 
-// countKey identifies a text. A collision of 64-bit hashes of texts of one length would give a wrong count, and is too rare to matter.
+// countKey identifies a text. A collision of 64-bit hashes of texts of one length would give a wrong count, and is too
+// rare to matter.
 type countKey struct {
 	hash   uint64
 	length int
@@ -133,8 +135,8 @@ func (e *exact) Count(text []byte) int64 {
 	return n
 }
 
-// cut returns the length in bytes of the longest prefix of at most max tokens, and their number. In text that is not UTF-8 a token counts
-// the bytes of the replacement character for each wrong byte.
+// cut returns the length in bytes of the longest prefix of at most max tokens, and their number. In text that is not
+// UTF-8 a token counts the bytes of the replacement character for each wrong byte.
 func (e *exact) cut(text []byte, max int64) (bytes int, count int64, err error) {
 	err = e.encoding.tokens(string(text), func(length int) bool {
 		if count == max {

@@ -1,7 +1,7 @@
 // Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which
 // some readers take the first value and some the last; two names that differ only in case, which some readers, Go's own
-// among them, take for one; and half of a surrogate pair, in whose place Go puts U+FFFD without a word. In each case two
-// ids, and so two scopes, could become one, and what was said could change on its way.
+// among them, take for one; and half of a surrogate pair, in whose place Go puts U+FFFD without a word. In each case
+// two ids, and so two scopes, could become one, and what was said could change on its way.
 package unambiguous
 
 import (
@@ -21,7 +21,9 @@ import (
 // Errors: invalid_argument; the message begins with the path of the second of two names, or says where half a pair is.
 func Check(text []byte) error {
 	if at := HalfPair(text); at >= 0 {
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character", text[at:at+wirejson.EscapeLen], at)).
+		return abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s at byte %d is half of a surrogate pair, which is no character",
+				text[at:at+wirejson.EscapeLen], at)).
 			WithHint("a text was cut inside a character; leave the half out, or write the whole of it")
 	}
 	var w walker
@@ -31,7 +33,8 @@ func Check(text []byte) error {
 	return nil
 }
 
-// HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a backslash stands in strings alone.
+// HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a
+// backslash stands in strings alone.
 func HalfPair(text []byte) int {
 	for i := 0; ; {
 		next := bytes.IndexByte(text[i:], '\\')
@@ -79,10 +82,12 @@ func (w *walker) object(d *wirejson.Decoder) error {
 		if first, twice := seen[fold(name)]; twice {
 			at := strings.TrimPrefix(strings.Join(append(w.path, step(name)), ""), ".")
 			if first == name {
-				return abi.NewError(abi.CodeInvalidArgument, at+": given twice, and which of the two counts would be a guess")
+				return abi.NewError(abi.CodeInvalidArgument,
+					at+": given twice, and which of the two counts would be a guess")
 			}
 			return abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("%s: differs from %q only in case, and some readers take the two for one", at, shortened(first)))
+				fmt.Sprintf("%s: differs from %q only in case, and some readers take the two for one", at,
+					shortened(first)))
 		}
 		seen[fold(name)] = name
 		return w.under(step(name), d)
@@ -96,7 +101,8 @@ func (w *walker) under(step string, d *wirejson.Decoder) error {
 	return err
 }
 
-// fold makes names that differ only in case the same, for every pair of letters that Unicode folds: the Kelvin sign is k.
+// fold makes names that differ only in case the same, for every pair of letters that Unicode folds: the Kelvin sign is
+// k.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, name)
 }

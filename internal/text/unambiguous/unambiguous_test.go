@@ -17,14 +17,17 @@ func TestCheck(t *testing.T) {
 		{"an object", `{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}`, ""},
 		{"nothing to go through", `7`, ""},
 		{"names that differ in case", `{"a":1,"A":2}`, `A: differs from "a" only in case`},
-		{"names that differ in case further in", `{"x":[{"userId":1,"user_id":3,"USERID":2}]}`, `x[0].USERID: differs from "userId"`},
+		{"names that differ in case further in", `{"x":[{"userId":1,"user_id":3,"USERID":2}]}`,
+			`x[0].USERID: differs from "userId"`},
 		{"letters that are one without case", `{"user":1,"u\u017fer":2}`, `["uſer"]: differs from "user"`},
 		{"names that differ in more", `{"a":1,"A ":2,"á":3,"b":{"A":1}}`, ""},
 		{"a name twice", `{"user_id":"ann","user_id":"bob"}`, "user_id: given twice"},
 		{"a name twice, once escaped", `{"user_id":"ann","\u0075ser_id":"bob"}`, "user_id: given twice"},
-		{"a name twice further in", `{"events":[{},{"metadata":{"a b":1,"a b":1}}]}`, `events[1].metadata["a b"]: given twice`},
+		{"a name twice further in", `{"events":[{},{"metadata":{"a b":1,"a b":1}}]}`,
+			`events[1].metadata["a b"]: given twice`},
 		{"no name at all, twice", `{"":1,"":2}`, `[""]: given twice`},
-		{"a long name twice", `{"` + strings.Repeat("é", 40) + `":1,"` + strings.Repeat("é", 40) + `":1}`, "...\"]: given twice"},
+		{"a long name twice", `{"` + strings.Repeat("é", 40) + `":1,"` + strings.Repeat("é", 40) + `":1}`,
+			"...\"]: given twice"},
 		{"a whole pair", `"\ud83d\ude00"`, ""},
 		{"an escaped backslash before u", `"\\ud83d"`, ""},
 		{"the first half", `{"a":"cut \ud83d"}`, `\ud83d at byte 10 is half`},
@@ -52,7 +55,8 @@ func FuzzCheck(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if !abi.ValidJSON([]byte(text)) || strings.Contains(text, "\uFFFD") || strings.Contains(strings.ToLower(text), `\ufffd`) || !json.Valid([]byte(text)) {
+		if !abi.ValidJSON([]byte(text)) || strings.Contains(text, "\uFFFD") ||
+			strings.Contains(strings.ToLower(text), `\ufffd`) || !json.Valid([]byte(text)) {
 			return
 		}
 		if unambiguous.Check([]byte(text)) != nil {

@@ -1,4 +1,5 @@
-// Package whose reads the two names of one thing: whose memory is meant. An event says user_id, a scope persona_id; people write either in both.
+// Package whose reads the two names of one thing: whose memory is meant. An event says user_id, a scope persona_id;
+// people write either in both.
 package whose
 
 import (
@@ -14,8 +15,9 @@ const (
 	Persona = "persona_id"
 )
 
-// Rename gives a request in the names that the contract has: user_id in events and conversations, persona_id in scopes. It looks at the object itself, at
-// its scope and at its events. hint says what was renamed, and is "" where nothing was; body comes back as it is then.
+// Rename gives a request in the names that the contract has: user_id in events and conversations, persona_id in scopes.
+// It looks at the object itself, at its scope and at its events. hint says what was renamed, and is "" where nothing
+// was; body comes back as it is then.
 //
 //	{"query": "tea?", "scope": {"run_id": "r", "user_id": "ann"}}
 //	{"query": "tea?", "scope": {"run_id": "r", "persona_id": "ann"}}, "scope.user_id was read as scope.persona_id"
@@ -52,7 +54,8 @@ func Rename(body []byte) (renamed []byte, hint string) {
 	var events []json.RawMessage
 	if json.Unmarshal(top["events"], &events) == nil && len(events) > 0 {
 		for i := range events {
-			if event := members(events[i]); event != nil && rename(event, fmt.Sprintf("events[%d].", i), Persona, User) {
+			if event := members(events[i]); event != nil &&
+				rename(event, fmt.Sprintf("events[%d].", i), Persona, User) {
 				events[i] = text(event)
 			}
 		}

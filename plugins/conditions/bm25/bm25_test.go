@@ -162,9 +162,11 @@ func compare(t test, result *abi.RetrieveResult, scores []float64) {
 }
 
 func TestTermsAreThoseOfAnotherImplementation(t *testing.T) {
-	assert.Equal(t, []string{"tea", "2", "cups", "喝", "茶", "for", "café", "ü", "ー"}, terms("Tea, 2 cups 喝茶 for CAFÉ-Ü ー"))
+	assert.Equal(t, []string{"tea", "2", "cups", "喝", "茶", "for", "café", "ü", "ー"},
+		terms("Tea, 2 cups 喝茶 for CAFÉ-Ü ー"))
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune("aB1 ,喝茶ひカ〇ーÄß\u0301")))).Draw(t, "text")
+		text := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune("aB1 ,喝茶ひカ〇ーÄß\u0301")))).Draw(t,
+			"text")
 		got := terms(text)
 		require.Equal(t, len(plainTerms(text)), len(got))
 		for i, want := range plainTerms(text) {

@@ -45,7 +45,8 @@ func BenchmarkQuery(b *testing.B) {
 	for n := 0; n < messages; n += 500 {
 		batch := new(abi.EventBatch)
 		for i := range 100 {
-			e := said(fmt.Sprint("e", n, ".", i), n, text(5+random.IntN(36)), text(5+random.IntN(36)), text(5+random.IntN(36)),
+			e := said(fmt.Sprint("e", n, ".", i), n, text(5+random.IntN(36)), text(5+random.IntN(36)),
+				text(5+random.IntN(36)),
 				text(5+random.IntN(36)),
 				text(5+random.IntN(36)))
 			batch.Events = append(batch.Events, *e)
@@ -66,8 +67,9 @@ func BenchmarkQuery(b *testing.B) {
 		most := int64(4000)
 		for b.Loop() {
 			began := time.Now()
-			_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: text(10), Scope: scope, SessionID: "s",
-				Budget: abi.ContextBudget{MaxTokens: &most}})
+			_, err := s.Retrieve(context.Background(),
+				&abi.RetrieveRequest{Query: text(10), Scope: scope, SessionID: "s",
+					Budget: abi.ContextBudget{MaxTokens: &most}})
 			require.NoError(b, err)
 			times = append(times, time.Since(began))
 		}

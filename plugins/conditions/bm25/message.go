@@ -44,5 +44,6 @@ func (m *message) document() string { return m.speaker + ": " + m.text }
 // alone in the frames compact and minimal.
 func (m *message) block() sdk.Block {
 	who := sdk.OneLine(m.speaker)
-	return sdk.Block{Before: "[" + m.timestamp + "] " + who + ": ", Text: sdk.Indent(m.text), When: sdk.Day(m.timestamp), Who: who}
+	return sdk.Block{Before: "[" + m.timestamp + "] " + who + ": ", Text: sdk.Indent(m.text),
+		When: sdk.Day(m.timestamp), Who: who}
 }

@@ -39,7 +39,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	body.ArrStart()
 	for i, m := range found {
 		object.Write(&body, m.members()...)
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1),
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i),
+			Rank:       int64(i + 1),
 			NativeID:   m.id,
 			NativeType: "message", Text: m.text, Score: &m.score, CreatedAt: m.timestamp, TimeBasis: abi.TimeEvent,
 			SourceEventIDs: []string{m.eventID}})
@@ -107,7 +108,8 @@ func timeOf(text string) time.Time {
 func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, budget abi.ContextBudget) *abi.Trace {
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list", Consistency: "committed",
 		ResultState:    abi.ResultEmpty,
-		RetrievedCount: sdk.Ptr(int64(fitted.End)), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r),
+		RetrievedCount: sdk.Ptr(int64(fitted.End)), FilterMode: abi.FilterNone,
+		FiltersApplied: sdk.Filters(sdk.Labels(r),
 			abi.FilterNone),
 		Effective: s.effective(budget)}
 	fitted.Report(t, budget)

@@ -39,8 +39,9 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return nil, err
 	}
 	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
-		NativeMemoryTypes: []string{"message"}, NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"bm25"},
-		Isolation: "hard", PetObservability: "strong"}, nil
+		NativeMemoryTypes: []string{"message"}, NativeIngestModes: []string{"verbatim"},
+		NativeQueryModes: []string{"bm25"},
+		Isolation:        "hard", PetObservability: "strong"}, nil
 }
 
 // readiness is always ready: a message is stored and indexed with its receipt.

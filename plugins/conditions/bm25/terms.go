@@ -24,7 +24,8 @@ func terms(text string) []string {
 	}
 	for i, r := range text {
 		switch {
-		case r < 0x80 && isASCIIWord(byte(r)) || r >= 0x80 && !isIdeograph(r) && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+		case r < 0x80 && isASCIIWord(byte(r)) || r >= 0x80 && !isIdeograph(r) &&
+			(unicode.IsLetter(r) || unicode.IsDigit(r)):
 			if begin < 0 {
 				begin = i
 			}

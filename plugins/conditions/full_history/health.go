@@ -12,8 +12,9 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return nil, err
 	}
 	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
-		NativeMemoryTypes: []string{"turn"}, NativeIngestModes: []string{"verbatim"}, NativeQueryModes: []string{"chronological"},
-		Isolation: "hard", PetObservability: "strong"}, nil
+		NativeMemoryTypes: []string{"turn"}, NativeIngestModes: []string{"verbatim"},
+		NativeQueryModes: []string{"chronological"},
+		Isolation:        "hard", PetObservability: "strong"}, nil
 }
 
 // readiness is always ready: a turn is stored with its receipt.

@@ -13,13 +13,15 @@ import (
 
 // rich has something in every field.
 func rich() *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: "e*1", RunID: "run", UserID: "mara", AgentID: "bot", SessionID: "s 1", TurnID: "t1",
+	return &abi.MemoryEvent{EventID: "e*1", RunID: "run", UserID: "mara", AgentID: "bot", SessionID: "s 1",
+		TurnID:    "t1",
 		Timestamp: "2026-01-12T09:03:00.25+01:00", Scenario: "food", Context: "work", Attribute: "hot_drink",
 		Metadata: map[string]abi.Raw{"device": abi.Raw(`{"kind": "laptop"}`)},
 		Messages: []abi.Message{
 			{Role: abi.RoleSystem, Content: new("Be brief.")},
 			{Role: abi.RoleUser, Content: new("Where is tea?\n"), Name: "Mara"},
-			{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "search", Arguments: `{"q":"tea"}`}}},
+			{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "search",
+				Arguments: `{"q":"tea"}`}}},
 			{Role: abi.RoleTool, Content: new("Kitchen, left."), Name: "search", ToolCallID: "call_1"},
 			{Role: abi.RoleAssistant, Content: new("In the kitchen 🍵")},
 		}}
@@ -98,11 +100,13 @@ func TestIDsOfAnyLengthAndAlphabetAreFoundAgain(t *testing.T) {
 		e := turnAt(id, i, id)
 		e.TurnID = "t"
 		record(t, h, e)
-		answer, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: id, SentAt: h.Now})
+		answer, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent,
+			&abi.FindEventRequest{EventID: id, SentAt: h.Now})
 		require.NoError(t, err)
 		assert.Equal(t, "present", answer.Found, "%q", id)
 	}
-	answer, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "other", SentAt: h.Now})
+	answer, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent,
+		&abi.FindEventRequest{EventID: "other", SentAt: h.Now})
 	require.NoError(t, err)
 	assert.Equal(t, "absent", answer.Found)
 	assert.Len(t, shown(find(t, h, ask(abi.ContextBudget{}))), 10)

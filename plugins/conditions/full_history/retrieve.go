@@ -22,7 +22,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	result := &abi.RetrieveResult{Raw: raw(w), FormattedContext: w.fitted.Text, Trace: s.trace(r, w, budget)}
 	for i, t := range w.kept() {
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1),
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i),
+			Rank:       int64(i + 1),
 			NativeID:   t.key,
 			NativeType: "turn", CreatedAt: t.timestamp, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{t.eventID}})
 		result.Trace.NativeIDs = append(result.Trace.NativeIDs, t.key)
@@ -55,9 +56,11 @@ func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBu
 	kept := w.kept()
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list", Consistency: "committed",
 		ResultState:    abi.ResultEmpty,
-		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone, FiltersApplied: sdk.Filters(sdk.Labels(r),
+		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone,
+		FiltersApplied: sdk.Filters(sdk.Labels(r),
 			abi.FilterNone),
-		Effective: s.effective(budget), Details: map[string]abi.Raw{"turns_stored": sdk.Number(w.held.turns), "turns_kept": sdk.Number(int64(len(kept)))}}
+		Effective: s.effective(budget), Details: map[string]abi.Raw{"turns_stored": sdk.Number(w.held.turns),
+			"turns_kept": sdk.Number(int64(len(kept)))}}
 	w.fitted.Truncated = w.fitted.Truncated || w.overCeiling
 	w.fitted.Report(t, budget)
 	if n, known := w.leftOut(r, s); known {
@@ -78,7 +81,8 @@ func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBu
 		t.Warnings = append(t.Warnings,
 			"turn_cut: the newest turn alone is larger than max_tokens; only its beginning is shown")
 	case w.clipped:
-		t.Warnings = append(t.Warnings, "turn_cut: the newest turn alone is larger than 4 MiB; only its beginning is shown")
+		t.Warnings = append(t.Warnings, "turn_cut: the newest turn alone is larger than 4 MiB; only its beginning is "+
+			"shown")
 	case len(w.turns) > 0 && len(kept) == 0:
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the newest turn fits the budget")
 	}

@@ -246,7 +246,8 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 	for i := range 150 {
 		record(t, h, turnAt(fmt.Sprint("after", i), 21_000+i, "tea"))
 	}
-	assert.Less(t, read(ask(tokens(1000))), int64(1000*4*bytesPerToken), "a large turn behind those that fit is not read")
+	assert.Less(t, read(ask(tokens(1000))), int64(1000*4*bytesPerToken),
+		"a large turn behind those that fit is not read")
 
 	past := ask(tokens(2000))
 	past.AsOf = "2026-01-13T09:00:00Z"

@@ -11,7 +11,8 @@ import (
 )
 
 func TestKeysSortNewestFirst(t *testing.T) {
-	first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+	first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(),
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 	moment := rapid.Custom(func(t *rapid.T) time.Time {
 		return time.Unix(rapid.Int64Range(first-86400, last+86400).Draw(t, "second"),
 			rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))

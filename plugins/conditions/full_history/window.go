@@ -120,7 +120,8 @@ func (r *reader) next() (end bool, err error) {
 		}
 	}
 	if count := r.choose(); count > 0 {
-		items, _, err := r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after, Limit: int64(count), Values: true})
+		items, _, err := r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after, Limit: int64(count),
+			Values: true})
 		if err != nil {
 			return false, err
 		}

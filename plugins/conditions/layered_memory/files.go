@@ -191,7 +191,8 @@ func (m *memory) compact(dreamt int64) {
 		}
 	}
 	if int64(len(kept)) > most {
-		m.Log(abi.LogWarn, "layered_memory: the history is longer than max_history_entries, because Dream has not read it yet")
+		m.Log(abi.LogWarn, "layered_memory: the history is longer than max_history_entries, because Dream has not "+
+			"read it yet")
 	}
 	if int64(len(kept)) == last {
 		return

@@ -97,7 +97,8 @@ func (m *memory) takeOldHistory(in *nanobot.Incoming) int {
 	text := in.Take(oldHistory)
 	chunks := splitOldHistory(strings.ToValidUTF8(text, "\uFFFD"))
 	for i, chunk := range chunks {
-		x := entry{cursor: int64(i + 1), at: nanobot.Minute(m.Now), content: chunk} // the file's own time does not come along
+		// the file's own time does not come along
+		x := entry{cursor: int64(i + 1), at: nanobot.Minute(m.Now), content: chunk}
 		if at, rest, dated := cutMinute(chunk); dated {
 			x.at = at
 			if rest != "" {

@@ -99,7 +99,8 @@ func TestVersionIDs(t *testing.T) {
 		e := json.NewEncoder(&canonical)
 		e.SetEscapeHTML(false)
 		require.NoError(t, e.Encode(members))
-		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(canonical.String(),
+		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`,
+			"\u2029").Replace(strings.TrimSuffix(canonical.String(),
 			"\n"))
 		sum := sha256.Sum256([]byte(text))
 		require.Equal(t, hex.EncodeToString(sum[:]), sha)
@@ -111,7 +112,8 @@ func TestVersionIDs(t *testing.T) {
 
 func TestB15HistoryMD(t *testing.T) {
 	const old = "[2026-02-03 09:10] Tea was bought.\n[2026-02-04 10:00] It was oolong.\n\n" +
-		"[2026-02-05 11:00] [RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi\r\n\r\n\nAn undated \xff paragraph\nof two lines.\n"
+		"[2026-02-05 11:00] [RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: " +
+		"a, b]: hi\r\n\r\n\nAn undated \xff paragraph\nof two lines.\n"
 	b := bring(t, "")
 	require.NoError(t, b.Take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory +
 		".bak": "older"}))
@@ -122,7 +124,8 @@ func TestB15HistoryMD(t *testing.T) {
 		got = append(got, x.Content)
 	}
 	assert.Equal(t, []string{"Tea was bought.", "It was oolong.",
-		"[RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi", "An undated \uFFFD paragraph\nof two lines."}, got, "check B15: 4 entries in order")
+		"[RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: a, b]: hi",
+		"An undated \uFFFD paragraph\nof two lines."}, got, "check B15: 4 entries in order")
 	out := b.Files()
 	assert.Equal(t, []string{"4", "4"}, []string{out[issuedFile], out[cursorFile]}, "check B15: both cursors")
 	assert.NotContains(t, out, oldHistory)

@@ -87,7 +87,8 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 	require.NoError(t, err)
 	for range 20 {
 		assert.Equal(t, abi.StatusSkippedReadOnly, s.Tell(s.Turn("s9", "I like coffee.")).Status, "check S3")
-		m, err := s.NativeMutation(context.Background(), &abi.NativeMutation{Scope: scope, Name: "dream", Reason: "test"})
+		m, err := s.NativeMutation(context.Background(),
+			&abi.NativeMutation{Scope: scope, Name: "dream", Reason: "test"})
 		require.NoError(t, err)
 		assert.Equal(t, "skipped_read_only", m.Status, "check S3")
 	}

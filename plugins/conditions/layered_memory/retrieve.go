@@ -58,7 +58,8 @@ func (m *memory) TailFrom(s *nanobot.Session) int64 { return min(s.Pointer, s.Me
 // templates are the digests of the files that Nanobot puts into a new workspace: they say nothing of a person
 // (nanobot-ai 0.3.5, nanobot/templates).
 var templates = []string{"d58b7ed68cc05c8aaa1e0b97f6f78411e1959efbebb53f53f047f1a911632151",
-	"bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e", "a0151a00f64bcf2e42219687341d28097ea669a9f117b0a6e65033897a207a8e"}
+	"bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e",
+	"a0151a00f64bcf2e42219687341d28097ea669a9f117b0a6e65033897a207a8e"}
 
 func holds(items []nanobot.Item, text string) bool {
 	return slices.ContainsFunc(items, func(x nanobot.Item) bool { return x.Text == text })

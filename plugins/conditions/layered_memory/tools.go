@@ -42,7 +42,8 @@ func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 	}
 	err := object.Decode(raw, object.Optional("path", &a.path), object.Optional("old_text", &a.old),
 		object.Optional("new_text", &a.new), object.Optional("content", &a.content),
-		object.Optional("offset", &a.offset), object.Optional("limit", &a.limit), object.Optional("replace_all", &a.all))
+		object.Optional("offset", &a.offset), object.Optional("limit", &a.limit),
+		object.Optional("replace_all", &a.all))
 	return a, err == nil
 }
 

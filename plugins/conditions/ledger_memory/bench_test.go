@@ -38,8 +38,9 @@ func BenchmarkRetrieve(b *testing.B) {
 				b.Run(name, func(b *testing.B) {
 					entries := 0
 					for b.Loop() {
-						r, err := s.Retrieve(b.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s",
-							Budget: abi.ContextBudget{MaxTokens: &most}})
+						r, err := s.Retrieve(b.Context(),
+							&abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s",
+								Budget: abi.ContextBudget{MaxTokens: &most}})
 						require.NoError(b, err)
 						entries = len(r.Evidence)
 					}
@@ -57,9 +58,11 @@ func BenchmarkRecord(b *testing.B) {
 			text, i := "I had tea.", 0
 			for b.Loop() {
 				i++
-				_, err := s.RecordEvent(b.Context(), &abi.MemoryEvent{EventID: "r" + strconv.Itoa(i), RunID: "run", UserID: "mara",
-					SessionID: "s", TurnID: "t" + strconv.Itoa(i),
-					Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
+				_, err := s.RecordEvent(b.Context(),
+					&abi.MemoryEvent{EventID: "r" + strconv.Itoa(i), RunID: "run", UserID: "mara",
+						SessionID: "s", TurnID: "t" + strconv.Itoa(i),
+						Timestamp: "2026-01-12T09:00:00Z",
+						Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 				require.NoError(b, err)
 			}
 		})

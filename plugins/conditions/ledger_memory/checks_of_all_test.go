@@ -42,7 +42,8 @@ func TestS1AndS2ScopesShareNothingAndAResetClearsOne(t *testing.T) {
 	}
 	for i, scope := range scopes {
 		for j := range scopes {
-			assert.Equal(t, i == j, strings.Contains(look(scope), fmt.Sprintf("Tea number %d.", j)), "%v sees %d", scope, j)
+			assert.Equal(t, i == j, strings.Contains(look(scope), fmt.Sprintf("Tea number %d.", j)), "%v sees %d",
+				scope, j)
 		}
 	}
 	before := look(scopes[1])
@@ -176,7 +177,10 @@ func TestS13UnusualEvents(t *testing.T) {
 		"1 MB": turn("large", "s", large), "empty": turn("empty", "s", empty),
 		"tool": tool, "500 messages": many} {
 		t.Run(name, func(t *testing.T) {
-			for _, h := range []*sdktest.Host{newHost(t), func() *sdktest.Host { h, _ := withModel(t, ""); return h }()} {
+			for _, h := range []*sdktest.Host{newHost(t), func() *sdktest.Host {
+				h, _ := withModel(t, "")
+				return h
+			}()} {
 				record(t, h, e)
 				wait(t, h)
 				assert.Contains(t, ask(t, h, "fsck", `{}`), `"ok":true`)

@@ -96,7 +96,8 @@ func TestC1IdsAgreeWithAnotherImplementation(t *testing.T) {
 		text := rapid.String()
 		i := &identity{Type: typeAdd, Subject: text.Draw(t, "subject"), Predicate: text.Draw(t, "predicate"),
 			Object: text.Draw(t, "object") + "<&>\u2028\u2029\\u2028",
-			Scope:  permanent, Topic: text.Draw(t, "topic"), Sensitivity: normal, ParentID: rapid.SampledFrom([]string{"",
+			Scope:  permanent, Topic: text.Draw(t, "topic"), Sensitivity: normal,
+			ParentID: rapid.SampledFrom([]string{"",
 				"41fc2ca5c871bf7f"}).Draw(t, "parent")}
 		require.Equal(t, independentID(t, i), i.id())
 	})
@@ -436,7 +437,8 @@ func TestC28ConcurrentAddsAreCommitsInALine(t *testing.T) {
 		wg.Go(func() {
 			_, err := s.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: "memory_add",
 				Params: map[string]abi.Raw{
-					"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"likes"`), "object": abi.Raw(fmt.Sprintf(`"tea %d"`, n))}})
+					"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"likes"`),
+					"object": abi.Raw(fmt.Sprintf(`"tea %d"`, n))}})
 			assert.NoError(t, err)
 		})
 	}

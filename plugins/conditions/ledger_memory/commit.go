@@ -27,7 +27,8 @@ type commit struct {
 func (k *commit) members() []object.Member {
 	return []object.Member{object.Always("branch", &k.Branch), object.Always("events", &k.Events),
 		object.Optional("id", &k.ID), object.Constant("kind", `"commit"`),
-		object.OrNull("merge_parent_id", &k.MergeParentID), object.Always("message", &k.Message), object.Always("metadata",
+		object.OrNull("merge_parent_id", &k.MergeParentID), object.Always("message", &k.Message),
+		object.Always("metadata",
 			&k.Metadata),
 		object.OrNull("parent_id", &k.ParentID), object.Always("timestamp", &k.Timestamp), formVersion}
 }

@@ -42,7 +42,8 @@ func (e *entry) members() []object.Member {
 		e.identity.members()...)
 	return append(list, object.Optional("parent_id", &e.ParentID), object.Always("confidence", &e.Confidence),
 		object.Optional("source", &e.Source),
-		object.Optional("evidence", &e.Evidence), object.Optional("created_at", &e.CreatedAt), object.Optional("updated_at",
+		object.Optional("evidence", &e.Evidence), object.Optional("created_at", &e.CreatedAt),
+		object.Optional("updated_at",
 			&e.UpdatedAt),
 		object.Optional("forgotten_at", &e.ForgottenAt), object.Optional("commit_id",
 			&e.CommitID), object.Optional("conversation_id", &e.ConversationID),

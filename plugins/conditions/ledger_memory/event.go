@@ -55,7 +55,8 @@ func (i *identity) members() []object.Member {
 func (i *identity) id() string {
 	return idOf(object.Encode(object.Always("event_type", &i.Type), object.Constant("kind", `"event"`),
 		object.Always("object", &i.Object),
-		object.OrNull("parent_id", &i.ParentID), object.Always("predicate", &i.Predicate), object.Always("scope", &i.Scope),
+		object.OrNull("parent_id", &i.ParentID), object.Always("predicate", &i.Predicate),
+		object.Always("scope", &i.Scope),
 		object.Always("sensitivity", &i.Sensitivity), object.Always("subject", &i.Subject), object.Always("topic",
 			&i.Topic), formVersion))
 }

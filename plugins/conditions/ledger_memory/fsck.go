@@ -11,8 +11,8 @@ import (
 // check is what fsck has found.
 type check struct {
 	checked int64
-	// events are all that are stored, true where a commit that was reached names them; commits are nil where they cannot
-	// be read.
+	// events are all that are stored, true where a commit that was reached names them; commits are nil where they
+	// cannot be read.
 	events  map[string]bool
 	commits map[string]*commit
 	reached map[string]bool

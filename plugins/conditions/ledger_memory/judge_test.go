@@ -39,11 +39,13 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 			remembered(t, h, stub, "e2", livesInBergen, "nanobot.judge", answer)
 			text := found(t, h, "s").FormattedContext
 			for _, city := range []string{"Oslo", "Bergen"} {
-				assert.Equal(t, strings.Contains(strings.Join(want, " "), city), strings.Contains(text, city), "%s in %s", city,
+				assert.Equal(t, strings.Contains(strings.Join(want, " "), city), strings.Contains(text, city),
+					"%s in %s", city,
 					text)
 			}
 			log := stub.Log()
-			assert.Contains(t, log[len(log)-1].Prompt, `new: {"subject":"user","predicate":"lives in","object":"Bergen"`)
+			assert.Contains(t, log[len(log)-1].Prompt,
+				`new: {"subject":"user","predicate":"lives in","object":"Bergen"`)
 		})
 	}
 	t.Run("a model that cannot be reached leaves the turn waiting", func(t *testing.T) {
@@ -80,7 +82,8 @@ func TestTheModelJudgesAMerge(t *testing.T) {
 			say(t, stub, answer)
 			r := must(t, h, "merge", `{"source":"b","on_conflict":"llm"}`)
 			assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify)
-			settled := map[string]string{"coffee": `"settled":"ours"`, "cocoa": `"settled":"theirs"`, "open": `"settled":null`}
+			settled := map[string]string{"coffee": `"settled":"ours"`, "cocoa": `"settled":"theirs"`,
+				"open": `"settled":null`}
 			assert.Contains(t, string(r.Trace.Details["conflicts"]), settled[want])
 			again := string(must(t, h, "merge", `{"source":"b"}`).Trace.Details["conflicts"])
 			if want == "open" {

@@ -204,7 +204,8 @@ func (l *ledger) head() (name, warning string) {
 	case version == 0 || name == mainBranch:
 		return mainBranch, ""
 	case !l.Has(branchPrefix + name):
-		return mainBranch, "head_reset: HEAD named the branch " + strconv.Quote(name) + ", which is not there; main is used"
+		return mainBranch, "head_reset: HEAD named the branch " + strconv.Quote(name) +
+			", which is not there; main is used"
 	}
 	return name, ""
 }

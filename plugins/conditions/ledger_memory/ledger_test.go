@@ -73,7 +73,8 @@ func TestC1Vectors(t *testing.T) {
 	}{
 		{identity{"add", "user", "prefers", "Python for backend", permanent, "work/technical", normal, ""},
 			"41fc2ca5c871bf7f"},
-		{identity{"modify", "user", "prefers", "Go for backend", permanent, "work/technical", normal, "41fc2ca5c871bf7f"},
+		{identity{"modify", "user", "prefers", "Go for backend", permanent, "work/technical", normal,
+			"41fc2ca5c871bf7f"},
 			"e94a598c48540f9a"},
 		{identity{"forget", "user", "prefers", "", permanent, "work/technical", normal, "41fc2ca5c871bf7f"},
 			"d4f8043911c81f68"},
@@ -210,7 +211,8 @@ func TestTheLedgerHoldsWhateverIsDone(t *testing.T) {
 				must(t, h, "memory_forget", fmt.Sprintf(`{"subject":"user","predicate":"likes","object":%q,"branch":%q}`, object,
 					on))
 			case 3:
-				must(t, h, "merge", `{"source":"b","target":"main","on_conflict":"`+rapid.SampledFrom([]string{"report", "ours",
+				must(t, h, "merge", `{"source":"b","target":"main","on_conflict":"`+rapid.SampledFrom([]string{"report",
+					"ours",
 					"theirs"}).Draw(t, "policy")+`"}`)
 			}
 		}
@@ -240,10 +242,12 @@ func TestC15EachKindOfConflictIsReportedAndAppliedWhereTheSourceCounts(t *testin
 			must(t, h, "memory_update", `{"id":"`+forgotten+`","object":"swing","branch":"b"}`)
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Oslo"}`)
 			must(t, h, "memory_add", `{"subject":"user","predicate":"lives in","object":"Bergen","branch":"b"}`)
-			conflicts := string(must(t, h, "merge", `{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details["conflicts"])
+			conflicts := string(must(t, h, "merge",
+				`{"source":"b","on_conflict":"`+policy+`"}`).Trace.Details["conflicts"])
 			for _, want := range []string{`"type":"modify_forget","severity":"blocking"`,
 				`"type":"forget_modify","severity":"blocking"`, `"type":"add_add","severity":"advisory"`,
-				`"base":"tea","ours":"coffee","theirs":null`, `"base":"jazz","ours":null,"theirs":"swing"`, `"base":null,"ours":"Oslo","theirs":"Bergen"`} {
+				`"base":"tea","ours":"coffee","theirs":null`, `"base":"jazz","ours":null,"theirs":"swing"`,
+				`"base":null,"ours":"Oslo","theirs":"Bergen"`} {
 				assert.Contains(t, conflicts, want)
 			}
 			text, applied := shown(t, h), policy == onTheirs

@@ -279,7 +279,8 @@ func (l *ledger) cherryPick(id, target string) *merged {
 		e := l.theEvent(eventID)
 		there, orphan := v.inEffect(e)
 		if orphan {
-			m.conflicts = append(m.conflicts, &conflict{kind: "missing_parent", severity: "advisory", theirs: newEntry(e),
+			m.conflicts = append(m.conflicts, &conflict{kind: "missing_parent", severity: "advisory",
+				theirs: newEntry(e),
 				events: []string{eventID}})
 		}
 		if there || orphan && e.Type == typeForget {

@@ -117,7 +117,8 @@ func (l *ledger) add(p *params) *abi.MutationReceipt {
 			note{"commit_id", sdk.Text(is.CommitID)})
 	}
 	rivals := v.rivals(e)
-	k, _ := l.commitTo(b, v, &step{events: []*event{e}, message: e.message("Add"), meta: meta{ConversationID: sessionID}})
+	k, _ := l.commitTo(b, v, &step{events: []*event{e}, message: e.message("Add"),
+		meta: meta{ConversationID: sessionID}})
 	r := l.receiptOf(applied, []string{e.ID}, note{"status", sdk.Text("added")}, id, note{"commit_id", sdk.Text(k.ID)},
 		note{"possible_conflicts", idsOf(rivals)})
 	if len(rivals) > 0 {
@@ -160,7 +161,8 @@ func (l *ledger) meant(v *view, id, subject, predicate string) *entry {
 	}
 	e := abi.NewError(abi.CodeNotFound, "params.subject: the branch has no fact with this subject and predicate")
 	if len(facts) > 1 {
-		e = abi.NewError(abi.CodeConflict, "params.subject: "+sdk.Itoa(len(facts))+" facts have this subject and predicate")
+		e = abi.NewError(abi.CodeConflict, "params.subject: "+sdk.Itoa(len(facts))+" facts have this subject and "+
+			"predicate")
 		e.Hint = "give the id of one:"
 		for _, is := range facts {
 			e.Hint += " " + is.EventID
@@ -271,7 +273,8 @@ func (l *ledger) checkout(p *params) *abi.MutationReceipt {
 }
 
 func (l *ledger) mutateMerge(p *params) *abi.MutationReceipt {
-	source, target, policy := p.must("source"), p.text("target"), p.oneOf("on_conflict", onReport, onOurs, onTheirs, onLLM)
+	source, target, policy := p.must("source"), p.text("target"),
+		p.oneOf("on_conflict", onReport, onOurs, onTheirs, onLLM)
 	p.done()
 	if policy == onLLM && l.s.llm == nil {
 		p.fail("on_conflict", "llm needs the block llm in the configuration")

@@ -73,7 +73,8 @@ func unpack(data []byte) (*entry, error) {
 		*s = r.text()
 	}
 	orphan, sources := int64(0), int64(0)
-	for _, n := range [...]*int64{(*int64)(&e.Confidence), &e.Revisions, &e.Confirmations, &e.Count, &orphan, &sources} {
+	for _, n := range [...]*int64{(*int64)(&e.Confidence), &e.Revisions, &e.Confirmations, &e.Count, &orphan,
+		&sources} {
 		*n = r.number()
 	}
 	e.OrphanModify = orphan != 0

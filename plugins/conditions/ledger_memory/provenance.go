@@ -21,7 +21,8 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 		case r.NativeID != "":
 			e := v.entryOf(r.NativeID)
 			if !l.traceable(e) {
-				l.Fail(abi.NewError(abi.CodeNotFound, "native_id: the branch "+b.Name+" has no entry "+strconv.Quote(r.NativeID)))
+				l.Fail(abi.NewError(abi.CodeNotFound,
+					"native_id: the branch "+b.Name+" has no entry "+strconv.Quote(r.NativeID)))
 				return nil
 			}
 			addItem(answer, e)
@@ -37,7 +38,8 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 }
 
 func addItem(to *abi.Provenance, e *entry) {
-	to.Items = append(to.Items, abi.ProvenanceItem{Evidence: e.evidence("", int64(len(to.Items)+1)), Native: e.encode()})
+	to.Items = append(to.Items, abi.ProvenanceItem{Evidence: e.evidence("", int64(len(to.Items)+1)),
+		Native: e.encode()})
 }
 
 // traceable reports whether there is an entry that may be shown.

@@ -79,8 +79,9 @@ func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int6
 // receipt names the ledger's events in a commit; nil where there is none.
 func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) *abi.WriteReceipt {
 	trace := l.s.trace("commit")
-	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone, StoredCount: new(int64),
-		Trace: trace}
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone,
+		StoredCount: new(int64),
+		Trace:       trace}
 	if k != nil {
 		*r.StoredCount = int64(len(k.Events))
 		r.NativeIDs, r.NativeIDsKind = k.Events, abi.NativeIDsFinal
@@ -100,7 +101,8 @@ func observations(e *abi.MemoryEvent) []*event {
 			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part,
 				Topic: topic}, Confidence: sure,
 				Source: sourceOf(e), Timestamp: inSeconds(e.Timestamp)}
-			// Subject, predicate, topic and pieces are within their limits: normalise refuses only a part of nothing but blanks.
+			// Subject, predicate, topic and pieces are within their limits: normalise refuses only a part of nothing
+			// but blanks.
 			if o.normalise() == nil {
 				list = append(list, o)
 			}

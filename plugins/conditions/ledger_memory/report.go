@@ -73,7 +73,8 @@ func (r *report) notes() []note {
 		rivals.Raw(idsOf(facts))
 	}
 	rivals.ArrEnd()
-	return []note{{"duplicates", idsOf(r.duplicates)}, {"several_objects", rivals.Bytes()}, {"expired", idsOf(r.expired)},
+	return []note{{"duplicates", idsOf(r.duplicates)}, {"several_objects", rivals.Bytes()},
+		{"expired", idsOf(r.expired)},
 		{"low_confidence", idsOf(r.uncertain)},
 		{"repeated_observations", idsOf(r.repeated)}, {"dead_letters", sdk.Number(r.dead)}}
 }

@@ -45,7 +45,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		shown := l.s.format(c, found.entries, budget)
 		shown.Truncated = shown.Truncated || found.more
 		entries := found.entries[:shown.End]
-		result := &abi.RetrieveResult{FormattedContext: shown.Text, Raw: rawOf(entries), Trace: l.traceOf(r, v, entries)}
+		result := &abi.RetrieveResult{FormattedContext: shown.Text, Raw: rawOf(entries),
+			Trace: l.traceOf(r, v, entries)}
 		for i, e := range entries {
 			result.Evidence = append(result.Evidence, e.evidence("/calls/0/body/"+sdk.Itoa(i), int64(i+1)))
 		}
@@ -64,7 +65,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			t.Warnings = append(t.Warnings,
 				"entry_cut: the newest entry alone is larger than max_tokens; only its beginning is shown")
 		case len(found.entries) > 0 && shown.End == 0:
-			t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the newest entry fits the budget")
+			t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the newest entry fits the "+
+				"budget")
 		}
 		return result
 	})
@@ -218,8 +220,8 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 	return context.FitFirst(c, blocks, budget)
 }
 
-// grouped puts the facts first, then under a heading the observations; of each first what has no topic, then each topic's
-// under its name, in the order of the topics' newest ones.
+// grouped puts the facts first, then under a heading the observations; of each first what has no topic, then each
+// topic's under its name, in the order of the topics' newest ones.
 func grouped(entries []*entry, blocks []sdk.Block) []sdk.Block {
 	list := make([]sdk.Block, 0, len(blocks))
 	for _, observed := range [2]bool{false, true} {

@@ -195,7 +195,8 @@ func isWord(r rune) bool {
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'A' && r <= 'Z', r >= 0xC0 && r <= 0xDE && r != 0xD7, r >= 0x391 && r <= 0x3A9, r >= 0x410 && r <= 0x42F:
+		case r >= 'A' && r <= 'Z', r >= 0xC0 && r <= 0xDE && r != 0xD7, r >= 0x391 && r <= 0x3A9, r >= 0x410 &&
+			r <= 0x42F:
 			return r + 32
 		case r >= 0x400 && r <= 0x40F:
 			return r + 80

@@ -94,5 +94,6 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
 		NativeMemoryTypes: types,
-		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: modes, Isolation: "hard", PetObservability: "strong"}, nil
+		NativeIngestModes: []string{"verbatim"}, NativeQueryModes: modes, Isolation: "hard",
+		PetObservability: "strong"}, nil
 }

@@ -64,7 +64,8 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 	case len(calls) > 0:
-		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: want one call, "+route+", as retrieve gives it")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"result.raw.calls: want one call, "+route+", as retrieve gives it")
 	}
 	for i, e := range entries {
 		if !e.isOf(c.Scope) {

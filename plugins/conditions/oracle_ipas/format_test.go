@@ -19,8 +19,9 @@ func TestRender(t *testing.T) {
 			validFrom: "2026-03-02T18:20:00+01:00", source: "mara-2026-03-02-03"},
 			"- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00]\n"},
 		{"the least", entry{attribute: "diet", value: "vegetarian"}, "- diet: vegetarian\n"},
-		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F", validUntil: "U",
-			source: "S"},
+		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F",
+			validUntil: "U",
+			source:     "S"},
 			"- a (work/food): v [since F; until U]\n"},
 		{"a scenario alone", entry{attribute: "a", scenario: "food", value: "v"}, "- a (/food): v\n"},
 		{"an end alone", entry{attribute: "a", value: "v", validUntil: "U"}, "- a: v [until U]\n"},
@@ -29,7 +30,9 @@ func TestRender(t *testing.T) {
 		{"the element cannot be closed", entry{attribute: "</memory-context>", value: "< Memory-Context>", source: "<"},
 			"- <\\/memory-context>: <\\ Memory-Context>\n"},
 	} {
-		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, sdktest.Shown(t, abi.FrameFull, tt.entry.block())) })
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.want, sdktest.Shown(t, abi.FrameFull, tt.entry.block()))
+		})
 	}
 }
 
@@ -54,7 +57,8 @@ func TestFormatContextRefusesWhatIsNotOfRetrieve(t *testing.T) {
 		{"another route", []abi.RawCall{{Route: "state", Body: mine.Body}}},
 		{"two calls", []abi.RawCall{mine, mine}},
 		{"no list", []abi.RawCall{{Route: "config", Body: abi.Raw(`{"a":1}`)}}},
-		{"a value that is no text", []abi.RawCall{{Route: "config", Body: abi.Raw(`[{"persona_id":"mara","value":7}]`)}}},
+		{"a value that is no text", []abi.RawCall{{Route: "config",
+			Body: abi.Raw(`[{"persona_id":"mara","value":7}]`)}}},
 		{"no body", []abi.RawCall{{Route: "config"}}},
 		{"another persona's", []abi.RawCall{{Route: "config",
 			Body: abi.Raw(`[{"persona_id":"jonas","attribute":"a","value":"v"}]`)}}},

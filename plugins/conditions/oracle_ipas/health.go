@@ -12,7 +12,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return nil, err
 	}
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
-		NativeMemoryTypes: []string{"ground_truth"}, NativeQueryModes: []string{"labels and time"}, Isolation: "hard", PetObservability: "strong"}
+		NativeMemoryTypes: []string{"ground_truth"}, NativeQueryModes: []string{"labels and time"}, Isolation: "hard",
+		PetObservability: "strong"}
 	if len(s.entries) == 0 {
 		h.Warnings = []string{"no_ground_truth: the configuration has no entry at all: every retrieval is empty"}
 	}

@@ -164,7 +164,8 @@ func TestSetupResetAndHealth(t *testing.T) {
 				assert.Equal(t, abi.ResetDone, receipt.Status)
 				assert.Empty(t, receipt.Removed)
 				assert.Equal(t, tt.existed, len(receipt.Remains) == 1)
-				assert.Equal(t, []int64{generation, generation + 1}, []int64{receipt.OldGeneration, receipt.NewGeneration})
+				assert.Equal(t, []int64{generation, generation + 1},
+					[]int64{receipt.OldGeneration, receipt.NewGeneration})
 			}
 		})
 	}

@@ -120,7 +120,8 @@ func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matchi
 	shown := fitted.End - fitted.First
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty,
 		RetrievedCount: sdk.Ptr(int64(shown)),
-		FilterMode:     abi.FilterHard, FiltersApplied: filtersApplied(r), Details: map[string]abi.Raw{"entries_of_scope": sdk.Number(int64(held)),
+		FilterMode:     abi.FilterHard, FiltersApplied: filtersApplied(r),
+		Details: map[string]abi.Raw{"entries_of_scope": sdk.Number(int64(held)),
 			"entries_matching": sdk.Number(int64(matching)), "entries_left_out": sdk.Number(int64(matching - shown))}}
 	fitted.Report(t, r.Budget)
 	if r.AsOf != "" {

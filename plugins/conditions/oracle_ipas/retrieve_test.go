@@ -37,11 +37,15 @@ func TestTheFilter(t *testing.T) {
 	}{
 		{"nothing named: all that holds, by attribute and context", func(*abi.RetrieveRequest) {},
 			[]string{"vegetarian", "green tea", "casual", "formal", "terse"}},
-		{"a context leaves out the other one and keeps the general", func(r *abi.RetrieveRequest) { r.Context = "work" },
+		{"a context leaves out the other one and keeps the general", func(r *abi.RetrieveRequest) {
+			r.Context = "work"
+		},
 			[]string{"vegetarian", "green tea", "formal", "terse"}},
 		{"a context that nothing has keeps the general", func(r *abi.RetrieveRequest) { r.Context = "travel" },
 			[]string{"vegetarian", "green tea"}},
-		{"labels are equal or not", func(r *abi.RetrieveRequest) { r.Context = "Work" }, []string{"vegetarian", "green tea"}},
+		{"labels are equal or not", func(r *abi.RetrieveRequest) {
+			r.Context = "Work"
+		}, []string{"vegetarian", "green tea"}},
 		{"a scenario", func(r *abi.RetrieveRequest) { r.Scenario = "food" },
 			[]string{"vegetarian", "green tea", "casual", "formal"}},
 		{"an attribute", func(r *abi.RetrieveRequest) { r.Attribute = "tone" }, []string{"casual", "formal", "terse"}},
@@ -52,7 +56,8 @@ func TestTheFilter(t *testing.T) {
 			r.Attribute, r.Context, r.Filters = "tone", "work", map[string]abi.Raw{"cross_context": abi.Raw("true")}
 		}, []string{"casual", "formal", "terse"}},
 		{"not across contexts", func(r *abi.RetrieveRequest) {
-			r.Attribute, r.Context, r.Filters = "tone", "personal", map[string]abi.Raw{"cross_context": abi.Raw("false")}
+			r.Attribute, r.Context, r.Filters = "tone", "personal",
+				map[string]abi.Raw{"cross_context": abi.Raw("false")}
 		}, []string{"casual"}},
 		{"another run", func(r *abi.RetrieveRequest) { r.Attribute, r.Scope.RunID = "diet", "r2" },
 			[]string{"vegetarian", "vegan in run two"}},
@@ -113,14 +118,16 @@ func TestWhatARetrievalTells(t *testing.T) {
 	r.Filters = map[string]abi.Raw{"topic": abi.Raw(`"x"`), "context": abi.Raw(`"y"`)}
 	result := find(t, newHost(t, drinks), r)
 	assert.Equal(t, "<memory-context backend=\"oracle_ipas\" scope=\"run/mara\" condition_kind=\"control\">\n"+
-		"- drink: coffee [since 2026-01-12T09:00:00+01:00; until 2026-04-21T08:00:00+02:00]\n</memory-context>", result.FormattedContext)
+		"- drink: coffee [since 2026-01-12T09:00:00+01:00; until 2026-04-21T08:00:00+02:00]\n</memory-context>",
+		result.FormattedContext)
 	require.Len(t, result.Raw.Calls, 1)
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)
 	assert.Equal(t, `[{"persona_id": "mara", "attribute": "drink", "value": "coffee", "valid_from": "2026-01-12T09:00:00+01:00", `+
 		`"valid_until": "2026-04-21T08:00:00+02:00", "source": "e1"}]`, string(result.Raw.Calls[0].Body))
 	assert.Equal(t, []abi.Evidence{{Pointer: "/calls/0/body/0", Rank: 1, NativeType: "ground_truth", Text: "coffee",
 		ValidAt:   "2026-01-12T09:00:00+01:00",
-		InvalidAt: "2026-04-21T08:00:00+02:00", TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"}, Shown: result.Evidence[0].Shown}}, result.Evidence)
+		InvalidAt: "2026-04-21T08:00:00+02:00", TimeBasis: abi.TimeEvent, SourceEventIDs: []string{"e1"},
+		Shown: result.Evidence[0].Shown}}, result.Evidence)
 	shown := result.Evidence[0].Shown
 	assert.Equal(t, "coffee", result.FormattedContext[shown.Start:shown.End])
 	trace := result.Trace
@@ -132,7 +139,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 		"attribute": "hard", "topic": "none"}, trace.FiltersApplied)
 	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
 		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
-		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
+		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}},
+		trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "native", trace.AsOfMode)
@@ -248,7 +256,8 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(t, "entries") {
 			c := configured{PersonaID: persona.Draw(t, "persona"), RunID: run.Draw(t, "run"),
 				Attribute: label.Filter(func(s string) bool { return s != "" }).Draw(t, "attribute"),
-				Value:     value.Draw(t, "value"), Context: label.Draw(t, "context"), Scenario: label.Draw(t, "scenario")}
+				Value:     value.Draw(t, "value"), Context: label.Draw(t, "context"),
+				Scenario: label.Draw(t, "scenario")}
 			from, length := rapid.IntRange(0, 9).Draw(t, "from"), rapid.IntRange(0, 9).Draw(t, "length")
 			if rapid.Bool().Draw(t, "has a beginning") {
 				c.ValidFrom = hour(from)
@@ -263,8 +272,9 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		r := ask(abi.ContextBudget{})
 		r.Scope = abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"),
 			PersonaID: persona.Draw(t, "persona of the request")}
-		r.Scenario, r.Context, r.Attribute = label.Draw(t, "scenario asked"), label.Draw(t, "context asked"), label.Draw(t,
-			"attribute asked")
+		r.Scenario, r.Context, r.Attribute = label.Draw(t, "scenario asked"), label.Draw(t, "context asked"),
+			label.Draw(t,
+				"attribute asked")
 		cross := rapid.Bool().Draw(t, "across contexts")
 		r.Filters = map[string]abi.Raw{"cross_context": abi.Raw(map[bool]string{true: "true", false: "false"}[cross])}
 		r.AsOf = hour(rapid.IntRange(-1, 20).Draw(t, "as_of"))
@@ -278,7 +288,8 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 
 		want := slices.DeleteFunc(slices.Clone(list), func(c configured) bool {
 			differs := func(own, asked string) bool { return own != "" && asked != "" && own != asked }
-			return c.PersonaID != r.Scope.PersonaID || differs(c.RunID, r.Scope.RunID) || differs(c.Scenario, r.Scenario) ||
+			return c.PersonaID != r.Scope.PersonaID || differs(c.RunID, r.Scope.RunID) ||
+				differs(c.Scenario, r.Scenario) ||
 				!cross && differs(c.Context, r.Context) || differs(c.Attribute, r.Attribute) ||
 				c.ValidFrom != "" && parse(t, r.AsOf).Before(parse(t, c.ValidFrom)) ||
 				c.ValidUntil != "" && !parse(t, r.AsOf).Before(parse(t, c.ValidUntil))

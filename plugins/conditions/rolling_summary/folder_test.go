@@ -66,7 +66,8 @@ func TestExportImportExportIsEqual(t *testing.T) {
 		return []int{s.Messages, s.Pointer,
 			s.Archived}
 	}(), "what was cleared stays so")
-	assert.Equal(t, b.Find("s3", "?", abi.ContextBudget{}).Evidence, fresh.Find("s3", "?", abi.ContextBudget{}).Evidence,
+	assert.Equal(t, b.Find("s3", "?", abi.ContextBudget{}).Evidence,
+		fresh.Find("s3", "?", abi.ContextBudget{}).Evidence,
 		"sources and times, too")
 	r := fresh.Record(first)
 	assert.True(t, r.Duplicate, "check S5: an event that came by import is known")
@@ -124,7 +125,8 @@ func TestAnyFolderKeepsItsWords(t *testing.T) {
 		b := bring(t, "")
 		require.NoError(t, b.Take(folder))
 		out := b.Files()
-		require.Equal(t, strings.TrimRight(folder[historyFile], "\r\n \t"), strings.TrimRight(out[historyFile], "\r\n \t"))
+		require.Equal(t, strings.TrimRight(folder[historyFile], "\r\n \t"),
+			strings.TrimRight(out[historyFile], "\r\n \t"))
 		require.Equal(t, folder[memoryFile], out[memoryFile])
 		require.Equal(t, folder["x/y.txt"], out["x/y.txt"])
 		sessions := ""

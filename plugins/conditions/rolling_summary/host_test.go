@@ -29,7 +29,8 @@ func TestConformance(t *testing.T) {
 			_, url := nanobottest.Serve(t)
 			provider := module.Provider(t, url, configs[c.profile])
 			provider.Name = c.name
-			conformance.TestWith(t, conformance.Target{Provider: provider}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: provider},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }

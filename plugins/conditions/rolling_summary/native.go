@@ -28,8 +28,9 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 		messages, _ := s.Read(m.State, s.Pointer, s.Messages)
 		answer.ArrStart()
 		for _, x := range nanobot.Replay(messages, int(max(0, most))) {
-			public := nanobot.Message{Role: x.Role, Content: x.Content, ToolCalls: x.ToolCalls, ToolCallID: x.ToolCallID,
-				Name: x.Name}
+			public := nanobot.Message{Role: x.Role, Content: x.Content, ToolCalls: x.ToolCalls,
+				ToolCallID: x.ToolCallID,
+				Name:       x.Name}
 			answer.Raw(public.Encode())
 		}
 		answer.ArrEnd()

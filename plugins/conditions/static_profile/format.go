@@ -34,10 +34,12 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 		if !p.isOf(c.Scope) {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: the profile is of another scope")
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"result.raw.calls[0].body: the profile is of another scope")
 		}
 	case len(calls) > 0:
-		return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: want one call, "+route+", as retrieve gives it")
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			"result.raw.calls: want one call, "+route+", as retrieve gives it")
 	}
 	return s.format(c, p, r.Budget).Result(r.Result.Evidence), nil
 }

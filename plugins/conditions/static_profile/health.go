@@ -12,7 +12,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return nil, err
 	}
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
-		NativeMemoryTypes: []string{"profile"}, NativeQueryModes: []string{"fixed"}, Isolation: "hard", PetObservability: "weak"}
+		NativeMemoryTypes: []string{"profile"}, NativeQueryModes: []string{"fixed"}, Isolation: "hard",
+		PetObservability: "weak"}
 	if len(s.profiles) == 0 {
 		h.Warnings = []string{"no_profile: the configuration has no profile at all: every retrieval is empty"}
 	}

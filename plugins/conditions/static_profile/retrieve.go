@@ -46,7 +46,8 @@ func (s *settings) trace(r *abi.RetrieveRequest, p *profile, fitted sdk.Fitted) 
 	}
 	switch {
 	case fitted.Cut:
-		t.Warnings = append(t.Warnings, "profile_cut: the profile is larger than max_tokens; only its beginning is shown")
+		t.Warnings = append(t.Warnings, "profile_cut: the profile is larger than max_tokens; only its beginning is "+
+			"shown")
 	case fitted.Truncated:
 		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the profile fits the budget")
 	}

@@ -72,7 +72,8 @@ func TestWhatARetrievalTells(t *testing.T) {
 		"the context was not asked for")
 	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
 		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
-		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
+		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}},
+		trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
 	assert.Equal(t, "ignored", trace.AsOfMode)

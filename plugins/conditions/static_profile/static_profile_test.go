@@ -74,7 +74,8 @@ func TestTheSchemaTakesAListOrAFileThatHoldsOne(t *testing.T) {
 		{"an empty list", `{"profiles":[]}`, ""},
 		{"a file with an object", `{"profiles":` + string(example) + `}`, ""},
 		{"nothing", `{}`, "profiles: missing"},
-		{"another key beside the list of a file", `{"profiles":{"profiles":[],"more":1}}`, "profiles.more: unknown key"},
+		{"another key beside the list of a file", `{"profiles":{"profiles":[],"more":1}}`,
+			"profiles.more: unknown key"},
 		{"another key in an entry", `{"profiles":[{"persona_id":"mara","txt":"x"}]}`, "profiles[0].txt: unknown key"},
 		{"an empty text", `{"profiles":[{"persona_id":"mara","text":""}]}`, "profiles[0].text"},
 		{"a text", `{"profiles":"profiles.json"}`, "profiles: want"},
@@ -123,7 +124,8 @@ func TestSetupResetAndHealth(t *testing.T) {
 		remains  int
 	}{
 		{"mara", true, []string{}, 1},
-		{"jonas", false, []string{"no_profile: the configuration has no profile for this persona_id, or only for other runs"}, 0},
+		{"jonas", false, []string{"no_profile: the configuration has no profile for this persona_id, or only for " +
+			"other runs"}, 0},
 	} {
 		t.Run(tt.persona, func(t *testing.T) {
 			of := abi.MemoryScope{RunID: "run", PersonaID: tt.persona}
@@ -138,7 +140,8 @@ func TestSetupResetAndHealth(t *testing.T) {
 				assert.Equal(t, abi.ResetDone, receipt.Status)
 				assert.Empty(t, receipt.Removed)
 				assert.Len(t, receipt.Remains, tt.remains)
-				assert.Equal(t, []int64{generation, generation + 1}, []int64{receipt.OldGeneration, receipt.NewGeneration})
+				assert.Equal(t, []int64{generation, generation + 1},
+					[]int64{receipt.OldGeneration, receipt.NewGeneration})
 			}
 		})
 	}

@@ -13,14 +13,18 @@ import (
 )
 
 func TestAnObjectIsWrittenInItsOrder(t *testing.T) {
-	o := wire.Object{"text", "a\"b", "flag", false, "int", 1, "number", int64(-2), "real", 0.5, "raw", abi.Raw(`[1]`), "list", []string{"x", "y"},
-		"within", wire.Object{"z", 1, "a", wire.Object{}}, "several", []wire.Object{{"id", "1"}, {}}, "none", nil, "no bytes", abi.Raw(nil),
+	o := wire.Object{"text", "a\"b", "flag", false, "int", 1, "number", int64(-2), "real", 0.5, "raw", abi.Raw(`[1]`),
+		"list", []string{"x", "y"},
+		"within", wire.Object{"z", 1, "a", wire.Object{}}, "several", []wire.Object{{"id", "1"}, {}}, "none", nil,
+		"no bytes", abi.Raw(nil),
 		"some", wire.Some("x"), "no text", wire.Some(""), "if", wire.If(true, 1), "if not", wire.If(false, 1)}
 	assert.Equal(t, `{"text":"a\"b","flag":false,"int":1,"number":-2,"real":0.5,"raw":[1],"list":["x","y"],"within":{"z":1,"a":{}},`+
 		`"several":[{"id":"1"},{}],"some":"x","if":1}`, string(o.JSON()))
 	assert.Equal(t, `{}`, string(wire.Object(nil).JSON()))
-	assert.Equal(t, map[string]abi.Raw{"b": abi.Raw(`1`), "a": abi.Raw(`"x"`)}, wire.Object{"b", 1, "c", nil, "a", "x"}.Map())
-	assert.Equal(t, wire.Object{"a", abi.Raw(`1`), "b", abi.Raw(`2`)}, wire.FromMap(map[string]abi.Raw{"b": abi.Raw(`2`), "a": abi.Raw(`1`)}))
+	assert.Equal(t, map[string]abi.Raw{"b": abi.Raw(`1`), "a": abi.Raw(`"x"`)},
+		wire.Object{"b", 1, "c", nil, "a", "x"}.Map())
+	assert.Equal(t, wire.Object{"a", abi.Raw(`1`), "b", abi.Raw(`2`)},
+		wire.FromMap(map[string]abi.Raw{"b": abi.Raw(`2`), "a": abi.Raw(`1`)}))
 	assert.Panics(t, func() { wire.Object{"x", struct{}{}}.JSON() })
 }
 
@@ -39,14 +43,17 @@ type places struct {
 }
 
 func (p *places) all() []any {
-	return []any{"text", &p.text, "flag", &p.flag, "whole", &p.whole, "real", &p.real, "maybe", &p.maybe, "maybe_text", &p.maybeText,
-		"list", &p.list, "items", &p.items, "raw", &p.raw, "object", wire.Fields{"within", &p.within}, "twice", &p.twice}
+	return []any{"text", &p.text, "flag", &p.flag, "whole", &p.whole, "real", &p.real, "maybe", &p.maybe, "maybe_text",
+		&p.maybeText,
+		"list", &p.list, "items", &p.items, "raw", &p.raw, "object", wire.Fields{"within", &p.within}, "twice",
+		&p.twice}
 }
 
 func TestMembersAreReadIntoTheirPlaces(t *testing.T) {
 	const object = ` {"text": "a\u0062", "flag": true, "whole": -7, "real": 0.5, "maybe": 2, "maybe_text": "", "list": ["x", "y"],
 		"items": [1, {"a": []}], "raw": {"b": 1}, "object": {"other": [], "within": "w"}, "twice": "1", "unknown": [[]], "twice": "2"} `
-	want := places{text: "ab", flag: true, whole: -7, real: 0.5, maybe: new(2.0), maybeText: new(""), list: []string{"x", "y"},
+	want := places{text: "ab", flag: true, whole: -7, real: 0.5, maybe: new(2.0), maybeText: new(""),
+		list:  []string{"x", "y"},
 		items: []abi.Raw{abi.Raw(`1`), abi.Raw(`{"a": []}`)}, raw: abi.Raw(`{"b": 1}`), within: "w", twice: "2"}
 	var picked, read places
 	wire.Pick(abi.Raw(object), picked.all()...)
@@ -84,7 +91,8 @@ func TestAMemberOfAnotherTypeIsLeftOutOrAnError(t *testing.T) {
 	}
 	var p places
 	wire.Pick(abi.Raw(`{"list":"one","items":"two","text":1,"whole":5}`), p.all()...)
-	assert.Equal(t, places{list: []string{"one"}, items: []abi.Raw{abi.Raw(`"two"`)}, whole: 5}, p, "one string is a list of one")
+	assert.Equal(t, places{list: []string{"one"}, items: []abi.Raw{abi.Raw(`"two"`)}, whole: 5}, p,
+		"one string is a list of one")
 	assert.ErrorContains(t, wire.Read(abi.Raw(`{"items":"two"}`), p.all()...), "items: want a list, got string")
 	assert.ErrorContains(t, wire.Read(abi.Raw(`{"list":"one"}`), p.all()...), "list: want a list of strings")
 	assert.ErrorContains(t, wire.Read(abi.Raw(`{"list":[1]}`), p.all()...), "list: want a string")
@@ -107,7 +115,8 @@ func TestValuesAreFoundByTheirPath(t *testing.T) {
 func TestCheck(t *testing.T) {
 	deep := strings.Repeat("[", abi.MaxDepth)
 	require.NoError(t, wire.Check([]byte(deep+strings.Repeat("]", abi.MaxDepth))))
-	for _, wrong := range []string{"", "<html>", `{"a":1`, `{} {}`, "{\"a\":\"\xff\"}", `{"a":` + deep + strings.Repeat("]", abi.MaxDepth) + "}"} {
+	for _, wrong := range []string{"", "<html>", `{"a":1`, `{} {}`, "{\"a\":\"\xff\"}", `{"a":` + deep +
+		strings.Repeat("]", abi.MaxDepth) + "}"} {
 		assert.Error(t, wire.Check([]byte(wrong)), wrong)
 		assert.Error(t, wire.Open([]byte(wrong)), wrong)
 	}

@@ -20,8 +20,8 @@ const (
 	// smallest is the shortest run of free memory that is worth a place in the list.
 	smallest = 256
 
-	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after the
-	// other, the run that objects are taken from.
+	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after
+	// the other, the run that objects are taken from.
 	large = 2048
 
 	// ahead is how much free memory is cleared at a time: one long fill costs less than many short ones.

@@ -34,7 +34,8 @@ func newWorld(bytes, first int) *world {
 		w.buffer[i] = 0xA5A5A5A5A5A5A5A5 // memory is not zero before it is used
 	}
 	w.end = uintptr(unsafe.Pointer(unsafe.SliceData(w.buffer))) + uintptr(bytes)
-	w.open(unsafe.Pointer(unsafe.SliceData(w.buffer)), uintptr(unsafe.Pointer(unsafe.SliceData(w.buffer)))+uintptr(first))
+	w.open(unsafe.Pointer(unsafe.SliceData(w.buffer)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(w.buffer)))+uintptr(first))
 	return w
 }
 
@@ -86,7 +87,8 @@ func (w *world) check(t require.TestingT) {
 		o := w.known[at]
 		for i, c := range w.content(at) {
 			if _, pointer := o.pointers[uintptr(i)&^7]; !pointer && c != o.pattern {
-				require.Failf(t, "overwritten", "byte %d of an object of %d bytes is %#x, want %#x", i, o.size, c, o.pattern)
+				require.Failf(t, "overwritten", "byte %d of an object of %d bytes is %#x, want %#x", i, o.size, c,
+					o.pattern)
 			}
 		}
 		for offset, to := range o.pointers {
@@ -142,8 +144,9 @@ func TestObjectsInUseStayAsTheyAreAndOthersAreFreed(t *testing.T) {
 				"noise"}).Draw(t, "step") {
 			case "new":
 				size := uintptr(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 5000)).Draw(t, "size"))
-				w.variables[slot] = w.allocate(t, size, rapid.Bool().Draw(t, "leaf"), byte(rapid.IntRange(1, 255).Draw(t,
-					"pattern")))
+				w.variables[slot] = w.allocate(t, size, rapid.Bool().Draw(t, "leaf"),
+					byte(rapid.IntRange(1, 255).Draw(t,
+						"pattern")))
 			case "point":
 				from, to := w.variables[slot], w.variables[rapid.IntRange(0, len(w.variables)-1).Draw(t, "to")]
 				o := w.known[from]

@@ -1,5 +1,6 @@
-// Command backend starts a real memory backend on this machine and keeps it running until it is interrupted, with the rule-answering stub or with an
-// OpenAI-compatible endpoint of your own. It prints the configuration to use. `make backend BACKEND=mem0` calls it.
+// Command backend starts a real memory backend on this machine and keeps it running until it is interrupted, with the
+// rule-answering stub or with an OpenAI-compatible endpoint of your own. It prints the configuration to use. `make
+// backend BACKEND=mem0` calls it.
 //
 //	go run ./testenv/cmd/backend mem0
 //	LLM_BASE_URL=http://127.0.0.1:11434/v1 LLM_MODEL=llama3.2 EMBEDDING_MODEL=nomic-embed-text EMBEDDING_DIMENSIONS=768 go run ./testenv/cmd/backend memos
@@ -31,10 +32,13 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("backend", flag.ContinueOnError)
 	var endpoint testenv.Endpoint
-	flags.StringVar(&endpoint.BaseURL, "llm", os.Getenv("LLM_BASE_URL"), "OpenAI-compatible endpoint, ending in /v1; none: the stub (LLM_BASE_URL)")
+	flags.StringVar(&endpoint.BaseURL, "llm", os.Getenv("LLM_BASE_URL"),
+		"OpenAI-compatible endpoint, ending in /v1; none: the stub (LLM_BASE_URL)")
 	flags.StringVar(&endpoint.Model, "model", os.Getenv("LLM_MODEL"), "its chat model (LLM_MODEL)")
-	flags.StringVar(&endpoint.EmbeddingModel, "embedding-model", os.Getenv("EMBEDDING_MODEL"), "its embedding model (EMBEDDING_MODEL)")
-	dimensions := flags.String("dimensions", os.Getenv("EMBEDDING_DIMENSIONS"), "length of its embeddings (EMBEDDING_DIMENSIONS)")
+	flags.StringVar(&endpoint.EmbeddingModel, "embedding-model", os.Getenv("EMBEDDING_MODEL"),
+		"its embedding model (EMBEDDING_MODEL)")
+	dimensions := flags.String("dimensions", os.Getenv("EMBEDDING_DIMENSIONS"),
+		"length of its embeddings (EMBEDDING_DIMENSIONS)")
 	installOnly := flags.Bool("install", false, "install what the backend needs, start it once and end")
 	keep := flags.Bool("keep", false, "leave the temporary folder with data and logs in place")
 	data := flags.String("data", "", "folder for data that survive: the next start with it finds them; none: a temporary one")
@@ -106,7 +110,8 @@ func block(b *testenv.Backend) string {
 	for _, name := range sortedKeys(b.Secrets) {
 		fmt.Fprintf(&out, "export %s=%s\n", b.Secrets[name].Variable, b.Secrets[name].Value)
 	}
-	fmt.Fprintf(&out, "cat > memhost.yaml <<'END'\nmemory:\n  backend: %s\n  backends:\n    %s: %s\n", b.Provider, b.Provider, testenv.Inline(b.Config))
+	fmt.Fprintf(&out, "cat > memhost.yaml <<'END'\nmemory:\n  backend: %s\n  backends:\n    %s: %s\n", b.Provider,
+		b.Provider, testenv.Inline(b.Config))
 	if len(b.Secrets) > 0 {
 		out.WriteString("secrets:\n")
 	}

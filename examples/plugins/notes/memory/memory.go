@@ -41,18 +41,22 @@ func Retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	asked, found := words(r.Query), []abi.RawCall{}
 	for _, note := range slices.Backward(page) {
-		if slices.ContainsFunc(words(string(note.Data)), func(word string) bool { return slices.Contains(asked, word) }) {
+		if slices.ContainsFunc(words(string(note.Data)), func(word string) bool {
+			return slices.Contains(asked, word)
+		}) {
 			found = append(found, abi.RawCall{Route: "notes", Body: note.Data})
 		}
 	}
 	fitted, err := format(c, found, r.Budget)
-	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Raw: abi.RawResult{Calls: found[fitted.First:fitted.End]},
+	result := &abi.RetrieveResult{FormattedContext: fitted.Text,
+		Raw: abi.RawResult{Calls: found[fitted.First:fitted.End]},
 		Trace: &abi.Trace{BackendName: Name, ResultState: abi.ResultEmpty, FilterMode: abi.FilterNone,
 			FiltersApplied: sdk.Filters(sdk.Labels(r), abi.FilterNone), AsOfMode: "ignored"}}
 	fitted.Report(result.Trace, r.Budget)
 	for i := range result.Raw.Calls {
 		result.Trace.ResultState = abi.ResultResults
-		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/" + string(sdk.Number(int64(i))) + "/body",
+		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/" + string(sdk.Number(int64(i))) +
+			"/body",
 			Rank: int64(i + 1)})
 	}
 	fitted.Mark(result.Evidence, fitted.First)
@@ -66,8 +70,8 @@ func words(text string) []string {
 	})
 }
 
-// format fits the notes into the budget; where not all fit, the newest stay. The sdk escapes them: a note cannot close the
-// element around it.
+// format fits the notes into the budget; where not all fit, the newest stay. The sdk escapes them: a note cannot close
+// the element around it.
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
 	blocks := make([]sdk.Block, len(notes))
 	for i, note := range notes {

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Random draws a *T with every exported field set to something that survives a journey as JSON: what omitempty leaves out is nil
-// or zero, what it does not is never nil.
+// Random draws a *T with every exported field set to something that survives a journey as JSON: what omitempty leaves
+// out is nil or zero, what it does not is never nil.
 func Random[T any](t *rapid.T, label string) *T {
 	v := new(T)
 	fill(t, reflect.ValueOf(v).Elem(), label, false)
@@ -18,11 +18,13 @@ func Random[T any](t *rapid.T, label string) *T {
 }
 
 func text() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "*", "..", "é\"", "\u2028<b>", "\U0001F600 x", "line\nline"}))
+	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "*", "..", "é\"", "\u2028<b>",
+		"\U0001F600 x", "line\nline"}))
 }
 
 func raw() *rapid.Generator[string] {
-	return rapid.SampledFrom([]string{`1`, `-0.5e+3`, `"a\u0000\ud83d\ude00"`, `{"a": [1, {"b":null}],"c":2}`, `[]`, "[ true,\tfalse ]", `""`})
+	return rapid.SampledFrom([]string{`1`, `-0.5e+3`, `"a\u0000\ud83d\ude00"`, `{"a": [1, {"b":null}],"c":2}`, `[]`,
+		"[ true,\tfalse ]", `""`})
 }
 
 func fill(t *rapid.T, v reflect.Value, label string, omit bool) {

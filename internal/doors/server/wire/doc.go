@@ -1,5 +1,5 @@
-// Package wire holds what the HTTP door and its client must agree on beyond package abi: the paths, the two bodies that the
-// contract does not name, and problem documents.
+// Package wire holds what the HTTP door and its client must agree on beyond package abi: the paths, the two bodies that
+// the contract does not name, and problem documents.
 package wire
 
 // Paths of the door. The OpenAPI document says what each takes and answers.

@@ -16,9 +16,9 @@ type member struct {
 	read func(d *wirejson.Decoder) error
 }
 
-// readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that occurs
-// twice the last one counts, and in strict mode an unknown field is an error that names the nearest. abi.Unmarshal has
-// checked before that the bytes are JSON.
+// readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that
+// occurs twice the last one counts, and in strict mode an unknown field is an error that names the nearest.
+// abi.Unmarshal has checked before that the bytes are JSON.
 func readObject(d *wirejson.Decoder, m abi.Mode, members []member) error {
 	if d.Next() == wirejson.Null {
 		return d.Null()

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError
-// beside its own.
+// Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the
+// AdapterError beside its own.
 type Problem struct {
 	// Type is urn:memhost:error: and the code.
 	Type string `json:"type"`
@@ -59,8 +59,8 @@ func Title(code abi.Code) string {
 	}
 }
 
-// Status is the HTTP status that answers e. Credentials or policy that a backend refused are the slot's trouble, not the
-// caller's: 502.
+// Status is the HTTP status that answers e. Credentials or policy that a backend refused are the slot's trouble, not
+// the caller's: 502.
 func Status(e *abi.Error) int {
 	return e.Code.HTTPStatus(e.Route != "" || e.Native != nil && e.Native.Status != nil)
 }

@@ -34,5 +34,6 @@ func (x *Liveness) Encode(e *wirejson.Encoder) {
 // Decode implements abi.Decodable.
 func (x *Liveness) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = Liveness{}
-	return readObject(d, m, []member{{"service", text(&x.Service)}, {"status", text(&x.Status)}, {"version", text(&x.Version)}})
+	return readObject(d, m, []member{{"service", text(&x.Service)}, {"status", text(&x.Status)},
+		{"version", text(&x.Version)}})
 }

@@ -53,7 +53,8 @@ func TestAProblemIsAnErrorWithFourMoreFields(t *testing.T) {
 		require.Equal(rt, e, wire.DecodeProblem(text))
 		var p wire.Problem
 		require.NoError(rt, json.Unmarshal(text, &p))
-		require.Equal(rt, wire.Problem{Type: wire.ProblemType(e.Code), Title: wire.Title(e.Code), Status: int64(wire.Status(e)), Detail: e.Message, Error: *e}, p)
+		require.Equal(rt, wire.Problem{Type: wire.ProblemType(e.Code), Title: wire.Title(e.Code),
+			Status: int64(wire.Status(e)), Detail: e.Message, Error: *e}, p)
 	})
 	titles := map[string]bool{}
 	for _, code := range abi.Codes() {
@@ -66,7 +67,8 @@ func TestAProblemIsAnErrorWithFourMoreFields(t *testing.T) {
 }
 
 func TestTheIDOfAnEventThatDoesNotDecode(t *testing.T) {
-	for text, want := range map[string]string{`{"x":1,"event_id":"é\n"}`: "é\n", `{"event_id":7}`: "", `{}`: "", `[]`: "", `null`: "", `{"a":{"event_id":"no"}}`: ""} {
+	for text, want := range map[string]string{`{"x":1,"event_id":"é\n"}`: "é\n", `{"event_id":7}`: "", `{}`: "",
+		`[]`: "", `null`: "", `{"a":{"event_id":"no"}}`: ""} {
 		require.Equal(t, want, wire.EventIDOf(abi.Raw(text)), text)
 	}
 }

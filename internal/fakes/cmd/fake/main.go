@@ -1,5 +1,5 @@
-// Command fake serves a fake backend until it is interrupted: to try a backend's module with nothing installed, and for tests in other languages than Go. Nothing
-// is kept when it ends.
+// Command fake serves a fake backend until it is interrupted: to try a backend's module with nothing installed, and for
+// tests in other languages than Go. Nothing is kept when it ends.
 //
 //	go run ./internal/fakes/cmd/fake -listen 127.0.0.1:8888 mem0
 package main
@@ -47,7 +47,8 @@ func main() {
 func serve(listen, name string) error {
 	backend, ok := backends[name]
 	if !ok {
-		return fmt.Errorf("no fake is called %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(backends)), ", "))
+		return fmt.Errorf("no fake is called %q; there are %s", name,
+			strings.Join(slices.Sorted(maps.Keys(backends)), ", "))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

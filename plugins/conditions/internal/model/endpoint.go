@@ -109,7 +109,8 @@ func refusesChoice(err error) bool {
 		return false
 	}
 	said := strings.ToLower(native.Body)
-	return strings.Contains(said, "tool_choice") || strings.Contains(said, "unsupported") && strings.Contains(said, "tool")
+	return strings.Contains(said, "tool_choice") || strings.Contains(said, "unsupported") &&
+		strings.Contains(said, "tool")
 }
 
 func (p *Endpoint) ask(s *state.State, r Request, u *Usage) (*Answer, error) {

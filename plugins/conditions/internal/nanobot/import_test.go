@@ -18,7 +18,8 @@ import (
 // A file that came in parts has the same text and the same lines, wherever it was cut.
 func TestAFileIsReadAcrossItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		call := sdktest.New(t, sdktest.Options{}).Call(abi.OpNativeMutation, abi.MemoryScope{RunID: "r", PersonaID: "p"})
+		call := sdktest.New(t, sdktest.Options{}).Call(abi.OpNativeMutation,
+			abi.MemoryScope{RunID: "r", PersonaID: "p"})
 		parts := rapid.SliceOf(rapid.StringOf(rapid.RuneFrom([]rune("ab \r\n\t山")))).Draw(t, "parts")
 		stored := func() *Incoming {
 			in := &Incoming{Base: &Base{State: state.Of(call)}, Paths: []string{"f"}, parts: map[string][]sdk.Item{}}

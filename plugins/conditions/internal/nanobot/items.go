@@ -53,7 +53,8 @@ func itemsOf(raw *abi.RawResult) ([]Item, error) {
 	var items []Item
 	for i := range raw.Calls {
 		if raw.Calls[i].Route != stateRoute {
-			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+raw.Calls[i].Route+" is no call of retrieve")
+			return nil, abi.NewError(abi.CodeInvalidArgument,
+				"result.raw.calls: "+raw.Calls[i].Route+" is no call of retrieve")
 		}
 		err := wirejson.DecodeBytes(raw.Calls[i].Body).Arr(func(d *wirejson.Decoder) error {
 			var x Item
@@ -74,7 +75,8 @@ func evidence(items []Item) []abi.Evidence {
 	for i, x := range items {
 		list = append(list, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i), Rank: int64(i + 1), Group: x.Kind,
 			NativeID: x.ID, NativeType: x.Kind,
-			Text: x.Text, CreatedAt: rfc(x.Created), UpdatedAt: rfc(x.Updated), TimeBasis: basis(x.Kind), SourceEventIDs: x.Events})
+			Text: x.Text, CreatedAt: rfc(x.Created), UpdatedAt: rfc(x.Updated), TimeBasis: basis(x.Kind),
+			SourceEventIDs: x.Events})
 	}
 	return list
 }
@@ -194,7 +196,8 @@ func (b *Base) tail(s *Session, from int64) []Item {
 	var items []Item
 	for _, m := range Replay(messages, 0) {
 		if text := m.Render(); text != "" {
-			x := Item{ID: m.TurnID, Kind: tailKind, Title: "Recent messages of this session", Text: text, Created: m.Timestamp}
+			x := Item{ID: m.TurnID, Kind: tailKind, Title: "Recent messages of this session", Text: text,
+				Created: m.Timestamp}
 			if m.EventID != "" {
 				x.Events = []string{m.EventID}
 			}

@@ -43,7 +43,8 @@ func (m *Message) Encode() []byte {
 		list.ArrStart()
 		for i := range m.ToolCalls {
 			call := &m.ToolCalls[i]
-			function := abi.Raw(object.Encode(object.Optional("name", &call.Name), object.Always("arguments", &call.Arguments)))
+			function := abi.Raw(object.Encode(object.Optional("name", &call.Name),
+				object.Always("arguments", &call.Arguments)))
 			object.Write(&list, object.Optional("id", &call.ID), object.Constant("type", `"function"`),
 				object.Always("function", &function))
 		}
@@ -101,7 +102,8 @@ func (m *Message) decodeCall(d *wirejson.Decoder) error {
 	var function abi.Raw
 	err := object.Read(d, nil, object.Optional("id", &call.ID), object.Optional("function", &function))
 	if err == nil && wirejson.Raw(function).Type() == wirejson.Object {
-		err = object.Decode(function, object.Optional("name", &call.Name), object.Optional("arguments", &call.Arguments))
+		err = object.Decode(function, object.Optional("name", &call.Name),
+			object.Optional("arguments", &call.Arguments))
 	}
 	m.ToolCalls = append(m.ToolCalls, call)
 	return err

@@ -34,10 +34,12 @@ func TestReplay(t *testing.T) {
 		messages []Message
 		want     []string
 	}{
-		{"check A13: a group of which one result was cut off", []Message{said("user", ""), said("assistant", "", "a", "b"),
-			said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
-		{"check A14: a call that goes takes its result along", []Message{said("user", ""), said("assistant", "", "a", "b"),
-			said("tool", "a"), said("tool", "c")}, []string{"user"}},
+		{"check A13: a group of which one result was cut off",
+			[]Message{said("user", ""), said("assistant", "", "a", "b"),
+				said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
+		{"check A14: a call that goes takes its result along",
+			[]Message{said("user", ""), said("assistant", "", "a", "b"),
+				said("tool", "a"), said("tool", "c")}, []string{"user"}},
 		{"check A15: what stands before the first user goes", []Message{said("assistant", ""), said("tool", "a"),
 			said("user", "")}, []string{"user"}},
 		{"no user at all", []Message{said("tool", "a"), said("assistant", "")}, []string{"assistant"}},
@@ -65,7 +67,9 @@ func TestReplayIsStableAndWhole(t *testing.T) {
 			case 1:
 				return said("tool", id.Draw(t, "result"))
 			case 2:
-				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string { return s }).Draw(t,
+				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string {
+					return s
+				}).Draw(t,
 					"calls")...)
 			}
 			return said("assistant", "")

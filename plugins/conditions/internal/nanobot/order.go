@@ -11,8 +11,8 @@ type place struct {
 	at int
 }
 
-// ordered is a list by a number of each element, the smallest in front; equal ones stay in order. One sort of places serves lists of all
-// types: a stable sort for each type is 3 KB of a module.
+// ordered is a list by a number of each element, the smallest in front; equal ones stay in order. One sort of places
+// serves lists of all types: a stable sort for each type is 3 KB of a module.
 func ordered[T any](list []T, by func(T) int64) []T {
 	places, sorted := make([]place, len(list)), make([]T, len(list))
 	for i, x := range list {

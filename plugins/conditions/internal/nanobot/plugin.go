@@ -33,8 +33,9 @@ func serve[T any](p *Plugin, c *sdk.Call, do func(m Memory, b *Base) T) (answer 
 func (p *Plugin) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.SetupReceipt {
 		m.Setup()
-		return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(lastSession(b.State) != ""), NativeScope: map[string]string{},
-			Trace: b.Trace("")}
+		return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(lastSession(b.State) != ""),
+			NativeScope: map[string]string{},
+			Trace:       b.Trace("")}
 	})
 }
 
@@ -142,8 +143,9 @@ func (p *Plugin) ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error
 // Inventory counts. It is quiescent where no work waits.
 func (p *Plugin) Inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.Inventory {
-		return &abi.Inventory{Kinds: counts(m), Complete: true, Quiescent: readiness(m, nil).Status == abi.ReadinessReady,
-			Trace: b.Trace("state_list")}
+		return &abi.Inventory{Kinds: counts(m), Complete: true,
+			Quiescent: readiness(m, nil).Status == abi.ReadinessReady,
+			Trace:     b.Trace("state_list")}
 	})
 }
 

@@ -32,7 +32,8 @@ func (h *Head) members() []object.Member {
 		object.Optional("tokens", &h.Tokens),
 		object.Optional("order", &h.Order), object.Optional("created_at", &h.Created), object.Optional("updated_at",
 			&h.Updated),
-		object.Optional("arrived_ms", &h.Arrived), object.Optional("want", &h.Want), object.Optional("archive", &h.EndedAt)}
+		object.Optional("arrived_ms", &h.Arrived), object.Optional("want", &h.Want),
+		object.Optional("archive", &h.EndedAt)}
 }
 
 // Mark is what the work keeps of a session. Messages are counted from 0; Pointer is the first that is not worked off.

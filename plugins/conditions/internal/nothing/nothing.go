@@ -8,7 +8,8 @@ import (
 
 // Readiness is always ready: what a retrieval shows does not depend on what was recorded.
 func Readiness(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "keeps nothing: no retrieval waits for what was recorded"}, nil
+	return &abi.BackendReadiness{Status: abi.ReadinessReady,
+		Method: "keeps nothing: no retrieval waits for what was recorded"}, nil
 }
 
 // Inventory is complete and empty.
@@ -18,5 +19,6 @@ func Inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		return nil, err
 	}
 	return &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true,
-		Trace: &abi.Trace{BackendName: config.Provider, Warnings: []string{"keeps_nothing: there is nothing to count"}}}, nil
+		Trace: &abi.Trace{BackendName: config.Provider,
+			Warnings: []string{"keeps_nothing: there is nothing to count"}}}, nil
 }

@@ -53,7 +53,8 @@ func TestAnObjectIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestAMemberOfAnotherType(t *testing.T) {
-	for _, text := range []string{`{"text":1}`, `{"n":"1"}`, `{"n":1.5}`, `{"flag":0}`, `{"texts":{}}`, `{"texts":[1]}`} {
+	for _, text := range []string{`{"text":1}`, `{"n":"1"}`, `{"n":1.5}`, `{"flag":0}`, `{"texts":{}}`,
+		`{"texts":[1]}`} {
 		assert.Error(t, DecodeStrictly([]byte(text), new(thing).members(Always)...), text)
 		x := new(thing)
 		require.NoError(t, Decode([]byte(text), x.members(Always)...), text)

@@ -63,15 +63,18 @@ func buildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [module...]",
 		Short: "build what changed, note it in plugins/modules.lock, print the sizes",
-		Long: "Builds the modules whose sources, recipe or toolchain changed (all, or those named) and notes them in plugins/modules.lock.\n" +
-			"$" + toolchain.EnvTinyGo + " names another TinyGo for development; what it builds is marked in the lock and must not be committed.",
+		Long: "Builds the modules whose sources, recipe or toolchain changed (all, or those named) and notes them in " +
+			"plugins/modules.lock.\n" +
+			"$" + toolchain.EnvTinyGo + " names another TinyGo for development; what it builds is marked in the lock " +
+			"and must not be committed.",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return build(cmd, &b, names)
 		},
 	}
 	cmd.Flags().BoolVarP(&b.Force, "force", "f", false, "build modules that are up to date, too")
 	cmd.Flags().IntVarP(&b.Jobs, "jobs", "j", 2, "modules built at a time")
-	cmd.Flags().StringVarP(&b.Out, "out", "o", "", "folder for the built modules; leaves the committed ones and the lock alone")
+	cmd.Flags().StringVarP(&b.Out, "out", "o", "",
+		"folder for the built modules; leaves the committed ones and the lock alone")
 	return cmd
 }
 
@@ -109,7 +112,8 @@ func checkCommand() *cobra.Command {
 
 func check(cmd *cobra.Command, b *toolchain.Builder, names []string) (err error) {
 	if command := os.Getenv(toolchain.EnvTinyGo); command != "" {
-		return fmt.Errorf("%s=%s is set, but committed modules are compared with what the bootstrapped TinyGo gives: unset it", toolchain.EnvTinyGo, command)
+		return fmt.Errorf("%s=%s is set, but committed modules are compared with what the bootstrapped TinyGo gives: "+
+			"unset it", toolchain.EnvTinyGo, command)
 	}
 	modules, err := chosen(b, names)
 	if err != nil {

@@ -28,7 +28,8 @@ func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 			var session strings.Builder
 			session.WriteString(`{"_type":"metadata","key":"s","last_consolidated":0}` + "\n")
 			for i := range lines {
-				fmt.Fprintf(&session, `{"role":"user","content":"Message %d","timestamp":"2026-01-12T09:00:00"}`+"\n", i)
+				fmt.Fprintf(&session, `{"role":"user","content":"Message %d","timestamp":"2026-01-12T09:00:00"}`+"\n",
+					i)
 			}
 			files["sessions/cw.jsonl"] = session.String()
 			take(b, s, files)
@@ -51,7 +52,8 @@ func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 func take(b *testing.B, s *Slot, files map[string]string) {
 	b.Helper()
 	send := func(files map[string]string, goesOn, done bool) {
-		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: s.Scope, Name: "import_files", Reason: "bench",
+		_, err := s.NativeMutation(b.Context(), &abi.NativeMutation{Scope: s.Scope, Name: "import_files",
+			Reason: "bench",
 			Params: Params(b, files, goesOn, done)})
 		require.NoError(b, err)
 	}

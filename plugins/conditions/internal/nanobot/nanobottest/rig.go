@@ -45,8 +45,9 @@ func (m Module) bring(t testing.TB, stub *llm.Server, config string) *Rig {
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	return &Rig{Turns: Turns{Scope: Scope}, Stub: stub, module: m, T: t,
-		Host: sdktest.New(t, sdktest.Options{Provider: m.Name, Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` +
-			further(config) + `}`, Manifest: manifest,
+		Host: sdktest.New(t, sdktest.Options{Provider: m.Name,
+			Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` +
+				further(config) + `}`, Manifest: manifest,
 			HTTP: sdktest.Handler(t, manifest, nil, stub)})}
 }
 
@@ -149,7 +150,8 @@ func (r *Rig) work(request *abi.WaitRequest) *abi.BackendReadiness {
 // Ready looks, and works off nothing.
 func (r *Rig) Ready(markers ...string) *abi.BackendReadiness {
 	r.T.Helper()
-	ready, err := sdktest.Do(r.Host, abi.OpReadiness, r.Scope, r.module.Readiness, &abi.ReadinessMarkers{Markers: markers})
+	ready, err := sdktest.Do(r.Host, abi.OpReadiness, r.Scope, r.module.Readiness,
+		&abi.ReadinessMarkers{Markers: markers})
 	require.NoError(r.T, err)
 	return ready
 }

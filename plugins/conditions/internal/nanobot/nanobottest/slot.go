@@ -102,7 +102,8 @@ func (s *Slot) Tell(e *abi.MemoryEvent) *abi.WriteReceipt {
 // Wait waits until the scope is ready, or the time is over; 0 looks once.
 func (s *Slot) Wait(timeout time.Duration) *abi.BackendReadiness {
 	s.t.Helper()
-	r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: s.Scope, TimeoutMS: timeout.Milliseconds()})
+	r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: s.Scope,
+		TimeoutMS: timeout.Milliseconds()})
 	require.NoError(s.t, err)
 	return r
 }
