@@ -26,7 +26,7 @@ func said(id, at, text string) *abi.MemoryEvent {
 }
 
 func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
-	const turns, size, memory = 48, 1 << 20, 24 << 20 // twice as much text as memory
+	const turns, size, memory = 64, 1 << 20, 32 << 20 // twice as much text as memory
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
 	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin",
@@ -36,7 +36,7 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	_, err := s.RecordEvent(t.Context(), old)
 	require.NoError(t, err)
 	for i := range turns {
-		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:00:"+strconv.Itoa(10+i)+"Z", strings.Repeat("x", size)))
+		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:"+strconv.Itoa(10+i/2)+":00Z", strings.Repeat("x", size)))
 		require.NoError(t, err)
 	}
 	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", SessionID: "s", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
@@ -94,7 +94,7 @@ func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
 	request.AsOf = "2026-01-02T23:30:00.5Z"
 	assert.Equal(t, "ab", order())
 	request.AsOf = ""
-	for budget, want := range map[int64]string{200: "abcd", 70: "cd", 50: "d", 1: ""} {
+	for budget, want := range map[int64]string{200: "abcd", 52: "cd", 42: "d", 1: ""} {
 		request.Budget.MaxTokens = &budget
 		assert.Equal(t, want, order(), "max_tokens %d", budget)
 	}

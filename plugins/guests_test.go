@@ -21,7 +21,7 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 		"no_memory":      {"config", "pull"},
 		"static_profile": {"config", "pull", "tokens_count", "tokens_fit"},
 		"oracle_ipas":    {"config", "pull", "tokens_count", "tokens_fit"},
-		"memos":          {"config", "http_send", "pull", "tokens_count", "tokens_fit"},
+		"memos":          {"config", "http_send", "pull", "state_get", "state_put", "tokens_count", "tokens_fit"},
 		"bm25":           {"config", "pull", "state_append", "state_get", "state_list", "state_put", "state_read", "tokens_count", "tokens_fit"},
 		"full_history":   {"config", "pull", "state_get", "state_list", "state_put", "tokens_count", "tokens_fit"},
 	}

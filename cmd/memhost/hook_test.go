@@ -80,7 +80,7 @@ func (h *hookProcess) kill() {
 // said lists the users' words in the scope's memory.
 func (m memhost) said() (texts []string) {
 	for _, line := range strings.Split(m.everything().FormattedContext, "\n") {
-		if text, ok := strings.CutPrefix(line, "user: "); ok {
+		if _, text, ok := strings.Cut(line, "] user: "); ok {
 			texts = append(texts, text)
 		}
 	}
@@ -119,7 +119,7 @@ func testSlotComesBack(t *testing.T, m memhost) {
 	h.end()
 	require.Equal(t, turnsOf("s", 0, 5), m.said())
 	h = m.hook()
-	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 004")
+	require.Contains(t, h.asks("other", "t1", "q"), "] user: s, turn 004")
 	h.end()
 	slot.stop()
 }
@@ -130,10 +130,10 @@ func testSlotMoves(t *testing.T, m memhost) {
 	h.ends("s", 0, 1)
 	h.end()
 	h = m.hook()
-	require.Contains(t, h.asks("other", "t1", "q"), "user: s, turn 000")
+	require.Contains(t, h.asks("other", "t1", "q"), "] user: s, turn 000")
 	slot.kill()
 	m.serve()
-	require.Contains(t, h.asks("other", "t2", "q"), "user: s, turn 000", "no turn is without context for it")
+	require.Contains(t, h.asks("other", "t2", "q"), "] user: s, turn 000", "no turn is without context for it")
 	h.end()
 }
 

@@ -175,7 +175,7 @@ func TestATurnThatFailedComesWithTheNextOneAndOnce(t *testing.T) {
 	memory := m.Assemble(ctx, "other", "x", 4000).Memory
 	var said []string
 	for _, line := range strings.Split(memory, "\n") {
-		if text, ok := strings.CutPrefix(line, "user: "); ok {
+		if _, text, ok := strings.Cut(line, "] user: "); ok {
 			said = append(said, text)
 		}
 	}
