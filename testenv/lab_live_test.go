@@ -16,8 +16,8 @@ import (
 
 // TestLab_mem0 runs examples/lab/mem0.yaml on a small made-up pack with the real mem0, by the program.
 func TestLab_mem0(t *testing.T) {
-	url, _ := Mem0Server(t).Backend().Config["url"].(string)
-	require.NotEmpty(t, url)
+	server := Mem0Server(t)
+	t.Setenv("MEM0_KEY", server.Key)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "memhost")
 	run := func(name string, args ...string) {
@@ -29,7 +29,7 @@ func TestLab_mem0(t *testing.T) {
 	run("go", "build", "-o", program, "../cmd/memhost")
 	text, err := os.ReadFile("../examples/lab/mem0.yaml")
 	require.NoError(t, err)
-	there := strings.Replace(string(text), "http://127.0.0.1:8888", url, 1)
+	there := strings.ReplaceAll(string(text), "http://127.0.0.1:8888", server.URL)
 	require.NotEqual(t, string(text), there)
 	lab, pack, folder := filepath.Join(dir, "lab.yaml"), filepath.Join(dir, "mem0.pack"), filepath.Join(dir, "run")
 	require.NoError(t, os.WriteFile(lab, []byte(there), 0o600))
