@@ -158,7 +158,7 @@ func TestTheBuiltModule(t *testing.T) {
 				Scope: scope, SessionID: "new"})
 			require.NoError(t, err)
 			require.Contains(t, result.FormattedContext,
-				"window seats on business trips [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
+				"m1 [2025-03-01 to 2025-03-20, superseded] user_a prefer window seats on business trips\n")
 			formatted, err := s.FormatContext(t.Context(), &abi.FormatRequest{Result: *result, Scope: scope})
 			require.NoError(t, err)
 			require.Equal(t, result.FormattedContext, formatted.FormattedContext)
