@@ -42,7 +42,7 @@ func fuzzResult() *RetrieveResult {
 	yes, n, score := true, int64(3), 0.5
 	x.Evidence = []Evidence{{Pointer: "/calls/0", Rank: 1, Span: &Span{1, 2}, Superseded: &yes, Score: &score,
 		SourceEventIDs: []string{"e"}, TimeBasis: TimeIngest}}
-	x.Trace.BudgetApplied = map[string]BudgetUse{"max_tokens": BudgetUse{How: "native", Sent: &n}}
+	x.Trace.BudgetApplied = map[string]BudgetUse{"max_tokens": {How: "native", Sent: &n}}
 	x.Trace.FiltersApplied = map[string]string{"scenario": "semantic"}
 	x.Trace.LabelsVerified, x.Trace.TopScore, x.Trace.TokenCount = &yes, &score, &n
 	x.Trace.Effective = map[string]Raw{"mode": Raw(`"hybrid"`)}

@@ -108,7 +108,7 @@ func checkConcurrency(b *bench) {
 // what it read before a write and after it misses facts, or fails.
 func (b *bench) whileWritten() outcome {
 	const turns, readers, questions = 4, 3, 20 // each reader's, at most
-	p := b.rig.plant(b.scope("moment", "p"))
+	p := b.plant(b.scope("moment", "p"))
 	if o := control(p); o != nil {
 		return *o
 	}
@@ -120,7 +120,7 @@ func (b *bench) whileWritten() outcome {
 			defer close(written)
 			for range turns {
 				e := b.event(p.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
-				if _, err := b.rig.record(b.ctx, e); err != nil {
+				if _, err := b.record(b.ctx, e); err != nil {
 					found[n] = refused("record_event in "+where(p.scope), err)
 					return
 				}
@@ -134,7 +134,7 @@ func (b *bench) whileWritten() outcome {
 			default:
 			}
 			asked[n]++
-			result, err := b.rig.ask(p.scope)
+			result, err := b.ask(p.scope)
 			switch {
 			case err != nil:
 				found[n] = refused("retrieve in "+where(p.scope)+" while it is written", err)

@@ -25,10 +25,10 @@ const (
 
 // outstanding is how far an event is from being in memory.
 func (e *ledgerEntry) outstanding() outstanding {
-	switch {
-	case e.state == deliveryLost || e.state == deliveryFailed:
+	switch e.state {
+	case deliveryLost, deliveryFailed:
 		return outstandingLost
-	case e.state == deliverySent:
+	case deliverySent:
 		return outstandingPending
 	}
 	switch e.receipt.Status {

@@ -176,7 +176,7 @@ func (r *runner) update(change func()) error {
 func (r *runner) save() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.Run.Save(r.folder)
+	return r.Save(r.folder)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -46,7 +46,7 @@ func TestAnUncertainEventIsRecordedAgainWithinTheWait(t *testing.T) {
 			abi.StatusUncertain, 1},
 	} {
 		p := &persona{cell: &cell{runner: &runner{}, slot: &receipts{list: c.answers}}}
-		p.runner.Run = &rundir.Run{Lab: labOf(t, "readiness: {timeout_ms: 450}\nproviders: [no_memory]\n")}
+		p.Run = &rundir.Run{Lab: labOf(t, "readiness: {timeout_ms: 450}\nproviders: [no_memory]\n")}
 		r := &journal.Record{Status: abi.StatusUncertain}
 		assert.NoError(t, p.settle(t.Context(), &abi.MemoryEvent{}, uncertain.Receipt, r), name)
 		assert.Equal(t, c.want, r.Status, name)
@@ -57,7 +57,7 @@ func TestAnUncertainEventIsRecordedAgainWithinTheWait(t *testing.T) {
 	gone := errors.New("interrupted")
 	stop(gone)
 	p := &persona{cell: &cell{runner: &runner{}, slot: &receipts{}}}
-	p.runner.Run = &rundir.Run{Lab: labOf(t, "providers: [no_memory]\n")}
+	p.Run = &rundir.Run{Lab: labOf(t, "providers: [no_memory]\n")}
 	assert.ErrorIs(t, p.settle(stopped, &abi.MemoryEvent{}, uncertain.Receipt, &journal.Record{
 		Status: abi.StatusUncertain}), gone)
 }

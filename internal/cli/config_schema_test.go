@@ -92,7 +92,7 @@ func TestTheEditorSchemaTakesEveryExample(t *testing.T) {
 func TestTheEditorSchemaRefusesWhatTheConfigurationDoes(t *testing.T) {
 	s := editorSchema(t)
 	for wrong, text := range map[string]string{
-		"a key that there is not":         "memory: {conditon: full_history}",
+		"a key that there is not":         "memory: {control: full_history}",
 		"a block at the top":              "mem0: {url: 'http://127.0.0.1:8000'}",
 		"two providers":                   "memory: {condition: full_history, backend: mem0}",
 		"a provider that there is not":    "memory: {backend: memzero}",

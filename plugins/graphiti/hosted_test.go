@@ -173,7 +173,8 @@ func TestTheBuiltModule(t *testing.T) {
 				require.NotEmpty(t, p.Items)
 			}
 			if u.bolt {
-				require.Contains(t, result.FormattedContext, "from events ev-1")
+				require.Equal(t, []string{"ev-1"}, result.Evidence[0].SourceEventIDs)
+				require.NotContains(t, result.FormattedContext, "ev-1", "ids that callers chose are not shown")
 				before, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
 				require.NoError(t, err)
 				require.True(t, before.Complete)

@@ -45,10 +45,10 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 		failed(abi.HealthUnavailable, "database_down", err)
 		return h, nil
 	}
-	if b.settings.version == "" {
-		b.settings.version = b.readVersion()
+	if b.version == "" {
+		b.version = b.readVersion()
 	}
-	h.BackendVersion = b.settings.version
+	h.BackendVersion = b.version
 	if b.probeEmbeddings {
 		// Session context hides an outage of the embedding provider behind recency; this route does not.
 		about := wire.Object{"observer_id", probeWorkspace, "observed_id", probeWorkspace}

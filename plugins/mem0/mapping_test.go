@@ -133,9 +133,9 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon",
 			Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
-		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": {How: "formatter",
 			Shown: count(*result.Trace.TokenCount - *result.Trace.FrameTokens)},
-			"max_items": abi.BudgetUse{How: "native", Sent: count(1), Received: count(1), Shown: count(1)}},
+			"max_items": {How: "native", Sent: count(1), Received: count(1), Shown: count(1)}},
 			result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
 		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})

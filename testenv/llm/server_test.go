@@ -252,7 +252,7 @@ func TestAModelsVectorsAreFilledToTheLengthThatIsAskedFor(t *testing.T) {
 	require.Equal(t, [][]float32{{1}}, cut)
 
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/embeddings", strings.NewReader(`{"input": ["broken"]}`)))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/embeddings", strings.NewReader(`{"input": ["broken"]}`)))
 	require.Equal(t, 503, w.Code)
 	require.Contains(t, w.Body.String(), "the model is gone")
 }

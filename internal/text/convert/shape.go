@@ -105,7 +105,7 @@ func isListOfLines(start []byte) bool {
 // foreign refuses, in one sentence, a stream of which no line can be read.
 func foreign(start []byte) error {
 	first, _, _ := bytes.Cut(start, []byte("\n"))
-	what := ""
+	var what string
 	switch {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")),
 		bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):

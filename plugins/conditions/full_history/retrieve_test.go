@@ -38,9 +38,9 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, want, result.FormattedContext)
 	assert.Equal(t, int64((len(want)+3)/4), *trace.TokenCount)
 	assert.Equal(t, 200-*trace.TokenCount, *trace.BudgetShortfall)
-	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": {How: "formatter",
 		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
-		"min_tokens": abi.BudgetUse{How: "advisory"}}, trace.BudgetApplied)
+		"min_tokens": {How: "advisory"}}, trace.BudgetApplied)
 	assert.Equal(t, "full_history", trace.BackendName)
 	assert.Equal(t, abi.ResultResults, trace.ResultState)
 	assert.Equal(t, []string{"2026-01-12T09:00:00Z", "2026-01-12T09:05:00Z"},

@@ -277,7 +277,7 @@ func TestC3AndC7OneEventForTheSameFactAndAForgottenOneIsInNoView(t *testing.T) {
 
 func TestARetrievalCanGoByTheQuery(t *testing.T) {
 	h := newHost(t)
-	h.Options.Config = `{"order":"query"}`
+	h.Config = `{"order":"query"}`
 	add(t, h, "green tea", "")
 	for _, other := range []string{"jazz", "skiing", "the sea"} {
 		add(t, h, other, "")

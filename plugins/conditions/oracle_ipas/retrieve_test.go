@@ -137,9 +137,9 @@ func TestWhatARetrievalTells(t *testing.T) {
 	assert.Equal(t, abi.FilterHard, trace.FilterMode)
 	assert.Equal(t, map[string]string{"scenario": "hard", "context": "hard",
 		"attribute": "hard", "topic": "none"}, trace.FiltersApplied)
-	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": abi.BudgetUse{How: "formatter",
+	assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": {How: "formatter",
 		Shown: new(*trace.TokenCount - *trace.FrameTokens)},
-		"max_items": abi.BudgetUse{How: "formatter"}, "min_tokens": abi.BudgetUse{How: "advisory"}},
+		"max_items": {How: "formatter"}, "min_tokens": {How: "advisory"}},
 		trace.BudgetApplied)
 	assert.Equal(t, 100-*trace.TokenCount, *trace.BudgetShortfall)
 	assert.False(t, *trace.Truncated)
