@@ -251,6 +251,15 @@ def _uncertain(retry_after_ms: int | None) -> Callable[[dict[str, Any]], Any]:
     return answer
 
 
+def _uncertain(retry_after_ms: int | None) -> Callable[[dict[str, Any]], Any]:
+    def answer(body: dict[str, Any]) -> Any:
+        receipt = {"event_id": body["event_id"], "status": "uncertain", "native_ids": [], "duplicate": False,
+                   "warnings": ["delivery_uncertain: the answer was lost"], "retry_after_ms": retry_after_ms}
+        return 200, json.dumps(receipt).encode(), "application/json"
+
+    return answer
+
+
 def test_what_is_uncertain_is_recorded_again_when_the_slot_says(tmp_path: Path, slot: FakeSlot) -> None:
     box, told, clock = outbox(tmp_path), Told(), Clock()
     put(box, 1, 2)

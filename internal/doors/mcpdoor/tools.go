@@ -108,5 +108,23 @@ func (t tool) definition(s state) *mcp.Tool {
 		about = "READ-ONLY AT PRESENT: nothing is erased, a call is refused. " + about
 	}
 	return &mcp.Tool{Name: t.name, Title: t.title, Description: about, InputSchema: json.RawMessage(t.schema),
-		OutputSchema: json.RawMessage(t.answer), Annotations: hints}
+		OutputSchema: orError(t.answer), Annotations: hints}
+}
+
+// orError is an answer's schema that lets an error's fields through as well: some clients hold an error's structured
+// content to it, too.
+func orError(answer string) json.RawMessage {
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(answer), &schema); err != nil {
+		panic(err) // it is written in this package
+	}
+	schema["properties"].(map[string]any)["error"] = map[string]any{"type": "object",
+		"description": "Instead of an answer: code, message, reason, retryable and hint of what went wrong."}
+	schema["anyOf"] = []any{map[string]any{"required": schema["required"]}, map[string]any{"required": []any{"error"}}}
+	delete(schema, "required")
+	text, err := json.Marshal(schema)
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	return text
 }
