@@ -244,50 +244,6 @@ def test_what_an_outage_carried_into_a_read_only_phase_is_not_lost(tmp_path: Pat
 
 def _uncertain(retry_after_ms: int | None) -> Callable[[dict[str, Any]], Any]:
     def answer(body: dict[str, Any]) -> Any:
-        receipt = {"event_id": body["event_id"], "status": "uncertain", "native_ids": [], "duplicate": False,
-                   "warnings": ["delivery_uncertain: the answer was lost"], "retry_after_ms": retry_after_ms}
-        return 200, json.dumps(receipt).encode(), "application/json"
-
-    return answer
-
-
-def _uncertain(retry_after_ms: int | None) -> Callable[[dict[str, Any]], Any]:
-    def answer(body: dict[str, Any]) -> Any:
-        receipt = {"event_id": body["event_id"], "status": "uncertain", "native_ids": [], "duplicate": False,
-                   "warnings": ["delivery_uncertain: the answer was lost"], "retry_after_ms": retry_after_ms}
-        return 200, json.dumps(receipt).encode(), "application/json"
-
-    return answer
-
-
-def test_what_is_uncertain_is_recorded_again_when_the_slot_says(tmp_path: Path, slot: FakeSlot) -> None:
-    box, told, clock = outbox(tmp_path), Told(), Clock()
-    put(box, 1, 2)
-    slot.fail["/v1/events"] = _uncertain(3000)
-    s = sender(box, slot, told, clock)
-    for attempt in range(12):  # retry_after_ms says that it can be settled: it is never given up
-        assert s.deliver() >= 3.0, attempt
-        clock.now += 100
-    assert (box.count(), box.listing("aside")) == (2, [])
-    assert "delivery_uncertain" in told.at("warning")[0]
-    slot.fail.clear()
-    assert s.deliver() is None
-    assert slot.arrivals == ["ann-1", "ann-2"]
-
-
-def test_what_no_retry_can_settle_is_set_aside(tmp_path: Path, slot: FakeSlot) -> None:
-    box, told, clock = outbox(tmp_path), Told(), Clock()
-    put(box, 1)
-    slot.fail["/v1/events"] = _uncertain(None)
-    s = sender(box, slot, told, clock)
-    for _ in range(8):
-        s.deliver()
-        clock.now += 100
-    assert (box.count(), [row[0] for row in box.listing("aside")]) == (0, ["ann-1"])
-
-
-def _uncertain(retry_after_ms: int | None) -> Callable[[dict[str, Any]], Any]:
-    def answer(body: dict[str, Any]) -> Any:
         receipt = {
             "event_id": body["event_id"],
             "status": "uncertain",

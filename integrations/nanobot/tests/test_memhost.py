@@ -168,7 +168,7 @@ def test_prompts_differ_in_the_memory_context_only(
             # full_history has every turn before, in order, also those of the other session and none twice.
             history = found["full_history"]
             assert history[0] == ""
-            assert [text.count("\nuser: ") for text in history[1:]] == [1, 2, 3]
+            assert [text.count("] user: ") for text in history[1:]] == [1, 2, 3]
             assert history[2].index("Zorvex") < history[2].index("aisle")
             # mem0 answers what fits the question, in a session that never heard it.
             assert "Zorvex" in found["mem0"][2]
@@ -178,7 +178,7 @@ def test_prompts_differ_in_the_memory_context_only(
             serving.command("swap", "full_history")
             serving.command("mode", "read-only", "--reason", "test session")
             again = contexts(talk(agent, model))
-            assert [text.count("\nuser: ") for text in again] == [4, 4, 4, 4]
+            assert [text.count("] user: ") for text in again] == [4, 4, 4, 4]
 
 
 def test_turns_of_an_outage_arrive_once_when_the_slot_is_back(agent: Agent, model: Model, memhost_program: Path, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_turns_of_an_outage_arrive_once_when_the_slot_is_back(agent: Agent, mode
 
         asyncio.run(with_slot())
         (context,) = contexts(model.requests[2:])
-        assert context.count("\nuser: ") == 2
+        assert context.count("] user: ") == 2
         assert context.index("Zorvex") < context.index("Lyon")
 
 
