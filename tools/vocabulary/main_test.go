@@ -34,7 +34,7 @@ func TestTheCommittedVocabulariesAreTheLibrarys(t *testing.T) {
 var pieces = []string{"a", "the", " tea", " Memory", "isn't", "I'LL", "'ſ", "naïve", "Größe", "日本語", "воды", "مرحبا",
 	"हिन्दी", "é", "🫖", "👩‍👩‍👧", "123", "4567", "٣",
 	" ", "  ", "\n", "\r\n", "\t", "\u00a0", "!", "...", "/*", "{\"a\":[1]}", "<|endoftext|>", "http://x.y/z?q=1",
-	"\xff", "\xf0\x9f", "\x00",
+	"\xff", "\xf0\x9f", "\x00", "\x7f",
 	strings.Repeat("x", 300), strings.Repeat("=", 120), strings.Repeat(" ", 90), "supercalifragilisticexpialidocious"}
 
 func TestCountsAreTheLibrarys(t *testing.T) {

@@ -156,7 +156,9 @@ func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
 	if err != nil {
 		return Bytes4{}.Fit(text, max)
 	}
-	if bytes >= len(text) && utf8.Valid(text) {
+	// Fewer than max: the end was reached, though bytes may be less, since no token stands for some characters, DEL among
+	// them.
+	if (bytes >= len(text) || count < max) && utf8.Valid(text) {
 		return len(text), count
 	}
 	bytes = min(bytes, len(text))
