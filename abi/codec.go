@@ -90,8 +90,8 @@ func UnmarshalOwned[V Decodable](data []byte, v V) error {
 	return unmarshal(bounded(data), data, v, Lenient)
 }
 
-// UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, and so are bytes that
-// are not UTF-8.
+// UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, or all of
+// them, and so are bytes that are not UTF-8.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {
 	return unmarshalStrict(bounded(data).Copying(), data, v)
 }

@@ -11,6 +11,8 @@ import (
 )
 
 func TestDecodeErrorsNameTheField(t *testing.T) {
+	const all = ", want one of event_id, run_id, user_id, agent_id, session_id, turn_id, timestamp, messages, " +
+		"scenario, context, attribute, metadata"
 	for _, c := range []struct{ name, in, want string }{
 		{"a type", `{"run_id":1}`, `run_id: want a string, got a number`},
 		{"a type in a list", `{"messages":[{},{"content":3}]}`, `messages[1].content: want a string, got a number`},
@@ -22,11 +24,11 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 		{"a field mistyped", `{"messages":[{},{"rolle":"user"}]}`,
 			`messages[1].rolle: unknown field, did you mean "role"?`},
 		{"a field in capitals", `{"Run_ID":"a"}`, `Run_ID: unknown field, did you mean "run_id"?`},
-		{"a field that is like none", `{"persona":"a"}`, `persona: unknown field`},
-		{"a field of odd characters", `{"a b":1}`, `["a b"]: unknown field`},
-		{"a field without name", `{"":1}`, `[""]: unknown field`},
+		{"a field that is like none", `{"persona":"a"}`, `persona: unknown field` + all},
+		{"a field of odd characters", `{"a b":1}`, `["a b"]: unknown field` + all},
+		{"a field without name", `{"":1}`, `[""]: unknown field` + all},
 		{"a long field", `{"` + strings.Repeat("x", 100) + `":1}`, `["` + strings.Repeat("x", 64) +
-			`..."]: unknown field`},
+			`..."]: unknown field` + all},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var x MemoryEvent
@@ -245,7 +247,7 @@ func TestReceiptOrError(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"receipts":[{"event_id":"b","error":{"code":1}}]}`: `receipts[0].error.code: want a string, got a number`,
 		`{"receipts":[{},{"event_id":"b","statsu":"x"}]}`:    `receipts[1].statsu: unknown field, did you mean "status"?`,
-		`{"receipts":[{"error":{},"status":"committed"}]}`:   `receipts[0].status: unknown field`,
+		`{"receipts":[{"error":{},"status":"committed"}]}`:   `receipts[0].status: unknown field, want one of event_id, error`,
 		`{"receipts":[3]}`: `receipts[0]: want an object, got a number`,
 		`{"receipts":[{"event_id":"a","error":{"code":"x"}`: `not JSON: unexpected end of input at byte 49`,
 	} {

@@ -53,7 +53,7 @@ func (o *object) unknown(d *wirejson.Decoder, m Mode, known string) {
 		o.err = d.Skip()
 		return
 	}
-	o.err = &fieldError{what: "unknown field" + didYouMean(o.key, strings.Fields(known))}
+	o.err = &fieldError{what: "unknown field" + Suggest(o.key, strings.Fields(known))}
 }
 
 // hasField looks through an object for a field that is not null.

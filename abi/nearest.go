@@ -1,13 +1,25 @@
 package abi
 
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
 // Nearest returns the word of known that is most like word: at most two edits away, or a third of its length where that
-// is more, and never more than half of it; else the first of which one begins with the other, as user and user_id. It
-// returns "" when there is none; of several equally near the first.
+// is more, and never more than half of it; else the first of which one begins with the other, as user and user_id. Of
+// several equally near it returns one that begins with word (memos before mem0 for memo), else the first. It returns ""
+// when no word is near.
 func Nearest(word string, known []string) string {
 	best, limit := "", max(2, len(word)/3)
 	for _, k := range known {
-		if d := distance(word, k, limit); d <= limit && 2*d <= max(len(word), len(k)) {
-			best, limit = k, d-1
+		d := distance(word, k, limit)
+		if d > limit || 2*d > max(len(word), len(k)) {
+			continue
+		}
+		completes := strings.HasPrefix(k, word) && !strings.HasPrefix(best, word)
+		if best == "" || d < limit || completes {
+			best, limit = k, d
 		}
 	}
 	const telling = 4 // bytes that two words share
@@ -18,6 +30,22 @@ func Nearest(word string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Suggest ends a message about an unknown word: ", did you mean \"role\"?" where a word of known is near, else
+// ", want one of role, content" with all of them. It is empty where known is.
+func Suggest(word string, known []string) string {
+	if near := didYouMean(word, known); near != "" || len(known) == 0 {
+		return near
+	}
+	return ", want one of " + strings.Join(known, ", ")
+}
+
+func didYouMean(word string, known []string) string {
+	if near := Nearest(word, known); near != "" {
+		return ", did you mean " + wirejson.Quote(near) + "?"
+	}
+	return ""
 }
 
 // distance is the number of bytes to insert, delete, replace or swap with their neighbour to make a into b, in either

@@ -158,23 +158,6 @@ func TestValidateManifest(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	fields := []string{"role", "content", "name", "tool_call_id", "tool_calls", "id", "text", "test"}
-	for word, want := range map[string]string{
-		"rolle": "role", "rle": "role", "orle": "role", "ROLE": "role", "contents": "content",
-		"tool_call":     "tool_calls",
-		"toolcallid":    "tool_call_id",
-		"tooL_callz_id": "tool_call_id", "xy": "", "": "", "somethingelse": "", "i": "id", "texst": "text",
-		"tst":  "test",
-		"role": "role",
-	} {
-		require.Equal(t, want, Nearest(word, fields), word)
-	}
-	require.Equal(t, "pet_observability", Nearest("pet_obserability_xy", []string{"backend", "pet_observability"}),
-		"a third of the length")
-	require.Equal(t, "ab_cd", Nearest("ab_xd", []string{"ab_cd", "ab_dd"}), "the first of equals")
-}
-
 func TestHeadersThatAreNeverAGuests(t *testing.T) {
 	for _, name := range []string{"Host", "content_length", "Range", "X-HTTP-Method-Override", "x_http_method_override",
 		"X-Original-URL",

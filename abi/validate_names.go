@@ -41,13 +41,6 @@ func declaredTwice(path, name string) *Error {
 	return invalid(path, wirejson.Quote(name)+" is declared twice")
 }
 
-func didYouMean(word string, known []string) string {
-	if near := Nearest(word, known); near != "" {
-		return ", did you mean " + wirejson.Quote(near) + "?"
-	}
-	return ""
-}
-
 func checkOperation(path, name string, known []string) *Error {
 	if slices.Contains(known, name) {
 		return nil

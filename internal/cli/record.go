@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -251,8 +252,8 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 	if err != nil {
 		return 0, in.unreadable(err)
 	}
-	var bad []string
-	more, hint := 0, ""
+	var bad, hints []string // hints: those of the lines in bad, each once
+	more := 0
 	for {
 		_, err := r.Next()
 		if err == io.EOF {
@@ -271,8 +272,8 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 			more++
 		default:
 			bad = append(bad, in.name+": "+line.Error())
-			if hint == "" {
-				hint = line.Err.Hint
+			if hint := line.Err.Hint; hint != "" && !slices.Contains(hints, hint) {
+				hints = append(hints, hint)
 			}
 		}
 	}
@@ -280,11 +281,8 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 		if more > 0 {
 			bad = append(bad, "... and "+count(more, "more bad line"))
 		}
-		rest := "nothing was sent; mend the file, or leave bad lines out with --keep-going"
-		if hint != "" {
-			rest = hint + "\n        " + rest
-		}
-		return 0, usageError(strings.Join(bad, "\n"), rest)
+		hints = append(hints, "nothing was sent; mend the file, or leave bad lines out with --keep-going")
+		return 0, usageError(strings.Join(bad, "\n"), strings.Join(hints, "\n        "))
 	}
 	if _, err := in.file.Seek(0, io.SeekStart); err != nil {
 		return 0, fileError(in.name, err)

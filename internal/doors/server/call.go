@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -62,8 +61,6 @@ func misdirected(path string, body []byte, err error) error {
 	case path == wire.PathEvents && (list || is.Events != nil):
 		e.Message = "these are several events, and this route takes one: " + e.Message
 		e.Hint = `send them to ` + wire.PathEventsBatch + ` as {"events": [...]}`
-	case e.Hint == "" && strings.HasSuffix(e.Message, ": unknown field"):
-		e.Hint = "/docs lists the fields of this request"
 	default:
 		return err
 	}

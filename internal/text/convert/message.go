@@ -297,19 +297,14 @@ func readText(object map[string]any, key, path string, to *string) error {
 	}
 }
 
-// onlyKnown refuses a key that is neither read nor known to say nothing, and names the nearest one that is read.
+// onlyKnown refuses a key that is neither read nor known to say nothing, and names the nearest one that is read, or
+// all of them.
 func onlyKnown(object map[string]any, path string, own, ignored []string) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if slices.Contains(own, key) || slices.Contains(ignored, key) {
 			continue
 		}
-		e := invalid(join(path, schema.Path([]string{key}, nil)), "unknown field")
-		if near := abi.Nearest(key, own); near != "" {
-			e.Message += "; did you mean " + near + "?"
-		} else {
-			e.Hint = "known here are " + strings.Join(own, ", ")
-		}
-		return e
+		return invalid(join(path, schema.Path([]string{key}, nil)), "unknown field%s", abi.Suggest(key, own))
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 		}
 	}
 	if err != nil {
-		return nil, explain(knownFields(err), line)
+		return nil, explain(toMetadata(err), line)
 	}
 	if err := unambiguous.Check(line); err != nil {
 		return nil, err
@@ -183,14 +183,12 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	return []Item{{Event: e, Line: r.at}}, nil
 }
 
-// knownFields lists what an event has where an unknown field is like none of it.
-func knownFields(err error) error {
+// toMetadata says where a field belongs that an event does not have and that is like none of its own.
+func toMetadata(err error) error {
 	e := *abi.AsError(err)
-	field, found := strings.CutSuffix(e.Message, ": unknown field")
+	field, _, found := strings.Cut(e.Message, ": unknown field, want one of ")
 	if found && !strings.Contains(field, ".") && e.Hint == "" {
-		e.Hint = "an event has event_id, run_id, user_id, agent_id, session_id, turn_id, timestamp, messages, " +
-			"scenario, context, attribute and metadata; " +
-			"what else there is goes into metadata"
+		e.Hint = "anything else goes into metadata"
 	}
 	return &e
 }

@@ -17,7 +17,7 @@ type member struct {
 }
 
 // readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that
-// occurs twice the last one counts, and in strict mode an unknown field is an error that names the nearest.
+// occurs twice the last one counts, and in strict mode an unknown field is an error that names the nearest or all.
 // abi.Unmarshal has checked before that the bytes are JSON.
 func readObject(d *wirejson.Decoder, m abi.Mode, members []member) error {
 	if d.Next() == wirejson.Null {
@@ -50,11 +50,7 @@ func unknown(key string, members []member) error {
 	for i, m := range members {
 		names[i] = m.name
 	}
-	message := keyPath(key) + ": unknown field"
-	if near := abi.Nearest(key, names); near != "" {
-		message += ", did you mean " + strconv.Quote(near) + "?"
-	}
-	return abi.NewError(abi.CodeInvalidArgument, message)
+	return abi.NewError(abi.CodeInvalidArgument, keyPath(key)+": unknown field"+abi.Suggest(key, names))
 }
 
 // keyPath is a field's name as it is when it reads like one, else quoted.
