@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,14 +43,34 @@ type picoclawFlags struct {
 }
 
 func (a *app) hookCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "hook", Short: "Be the memory of an agent, as its child process", Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: "hook", Short: "Be the memory of an agent, as its child process", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return a.noSuchAgent(cmd, args)
+			}
+			return cmd.Help()
+		}}
+	cmd.FParseErrWhitelist.UnknownFlags = true // a misspelt agent is reported, not the flags that it would have
 	cmd.AddCommand(a.picoclawCommand())
 	for _, agent := range hookAgents {
 		cmd.AddCommand(a.agentHookCommand(agent.name, agent.title))
 	}
 	cmd.AddCommand(a.hookInstallCommand())
 	return cmd
+}
+
+// noSuchAgent refuses a misspelt command. An agent takes exit code 2 of its hook for "block this prompt", so a word that
+// may be an agent's name in its settings ends with 0 and a message; only a misspelt install is a usage error.
+func (a *app) noSuchAgent(cmd *cobra.Command, args []string) error {
+	var agents []string
+	for _, c := range cmd.Commands() {
+		agents = append(agents, c.Name())
+	}
+	if abi.Nearest(args[0], agents) == "install" {
+		return noSuchCommand(cmd, args)
+	}
+	agents = slices.DeleteFunc(agents, func(name string) bool { return name == "install" })
+	return a.hookGivesUp(fmt.Errorf("no agent is called %q%s", args[0], abi.Suggest(args[0], agents)))
 }
 
 func (a *app) picoclawCommand() *cobra.Command {
