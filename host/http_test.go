@@ -119,6 +119,7 @@ func TestSecretIsBoundToItsOrigin(t *testing.T) {
 			return testSecret, nil
 		}, Origin: "http://127.0.0.1:10"}}})
 	e := requireCode(t, err, abi.CodeInvalidArgument, "bound to http://127.0.0.1:10")
+	assert.Contains(t, e.Hint, "or set secrets.K.origin to http://127.0.0.1:9 if")
 	assert.NotContains(t, e.Error(), testSecret)
 }
 

@@ -65,7 +65,8 @@ func TestModuleThatCannotBeMeteredFallsBackAndSaysSo(t *testing.T) {
 	assert.Equal(t, m.Health.Warnings, warnings)
 
 	_, err = s.Retrieve(context.Background(), ask("spin"))
-	requireCode(t, err, abi.CodeTimeout, "stopped in")
+	e := requireCode(t, err, abi.CodeTimeout, "stopped in")
+	assert.Contains(t, e.Hint, "it loops, or its deadline is too short")
 	requireUsable(t, s, "after the spin")
 	_, err = s.Swap(context.Background(), probeConfig(`{}`))
 	require.NoError(t, err, "both ways live side by side")

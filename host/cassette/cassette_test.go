@@ -109,6 +109,7 @@ func TestACassetteThatIsCutOffSaysWhere(t *testing.T) {
 	t.Run("between two lines", func(t *testing.T) {
 		list, err := read(bytes.Join(lines[:3], nil))
 		requireWrong(t, err, ReasonCut, "f:3", "after 2 operations")
+		require.Contains(t, abi.AsError(err).Hint, "a slot that still records closes it when it stops")
 		require.Len(t, list, 2, "what was there could be read")
 	})
 	t.Run("in the middle of a line", func(t *testing.T) {

@@ -182,8 +182,8 @@ func (r *Reader) wrong(reason, what string) *abi.Error {
 }
 
 func (r *Reader) cut(what string) *abi.Error {
-	return r.wrong(ReasonCut, "the cassette is cut off: "+what).WithHint("what is there can be played with " +
-		"--partial; otherwise record it again")
+	return r.wrong(ReasonCut, "the cassette is cut off: "+what).WithHint("a slot that still records " +
+		"closes it when it stops; what is there can be played with --partial; otherwise record it again")
 }
 
 // Operations is how many operations have been read so far.

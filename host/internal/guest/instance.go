@@ -163,10 +163,14 @@ func (c *Call) stopped() *abi.Error {
 	if errors.Is(c.ctx.Err(), context.Canceled) {
 		e.Message = fmt.Sprintf("the caller of %s went away, plugin %s was stopped", c.Op, c.plugin.Name)
 	}
-	if n := len(c.IO); n > 0 && c.IO[n-1].Status == 0 {
+	switch n := len(c.IO); {
+	case n > 0 && c.IO[n-1].Status == 0:
 		e.Route = c.IO[n-1].Route
 		e.Message += ", waiting for route " + e.Route
 		e.Hint = "the backend did not answer in time: is it well, and is its URL right?"
+	case !errors.Is(c.ctx.Err(), context.Canceled):
+		e.Hint = "it was in its own code, not waiting for a backend: it loops, or its deadline is too short for " +
+			"it (deadlines_ms in its manifest, else limits.deadline_ms); --log-level debug shows its last log lines"
 	}
 	return e.WithReason(ReasonStopped)
 }

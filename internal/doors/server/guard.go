@@ -83,12 +83,16 @@ func checkHost(r *http.Request) *abi.Error {
 		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN")
 }
 
+// foreignPageHint is for a developer whose own page is refused.
+const foreignPageHint = "a page's own server can ask the slot and pass the answer on: programs, which send no Origin " +
+	"header, are served; /docs of the slot asks from a browser"
+
 // checkOrigin refuses what a browser sends for a page of another origin. Programs send neither header.
 func checkOrigin(r *http.Request) *abi.Error {
 	for _, origin := range r.Header.Values("Origin") {
 		if !isOwnOrigin(origin, r) {
 			return abi.NewError(abi.CodeDenied, fmt.Sprintf("a web page of %q asked, and this slot serves no web "+
-				"pages but its own", origin)).WithReason("origin")
+				"pages but its own", origin)).WithReason("origin").WithHint(foreignPageHint)
 		}
 	}
 	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is
@@ -96,7 +100,7 @@ func checkOrigin(r *http.Request) *abi.Error {
 	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI
 	if isCall && site != "" && site != "same-origin" && site != "none" {
 		return abi.NewError(abi.CodeDenied, "a web page of another origin asked, and this slot serves no web pages "+
-			"but its own").WithReason("origin")
+			"but its own").WithReason("origin").WithHint(foreignPageHint)
 	}
 	return nil
 }

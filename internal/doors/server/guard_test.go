@@ -101,6 +101,7 @@ func TestOnlyTheSlotsOwnPagesMayAsk(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	w := ask(s.Handler(), "GET", wire.PathMode, "", "Origin", "http://127.0.0.1:7077", "Origin", "http://evil.example")
 	require.Equal(t, 403, w.Code, "of several origins each counts")
+	require.Contains(t, problem(t, w).Hint, "programs, which send no Origin header, are served")
 }
 
 func TestBehindAProxyTheOriginIsThatOfTheRequest(t *testing.T) {
