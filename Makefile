@@ -17,11 +17,19 @@ run: ## the slot at work: record a conversation, ask, swap the memory, serve
 	@$(GO) build -o bin/memhost ./cmd/memhost
 	@trap : INT; bin/memhost demo || test $$? -eq 130
 
+# Each run of gotestsum adds a line of its counts to bin/tests.txt, in the folder that `make` runs in.
+export TESTS_FILE := $(CURDIR)/bin/tests.txt
+GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg \
+	--post-run-command 'sh -c "echo $$TESTS_TOTAL $$TESTS_FAILED $$TESTS_SKIPPED $$TESTS_ERRORS >>\"$$TESTS_FILE\""'
+
 test: tools ## all tests that need Go alone, with the race detector where a C compiler exists
 	@echo "every package is shown when it is done: 4 to 10 minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
-	@bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -timeout 30m $(RACE) ./...
-	@cd tools && ../bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -timeout 30m $(RACE) ./...
+	@began=$$(date +%s); code=0; : >bin/tests.txt; \
+	bin/gotestsum $(GOTESTSUM) -- -timeout 30m $(RACE) ./... || code=1; \
+	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- -timeout 30m $(RACE) ./...) || code=1; \
+	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
+		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
 
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench

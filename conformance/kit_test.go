@@ -37,6 +37,13 @@ func TestWhatAnAnswerCanBeSaidToBe(t *testing.T) {
 	assert.Contains(t, views(host.NativeAnswer{Body: []byte("plain prose")}), "plain prose")
 }
 
+func TestASkippedClauseIsOneShortLine(t *testing.T) {
+	declared := ClauseReport{Declared: "there is no backend;\n" + strings.Repeat("and so on ", 30)}
+	require.Regexp(t, `^not applicable: there is no backend; and so on .{40,60}\.\.\.$`, declared.whyNot())
+	seen := ClauseReport{Parts: []PartReport{{Reason: "the provider declares no route"}, {Reason: "x"}}}
+	require.Equal(t, "not applicable: the provider declares no route", seen.whyNot())
+}
+
 func TestATimeIsTheSameHoweverItIsWritten(t *testing.T) {
 	for _, v := range []any{"2026-01-02T03:04:05Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05.000000",
 		"2026-01-02 03:04:05", json.Number("1767323045"), json.Number("1767323045000")} {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -33,16 +34,27 @@ func TestWith(t *testing.T, target Target, o Options) {
 				t.Fatal(err)
 			}
 			result := report.Clauses[0]
+			if result.Verdict == NotApplicable {
+				t.Skip(result.whyNot())
+			}
 			for _, p := range result.Parts {
 				t.Logf("%s: %s (%s)", p.Verdict, p.Words, p.Reason)
 			}
 			t.Logf("%d ms, %d native calls", result.MS, result.Cost.NativeCalls)
-			switch {
-			case !result.Verdict.Green():
+			if !result.Verdict.Green() {
 				t.Errorf("%s: %v", result.Verdict, result.Bad())
-			case result.Verdict == NotApplicable:
-				t.Skip("not applicable: " + result.Declared)
 			}
 		})
 	}
+}
+
+// whyNot is the line that a skipped clause leaves in the output of go test: "not applicable: there is no backend". The
+// whole reason is in the manifest, and the parts are in the reports of `memhost conformance`.
+func (c *ClauseReport) whyNot() string {
+	why := c.Declared
+	for i := 0; why == "" && i < len(c.Parts); i++ {
+		why = c.Parts[i].Reason
+	}
+	const longest = 80 // bytes, so that the line fits a terminal
+	return "not applicable: " + short(strings.Join(strings.Fields(why), " "), longest)
 }
