@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// outcome is what a check came to.
+type outcome struct {
+	verdict Verdict
+	reason  string
+	// lacks: the provider cannot do what the check is about. Where the manifest declares that, it is not applicable.
+	lacks bool
+	// aside: that this check does not apply confirms no declaration about its clause.
+	aside bool
+	// breach: the host refused the answer because it breaks the contract. That is counted in clause 14.
+	breach bool
+}
+
+func passed(format string, args ...any) outcome {
+	return outcome{verdict: Pass, reason: fmt.Sprintf(format, args...)}
+}
+
+func failed(format string, args ...any) outcome {
+	return outcome{verdict: Fail, reason: fmt.Sprintf(format, args...)}
+}
+
+func pending(format string, args ...any) outcome {
+	return outcome{verdict: Pending, reason: fmt.Sprintf(format, args...)}
+}
+
+func inconclusive(format string, args ...any) outcome {
+	return outcome{verdict: Inconclusive, reason: fmt.Sprintf(format, args...)}
+}
+
+// foundOut is not applicable by what the kit saw, declared or not.
+func foundOut(format string, args ...any) outcome {
+	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...)}
+}
+
+// aside is not applicable for a reason that says nothing of the clause as a whole, such as a call too few.
+func aside(format string, args ...any) outcome {
+	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...), aside: true}
+}
+
+// lacking is an inability that the manifest has to declare.
+func lacking(format string, args ...any) outcome {
+	return outcome{verdict: Inconclusive, reason: fmt.Sprintf(format, args...), lacks: true}
+}
+
+// refused is an operation that failed and should not have.
+func refused(op string, err error) outcome {
+	e := abi.AsError(err)
+	said := ""
+	if e.Native != nil {
+		said = "; the backend said " + strconv.Quote(short(e.Native.Body, 200))
+	}
+	o := failed("%s: %v%s", op, err, said)
+	o.breach = e.Reason == abi.ReasonContractBreach
+	return o
+}
+
+// part runs one check and puts its verdict beside what the manifest declares of it. A declaration never excuses a
+// failure, and one that the check disproves is a failure itself.
+func (b *bench) part(name, words string, check func() outcome) outcome {
+	o := check()
+	if o.breach && b.report.Number != answersClause {
+		b.kit.breaches = append(b.kit.breaches, fmt.Sprintf("clause %d, %s: %s", b.report.Number, name, o.reason))
+		o.verdict, o.reason = Inconclusive, "the answer breaks the contract (clause 14): "+short(o.reason, 200)
+	}
+	p := PartReport{Name: name, Words: words, Verdict: o.verdict, Reason: o.reason}
+	for _, d := range b.declared {
+		if d.Clause == int64(b.report.Number) && d.Part == name {
+			p.Declared = d.Because
+		}
+	}
+	switch {
+	case o.lacks && (p.Declared != "" || b.report.Declared != ""):
+		p.Verdict = NotApplicable
+	case o.lacks:
+		p.Reason += fmt.Sprintf(`. If it is meant to be so, declare it in the manifest: conformance.not_applicable {"clause": %d, "part": %q, "because": ...}`, b.report.Number, name)
+	case p.Declared != "" && o.verdict == Pass:
+		p.Verdict, p.Reason = Fail, "the manifest declares this not applicable, and it is: "+o.reason
+	}
+	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.aside
+	b.report.Parts = append(b.report.Parts, p)
+	return o
+}
+
+// settle decides the clause by its parts.
+func (b *bench) settle() {
+	c := b.report
+	c.Verdict = NotApplicable
+	for _, p := range c.Parts {
+		if p.Verdict.gravity() > c.Verdict.gravity() {
+			c.Verdict = p.Verdict
+		}
+	}
+	switch {
+	case c.Declared == "":
+	case b.confirmed && c.Verdict.Green():
+		c.Verdict = NotApplicable
+	case !b.confirmed && c.Verdict == Pass:
+		c.Verdict = Fail
+		c.Parts = append(c.Parts, PartReport{Name: "declared", Words: "what the manifest declares of this clause holds",
+			Verdict: Fail,
+			Reason:  "the manifest declares it not applicable (" + c.Declared + "), and every part of it applies"})
+	}
+}

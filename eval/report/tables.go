@@ -1,0 +1,259 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/eval/model"
+	"github.com/memhost/memhost/eval/score"
+)
+
+type table struct {
+	Title, Note string
+	Head        []string
+	Rows        []row
+}
+
+type row struct {
+	Name      string
+	Reference bool
+	Cells     []cell
+}
+
+type cell struct{ Text, Note string }
+
+// overall is the table of one budget: a row for each column, references last.
+func overall(m *score.Metrics, budget int64) table {
+	entries := headline(m)
+	t := table{Title: budgetName(budget), Head: []string{"memory"},
+		Note: "Mean over probes, with the 95 % interval over clusters."}
+	for _, e := range entries {
+		t.Head = append(t.Head, e.Name)
+	}
+	columns := slices.Clone(m.Columns)
+	slices.SortStableFunc(columns, func(a, b score.Column) int {
+		return cmp.Compare(boolean(a.Kind == "reference"), boolean(b.Kind == "reference"))
+	})
+	for _, c := range columns {
+		i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+		if i < 0 {
+			continue
+		}
+		r := row{Name: c.Label, Reference: c.Kind == "reference"}
+		if c.Partial {
+			r.Name += " (partial)"
+		}
+		for _, e := range entries {
+			r.Cells = append(r.Cells, figureCell(c.Budgets[i].Overall[e.Name], e))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+// auditTables are the headline figures with the probes that an audit leaves out, and without them.
+func auditTables(m *score.Metrics) []table {
+	if m.Audit == nil {
+		return nil
+	}
+	var list []table
+	entries := headline(m)
+	for _, budget := range m.Keys.Budgets {
+		t := table{Title: "Before and after the audit, " + budgetName(budget), Head: []string{"memory"},
+			Note: fmt.Sprintf("%s checked %d probes and found %d wrong keys. Above: without these probes; below: "+
+				"with all.", m.Audit.By, m.Audit.Checked,
+				len(m.Audit.Excluded))}
+		for _, e := range entries {
+			t.Head = append(t.Head, e.Name)
+		}
+		for _, u := range m.Audit.Before {
+			c := slices.IndexFunc(m.Columns, func(c score.Column) bool { return c.Label == u.Label })
+			if c < 0 || u.Budget != budget {
+				continue
+			}
+			b := slices.IndexFunc(m.Columns[c].Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+			if b < 0 {
+				continue
+			}
+			r := row{Name: u.Label, Reference: m.Columns[c].Kind == "reference"}
+			for _, e := range entries {
+				r.Cells = append(r.Cells, cell{figureCell(m.Columns[c].Budgets[b].Overall[e.Name], e).Text,
+					figureCell(u.Figures[e.Name], e).Text})
+			}
+			t.Rows = append(t.Rows, r)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func headline(m *score.Metrics) []score.Entry {
+	return slices.DeleteFunc(slices.Clone(m.Catalogue), func(e score.Entry) bool { return !e.Headline })
+}
+
+func figureCell(f score.Figure, e score.Entry) cell {
+	if f.Value == nil {
+		return cell{"–", f.Reason}
+	}
+	c := cell{Text: value(f.Value.Mean, e.Unit)}
+	if f.Value.Clusters > 1 {
+		c.Note = value(f.Value.Low, e.Unit) + " to " + value(f.Value.High, e.Unit)
+	}
+	if f.Missing > 0 {
+		c.Note += fmt.Sprintf(", %d missing", f.Missing)
+	}
+	return c
+}
+
+// byLabel are tables of one budget, one for each headline metric: labels down, columns across.
+func byLabel(m *score.Metrics, budget int64) []table {
+	var list []table
+	for _, e := range headline(m) {
+		if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
+			continue
+		}
+		t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What, Head: []string{"label"}}
+		rows := map[string]*row{}
+		var order []string
+		for _, c := range m.Columns {
+			i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
+			if i < 0 {
+				continue
+			}
+			t.Head = append(t.Head, c.Label)
+			for _, s := range c.Budgets[i].ByLabel {
+				r := rows[s.Name]
+				if r == nil {
+					r = &row{Name: fmt.Sprintf("%s (%d)", s.Name, s.Probes)}
+					rows[s.Name], order = r, append(order, s.Name)
+				}
+				for len(r.Cells) < len(t.Head)-2 {
+					r.Cells = append(r.Cells, cell{Text: "–"})
+				}
+				r.Cells = append(r.Cells, figureCell(s.Figures[e.Name], e))
+			}
+		}
+		for _, name := range order {
+			t.Rows = append(t.Rows, *rows[name])
+		}
+		if len(t.Rows) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// judgedTable is the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
+func judgedTable(v *model.Verdicts) table {
+	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts",
+		"false rejects", "corrected", "unclipped"}}
+	if v == nil {
+		return t
+	}
+	t.Note = "Judged by " + v.Model + "; corrected on " + v.CorrectedOn + "."
+	for _, s := range v.Errors {
+		t.Note += fmt.Sprintf(" %s: %d of %d accepted.", s.Sort, s.Accepted, s.Items)
+	}
+	for _, a := range v.Agreement {
+		t.Note += fmt.Sprintf(" %s and %s agree on %d of %d answers", a.A, a.B, a.Agreed, a.Items)
+		if a.Kappa != nil {
+			t.Note += fmt.Sprintf(" (kappa %.2f)", *a.Kappa)
+		}
+		t.Note += "."
+	}
+	for _, p := range v.Providers {
+		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)},
+			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
+			{Text: value(p.Rate.FalseAccepts, "share")}, {Text: value(p.Rate.FalseRejects, "share")}}}
+		if p.Rate.Identifiable {
+			r.Cells = append(r.Cells, cell{value(p.Rate.Clipped, "share"), value(p.Rate.Low, "share") + " to " +
+				value(p.Rate.High, "share")}, cell{Text: value(p.Rate.Rate, "share")})
+		} else {
+			r.Cells = append(r.Cells, cell{Text: "not identifiable"}, cell{Text: "–"})
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+// judgedByLabel are the judge's corrected rates by the label of a probe.
+func judgedByLabel(v *model.Verdicts) []table {
+	if v == nil {
+		return nil
+	}
+	var list []table
+	at := map[int64]int{}
+	for _, p := range v.Providers {
+		i, there := at[p.Budget]
+		if !there {
+			i = len(list)
+			at[p.Budget] = i
+			list = append(list, table{Title: "Answers that are right, by label, " + budgetName(p.Budget),
+				Note: "Corrected rate, unclipped; judged rate below.",
+				Head: []string{"label"}})
+		}
+		t := &list[i]
+		t.Head = append(t.Head, p.Label)
+		for _, l := range p.ByLabel {
+			n := slices.IndexFunc(t.Rows, func(r row) bool { return r.Name == l.Label })
+			if n < 0 {
+				n = len(t.Rows)
+				t.Rows = append(t.Rows, row{Name: l.Label})
+			}
+			for len(t.Rows[n].Cells) < len(t.Head)-2 {
+				t.Rows[n].Cells = append(t.Rows[n].Cells, cell{Text: "–"})
+			}
+			c := cell{"not identifiable", fmt.Sprintf("judged %s of %d", value(l.Rate.Judged, "share"), l.Answers)}
+			if l.Rate.Identifiable {
+				c.Text = value(l.Rate.Rate, "share")
+			}
+			t.Rows[n].Cells = append(t.Rows[n].Cells, c)
+		}
+	}
+	for i := range list {
+		for n := range list[i].Rows {
+			r := &list[i].Rows[n]
+			for len(r.Cells) < len(list[i].Head)-1 {
+				r.Cells = append(r.Cells, cell{Text: "–"})
+			}
+		}
+	}
+	return list
+}
+
+func missing(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d missing", n)
+}
+
+// modules is what served each column: the difference between their manifests.
+func modules(m *score.Metrics) table {
+	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration",
+		"contract", "smokes"}}
+	for _, c := range m.Columns {
+		if c.Module == nil {
+			continue
+		}
+		var smokes []string
+		for _, s := range c.Smokes {
+			smokes = append(smokes, s.Name+": "+s.Verdict)
+		}
+		t.Rows = append(t.Rows, row{Name: c.Label,
+			Cells: []cell{{Text: c.Provider}, {Text: c.Kind}, {Text: c.Module.Name + " " + c.Module.Version},
+				{Text: short(c.Module.SHA256)},
+				{Text: short(c.Module.ConfigHash)}, {Text: c.Module.ABI}, {Text: strings.Join(smokes, ", ")}}})
+	}
+	return t
+}

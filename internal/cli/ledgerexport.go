@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// ledgerFile is one file of all: what an export in JSON is.
+type ledgerFile struct {
+	Version       int               `json:"version"`
+	ExportedAt    string            `json:"exported_at"`
+	CurrentBranch string            `json:"current_branch"`
+	Branches      []ledgerBranch    `json:"branches"`
+	Memories      []ledgerEntry     `json:"memories"`
+	Events        []json.RawMessage `json:"events,omitempty"`
+	Commits       []json.RawMessage `json:"commits,omitempty"`
+}
+
+const ledgerExportHelp = `Writes the memories of the current branch, without what is private or confidential. --history adds every commit with its events,
+forgotten, private and confidential ones included. As JSON that can be imported again; as Markdown it is a list, newest first.`
+
+func (a *app) ledgerExport() *cobra.Command {
+	var f scopeFlags
+	var format, to, branch string
+	var history, withPrivate bool
+	cmd := &cobra.Command{Use: "export", Short: "Write the memories as one file", Args: cobra.NoArgs,
+		Long: ledgerExportHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "json" && format != "markdown" {
+				return usageError("--format is "+format, "want json or markdown")
+			}
+			return a.withLedger(cmd.Context(), &f, func(ctx context.Context, d *door, l *ledgerFiles) error {
+				file := ledgerFile{Version: 1, ExportedAt: time.Now().UTC().Format(time.RFC3339), CurrentBranch: l.current, Branches: l.branches, Memories: []ledgerEntry{}}
+				for _, b := range l.branches {
+					if branch != "all" && b.Name != l.current {
+						continue
+					}
+					list, err := a.entries(ctx, d, f.scope(), b.Name, false)
+					if err != nil {
+						return err
+					}
+					for _, e := range list {
+						if e.Sensitivity == "private" && !withPrivate {
+							continue
+						}
+						e.Branch, e.Timestamp, e.EventType, e.CreatedAt = b.Name, e.CreatedAt, "", ""
+						file.Memories = append(file.Memories, e)
+					}
+				}
+				text := file.markdown()
+				if history {
+					text += l.markdown()
+				}
+				if format == "json" {
+					if history {
+						for _, path := range slices.Sorted(maps.Keys(l.files)) {
+							switch dir, _, _ := strings.Cut(path, "/"); dir {
+							case "events":
+								file.Events = append(file.Events, json.RawMessage(l.files[path]))
+							case "commits":
+								file.Commits = append(file.Commits, json.RawMessage(l.files[path]))
+							}
+						}
+					}
+					out, err := json.MarshalIndent(file, "", "  ")
+					if err != nil {
+						return err
+					}
+					text = string(out) + "\n"
+				}
+				if to == "" {
+					a.out.print("%s", text)
+					a.out.note("%d memories", len(file.Memories))
+					return nil
+				}
+				if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+					return usageError(err.Error(), "")
+				}
+				a.out.print("%d memories\n", len(file.Memories))
+				return nil
+			})
+		}}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&format, "format", "json", "json or markdown")
+	cmd.Flags().StringVar(&branch, "branch", "current", "current or all")
+	cmd.Flags().StringVarP(&to, "output", "o", "", "the file; standard output otherwise")
+	cmd.Flags().BoolVar(&history, "history", false, "every commit and event too")
+	cmd.Flags().BoolVar(&withPrivate, "include-private", false, "private memories too")
+	return cmd
+}
+
+// eventSigns show what an event does.
+var eventSigns = map[string]string{"add": "+", "modify": "~", "forget": "-", "observe": "?"}
+
+// markdown lists the commits, newest first, each with its events.
+func (l *ledgerFiles) markdown() string {
+	var b strings.Builder
+	b.WriteString("\n## History\n\n")
+	line := func(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
+	for _, k := range slices.Backward(l.oldestFirst()) {
+		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + printable(k.Branch) + ": " + line(k.Message) + "\n")
+		for _, id := range k.Events {
+			var e ledgerEntry
+			if json.Unmarshal([]byte(l.files["events/"+id+".json"]), &e) != nil {
+				continue // fsck tells of what is damaged
+			}
+			text := strings.TrimSpace(e.Subject + " " + e.Predicate + " " + e.Object)
+			b.WriteString("    - `" + eventSigns[e.EventType] + "` " + line(text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// ledgerMemoryFile is the name of the summary for people in an exported ledger. It is made from the ledger, and an
+// import leaves it.
+const ledgerMemoryFile = "MEMORY.md"
+
+// addMemoryFile adds that summary, of the current branch, to the files of a ledger; other files stay as they are.
+func (a *app) addMemoryFile(ctx context.Context, d *door, scope abi.MemoryScope, files map[string]string) error {
+	if !isLedger(files) {
+		return nil
+	}
+	branch := strings.TrimSpace(files["HEAD"])
+	list, err := a.entries(ctx, d, scope, branch, false)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(e ledgerEntry) bool { return e.Sensitivity == "private" })
+	files[ledgerMemoryFile] = "# Memory of the branch " + branch + "\n\n" + (&ledgerFile{Memories: list}).markdown()
+	return nil
+}
+
+func isLedger(files map[string]string) bool {
+	return files["HEAD"] != "" && files["branches.json"] != ""
+}
+
+// markdown groups the memories by topic, then by subject.
+func (f *ledgerFile) markdown() string {
+	var b strings.Builder
+	list := slices.SortedStableFunc(slices.Values(f.Memories), func(a, b ledgerEntry) int {
+		return strings.Compare(a.Topic+"\x00"+a.Subject, b.Topic+"\x00"+b.Subject)
+	})
+	topic, subject := "\x00", "\x00"
+	for i, e := range list {
+		if i > 0 && (e.Topic != topic || e.Subject != subject) {
+			b.WriteByte('\n')
+		}
+		if e.Topic != topic {
+			topic, subject = e.Topic, "\x00"
+			title := topic
+			if title == "" {
+				title = "General"
+			}
+			b.WriteString("## " + printable(title) + "\n\n")
+		}
+		if e.Subject != subject {
+			subject = e.Subject
+			b.WriteString("### " + printable(subject) + "\n\n")
+		}
+		b.WriteString("- " + strings.ReplaceAll(printable(e.Predicate+" "+e.Object), "\n", "\n  ") + "\n")
+	}
+	return b.String()
+}
