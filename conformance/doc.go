@@ -18,6 +18,7 @@
 // it sees what was sent, injects faults and crashes the host, so that this works with a real backend too. It waits for
 // readiness and for nothing else.
 //
-// Reading order: target.go (what is tested), report.go (verdicts), kit.go (one clause end to end), wire.go (between host and backend), plant.go (facts and
-// how they are looked for), then a file per group of clauses.
+// Reading order: target.go (what is tested), report.go (verdicts), kit.go (one clause end to end), rig.go (a slot with
+// the plugin), outcome.go (what a check finds), wire.go (between host and backend), plant.go (facts and how they are
+// looked for), then a file per group of clauses.
 package conformance

@@ -80,7 +80,8 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 	case o.lacks && (p.Declared != "" || b.report.Declared != ""):
 		p.Verdict = NotApplicable
 	case o.lacks:
-		p.Reason += fmt.Sprintf(`. If it is meant to be so, declare it in the manifest: conformance.not_applicable {"clause": %d, "part": %q, "because": ...}`, b.report.Number, name)
+		p.Reason += fmt.Sprintf(`. If it is meant to be so, declare it in the manifest: conformance.not_applicable `+
+			`{"clause": %d, "part": %q, "because": ...}`, b.report.Number, name)
 	case p.Declared != "" && o.verdict == Pass:
 		p.Verdict, p.Reason = Fail, "the manifest declares this not applicable, and it is: "+o.reason
 	}

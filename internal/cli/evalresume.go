@@ -34,8 +34,9 @@ func (a *app) evalReplayCommand() *cobra.Command {
 	var packPath, out string
 	cmd := &cobra.Command{Use: "replay RUN --out ANOTHER",
 		Short: "Run it again from its cassettes, without any backend", Args: cobra.ExactArgs(1),
-		Long: `Plays each cassette of a run that was made with cassettes: true through the module, which must answer byte for byte as then, and makes a run of the same
-answers. Its metrics.json is that of every other replay. Models are not asked again: what an agent said is not in it.`,
+		Long: `Plays each cassette of a run that was made with cassettes: true through the module, which must answer
+byte for byte as then, and makes a run of the same answers. Its metrics.json is that of every other replay. Models are
+not asked again: what an agent said is not in it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return usageError("--out: required", "a new folder for the run")

@@ -66,8 +66,9 @@ func (a *app) evalVerifyCommand() *cobra.Command {
 	var head string
 	cmd := &cobra.Command{Use: "verify RUN", Short: "Check that nothing of a run was changed later",
 		Args: cobra.ExactArgs(1),
-		Long: `Reads every journal, checks that each line follows the one before, and holds the last one to the head that run.json seals. That finds a change of one file.
-Somebody who writes journals and run.json anew makes a chain that is whole: --head compares the run with a head that was noted elsewhere when it was made.`,
+		Long: `Reads every journal, checks that each line follows the one before, and holds the last one to the head
+that run.json seals. That finds a change of one file. Somebody who writes journals and run.json anew makes a chain that
+is whole: --head compares the run with a head that was noted elsewhere when it was made.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, err := rundir.Open(args[0])
 			if err != nil {

@@ -25,8 +25,9 @@ type ledgerFile struct {
 	Commits       []json.RawMessage `json:"commits,omitempty"`
 }
 
-const ledgerExportHelp = `Writes the memories of the current branch, without what is private or confidential. --history adds every commit with its events,
-forgotten, private and confidential ones included. As JSON that can be imported again; as Markdown it is a list, newest first.`
+const ledgerExportHelp = `Writes the memories of the current branch, without what is private or confidential. --history adds every
+commit with its events, forgotten, private and confidential ones included. As JSON that can be imported again; as
+Markdown it is a list, newest first.`
 
 func (a *app) ledgerExport() *cobra.Command {
 	var f scopeFlags
@@ -39,7 +40,8 @@ func (a *app) ledgerExport() *cobra.Command {
 				return usageError("--format is "+format, "want json or markdown")
 			}
 			return a.withLedger(cmd.Context(), &f, func(ctx context.Context, d *door, l *ledgerFiles) error {
-				file := ledgerFile{Version: 1, ExportedAt: time.Now().UTC().Format(time.RFC3339), CurrentBranch: l.current, Branches: l.branches, Memories: []ledgerEntry{}}
+				file := ledgerFile{Version: 1, ExportedAt: time.Now().UTC().Format(time.RFC3339),
+					CurrentBranch: l.current, Branches: l.branches, Memories: []ledgerEntry{}}
 				for _, b := range l.branches {
 					if branch != "all" && b.Name != l.current {
 						continue
@@ -107,7 +109,8 @@ func (l *ledgerFiles) markdown() string {
 	b.WriteString("\n## History\n\n")
 	line := func(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
 	for _, k := range slices.Backward(l.oldestFirst()) {
-		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + printable(k.Branch) + ": " + line(k.Message) + "\n")
+		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + printable(k.Branch) + ": " +
+			line(k.Message) + "\n")
 		for _, id := range k.Events {
 			var e ledgerEntry
 			if json.Unmarshal([]byte(l.files["events/"+id+".json"]), &e) != nil {

@@ -52,7 +52,8 @@ func readLedger(files map[string]string) (*ledgerFiles, error) {
 	return l, nil
 }
 
-func (a *app) withLedger(ctx context.Context, f *scopeFlags, use func(ctx context.Context, d *door, l *ledgerFiles) error) error {
+func (a *app) withLedger(ctx context.Context, f *scopeFlags,
+	use func(ctx context.Context, d *door, l *ledgerFiles) error) error {
 	return a.withScope(ctx, f, func(ctx context.Context, d *door) error {
 		files, err := filesOf(ctx, d, f.scope())
 		if err != nil {
@@ -67,7 +68,8 @@ func (a *app) withLedger(ctx context.Context, f *scopeFlags, use func(ctx contex
 }
 
 // entries lists what a branch has, by the query view; all includes what is forgotten or expired.
-func (a *app) entries(ctx context.Context, d *door, scope abi.MemoryScope, branch string, all bool) (list []ledgerEntry, err error) {
+func (a *app) entries(ctx context.Context, d *door, scope abi.MemoryScope, branch string, all bool) (list []ledgerEntry,
+	err error) {
 	params := map[string]abi.Raw{"branch": quoted(branch), "all": abi.Raw(fmt.Sprint(all))}
 	for {
 		r, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "view", Params: params})
@@ -110,7 +112,8 @@ type ledgerEntry struct {
 
 func (a *app) ledgerStats() *cobra.Command {
 	var f scopeFlags
-	cmd := &cobra.Command{Use: "stats", Short: "Count what a ledger has", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "stats", Short: "Count what a ledger has", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withLedger(cmd.Context(), &f, func(ctx context.Context, d *door, l *ledgerFiles) error {
 			list, err := a.entries(ctx, d, f.scope(), l.current, true)
 			if err != nil {
@@ -151,7 +154,7 @@ func (a *app) ledgerStats() *cobra.Command {
 			}
 			return a.showCounts(stats)
 		})
-	}}
+	}
 	f.add(cmd.Flags())
 	return cmd
 }

@@ -66,7 +66,8 @@ func (l *ledgerFiles) mermaid() string {
 		case from != nil && drawn[from.ID] && from.Branch != k.Branch && drawn[k.ParentID]:
 			fmt.Fprintf(&b, "  merge %s id: %q\n", mermaidName(from.Branch), k.label())
 		case k.Metadata.CherryPickedFrom != "":
-			fmt.Fprintf(&b, "  commit id: %q tag: %q\n", k.label(), "cherry-pick "+k.Metadata.CherryPickedFrom[:min(8, len(k.Metadata.CherryPickedFrom))])
+			from := k.Metadata.CherryPickedFrom
+			fmt.Fprintf(&b, "  commit id: %q tag: %q\n", k.label(), "cherry-pick "+from[:min(8, len(from))])
 		default:
 			fmt.Fprintf(&b, "  commit id: %q\n", k.label())
 		}
@@ -112,7 +113,8 @@ func (l *ledgerFiles) timeline() string {
 func (a *app) ledgerGraph() *cobra.Command {
 	var f scopeFlags
 	var format string
-	cmd := &cobra.Command{Use: "graph", Short: "Draw the commits of all branches", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "graph", Short: "Draw the commits of all branches", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if format != "mermaid" && format != "timeline" {
 			return usageError("--format is "+format, "want mermaid or timeline")
 		}
@@ -124,7 +126,7 @@ func (a *app) ledgerGraph() *cobra.Command {
 			}
 			return nil
 		})
-	}}
+	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&format, "format", "mermaid", "mermaid or timeline")
 	return cmd

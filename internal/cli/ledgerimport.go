@@ -14,7 +14,8 @@ import (
 
 func (a *app) ledgerImport() *cobra.Command {
 	var f scopeFlags
-	cmd := &cobra.Command{Use: "import FILE", Short: "Take in what export --history wrote", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "import FILE", Short: "Take in what export --history wrote", Args: cobra.ExactArgs(1)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		text, err := os.ReadFile(args[0])
 		if err != nil {
 			return usageError(err.Error(), "")
@@ -23,8 +24,10 @@ func (a *app) ledgerImport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error { return a.importFiles(ctx, d, f.scope(), files) })
-	}}
+		return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
+			return a.importFiles(ctx, d, f.scope(), files)
+		})
+	}
 	f.add(cmd.Flags())
 	return cmd
 }
@@ -56,7 +59,8 @@ func unfold(text []byte) (map[string]string, error) {
 	return files, nil
 }
 
-// canonicalJSON is an object as the ledger hashes it (RFC 8785): names in order, no blanks, and no escapes but those that must be.
+// canonicalJSON is an object as the ledger hashes it (RFC 8785): names in order, no blanks, and no escapes but those
+// that must be.
 func canonicalJSON(raw []byte) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
