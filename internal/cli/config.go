@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +75,7 @@ func (a *app) configSchema(args []string, plugin string) error {
 	}
 	i := slices.Index(names, args[0])
 	if i < 0 {
-		hint := "`memhost providers` lists what is built in; --plugin FILE adds a module of your own"
+		hint := "want one of " + strings.Join(names, ", ") + "; --plugin FILE adds a module of your own"
 		if near := abi.Nearest(args[0], names); near != "" {
 			hint = "did you mean " + near + "?"
 		}

@@ -70,14 +70,7 @@ func (a *app) root() *cobra.Command {
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.id
 			cmd.Flags().SortFlags = false
-			if check := cmd.Args; check != nil {
-				cmd.Args = func(cmd *cobra.Command, args []string) error {
-					if err := check(cmd, args); err != nil {
-						return wrapUsage(cmd, err)
-					}
-					return nil
-				}
-			}
+			wrapArgs(cmd)
 			root.AddCommand(cmd)
 		}
 	}
@@ -85,6 +78,21 @@ func (a *app) root() *cobra.Command {
 }
 
 func isPersona(arg string) bool { return arg == "--persona" || strings.HasPrefix(arg, "--persona=") }
+
+// wrapArgs makes the errors of a command's own check of its arguments usage errors, and those of its subcommands.
+func wrapArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return wrapUsage(cmd, err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
 
 // noSuchCommand refuses what is no command, and names what is like it.
 func noSuchCommand(cmd *cobra.Command, args []string) error {

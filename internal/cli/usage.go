@@ -15,8 +15,12 @@ import (
 // not names the nearest that there is, and a value that does not fit says what does.
 func wrapUsage(cmd *cobra.Command, err error) error {
 	var ready *abi.Error
-	if errors.As(err, &ready) {
+	var done *doneError
+	switch {
+	case errors.As(err, &ready):
 		return ready
+	case errors.As(err, &done):
+		return done
 	}
 	hint := "`" + cmd.CommandPath() + " --help` shows what it takes"
 	var unknown *pflag.NotExistError
@@ -35,6 +39,9 @@ func wrapUsage(cmd *cobra.Command, err error) error {
 		_, takes, _ := strings.Cut(cmd.Use, " ")
 		return usageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes),
 			hint)
+	}
+	if strings.HasPrefix(text, "unknown command ") { // cobra's words for an argument where none is taken
+		return usageError(cmd.Name()+": "+argumentsFound(cmd.Flags().NArg())+"; it takes none", hint)
 	}
 	return usageError(text, hint)
 }
@@ -75,6 +82,8 @@ func wantsOf(f *pflag.Flag) string {
 		return "true or false"
 	case "int", "int64", "int32", "uint", "uint64":
 		return "a whole number"
+	case "intSlice", "int64Slice":
+		return "whole numbers, as 1,2,7"
 	case "float64":
 		return "a number"
 	case "duration":
