@@ -59,8 +59,8 @@ func (a *app) hookCommand() *cobra.Command {
 	return cmd
 }
 
-// noSuchAgent refuses a misspelt command. An agent takes exit code 2 of its hook for "block this prompt", so a word that
-// may be an agent's name in its settings ends with 0 and a message; only a misspelt install is a usage error.
+// noSuchAgent refuses a misspelt command. An agent takes exit code 2 of its hook for "block this prompt", so a word
+// that may be an agent's name in its settings ends with 0 and a message; only a misspelt install is a usage error.
 func (a *app) noSuchAgent(cmd *cobra.Command, args []string) error {
 	var agents []string
 	for _, c := range cmd.Commands() {
@@ -183,8 +183,8 @@ func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 		}
 		d, err := a.running(ctx, c)
 		if d == nil && err == nil {
-			err = abi.NewError(abi.CodeUnavailable,
-				"the slot that served the data folder does not run").WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
+			err = abi.NewError(abi.CodeUnavailable, "the slot that served the data folder does not run").
+				WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
 		}
 		return d, err
 	}

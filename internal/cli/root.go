@@ -34,16 +34,20 @@ func (a *app) root() *cobra.Command {
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.BoolVar(&a.flags.json, "json", false, "print results, and errors, as JSON on standard output")
-	f.StringVar(&a.flags.server, "server", "", "URL or HOST:PORT of a running slot (MEMHOST_SERVER); its token, if it has one, comes from MEMHOST_TOKEN")
+	f.StringVar(&a.flags.server, "server", "", "URL or HOST:PORT of a running slot (MEMHOST_SERVER); its token, "+
+		"if it has one, comes from MEMHOST_TOKEN")
 	f.StringVar(&a.flags.config, "config", "", "configuration file (MEMHOST_CONFIG; ./memhost.yaml where it exists)")
 	f.StringVar(&a.flags.data, "data", "", "data folder; commands look there for a running slot, too")
-	f.StringArrayVar(&a.flags.set, "set", nil, "set a key of the configuration, as memory.tokenizer=o200k_base (repeatable)")
+	f.StringArrayVar(&a.flags.set, "set", nil, "set a key of the configuration, as memory.tokenizer=o200k_base "+
+		"(repeatable)")
 	f.StringVar(&a.flags.logLevel, "log-level", "", "debug, info, warn or error")
 	f.StringVar(&a.flags.logFormat, "log-format", "", "text or json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.out.json = a.flags.json
 		a.flags.more = changedConfigFlags(cmd)
-		if f := cmd.Flags().Lookup("persona"); f != nil && f.Name == "user" && slices.ContainsFunc(a.Args, isPersona) && !a.out.json && a.mcp != mcpStdio {
+		f := cmd.Flags().Lookup("persona")
+		renamed := f != nil && f.Name == "user" && slices.ContainsFunc(a.Args, isPersona)
+		if renamed && !a.out.json && a.mcp != mcpStdio {
 			a.out.note("  --persona is --user: commands have one name for it")
 		}
 		return nil
@@ -53,12 +57,14 @@ func (a *app) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand()}},
-		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(), a.retrieveCommand(), a.healthCommand(),
-			a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(), a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(), a.mutateCommand(),
+		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(),
+			a.retrieveCommand(), a.healthCommand(), a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(),
+			a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(), a.mutateCommand(),
 			a.ledgerCommand(), a.dreamCommand(), a.exportCommand(), a.importCommand()}},
 		{"agents", "Plug into an agent:", []*cobra.Command{a.hookCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
-		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(), a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
+		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(),
+			a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
 			a.packCommand()}},
 		{"measure", "Compare:", []*cobra.Command{a.evalCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}},
@@ -151,12 +157,14 @@ func changedConfigFlags(cmd *cobra.Command) map[string]any {
 
 // configOptions are how the configuration is read for this command line.
 func (a *app) configOptions() (config.Options, error) {
-	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio || a.namedFileOnly, Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
+	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio || a.namedFileOnly,
+		Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
 		Check: a.checkBlock}
 	for name, v := range a.flags.more {
 		o.Flags[name] = v
 	}
-	for name, v := range map[string]string{"data": a.flags.data, "log-level": a.flags.logLevel, "log-format": a.flags.logFormat} {
+	common := map[string]string{"data": a.flags.data, "log-level": a.flags.logLevel, "log-format": a.flags.logFormat}
+	for name, v := range common {
 		if v != "" {
 			o.Flags[name] = v
 		}
@@ -204,6 +212,7 @@ func (a *app) logger(quiet hclog.Level) hclog.Logger {
 	if at == hclog.NoLevel {
 		at = quiet
 	}
-	a.log = hclog.New(&hclog.LoggerOptions{Name: "memhost", Level: at, Output: a.Stderr, JSONFormat: format == "json", TimeFn: a.Now})
+	a.log = hclog.New(&hclog.LoggerOptions{Name: "memhost", Level: at, Output: a.Stderr, JSONFormat: format == "json",
+		TimeFn: a.Now})
 	return a.log
 }
