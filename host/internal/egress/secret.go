@@ -66,7 +66,7 @@ func readSecret(decl abi.SecretDecl, value any, secrets map[string]Secret, o *or
 	}
 	if !sameOrigin(secret.Origin, o.base) {
 		return "", wrong("secret %s is bound to %s, not to %s", name, secret.Origin, o.base).WithHint(fmt.Sprintf(
-			"a secret goes to its origin alone: mend the backend's URL, or set secrets.%s.origin to %s://%s if the "+
+			"a secret goes to its origin alone: correct the backend's URL, or set secrets.%s.origin to %s://%s if the "+
 				"secret is meant for that server", name, o.base.Scheme, o.base.Host))
 	}
 	text, err := secret.Value()

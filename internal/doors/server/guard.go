@@ -85,7 +85,7 @@ func checkHost(r *http.Request) *abi.Error {
 
 // foreignPageHint is for a developer whose own page is refused.
 const foreignPageHint = "a page's own server can ask the slot and pass the answer on: programs, which send no Origin " +
-	"header, are served; /docs of the slot asks from a browser"
+	"header, are served; in a browser, use the slot's own /docs"
 
 // checkOrigin refuses what a browser sends for a page of another origin. Programs send neither header.
 func checkOrigin(r *http.Request) *abi.Error {
