@@ -1,0 +1,192 @@
+package talks
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// chatgptExport is an element of conversations.json: a tree of messages, and the leaf that the person saw last.
+type chatgptExport struct {
+	ID             string                 `json:"id"`
+	ConversationID string                 `json:"conversation_id"`
+	CreateTime     *float64               `json:"create_time"`
+	CurrentNode    string                 `json:"current_node"`
+	Mapping        map[string]chatgptNode `json:"mapping"`
+	// ChatMessages is there only in an export of claude.ai.
+	ChatMessages json.RawMessage `json:"chat_messages"`
+}
+
+type chatgptNode struct {
+	Parent  string          `json:"parent"`
+	Message *chatgptMessage `json:"message"`
+}
+
+type chatgptMessage struct {
+	Author struct {
+		Role string `json:"role"`
+	} `json:"author"`
+	CreateTime *float64 `json:"create_time"`
+	Recipient  string   `json:"recipient"`
+	Content    struct {
+		Type  string            `json:"content_type"`
+		Text  string            `json:"text"`
+		Parts []json.RawMessage `json:"parts"`
+	} `json:"content"`
+	Metadata struct {
+		Hidden      bool `json:"is_visually_hidden_from_conversation"`
+		Attachments []struct {
+			Name string `json:"name"`
+		} `json:"attachments"`
+	} `json:"metadata"`
+}
+
+func chatgptTalk(raw json.RawMessage) (*talk, error) {
+	var c chatgptExport
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, invalid("is not a talk of chatgpt: %s", err)
+	}
+	if c.Mapping == nil && c.ChatMessages != nil {
+		return nil, broken("is an export of claude.ai: read it with --from claude")
+	}
+	if c.Mapping == nil {
+		return nil, broken("a talk has no mapping: not an export of chatgpt, or one of another version")
+	}
+	t := &talk{session: c.ConversationID}
+	if t.session == "" {
+		t.session = c.ID
+	}
+	shown, err := c.shown()
+	if err != nil {
+		return nil, err
+	}
+	at := secondsSince1970(c.CreateTime)
+	for _, id := range shown {
+		if m := c.Mapping[id].Message; m != nil {
+			at = orElse(secondsSince1970(m.CreateTime), at)
+			t.addChatGPT(m, at)
+		}
+	}
+	t.counts.Replaced += c.replaced(shown)
+	return t, nil
+}
+
+// shown are the nodes from the root to the leaf that was shown last. An export that does not name that leaf means the
+// newest message.
+func (c *chatgptExport) shown() ([]string, error) {
+	leaf := c.CurrentNode
+	if _, ok := c.Mapping[leaf]; !ok {
+		leaf = c.newest()
+	}
+	var path []string
+	for id := leaf; ; {
+		node, ok := c.Mapping[id]
+		if !ok {
+			break
+		}
+		if len(path) == len(c.Mapping) {
+			return nil, invalid("the tree of messages runs in a circle")
+		}
+		path = append(path, id)
+		id = node.Parent
+	}
+	slices.Reverse(path)
+	return path, nil
+}
+
+func (c *chatgptExport) newest() string {
+	newest, at := "", time.Time{}
+	for id, node := range c.Mapping {
+		if node.Message == nil {
+			continue
+		}
+		t := secondsSince1970(node.Message.CreateTime)
+		if newest == "" || t.After(at) || t.Equal(at) && id > newest {
+			newest, at = id, t
+		}
+	}
+	return newest
+}
+
+// replaced counts what people and the assistant said on branches that are not shown.
+func (c *chatgptExport) replaced(shown []string) int {
+	n := 0
+	for id, node := range c.Mapping {
+		m := node.Message
+		if m != nil && m.isSaid() && !slices.Contains(shown, id) {
+			n++
+		}
+	}
+	return n
+}
+
+// isSaid tells words from what the service put there and from what tools were given.
+func (m *chatgptMessage) isSaid() bool {
+	role := m.Author.Role
+	toAll := m.Recipient == "" || m.Recipient == "all"
+	typeSaid := m.Content.Type == "text" || m.Content.Type == "multimodal_text" || m.Content.Type == "code"
+	return (role == "user" || role == "assistant") && toAll && typeSaid && !m.Metadata.Hidden
+}
+
+func (t *talk) addChatGPT(m *chatgptMessage, at time.Time) {
+	role := abi.Role(m.Author.Role)
+	switch kind := m.Content.Type; {
+	case role == abi.RoleTool:
+		t.counts.ToolOutputs++
+		if kind == "multimodal_text" { // a picture that was asked for is named as an answer
+			t.say(abi.RoleAssistant, t.chatgptWords(m, false), at)
+		}
+	case kind == "thoughts" || kind == "reasoning_recap":
+		t.counts.Thoughts++
+	case kind == "execution_output" || kind == "tether_quote" || kind == "tether_browsing_display":
+		t.counts.ToolOutputs++
+	case role == abi.RoleAssistant && m.Recipient != "" && m.Recipient != "all":
+		t.counts.ToolCalls++
+	case m.isSaid():
+		t.say(role, t.chatgptWords(m, true), at)
+	case kind != "text" || strings.TrimSpace(new(talk).chatgptWords(m, true)) != "": // instructions
+		t.counts.Instructions++
+	}
+}
+
+// mark is a place in ChatGPT's text where a page shows a source or a widget: letters of the private use area.
+var mark = regexp.MustCompile("\ue200[^\ue201]*\ue201")
+
+// chatgptWords joins the parts of a message; parts that are no text, and files that it names, become attachments.
+// Without texts only the attachments are returned.
+func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
+	var words []string
+	if texts && m.Content.Text != "" {
+		words = append(words, m.Content.Text)
+	}
+	named := len(m.Metadata.Attachments)
+	for _, raw := range m.Content.Parts {
+		var text string
+		var part struct {
+			Type string `json:"content_type"`
+			Text string `json:"text"`
+		}
+		switch {
+		case json.Unmarshal(raw, &text) == nil:
+		case json.Unmarshal(raw, &part) != nil:
+			continue
+		case part.Type == "audio_transcription":
+			text = part.Text
+		case named == 0 && strings.Contains(part.Type, "image"):
+			words = append(words, t.attached("", "image"))
+		case named == 0 && strings.Contains(part.Type, "video"):
+			words = append(words, t.attached("", "video"))
+		}
+		if texts && text != "" {
+			words = append(words, mark.ReplaceAllString(text, ""))
+		}
+	}
+	for _, a := range m.Metadata.Attachments {
+		words = append(words, t.attached(a.Name, "file"))
+	}
+	return strings.Join(words, "\n")
+}

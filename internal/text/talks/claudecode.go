@@ -1,0 +1,155 @@
+package talks
+
+import (
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// claudeCodeLog reads a session's log: one talk.
+type claudeCodeLog struct {
+	in   *lines
+	seen map[string]bool // ids of messages, over all files: a resumed session may repeat those of another
+	done bool
+}
+
+type claudeCodeEntry struct {
+	Type      string `json:"type"`
+	UUID      string `json:"uuid"`
+	Parent    string `json:"parentUuid"`
+	SessionID string `json:"sessionId"`
+	Timestamp string `json:"timestamp"`
+	Side      bool   `json:"isSidechain"`
+	Meta      bool   `json:"isMeta"`
+	Summary   bool   `json:"isCompactSummary"`
+	APIError  bool   `json:"isApiErrorMessage"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+func (l *claudeCodeLog) next() (*talk, error) {
+	if l.done {
+		return nil, io.EOF
+	}
+	l.done = true
+	var entries []claudeCodeEntry
+	for {
+		var e claudeCodeEntry
+		err := l.in.next(&e)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.Message.Content = withoutOutputs(e.Message.Content)
+		entries = append(entries, e)
+	}
+	t := new(talk)
+	replaced := replacedEntries(entries)
+	for i := range entries {
+		e := &entries[i]
+		if t.session == "" {
+			t.session = e.SessionID
+		}
+		if e.Type != "user" && e.Type != "assistant" {
+			continue
+		}
+		switch {
+		case e.Side:
+			t.counts.SideTalks++
+		case replaced[e.UUID]:
+			t.counts.Replaced++
+		case e.Meta || e.Summary || e.APIError:
+			t.counts.Instructions++
+		case e.UUID != "" && l.seen[e.UUID]:
+			t.counts.Repeated++
+		default:
+			t.addClaudeCode(e)
+		}
+		if e.UUID != "" {
+			l.seen[e.UUID] = true
+		}
+	}
+	return t, nil
+}
+
+// withoutOutputs keeps of a content only the types of the blocks that are no words, so that a log's tool outputs need
+// not be held until its end.
+func withoutOutputs(content json.RawMessage) json.RawMessage {
+	if len(content) == 0 || content[0] != '[' {
+		return content
+	}
+	kept, err := json.Marshal(blocksOf(content))
+	if err != nil {
+		return content
+	}
+	return kept
+}
+
+func (t *talk) addClaudeCode(e *claudeCodeEntry) {
+	calls, outputs := t.counts.ToolCalls, t.counts.ToolOutputs
+	words, put := withoutReminders(t.wordsOf(blocksOf(e.Message.Content)))
+	t.counts.Instructions += put
+	if e.Type == "user" && !isPrompt(words) {
+		if strings.TrimSpace(words) != "" {
+			t.counts.Instructions++
+		}
+		words = ""
+	}
+	t.say(abi.Role(e.Type), words, rfc3339(e.Timestamp))
+	t.working = t.working || calls < t.counts.ToolCalls || outputs < t.counts.ToolOutputs
+}
+
+// reminder is what the program puts into a message for the model.
+var reminder = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
+
+func withoutReminders(text string) (words string, put int) {
+	put = len(reminder.FindAllStringIndex(text, -1))
+	return reminder.ReplaceAllString(text, ""), put
+}
+
+// isPrompt tells a person's words from a command of the program, its output, and the note that a turn was interrupted.
+func isPrompt(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, start := range []string{"<command-name>", "<command-message>", "<command-args>", "<local-command-", "<bash-",
+		"<user-memory-input>", "<task-notification>", "[Request interrupted by user", "Caveat: The messages below"} {
+		if strings.HasPrefix(text, start) {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// replacedEntries are the messages behind a prompt that the person took back: of the prompts that follow one message
+// only the last counts. Other forks stay, since several tools that run at once make such, too.
+func replacedEntries(entries []claudeCodeEntry) map[string]bool {
+	last := map[string]string{} // parent -> its last prompt
+	prompt := func(e *claudeCodeEntry) bool {
+		if e.Type != "user" || e.Side || e.Meta || e.Parent == "" {
+			return false
+		}
+		var scratch talk
+		return isPrompt(scratch.wordsOf(blocksOf(e.Message.Content)))
+	}
+	for i := range entries {
+		if e := &entries[i]; prompt(e) {
+			last[e.Parent] = e.UUID
+		}
+	}
+	replaced := map[string]bool{}
+	for i := range entries { // parents come before their children
+		e := &entries[i]
+		if e.UUID == "" {
+			continue
+		}
+		if replaced[e.Parent] || prompt(e) && last[e.Parent] != e.UUID {
+			replaced[e.UUID] = true
+		}
+	}
+	return replaced
+}
