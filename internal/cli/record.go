@@ -25,13 +25,27 @@ The same input again doubles nothing: a slot knows what it has. So after an inte
 
 JSON over many lines is read, too: a list of events, of conversations, or of the messages of one. So are messages on a line each, which are one conversation.
 
-All files are read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.`
+All files are read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.
+
+--from reads the talks that a service exported or a program logged, from files, folders and zip archives:
+
+  chatgpt       conversations.json of ChatGPT's data export, or the archive
+  claude        conversations.json of claude.ai's data export, or the archive
+  claude-code   logs of Claude Code, such as ~/.claude/projects
+  codex         logs of Codex, such as ~/.codex/sessions
+  openai-jsonl  a request of OpenAI's chat API on each line, with its answer
+
+A talk is a session. What the person and the assistant said is recorded, of the branch that was shown last, at the time it was said. Tool calls and their output,
+thoughts, instructions, sub-agents' talks and what looks like a credential are left out and counted; attachments are named. A last turn without a whole answer waits until the
+answer is there. --dry-run counts and sends nothing.`
 
 type recordFlags struct {
 	scopeFlags
 	session, format, start string
+	from                   string
 	step                   time.Duration
 	keepGoing, leaveOut    bool
+	dryRun                 bool
 	retries                int
 }
 
@@ -39,10 +53,16 @@ func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use: "record [FILE...|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.ArbitraryArgs,
-		Example: "  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday " +
+		Example: "  memhost record --from chatgpt chatgpt-export.zip --user ann --dry-run\n" +
+			"  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday " +
 			"--start 2026-03-02T09:00:00+01:00\n" +
 			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.record(cmd.Context(), &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" {
+				return a.recordTalks(cmd.Context(), &f, args)
+			}
+			return a.record(cmd.Context(), &f, args)
+		},
 	}
 	f.add(cmd.Flags())
 	fs := cmd.Flags()
@@ -53,6 +73,9 @@ func (a *app) recordCommand() *cobra.Command {
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit "+
 		"code is 7 then")
 	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
+	fs.StringVar(&f.from, "from", "", "read what a service exported or a program logged: chatgpt, claude, "+
+		"claude-code, codex or openai-jsonl")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "with --from: count what would be recorded and left out, and send nothing")
 	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
 	return cmd
 }
@@ -82,6 +105,9 @@ func (f *recordFlags) options(a *app) (convert.Options, error) {
 }
 
 func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
+	if f.dryRun {
+		return usageError("--dry-run: only with --from", "")
+	}
 	o, err := f.options(a)
 	if err != nil {
 		return err
@@ -129,7 +155,7 @@ func (a *app) reportRecord(sum *recordSummary, stopped error) error {
 		a.out.print("%s\n", sum.text())
 		sum.details(a.out)
 		if errors.Is(stopped, errInterrupted) {
-			a.out.note("interrupted after line %d; the same command goes on from there", sum.LastLine)
+			a.out.note("interrupted after %s %d; the same command goes on from there", sum.unit(), sum.LastLine)
 		}
 		if problem != nil {
 			e := *problem

@@ -53,6 +53,10 @@ func batchSize(ctx context.Context, slot host.Contract) int {
 	return 1
 }
 
+// itemReader gives the events of an input, one at a time. A *convert.LineError is of one line; those behind it can be
+// read. io.EOF is the end.
+type itemReader interface{ Next() (convert.Item, error) }
+
 // read is one result of the reader.
 type read struct {
 	item convert.Item
@@ -62,7 +66,7 @@ type read struct {
 // run records everything. soft ends it between two calls, hard at once.
 //
 // Errors: errInterrupted; what stops the reader; what the slot says and will say again.
-func (r *recorder) run(soft, hard context.Context, in *convert.Reader) error {
+func (r *recorder) run(soft, hard context.Context, in itemReader) error {
 	reads := make(chan read, 2*maxBatch)
 	go func() { // a pipe may keep a reading waiting for ever: whoever interrupts does not
 		defer close(reads)
@@ -203,12 +207,12 @@ func (r *recorder) send(soft, hard context.Context, items []convert.Item) error 
 		}
 		if try >= r.retries {
 			r.sum.StoppedAt = again[0].Line
-			return atLine(problem, again[0].Line)
+			return r.sum.at(problem, again[0].Line)
 		}
 		pause := pauseOf(try, problem)
 		r.progress.clear()
-		r.out.note("line %d: %s; trying again in %s (%d of %d)", again[0].Line, firstLine(problem.Message), pause,
-			try+1, r.retries)
+		r.out.note("%s %d: %s; trying again in %s (%d of %d)", r.sum.unit(), again[0].Line, firstLine(problem.Message),
+			pause, try+1, r.retries)
 		r.sleep(soft, pause)
 		if soft.Err() != nil {
 			return errInterrupted
@@ -267,7 +271,7 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 			r.failedInRow++
 			// The rest of the answers is counted all the same: those events were delivered.
 			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
-				stop = atLine(e, item.Line)
+				stop = r.sum.at(e, item.Line)
 			}
 		}
 		r.progress.add(1)
@@ -326,11 +330,4 @@ func (r *recorder) call(ctx context.Context, items []convert.Item) ([]abi.Receip
 			fmt.Sprintf("the slot answered %d receipts for %d events", len(answer.Receipts), len(items)))
 	}
 	return answer.Receipts, nil
-}
-
-// atLine names the line in an error.
-func atLine(e *abi.Error, line int) error {
-	at := *e
-	at.Message = fmt.Sprintf("line %d: %s", line, e.Message)
-	return &at
 }

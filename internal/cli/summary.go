@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the
@@ -40,6 +41,23 @@ type recordSummary struct {
 	// Slot is where the events went: "mem0 at 127.0.0.1:7077", "mem0, opened here".
 	Slot  string     `json:"slot,omitempty"`
 	Error *abi.Error `json:"error,omitempty"`
+	// Talks is what was found in exports and logs, nil for other inputs.
+	Talks *talks.Counts `json:"talks,omitempty"`
+}
+
+// unit is what LastLine, StoppedAt and the lines of failures count.
+func (s *recordSummary) unit() string {
+	if s.Talks != nil {
+		return "talk"
+	}
+	return "line"
+}
+
+// at names the line in an error.
+func (s *recordSummary) at(e *abi.Error, line int) error {
+	at := *e
+	at.Message = fmt.Sprintf("%s %d: %s", s.unit(), line, e.Message)
+	return &at
 }
 
 // recordFailure is an event, or a whole line, that was not recorded.
@@ -144,7 +162,7 @@ func (s *recordSummary) details(o *output) {
 		if f.File != "" {
 			at = f.File + ": "
 		}
-		o.note("  %sline %d: %s: %s", at, f.Line, f.Error.Code, printable(firstLine(f.Error.Message)))
+		o.note("  %s%s %d: %s: %s", at, s.unit(), f.Line, f.Error.Code, printable(firstLine(f.Error.Message)))
 	}
 	for i, w := range slices.Sorted(maps.Keys(s.Warnings)) {
 		if i == most {
