@@ -1,10 +1,13 @@
 package talks
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -12,7 +15,7 @@ import (
 // claudeCodeLog reads a session's log: one talk.
 type claudeCodeLog struct {
 	in   *lines
-	seen map[string]bool // ids of messages, over all files: a resumed session may repeat those of another
+	seen map[string]bool // ids of recorded messages, over all files: a resumed session repeats those of another
 	done bool
 }
 
@@ -71,11 +74,43 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		default:
 			t.addClaudeCode(e)
 		}
-		if e.UUID != "" {
-			l.seen[e.UUID] = true
-		}
 	}
 	return t, nil
+}
+
+// lastTime is the time of a log's last entry. A resumed session is in a log of its own, which begins with a copy of the
+// one before and always ends later: so the first log, read first, keeps its messages, whichever logs come with it.
+func lastTime(f file) (last time.Time, err error) {
+	in, err := f.open()
+	if err != nil {
+		return last, err
+	}
+	defer func() { _ = in.Close() }()
+	for l := newLines(in); ; {
+		var e struct {
+			Timestamp string `json:"timestamp"`
+		}
+		if l.next(&e) != nil { // what cannot be read is an error when its turn comes
+			return last, nil
+		}
+		last = orElse(rfc3339(e.Timestamp), last)
+	}
+}
+
+// byLastTime sorts logs by their last entries, then by name.
+func byLastTime(files []file) error {
+	times := map[string]time.Time{}
+	for _, f := range files {
+		at, err := lastTime(f)
+		if err != nil {
+			return err
+		}
+		times[f.name] = at
+	}
+	slices.SortFunc(files, func(a, b file) int {
+		return cmp.Or(times[a.name].Compare(times[b.name]), strings.Compare(a.name, b.name))
+	})
+	return nil
 }
 
 // withoutOutputs keeps of a content only the types of the blocks that are no words, so that a log's tool outputs need
@@ -101,7 +136,11 @@ func (t *talk) addClaudeCode(e *claudeCodeEntry) {
 		}
 		words = ""
 	}
+	said := len(t.said)
 	t.say(abi.Role(e.Type), words, rfc3339(e.Timestamp))
+	if len(t.said) > said {
+		t.ids = append(t.ids, e.UUID)
+	}
 	t.working = t.working || calls < t.counts.ToolCalls || outputs < t.counts.ToolOutputs
 }
 

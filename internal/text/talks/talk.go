@@ -14,6 +14,7 @@ import (
 type talk struct {
 	session string
 	said    []convert.Said
+	ids     []string // of what was said, where another file may repeat it
 	// working: an agent used tools since it last said something, so its answer is not complete.
 	working bool
 	counts  Counts
@@ -50,6 +51,7 @@ func (t *talk) finish() {
 		last--
 	}
 	t.said = t.said[:last]
+	t.ids = t.ids[:min(last, len(t.ids))]
 	t.counts.Unfinished++
 }
 

@@ -88,7 +88,7 @@ type Reader struct {
 	name    string
 	talk    int // of the current file, from 1
 	ready   []convert.Item
-	seen    map[string]bool // ids of messages that were read, over all files
+	seen    map[string]bool // ids of messages that became events, over all files
 	counts  Counts
 }
 
@@ -122,7 +122,8 @@ func invalid(format string, args ...any) *abi.Error {
 // encrypted or has paths that lead out of it.
 func Open(source Source, paths []string, o convert.Options) (*Reader, error) {
 	if !slices.Contains(Sources(), source) {
-		return nil, invalid("%q is not a source", string(source)).WithHint("want chatgpt, claude, claude-code, codex or openai-jsonl")
+		return nil, invalid("%q is not a source", string(source)).
+			WithHint("want chatgpt, claude, claude-code, codex or openai-jsonl")
 	}
 	r := &Reader{source: source, options: o, seen: map[string]bool{}}
 	r.counts.Derived = []string{}
@@ -133,6 +134,11 @@ func Open(source Source, paths []string, o convert.Options) (*Reader, error) {
 		}
 		r.files = append(r.files, found...)
 		r.counts.Derived = append(r.counts.Derived, derived...)
+	}
+	if source == ClaudeCode {
+		if err := byLastTime(r.files); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }
@@ -245,6 +251,11 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 	items, err := convert.Events(r.options, sessionID(r.source, t.session), t.said, metadata, r.talk)
 	if err != nil {
 		return nil, err
+	}
+	for _, id := range t.ids {
+		if id != "" {
+			r.seen[id] = true
+		}
 	}
 	r.counts.Talks++
 	r.counts.Events += len(items)

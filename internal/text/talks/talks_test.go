@@ -97,12 +97,25 @@ claude-code-cc-1 turn-0002 2026-01-07T09:02:00Z
 	require.Equal(t, 1, counts.Unfinished, "the agent still works on the last prompt")
 }
 
-func TestMessagesOfAResumedSessionAreReadOnce(t *testing.T) {
+func TestAResumedSessionRepeatsNothing(t *testing.T) {
 	one, err := os.ReadFile("testdata/claude-code/session.jsonl")
 	require.NoError(t, err)
-	again := write(t, "again.jsonl", strings.ReplaceAll(string(one), "cc-1", "cc-2"))
-	text, counts := read(t, talks.ClaudeCode, "testdata/claude-code/session.jsonl", again)
-	require.NotContains(t, text, "cc-2")
+	whole := string(one[:bytes.LastIndexByte(one, '\n')+1]) // without the line that is cut off
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.jsonl"), []byte(whole), 0o600))
+	answer := `{"type":"assistant","uuid":"14","parentUuid":"12","sessionId":"cc-2","timestamp":"2026-01-09T09:00:00Z",` +
+		`"message":{"content":[{"type":"text","text":"They are right."}]}}` + "\n"
+	resumed := strings.ReplaceAll(whole, "cc-1", "cc-2") + answer
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte(resumed), 0o600)) // a name before the first
+
+	text, counts := read(t, talks.ClaudeCode, folder)
+	first, _ := read(t, talks.ClaudeCode, "testdata/claude-code")
+	require.Equal(t, first+`claude-code-cc-2 turn-0001 2026-01-07T09:03:00Z
+  user: "And the docs?"
+  assistant: "I read them."
+  assistant: "They are right."
+`, text, "the turn that the first session left open is the second's")
+	require.Equal(t, 1, counts.Unfinished)
 	require.Positive(t, counts.Repeated)
 }
 
