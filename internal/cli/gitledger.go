@@ -7,11 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
-
 	"github.com/memhost/memhost/abi"
 )
 
@@ -41,72 +36,87 @@ func fanOut(files map[string]string) map[string]string {
 	return out
 }
 
-// writeLedger makes a repository of an exported ledger, fanned out: a git commit for each of its commits, with the
-// files that had come until then.
-func writeLedger(dir string, files map[string]string) error {
+// writeLedger writes an exported ledger, fanned out: a commit for each of its commits, with the files that had come
+// until then. It returns the files of the current branch.
+func writeLedger(g *gitRepository, files map[string]string) (map[string]gitHash, error) {
 	var listed struct {
 		Branches []struct{ Name, Head string }
 	}
 	if err := json.Unmarshal([]byte(files["branches.json"]), &listed); err != nil {
-		return abi.NewError(abi.CodeBackend, "branches.json: "+err.Error())
+		return nil, abi.NewError(abi.CodeBackend, "branches.json: "+err.Error())
 	}
-	repository, err := git.PlainInit(dir, false)
-	if err != nil {
-		return err
-	}
-	w := &ledgerWriter{gitObjects: gitObjects{repository.Storer}, files: files, made: map[string]*gitCommit{},
-		waiting: map[string]int{}}
+	w := &ledgerWriter{gitRepository: g, files: files, made: map[string]*gitCommit{}, waiting: map[string]int{}}
 	for path, text := range files {
 		if !strings.HasPrefix(path, "commits/") {
 			continue
 		}
 		var k ledgerCommit
 		if err := json.Unmarshal([]byte(text), &k); err != nil {
-			return abi.NewError(abi.CodeBackend, path+": "+err.Error())
+			return nil, abi.NewError(abi.CodeBackend, path+": "+err.Error())
 		}
 		w.waiting[k.ParentID]++
 		w.waiting[k.MergeParentID]++
 	}
+	current, staged := strings.TrimSpace(files["HEAD"]), map[string]gitHash{}
 	for _, b := range listed.Branches {
 		if b.Head == "" {
 			continue
 		}
+		if b.Name == current {
+			w.waiting[b.Head]++ // its folders are staged below
+		}
 		made, err := w.commit(b.Head)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(b.Name),
-			made.hash)); err != nil {
-			return err
+		if err := g.branch(b.Name, made.hash); err != nil {
+			return nil, err
+		}
+		if b.Name == current {
+			made.stage(staged)
 		}
 	}
-	return repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD,
-		plumbing.NewBranchReferenceName(strings.TrimSpace(files["HEAD"]))))
+	return staged, g.head(current)
 }
 
 type ledgerWriter struct {
-	gitObjects
+	*gitRepository
 	files map[string]string
 	made  map[string]*gitCommit
-	// waiting counts the children of a commit that are not written. Behind the last its folders are let go.
+	// waiting counts the children of a commit that are not written. After the last its folders are dropped.
 	waiting map[string]int
 }
 
-// gitCommit is a commit that is written, with its folders: what a child does not change it shares.
+// gitCommit is a commit that is written, with its folders. It shares with its parent what did not change.
 type gitCommit struct {
-	hash plumbing.Hash
+	hash gitHash
 	dirs map[string]*gitDir
 }
 
-// gitDir is a folder of objects ("events"), and the folders in it by two digits.
+// gitDir is a folder of objects ("events"), with the folders in it by two digits.
 type gitDir struct {
-	hash plumbing.Hash
-	fans map[string]*object.Tree
-	// entries are the fans' own, in order.
-	entries []object.TreeEntry
+	hash gitHash
+	fans map[string]*gitFan
 }
 
-// commit writes a commit behind its parents: without recursion, since a ledger may be long.
+// gitFan is a folder of files, by name.
+type gitFan struct {
+	hash  gitHash
+	files map[string]gitHash
+}
+
+// stage adds the files of a commit by their paths.
+func (c *gitCommit) stage(staged map[string]gitHash) {
+	for dir, objects := range c.dirs {
+		for name, fan := range objects.fans {
+			for file, hash := range fan.files {
+				staged[dir+"/"+name+"/"+file] = hash
+			}
+		}
+	}
+}
+
+// commit writes a commit after its parents. A ledger may be long, so this does not recurse.
 func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 	for open := []string{head}; len(open) > 0; {
 		id := open[len(open)-1]
@@ -133,7 +143,7 @@ func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 		if len(open) > waiting {
 			continue
 		}
-		made, err := w.write(&k, parents)
+		made, err := w.writeCommit(&k, parents)
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +159,8 @@ func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 
 func fanned(dir, id string) string { return dir + "/" + id[:min(2, len(id))] + "/" + id + ".json" }
 
-// write writes one commit: the blobs that are new, the folders that they are in, and what stands above those.
-func (w *ledgerWriter) write(k *ledgerCommit, parents []*gitCommit) (*gitCommit, error) {
+// writeCommit writes one commit: new blobs, the folders that hold them, and the tree above those.
+func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitCommit, error) {
 	made := &gitCommit{dirs: map[string]*gitDir{}}
 	fresh := map[string][]string{"commits": {k.ID}, "events": k.Events}
 	if len(parents) == 2 { // what the merge took in by its other parent
@@ -158,7 +168,8 @@ func (w *ledgerWriter) write(k *ledgerCommit, parents []*gitCommit) (*gitCommit,
 			fresh[dir] = append(fresh[dir], parents[1].lacking(dir, parents[0])...)
 		}
 	}
-	root := new(object.Tree)
+	var root []gitEntry
+	var hashes []gitHash
 	for _, name := range objectDirs {
 		before := new(gitDir)
 		if len(parents) > 0 {
@@ -169,9 +180,12 @@ func (w *ledgerWriter) write(k *ledgerCommit, parents []*gitCommit) (*gitCommit,
 			return nil, err
 		}
 		made.dirs[name] = dir
-		root.Entries = append(root.Entries, object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: dir.hash})
+		root = append(root, gitEntry{name, true, dir.hash})
 	}
-	tree, err := w.store(root)
+	for _, p := range parents {
+		hashes = append(hashes, p.hash)
+	}
+	tree, err := w.tree(root)
 	if err != nil {
 		return nil, err
 	}
@@ -179,88 +193,60 @@ func (w *ledgerWriter) write(k *ledgerCommit, parents []*gitCommit) (*gitCommit,
 	if err != nil {
 		return nil, err
 	}
-	var hashes []plumbing.Hash
-	for _, p := range parents {
-		hashes = append(hashes, p.hash)
-	}
-	by := object.Signature{Name: "memhost", Email: "memhost@localhost", When: at.UTC()}
-	made.hash, err = w.store(&object.Commit{Author: by, Committer: by, Message: k.Message + "\n\nledger commit " +
-		k.ID + "\n", TreeHash: tree, ParentHashes: hashes})
+	made.hash, err = w.gitRepository.commit(tree, hashes, "memhost", at, k.Message+"\n\nledger commit "+k.ID+"\n")
 	return made, err
 }
 
-// lacking lists the ids that a commit's folder has and another's has not; fans that both share are not looked into.
+// lacking lists the ids that a commit's folder has and another's has not. A fan that both share is skipped.
 func (c *gitCommit) lacking(dir string, other *gitCommit) (ids []string) {
-	for fan, tree := range c.dirs[dir].fans {
-		theirs := other.dirs[dir].fans[fan]
-		if theirs == tree {
+	for name, fan := range c.dirs[dir].fans {
+		theirs := other.dirs[dir].fans[name]
+		if theirs == fan {
 			continue
 		}
-		for _, e := range tree.Entries {
-			if theirs == nil || !hasEntry(theirs.Entries, e.Name) {
-				ids = append(ids, strings.TrimSuffix(e.Name, ".json"))
+		for file := range fan.files {
+			if theirs == nil || theirs.files[file] == (gitHash{}) {
+				ids = append(ids, strings.TrimSuffix(file, ".json"))
 			}
 		}
 	}
 	return ids
 }
 
-func byName(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) }
-
-func hasEntry(list []object.TreeEntry, name string) bool {
-	_, found := slices.BinarySearchFunc(list, name, byName)
-	return found
-}
-
-// withEntry is a sorted list with an entry put in, or in place of the one of its name.
-func withEntry(list []object.TreeEntry, e object.TreeEntry) []object.TreeEntry {
-	at, found := slices.BinarySearchFunc(list, e.Name, byName)
-	if found {
-		list = slices.Clone(list)
-		list[at] = e
-		return list
-	}
-	return slices.Insert(slices.Clip(list), at, e)
-}
-
-// extend writes a folder with objects more.
+// extend writes a folder with more objects.
 func (w *ledgerWriter) extend(name string, before *gitDir, ids []string) (*gitDir, error) {
-	changed := map[string]*object.Tree{}
+	changed := map[string]*gitFan{}
 	for _, id := range ids {
-		fan := id[:min(2, len(id))]
-		tree := changed[fan]
-		if tree == nil {
-			tree = new(object.Tree)
-			if was := before.fans[fan]; was != nil {
-				tree.Entries = slices.Clone(was.Entries)
-			}
-			changed[fan] = tree
-		}
-		if hasEntry(tree.Entries, id+".json") {
-			continue
-		}
 		blob, err := w.blob(w.files[fanned(name, id)])
 		if err != nil {
 			return nil, err
 		}
-		tree.Entries = withEntry(tree.Entries, object.TreeEntry{Name: id + ".json", Mode: filemode.Regular, Hash: blob})
+		part := id[:min(2, len(id))]
+		if changed[part] == nil {
+			changed[part] = &gitFan{files: map[string]gitHash{}}
+			if was := before.fans[part]; was != nil {
+				changed[part].files = maps.Clone(was.files)
+			}
+		}
+		changed[part].files[id+".json"] = blob
 	}
 	if len(changed) == 0 && before.fans != nil {
 		return before, nil
 	}
-	dir := &gitDir{fans: maps.Clone(before.fans), entries: slices.Clone(before.entries)}
-	if dir.fans == nil {
-		dir.fans = map[string]*object.Tree{}
-	}
-	for _, fan := range slices.Sorted(maps.Keys(changed)) {
-		hash, err := w.store(changed[fan])
-		if err != nil {
+	dir := &gitDir{fans: map[string]*gitFan{}}
+	maps.Copy(dir.fans, before.fans)
+	for part, fan := range changed {
+		var err error
+		if fan.hash, err = w.folder(fan.files); err != nil {
 			return nil, err
 		}
-		dir.fans[fan] = changed[fan]
-		dir.entries = withEntry(dir.entries, object.TreeEntry{Name: fan, Mode: filemode.Dir, Hash: hash})
+		dir.fans[part] = fan
+	}
+	var entries []gitEntry
+	for part, fan := range dir.fans {
+		entries = append(entries, gitEntry{part, true, fan.hash})
 	}
 	var err error
-	dir.hash, err = w.store(&object.Tree{Entries: dir.entries})
+	dir.hash, err = w.tree(entries)
 	return dir, err
 }

@@ -2,15 +2,10 @@ package cli
 
 import (
 	"encoding/json"
-	"maps"
+	"errors"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -23,40 +18,37 @@ type fileVersion struct {
 	Tree    map[string]string
 }
 
-// writeVersions makes a repository of an exported folder: a commit for each line of versions/log.jsonl, or one of all files where there is no such log.
-func writeVersions(dir string, files map[string]string) error {
+// writeVersions writes a commit for each line of versions/log.jsonl, or one of all files where there is no such log.
+// It returns the files of the last.
+func writeVersions(g *gitRepository, files map[string]string) (map[string]gitHash, error) {
 	versions, blobs, err := versionsOf(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	repository, err := git.PlainInit(dir, false)
-	if err != nil {
-		return err
-	}
-	w := &versionWriter{gitObjects{repository.Storer}, blobs}
-	var parents []plumbing.Hash
+	var parents []gitHash
+	var written map[string]gitHash
 	for _, v := range versions {
-		tree, err := w.folder(v.Tree)
-		if err != nil {
-			return err
-		}
 		at, err := time.Parse(time.RFC3339, v.Time)
 		if err != nil {
-			return abi.NewError(abi.CodeBackend, "versions/log.jsonl: "+err.Error())
+			return nil, abi.NewError(abi.CodeBackend, "versions/log.jsonl: "+err.Error())
 		}
-		by := object.Signature{Name: v.Author, Email: v.Author + "@localhost", When: at.UTC()}
-		hash, err := w.store(&object.Commit{Author: by, Committer: by, Message: v.commitMessage(), TreeHash: tree,
-			ParentHashes: parents})
+		written = make(map[string]gitHash, len(v.Tree))
+		for path, name := range v.Tree {
+			if written[path], err = g.blob(blobs[name]); err != nil {
+				return nil, err
+			}
+		}
+		tree, err := g.folder(written)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		parents = []plumbing.Hash{hash}
+		hash, err := g.commit(tree, parents, v.Author, at, v.commitMessage())
+		if err != nil {
+			return nil, err
+		}
+		parents = []gitHash{hash}
 	}
-	branch := plumbing.NewBranchReferenceName("main")
-	if err := repository.Storer.SetReference(plumbing.NewHashReference(branch, parents[0])); err != nil {
-		return err
-	}
-	return repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, branch))
+	return written, errors.Join(g.branch("main", parents[0]), g.head("main"))
 }
 
 // commitMessage is the version's message, with what the model said of it behind the subject.
@@ -70,7 +62,8 @@ func (v *fileVersion) commitMessage() string {
 func versionsOf(files map[string]string) (versions []fileVersion, blobs map[string]string, err error) {
 	log, is := files["versions/log.jsonl"]
 	if !is {
-		all := fileVersion{Author: "memhost", Message: "export", Time: time.Now().UTC().Format(time.RFC3339), Tree: map[string]string{}}
+		all := fileVersion{Author: "memhost", Message: "export", Time: time.Now().UTC().Format(time.RFC3339),
+			Tree: map[string]string{}}
 		for path := range files {
 			all.Tree[path] = path
 		}
@@ -89,47 +82,33 @@ func versionsOf(files map[string]string) (versions []fileVersion, blobs map[stri
 		}
 		versions = append(versions, v)
 	}
+	if len(versions) == 0 {
+		return nil, nil, abi.NewError(abi.CodeBackend, "versions/log.jsonl: it names no version")
+	}
 	return versions, blobs, nil
 }
 
-// versionWriter writes the objects of a repository. files are texts by name.
-type versionWriter struct {
-	gitObjects
-	files map[string]string
-}
-
-// folder writes the tree of some files. paths are given with the names of their texts in w.files.
-func (w *versionWriter) folder(paths map[string]string) (plumbing.Hash, error) {
-	tree, inside := new(object.Tree), map[string]map[string]string{}
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if dir, rest, is := strings.Cut(path, "/"); is {
-			if inside[dir] == nil {
-				inside[dir] = map[string]string{}
-			}
-			inside[dir][rest] = paths[path]
+// folder writes the tree of some files and the trees below it.
+func (g *gitRepository) folder(files map[string]gitHash) (gitHash, error) {
+	var entries []gitEntry
+	inside := map[string]map[string]gitHash{}
+	for path, hash := range files {
+		dir, rest, is := strings.Cut(path, "/")
+		if !is {
+			entries = append(entries, gitEntry{name: path, hash: hash})
 			continue
 		}
-		hash, err := w.blob(w.files[paths[path]])
-		if err != nil {
-			return plumbing.ZeroHash, err
+		if inside[dir] == nil {
+			inside[dir] = map[string]gitHash{}
 		}
-		tree.Entries = append(tree.Entries, object.TreeEntry{Name: path, Mode: filemode.Regular, Hash: hash})
+		inside[dir][rest] = hash
 	}
-	for _, dir := range slices.Sorted(maps.Keys(inside)) {
-		hash, err := w.folder(inside[dir])
+	for dir, below := range inside {
+		hash, err := g.folder(below)
 		if err != nil {
-			return plumbing.ZeroHash, err
+			return gitHash{}, err
 		}
-		tree.Entries = append(tree.Entries, object.TreeEntry{Name: dir, Mode: filemode.Dir, Hash: hash})
+		entries = append(entries, gitEntry{dir, true, hash})
 	}
-	slices.SortFunc(tree.Entries, func(a, b object.TreeEntry) int { return strings.Compare(gitName(a), gitName(b)) })
-	return w.store(tree)
-}
-
-// gitName is what git sorts the entries of a tree by.
-func gitName(e object.TreeEntry) string {
-	if e.Mode == filemode.Dir {
-		return e.Name + "/"
-	}
-	return e.Name
+	return g.tree(entries)
 }

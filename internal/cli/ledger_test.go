@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -171,4 +172,30 @@ func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAGitExportRefusesWhatItCannotWrite(t *testing.T) {
+	version := `{"Author":"A <b>\n","Message":"m","Time":"2026-01-02T03:04:05Z","Tree":{}}`
+	outside := fanOut(ledgerOf(t, merged...))
+	outside["branches.json"] = strings.ReplaceAll(outside["branches.json"], `"name":"b"`, `"name":"../../config"`)
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no version":                 {map[string]string{"versions/log.jsonl": ""}, "it names no version"},
+		"no time":                    {map[string]string{"versions/log.jsonl": "{}"}, "cannot parse"},
+		"a branch in another folder": {outside, "cannot be named ../../config"},
+	} {
+		assert.ErrorContains(t, writeGit(t.TempDir(), c.files), c.want, name)
+	}
+	dir := t.TempDir()
+	require.NoError(t, writeGit(dir, map[string]string{"versions/log.jsonl": version}))
+	assert.ErrorIs(t, writeGit(dir, map[string]string{}), fs.ErrExist)
+	r, err := git.PlainOpen(dir)
+	require.NoError(t, err)
+	head, err := r.Head()
+	require.NoError(t, err)
+	c, err := r.CommitObject(head.Hash())
+	require.NoError(t, err)
+	assert.Equal(t, "A b", c.Author.Name, "a name does not end its line")
 }
