@@ -101,7 +101,8 @@ func (m *mutation) deleteConclusion() error {
 
 func (m *mutation) setCard() error {
 	lines := []string{}
-	if m.params.read("lines", &lines); len(m.params.given["lines"]) == 0 {
+	m.params.read("lines", &lines)
+	if len(m.params.given["lines"]) == 0 {
 		m.params.wrong("lines", "missing")
 	}
 	if err := m.checked("lines"); err != nil {
