@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +27,14 @@ type hookProcess struct {
 }
 
 func (m memhost) hook(args ...string) *hookProcess {
-	cmd := m.command(append([]string{"hook", "picoclaw", "--run", "r", "--user", "u", "--linger", "1m"}, args...)...)
+	return m.startHook(m.hookCommand(args...))
+}
+
+func (m memhost) hookCommand(args ...string) *exec.Cmd {
+	return m.command(append([]string{"hook", "picoclaw", "--run", "r", "--user", "u", "--linger", "1m"}, args...)...)
+}
+
+func (m memhost) startHook(cmd *exec.Cmd) *hookProcess {
 	in, err := cmd.StdinPipe()
 	require.NoError(m.t, err)
 	out, err := cmd.StdoutPipe()
@@ -102,6 +111,7 @@ func TestHookProcess(t *testing.T) {
 		{"a hook that is killed has kept what it was told", testKilledHook},
 		{"a hook that is killed with the data folder open has kept what it was told", testKilledHookAlone},
 		{"two agents speak to one slot about one scope", testTwoHooks},
+		{"a worker that is killed is started again, and loses nothing", testKilledWorker},
 		{"Ctrl-C reaches agent and hook, and the last turn counts", testHookInterrupted},
 	})
 }
@@ -188,6 +198,39 @@ func testTwoHooks(t *testing.T, m memhost) {
 	c := m.hook("--server", slot.url)
 	require.Contains(t, c.asks("agent c", "t1", "q"), "agent b, turn 009")
 	c.end()
+}
+
+// testKilledWorker kills what works below the process that PicoClaw knows.
+func testKilledWorker(t *testing.T, m memhost) {
+	slot := m.serve()
+	cmd := m.hookCommand("--server", slot.url, "--log-level", "info")
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	h := m.startHook(cmd)
+	log := bufio.NewScanner(stderr)
+	worker := func() *os.Process { // the next one
+		for log.Scan() {
+			if _, pid, ok := strings.Cut(log.Text(), "worker runs: pid="); ok {
+				n, err := strconv.Atoi(pid)
+				require.NoError(t, err)
+				p, err := os.FindProcess(n)
+				require.NoError(t, err)
+				return p
+			}
+		}
+		require.Fail(t, "no worker runs")
+		return nil
+	}
+	for i := range 4 {
+		p := worker()
+		h.ends("s", 5*i, 5)
+		require.NoError(t, p.Signal(syscall.SIGKILL))
+	}
+	worker()
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	require.Contains(t, h.asks("other", "t1", "q"), `"action":"modify"`)
+	h.end()
+	require.Equal(t, turnsOf("s", 0, 20), m.said())
 }
 
 func testHookInterrupted(t *testing.T, m memhost) {

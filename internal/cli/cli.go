@@ -134,6 +134,8 @@ type app struct {
 	mcp         string // of run: "", mcpStdio or mcpHTTP
 	// namedFileOnly: ./memhost.yaml is not read, since somebody else chooses the folder.
 	namedFileOnly bool
+	// ownLogLevel: log.level of a configuration file is the slot's. An agent shows each line of its hook as a warning.
+	ownLogLevel bool
 }
 
 // signals is the channel of interruptions. Once asked for, it is the command that ends itself.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,28 +20,31 @@ import (
 	"github.com/memhost/memhost/internal/doors/picoclaw"
 )
 
-const picoclawHelp = `Runs as PicoClaw's process hook, on standard input and output: the memory context stands at the end of the user's message whenever the model is
-called, and each turn is recorded when it ends. PicoClaw starts it itself:
+const picoclawHelp = `Runs as PicoClaw's process hook, on standard input and output: the memory context is at the end of the user's message
+whenever the model is called, and each turn is recorded when it ends. PicoClaw starts it itself:
 
   {"hooks": {"enabled": true, "defaults": {"interceptor_timeout_ms": 8000},
     "processes": {"memhost": {"enabled": true, "priority": 50, "transport": "stdio",
       "command": ["memhost", "hook", "picoclaw", "--server", "127.0.0.1:7077", "--run", "home", "--user", "ann"],
       "observe": ["agent.turn.end"], "intercept": ["before_llm"]}}}}
 
-The memory is that of the flags or of the configuration; nothing that is said in a conversation leads to another. In --run, --user and
---agent, {channel}, {sender_id}, {agent} and {session} stand for what PicoClaw says of who speaks: --user '{channel}-{sender_id}' is a
-memory for each person. Without them all who speak to the agent share one memory.
+The memory is that of the flags or of the configuration; nothing that is said in a conversation leads to another. In
+--run, --user and --agent, {channel}, {sender_id}, {agent} and {session} stand for what PicoClaw says of who speaks:
+--user '{channel}-{sender_id}' is a memory for each person. A memory is for the first person who speaks: all others
+have none, unless --shared says that they share it.
 
-Without --server and without a slot
-that runs, the hook opens the data folder itself, and nobody else can have it meanwhile.
+Without --server and without a slot that runs, the hook opens the data folder itself, and nobody else can have it
+meanwhile.
 
-Nothing here can stop the agent: when the slot is down or slow a turn has no context, which standard error says, and what is to be recorded waits on disk.`
+Nothing here can stop the agent: when the slot is down or slow a turn has no context, which standard error says, and
+what is to be recorded waits on disk. The hook works in a child process, which is started again when it dies.`
 
 type picoclawFlags struct {
 	scopeFlags
 	maxTokens, maxItems int64
 	timeout, linger     time.Duration
 	outbox              string
+	shared, worker      bool
 }
 
 func (a *app) hookCommand() *cobra.Command {
@@ -89,15 +94,54 @@ func (a *app) picoclawCommand() *cobra.Command {
 		"how long to go on delivering after PicoClaw has ended; it kills a hook after 2 s")
 	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data "+
 		"folder, apart for each --server)")
+	fs.BoolVar(&f.shared, "shared", false, "several people may speak to the agent and share one memory")
+	fs.BoolVar(&f.worker, "worker", false, "be the process that does the work")
+	_ = fs.MarkHidden("worker")
 	return cmd
+}
+
+// picoclawParent keeps a worker running. PicoClaw shows each line of standard error as a warning, so that only warnings
+// go there.
+func (a *app) picoclawParent(ctx context.Context) error {
+	_, hard, stop := a.inTwoStages(ctx)
+	defer stop()
+	p := &picoclaw.Parent{Start: a.startWorker, Logger: a.logger(hclog.Warn)}
+	return p.Serve(hard, a.Stdin, a.Stdout)
+}
+
+// startWorker starts this command once more as the worker.
+func (a *app) startWorker() (*picoclaw.Worker, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, append(a.Args[:len(a.Args):len(a.Args)], "--worker")...)
+	cmd.Args[0], cmd.Env, cmd.Stderr = os.Args[0], a.Environ, a.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	a.logger(hclog.Warn).Info("the hook's worker runs", "pid", cmd.Process.Pid)
+	return &picoclaw.Worker{In: in, Out: out, Wait: cmd.Wait, Kill: func() { _ = cmd.Process.Kill() }}, nil
 }
 
 // picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer
 // does not start.
 func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
-	soft, hard, stop := a.inTwoStages(cmd.Context())
+	a.ownLogLevel = true
+	if !f.worker {
+		return a.picoclawParent(cmd.Context())
+	}
+	// The first signal is ignored: Ctrl-C reaches agent and hook together, and the agent's last turn is waited for.
+	_, hard, stop := a.inTwoStages(cmd.Context())
 	defer stop()
-	_ = soft // Ctrl-C reaches agent and hook together: the agent's last turn is waited for
 	line := newSlotLine(cmd.Context(), a.reachForHook(), nil)
 	defer line.close()
 	o, err := a.picoclawOptions(f, line)
@@ -111,7 +155,7 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 }
 
 func (a *app) picoclawOptions(f *picoclawFlags, line *slotLine) (o picoclaw.Options, err error) {
-	o = picoclaw.Options{Slot: hookSlot{line}, Timeout: f.timeout, Linger: f.linger}
+	o = picoclaw.Options{Slot: hookSlot{line}, Timeout: f.timeout, Linger: f.linger, Shared: f.shared}
 	for _, b := range []struct {
 		value int64
 		to    **int64

@@ -204,7 +204,8 @@ func (a *app) logger(quiet hclog.Level) hclog.Logger {
 	level, format := a.flags.logLevel, a.flags.logFormat
 	if c := a.loaded; c != nil {
 		format = c.Log.Format
-		if c.Source("log.level").Kind != config.KindDefault {
+		kind := c.Source("log.level").Kind
+		if kind != config.KindDefault && !(a.ownLogLevel && kind == config.KindFile) {
 			level = c.Log.Level
 		}
 	}

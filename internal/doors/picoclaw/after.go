@@ -70,7 +70,10 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		h.log.Warn("the turn was not recorded", "error", h.o.Problem)
 		return
 	}
-	h.hear(&e)
+	if who := e.speaker(); !h.allowed(h.scopeOf(who), who) {
+		h.log.Info("the turn was not recorded: the memory belongs to somebody else", "sender_id", who.sender)
+		return
+	}
 	if err := h.o.Box.Add(h.event(&e, &p, said)); err != nil {
 		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err)
 	}
@@ -124,20 +127,4 @@ func sessionID(key string) string {
 // speaker is who spoke in the turn, and where.
 func (e *runtimeEvent) speaker() speaker {
 	return speaker{agent: e.Scope.AgentID, session: e.Scope.SessionKey, channel: e.Scope.Channel, sender: e.Scope.SenderID}
-}
-
-// hear says once that several people speak into one memory. Whether they should is the operator's to decide.
-func (h *Hook) hear(e *runtimeEvent) {
-	if h.scopeOf(e.speaker()) != h.o.Scope {
-		return // the operator has said how people are told apart
-	}
-	speaker := [2]string{e.Scope.Channel, e.Scope.SenderID}
-	switch {
-	case h.speaker == nil:
-		h.speaker = &speaker
-	case *h.speaker != speaker && !h.several:
-		h.several = true
-		h.log.Warn("several people speak to this agent, and all share one memory: tell them apart with --user {sender_id}, or keep the others out with PicoClaw's allow_from",
-			"persona_id", h.o.Scope.PersonaID)
-	}
 }

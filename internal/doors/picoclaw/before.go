@@ -152,6 +152,9 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	if message == nil || strings.TrimSpace(message.text) == "" {
 		return unchanged
 	}
+	if who := p.speaker(); !h.allowed(h.scopeOf(who), who) {
+		return unchanged
+	}
 	found := h.contextOf(ctx, &p, params, message.text)
 	if found == "" {
 		return unchanged

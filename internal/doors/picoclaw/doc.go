@@ -6,9 +6,10 @@
 // memory, the agent goes on: without context, which the log says, and with the turn kept on disk until the slot takes
 // it.
 //
-// The protocol is that of PicoClaw's pkg/agent/hook_process.go and hooks.go, at commit cf67dd38. Its traps stand where
-// they are dealt with.
+// The protocol is that of PicoClaw's pkg/agent/hook_process.go and hooks.go, at commit cf67dd38. Each of its traps is
+// described where the code deals with it.
 //
-// Reading order: hook.go (the process, line by line), wire.go (its messages), before.go (context before the model), inject.go (into the request), after.go (the
-// turn as an event).
+// Reading order: hook.go (the process, line by line), wire.go (its messages), before.go (context before the model),
+// inject.go (into the request), after.go (the turn as an event), people.go (who may use which memory), parent.go (the
+// process that starts the hook again).
 package picoclaw

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,9 +33,12 @@ type Options struct {
 	Slot Slot
 	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
 	Box *outbox.Box
-	// Scope is the scope of this hook. Its ids may hold {channel}, {sender_id}, {agent} and {session}, for which stands what PicoClaw
-	// says of who speaks; nothing that is said in a conversation leads to another scope.
+	// Scope is the scope of this hook. In its ids, {channel}, {sender_id}, {agent} and {session} are replaced by what
+	// PicoClaw says of the speaker; nothing that is said in a conversation leads to another scope.
 	Scope abi.MemoryScope
+	// Shared lets several people use one memory. Without it a memory is for the first person who speaks, and everybody
+	// else has none.
+	Shared bool
 	// Budget bounds the context.
 	Budget abi.ContextBudget
 	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means
@@ -66,9 +70,7 @@ type Hook struct {
 	outMu sync.Mutex
 	out   io.Writer
 
-	// speaker is whoever was heard first, several that there are others. Only take uses them.
-	speaker *[2]string
-	several bool
+	people *people
 }
 
 // New makes a hook.
@@ -79,17 +81,22 @@ func New(o Options) *Hook {
 	if o.Linger <= 0 {
 		o.Linger = defaultLinger
 	}
-	return &Hook{o: o, log: o.Logger, turns: turns{byKey: map[turnKey]*turn{}}}
+	h := &Hook{o: o, log: o.Logger, turns: turns{byKey: map[turnKey]*turn{}}}
+	if o.Box != nil {
+		h.people = newPeople(filepath.Join(o.Box.Dir(), "people"), o.Logger)
+	}
+	return h
 }
 
 // speaker is who speaks, and where, in PicoClaw's words.
 type speaker struct{ agent, session, channel, sender string }
 
-// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written: "{sender_id}" is the
-// memory of those who have no sender id.
+// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written: "{sender_id}"
+// is the memory of those who have no sender id.
 func (h *Hook) scopeOf(s speaker) abi.MemoryScope {
 	var pairs []string
-	places := [][2]string{{"{channel}", s.channel}, {"{sender_id}", s.sender}, {"{agent}", s.agent}, {"{session}", s.session}}
+	places := [][2]string{{"{channel}", s.channel}, {"{sender_id}", s.sender}, {"{agent}", s.agent},
+		{"{session}", s.session}}
 	for _, place := range places {
 		if place[1] != "" {
 			pairs = append(pairs, place[0], place[1])
@@ -134,20 +141,7 @@ func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // readAll answers line after line until the input or ctx ends, and every call that was begun.
 func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	lines := make(chan line)
-	go func() { // a read cannot be interrupted
-		r := bufio.NewReaderSize(in, 64<<10)
-		for {
-			text, err := readLine(r, maxRequest)
-			select {
-			case lines <- line{text, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil && !errors.Is(err, errLongLine) {
-				return
-			}
-		}
-	}()
+	go readLines(ctx, in, lines)
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	places := make(chan struct{}, maxTogether)
@@ -160,7 +154,7 @@ func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 			case errors.Is(l.err, io.EOF):
 				return nil
 			case errors.Is(l.err, errLongLine):
-				h.log.Warn("a message of PicoClaw's was left out", "why", l.err)
+				h.log.Warn("a message from PicoClaw was left out", "why", l.err)
 			case l.err != nil:
 				return fmt.Errorf("reading PicoClaw's messages: %w", l.err)
 			case len(bytes.TrimSpace(l.text)) > 0:
@@ -170,12 +164,28 @@ func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// readLines sends each line of in, until its end or ctx's. A read cannot be interrupted: it is in a goroutine of its own.
+func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		text, err := readLine(r, maxRequest)
+		select {
+		case lines <- line{text, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, errLongLine) {
+			return
+		}
+	}
+}
+
 // take deals with one message. What is quick is done before the next one is read, so that a turn is on disk before
 // anything that PicoClaw says later is answered; asking the slot is not waited for.
 func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, places chan struct{}) {
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
-		h.log.Warn("a message that is none of the protocol's", "error", err)
+		h.log.Warn("a message that is not of the protocol", "error", err)
 		return
 	}
 	if len(r.ID) == 0 || string(r.ID) == "null" {

@@ -281,16 +281,6 @@ func TestAConfigurationThatCannotBeUsedDoesNotStopTheAgent(t *testing.T) {
 	}
 }
 
-func TestSeveralPeopleAreToldOfOnce(t *testing.T) {
-	a := start(t, new(slot))
-	for i, sender := range []string{"1", "1", "2", "3"} {
-		a.send(strings.ReplaceAll(ended("s", fmt.Sprint(i), "2026-11-21T04:00:00Z", "completed", "q", "a"),
-			`"sender_id":"cron"`, `"sender_id":"`+sender+`"`))
-	}
-	a.end()
-	require.Equal(t, 1, strings.Count(a.log.String(), "several people speak to this agent"))
-}
-
 // Two agents with one scope and one folder of waiting turns: each turn arrives once.
 func TestTwoAgentsOnOneScope(t *testing.T) {
 	s, dir := new(slot), t.TempDir()

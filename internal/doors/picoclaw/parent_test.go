@@ -1,0 +1,163 @@
+package picoclaw_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/doors/picoclaw"
+)
+
+// workers are hooks in this process, in place of child processes. die ends the running one as a kill does: what it has
+// read and not put on disk is lost.
+type workers struct {
+	t   *testing.T
+	s   *slot
+	dir string
+	// refuse makes the next starts fail.
+	refuse int
+	// deaf workers read nothing.
+	deaf int
+
+	mu      sync.Mutex
+	die     func()
+	started chan struct{}
+}
+
+func (w *workers) start() (*picoclaw.Worker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse > 0 {
+		w.refuse--
+		return nil, errors.New("no more processes")
+	}
+	hookIn, in := io.Pipe()
+	out, hookOut := io.Pipe()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.die = func() {
+		cancel()
+		_ = hookIn.CloseWithError(io.ErrClosedPipe)
+		_ = out.CloseWithError(io.EOF)
+	}
+	deaf := w.deaf > 0
+	w.deaf--
+	go func() {
+		if deaf {
+			<-ctx.Done()
+			ended <- nil
+			return
+		}
+		logger := hclog.NewNullLogger()
+		box, err := outbox.Open(w.dir, outbox.Options{Logger: logger})
+		if err == nil {
+			h := picoclaw.New(picoclaw.Options{Slot: w.s, Box: box, Logger: logger,
+				Scope: abi.MemoryScope{RunID: "run1", PersonaID: "user_a"}})
+			err = h.Serve(ctx, hookIn, hookOut)
+		}
+		_ = hookOut.Close()
+		ended <- err
+	}()
+	w.started <- struct{}{}
+	return &picoclaw.Worker{In: in, Out: out, Wait: func() error { return <-ended }, Kill: w.die}, nil
+}
+
+// kill ends the running worker and waits for the next one; before is done between.
+func (w *workers) kill(before ...func()) {
+	w.mu.Lock()
+	die := w.die
+	w.mu.Unlock()
+	die()
+	for _, do := range before {
+		do()
+	}
+	<-w.started
+}
+
+func startParent(t *testing.T, w *workers) *agent {
+	t.Helper()
+	w.t, w.dir, w.started = t, filepath.Join(t.TempDir(), "box"), make(chan struct{}, 100)
+	a := &agent{t: t, log: new(safeBuffer), done: make(chan error, 1)}
+	p := &picoclaw.Parent{Start: w.start, Pause: time.Millisecond,
+		Logger: hclog.New(&hclog.LoggerOptions{Output: a.log, Level: hclog.Info})}
+	parentIn, in := io.Pipe()
+	out, parentOut := io.Pipe()
+	a.in, a.out = in, bufio.NewReaderSize(out, 1<<20)
+	go func() { a.done <- p.Serve(context.Background(), parentIn, parentOut) }()
+	t.Cleanup(func() { _ = in.Close() })
+	return a
+}
+
+func TestAWorkerThatDiesIsStartedAgainAndLosesNothing(t *testing.T) {
+	w := &workers{s: new(slot)}
+	a := startParent(t, w)
+	<-w.started
+	require.JSONEq(t, `{"ok":true,"name":"memhost"}`, string(a.call(hello).Result))
+	for i := range 20 {
+		turn := fmt.Sprint("t", i)
+		require.NotNil(t, a.call(before(2+i, "s", turn, 1, "hello")).modified(t))
+		a.send(ended("s", turn, fmt.Sprintf("2026-11-21T04:00:%02dZ", i), "completed", fmt.Sprint("turn ", i), "ok"))
+		if i%5 == 4 {
+			w.kill()
+		}
+	}
+	a.end()
+	ids := map[string]bool{}
+	for _, e := range w.s.told {
+		ids[e.EventID] = true
+	}
+	require.Len(t, ids, 20, "each turn arrives; what is sent twice has one id")
+	require.Contains(t, a.log.String(), "the hook's worker ended, and is started again")
+}
+
+func TestCallsOfAWorkerThatDiesAreAnswered(t *testing.T) {
+	w := &workers{s: new(slot), deaf: 1}
+	a := startParent(t, w)
+	<-w.started
+	a.send(before(7, "s", "t1", 1, "hello"))
+	w.kill(func() {
+		text, err := a.out.ReadString('\n')
+		require.NoError(t, err)
+		require.JSONEq(t, `{"jsonrpc":"2.0","id":7,"result":{"action":"continue"}}`, text)
+	})
+	require.NotNil(t, a.call(before(8, "s", "t2", 1, "hello")).modified(t), "the next worker answers")
+	a.end()
+}
+
+func TestWithoutAWorkerTheAgentGoesOnAndTurnsWait(t *testing.T) {
+	w := &workers{s: new(slot), refuse: 3}
+	a := startParent(t, w)
+	a.call(hello)
+	a.send(ended("s", "t1", at, "completed", "hello", "Hello."))
+	<-w.started
+	a.end()
+	require.Equal(t, [][]string{{"hello", "Hello."}}, contents(w.s))
+	require.Contains(t, a.log.String(), "no more processes")
+}
+
+func TestAWorkerThatDiesAfterTheAgentIsStartedForWhatItHadNotPutOnDisk(t *testing.T) {
+	w := &workers{s: new(slot), deaf: 1}
+	a := startParent(t, w)
+	<-w.started
+	sent := make(chan struct{})
+	go func() { // the deaf worker's pipe has no room
+		defer close(sent)
+		_, _ = io.WriteString(a.in, ended("s", "t1", at, "completed", "hello", "Hello.")+"\n")
+		_ = a.in.Close()
+	}()
+	<-sent
+	w.kill()
+	require.NoError(t, <-a.done)
+	require.Equal(t, [][]string{{"hello", "Hello."}}, contents(w.s))
+}
