@@ -48,7 +48,7 @@ const (
 	KindDropped     Kind = "dropped"      // a resumed run found an unterminated last line and cut it off
 	KindRecord      Kind = "record"       // an event was recorded
 	KindReadiness   Kind = "readiness"    // the wait before a test session, or the look at what the canary check needs
-	KindInventory   Kind = "inventory"    // before the wall went up, and after it came down
+	KindInventory   Kind = "inventory"    // before the wall went up, after it came down, and after an interruption
 	KindWall        Kind = "wall"         // the read-only mode was set or lifted
 	KindProbe       Kind = "probe"        // a probe was asked, once for each budget
 	KindCanary      Kind = "canary"       // a write was tried behind the wall
@@ -84,7 +84,9 @@ type Record struct {
 	Duplicate bool `json:"duplicate,omitempty"`
 	// Again is how often the event was recorded again because its receipt was uncertain or partial. Status and Warnings
 	// are of the last receipt, LatencyMS and IO of the first.
-	Again     int        `json:"again,omitempty"`
+	Again int `json:"again,omitempty"`
+	// Native is how many native items the receipt names.
+	Native    int        `json:"native,omitempty"`
 	Warnings  []string   `json:"warnings,omitempty"`
 	Error     *abi.Error `json:"error,omitempty"`
 	LatencyMS float64    `json:"latency_ms"`
@@ -106,11 +108,14 @@ type Readiness struct {
 
 // Inventory is what the provider counted.
 type Inventory struct {
-	// When is before (the wall went up) or after (it came down).
+	// When is before (the wall went up), after (it came down) or Resumed.
 	When      string         `json:"when"`
 	Inventory *abi.Inventory `json:"inventory,omitempty"`
 	Error     *abi.Error     `json:"error,omitempty"`
 }
+
+// Resumed is when an inventory was taken after an interruption: it is held to what the journal says of the memory.
+const Resumed = "resumed"
 
 // Wall is a change of the read-only mode.
 type Wall struct {

@@ -389,9 +389,12 @@ func (l *Lab) BudgetsOf(p *Provider) []int64 {
 	return l.Budgets
 }
 
-// SHA256 names the lab as it was resolved, in hexadecimal.
-func (l *Lab) SHA256() string {
-	text, _ := json.Marshal(l) // of plain values: cannot fail
+// SHA256 names the lab as it was resolved, in hexadecimal. The pack counts by its content hash: the same lab has one
+// name wherever the pack's file is.
+func (l *Lab) SHA256(packContent string) string {
+	named := *l
+	named.Pack = packContent
+	text, _ := json.Marshal(&named) // of plain values: cannot fail
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -30,7 +30,11 @@ func TestALabFileIsCompleted(t *testing.T) {
 	assert.Nil(t, l.Find("bm25"))
 	other, err := Read(path)
 	require.NoError(t, err)
-	assert.NotEqual(t, l.SHA256(), other.SHA256())
+	assert.NotEqual(t, l.SHA256("a"), other.SHA256("a"))
+	moved := *l
+	moved.Pack = "/elsewhere/p.pack"
+	assert.Equal(t, l.SHA256("a"), moved.SHA256("a"), "wherever the pack is")
+	assert.NotEqual(t, l.SHA256("a"), l.SHA256("b"), "but not of another pack")
 }
 
 func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {

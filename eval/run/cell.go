@@ -215,6 +215,8 @@ type persona struct {
 	id    string
 	scope abi.MemoryScope
 	done  *personaDone // of an earlier process
+	// looked: the inventory was held to what an earlier process left.
+	looked bool
 	// canary is the last write that was tried behind the wall and has not been looked for yet.
 	canary *canary
 }
@@ -267,6 +269,9 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	if p.done.events[e.EventID] {
 		return nil
 	}
+	if err := p.stillThere(ctx); err != nil {
+		return err
+	}
 	line := &journal.Line{Kind: journal.KindRecord, PersonaID: p.id, Session: e.SessionIndex}
 	event := e.MemoryEvent(p.RunID)
 	for attempt := 0; ; attempt++ {
@@ -276,6 +281,7 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 		line.Record = r
 		if err == nil {
 			r.Status, r.Duplicate, r.Warnings = receipt.Status, receipt.Duplicate, codes(receipt.Warnings)
+			r.Native = len(receipt.NativeIDs)
 			if receipt.Trace != nil {
 				r.IO = receipt.Trace.IO
 			}

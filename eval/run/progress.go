@@ -3,6 +3,7 @@ package run
 import (
 	"math"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 )
 
@@ -21,6 +22,11 @@ type personaDone struct {
 	sessions map[int]*sessionDone
 	// last is the newest test session that was opened; 0 before the first.
 	last int
+	// known is the last inventory that was complete and quiescent, since how many events were recorded after it, and
+	// native how many native items all receipts named.
+	known  *abi.Inventory
+	since  int
+	native int
 }
 
 // sessionDone is how far one test session is.
@@ -85,8 +91,16 @@ func (d *done) add(l *journal.Line) {
 	if l.Kind == journal.KindRecord {
 		if l.Record.Error == nil {
 			p.events[l.Record.EventID] = true
+			p.since++
+			p.native += l.Record.Native
 			d.lines++
 		}
+		return
+	}
+	if l.Kind == journal.KindInventory && certain(l.Inventory.Inventory) {
+		p.known, p.since = l.Inventory.Inventory, 0
+	}
+	if l.Kind == journal.KindInventory && l.Inventory.When == journal.Resumed {
 		return
 	}
 	s := p.session(l.Session)

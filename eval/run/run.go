@@ -77,7 +77,7 @@ func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) 
 		return nil, unusable(err)
 	}
 	r := &rundir.Run{Run: rundir.Version, Program: o.Host.Version, Commit: o.Host.Commit, BegunAt: stamp(o.Now()),
-		Lab: l, LabSHA256: l.SHA256(),
+		Lab: l, LabSHA256: l.SHA256(p.Manifest.ContentSHA256),
 		PackPath: packPath, Dir: dir, Pack: p.Manifest, Faults: o.Faults}
 	for replicate := 1; replicate <= l.Replicates; replicate++ {
 		for i := range l.Providers {

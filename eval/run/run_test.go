@@ -141,6 +141,9 @@ func told(t *testing.T, run string, c *rundir.Cell) []string {
 		case journal.KindReadiness:
 			l.Readiness.WaitedMS = 0
 		case journal.KindInventory:
+			if l.Inventory.When == journal.Resumed {
+				continue
+			}
 			if l.Inventory.Inventory != nil {
 				l.Inventory.Inventory.Trace = nil
 			}

@@ -38,6 +38,9 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 		p.canary = t.remembered()
 		return nil
 	}
+	if err := p.stillThere(ctx); err != nil {
+		return err
+	}
 	if err := t.ready(ctx, "test_session"); err != nil {
 		return err
 	}
@@ -345,10 +348,13 @@ func (t *testSession) findCanary(ctx context.Context) error {
 
 // lastCheck looks for the canary of the last test session, after a further readiness.
 func (p *persona) lastCheck(ctx context.Context, session int) error {
-	if p.canary == nil {
+	t := &testSession{persona: p, number: session, done: p.done.session(session)}
+	if p.canary == nil || t.done.checked {
 		return nil
 	}
-	t := &testSession{persona: p, number: session, done: p.done.session(session)}
+	if err := p.stillThere(ctx); err != nil {
+		return err
+	}
 	if err := t.ready(ctx, "canary_check"); err != nil {
 		return err
 	}

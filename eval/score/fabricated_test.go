@@ -34,8 +34,8 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 	events []*pack.Event) answered) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "run")
-	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, LabSHA256: l.SHA256(), PackPath: "synth.pack",
-		Pack: p.Manifest}
+	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, PackPath: "synth.pack", Pack: p.Manifest,
+		LabSHA256: l.SHA256(p.Manifest.ContentSHA256)}
 	for i := range l.Providers {
 		c := &rundir.Cell{Label: l.Providers[i].Label, Replicate: 1, RunID: "eval", State: rundir.Complete, Alone: true}
 		r.Cells = append(r.Cells, c)
