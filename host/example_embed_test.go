@@ -47,8 +47,8 @@ func question(user, query string) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: query, Scope: abi.MemoryScope{RunID: "run", PersonaID: user}, SessionID: "tuesday", Budget: abi.ContextBudget{MaxTokens: &limit}}
 }
 
-// folder is an empty data folder, cacheDir one for compiled modules that all examples share. They go with the folder of the tests.
-func folder() string   { return must(os.MkdirTemp(testcache.Dir(), "data")) }
+// folder is an empty data folder, cacheDir one for compiled modules that all examples share.
+func folder() string   { return testcache.Folder() }
 func cacheDir() string { return testcache.Dir() }
 
 // The life of a slot: one process has the folder; the provider can be exchanged; slots are closed before their host.

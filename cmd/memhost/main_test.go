@@ -23,6 +23,7 @@ import (
 
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ const noRaceSleep = "atexit_sleep_ms=0"
 
 // TestScripts runs testdata/script: one promise of the command line each. UPDATE_SCRIPTS=1 rewrites what they expect.
 func TestScripts(t *testing.T) {
-	cache := t.TempDir() // modules are compiled once for all
+	cache := cacheHome(t)
 	forGo, source := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
@@ -75,6 +76,17 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP,
 			"occupy": occupy, "exits": exits, "terminate": terminate},
 	})
+}
+
+// cacheHome is XDG_CACHE_HOME for the programs of the tests, so that modules are compiled once for all.
+func cacheHome(t *testing.T) string {
+	t.Helper()
+	remove, err := testcache.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(remove)
+	return testcache.Home()
 }
 
 // goEnvironment is what the go command needs where there is no home folder, and the checkout that is tested.

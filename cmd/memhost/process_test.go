@@ -31,9 +31,9 @@ type processTest struct {
 	run  func(*testing.T, memhost)
 }
 
-// runProcessTests runs each in a folder of its own. Modules are compiled once for all.
+// runProcessTests runs each in a folder of its own.
 func runProcessTests(t *testing.T, tests []processTest) {
-	cache := t.TempDir()
+	cache := cacheHome(t)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, memhost{t, t.TempDir(), cache}) })
 	}

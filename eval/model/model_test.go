@@ -24,6 +24,7 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,8 @@ func ran(t *testing.T, text string) (string, *rundir.Run, *pack.Pack) {
 	return folder, r, p
 }
 
+func TestMain(m *testing.M) { testcache.Run(m) }
+
 func runOptions(t *testing.T, l *lab.Lab) run.Options {
 	t.Helper()
 	agent, err := NewAgent(l, func(string) string { return "" })
@@ -103,7 +106,7 @@ func runOptions(t *testing.T, l *lab.Lab) run.Options {
 	agent.client.wait = func(context.Context, time.Duration) error { return nil }
 	t.Cleanup(agent.Close)
 	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent,
-		Host: host.Options{CacheDir: t.TempDir()},
+		Host: host.Options{CacheDir: testcache.Dir()},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, _ := plugins.Find(entry.Name())
 			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw("{}")}, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,11 +44,13 @@ func labOf(t *testing.T, text string) *lab.Lab {
 	return l
 }
 
+func TestMain(m *testing.M) { testcache.Run(m) }
+
 // options open built-in modules by the names of their providers.
 func options(t *testing.T, p *pack.Pack) Options {
 	t.Helper()
 	return Options{Now: time.Now, Logger: hclog.NewNullLogger(),
-		Host: host.Options{CacheDir: cacheDir(t), Version: "test"},
+		Host: host.Options{CacheDir: testcache.Dir(), Version: "test"},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, ok := plugins.Find(entry.Name())
 			require.True(t, ok, entry.Name())
@@ -58,14 +61,6 @@ func options(t *testing.T, p *pack.Pack) Options {
 			return host.ProviderConfig{Name: entry.Name(), Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)},
 				nil
 		}}
-}
-
-// cacheDir is shared by the tests of this process: compiling a module takes longest.
-func cacheDir(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "memhost-eval-cache")
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	return dir
 }
 
 // lines lists a cell's journal without what the clock decides.

@@ -3,7 +3,6 @@ package score
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,13 +34,13 @@ func synthetic(t *testing.T, options map[string]string) (string, *pack.Pack) {
 	return path, p
 }
 
+func TestMain(m *testing.M) { testcache.Run(m) }
+
 // options open built-in modules by the names of their providers.
 func options(t *testing.T, p *pack.Pack) run.Options {
 	t.Helper()
-	cache := filepath.Join(os.TempDir(), "memhost-eval-cache")
-	require.NoError(t, os.MkdirAll(cache, 0o700))
 	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(),
-		Host: host.Options{CacheDir: cache, Version: "test"},
+		Host: host.Options{CacheDir: testcache.Dir(), Version: "test"},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
 			m, ok := plugins.Find(entry.Name())
 			require.True(t, ok, entry.Name())

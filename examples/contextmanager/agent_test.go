@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,30 +16,16 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/contextmanager"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
-// work holds the data folders of all tests, and the modules that they have compiled.
-var work string
-
-func TestMain(m *testing.M) {
-	var err error
-	if work, err = os.MkdirTemp("", "contextmanager"); err != nil {
-		log.Fatal(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(work)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // openSlot opens a host in a folder of its own, with a built-in provider. stop closes it.
 func openSlot(provider, block string) (slot *host.Slot, stop func()) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp(work, "data")
-	if err != nil {
-		log.Fatal(err)
-	}
-	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: filepath.Join(work, "cache")})
+	h, err := host.New(ctx, host.Options{DataDir: testcache.Folder(), CacheDir: testcache.Dir()})
 	if err != nil {
 		log.Fatal(err)
 	}

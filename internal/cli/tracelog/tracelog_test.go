@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli/tracelog"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,6 +27,8 @@ func event(id, text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: id,
 		Timestamp: "2026-01-02T03:04:05+01:00", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
+
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // run runs a script against a slot that logs, and returns the log's lines.
 func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[string]any {
@@ -37,7 +40,8 @@ func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[stri
 	}
 	l, err := tracelog.Open(o)
 	require.NoError(t, err)
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe(),
 		TestSessions: []string{"test-*"},
@@ -151,7 +155,8 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`{"left": "open`), 0o600))
 	l, err := tracelog.Open(tracelog.Options{File: file, MaxBytes: 4000, Keep: 2})
 	require.NoError(t, err)
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), OnExchange: l.OnExchange})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		OnExchange: l.OnExchange})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe()})
 	require.NoError(t, err)
@@ -189,7 +194,8 @@ func TestALogThatCannotBeWrittenFailsNoOperation(t *testing.T) {
 	l, err := tracelog.Open(tracelog.Options{File: filepath.Join(dir, "trace.jsonl"), MaxBytes: 1, Keep: 1,
 		Logger: hclog.New(&hclog.LoggerOptions{Output: &said, Mutex: &mu})})
 	require.NoError(t, err)
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe()})
 	require.NoError(t, err)

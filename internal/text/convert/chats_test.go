@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/testkit/chats"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
@@ -36,11 +37,13 @@ func lines(t *testing.T, c chats.Chat) []byte {
 	return append(line, '\n')
 }
 
+func TestMain(m *testing.M) { testcache.Run(m) }
+
 func openFullHistory(t *testing.T) *host.Slot {
 	wasm, err := os.ReadFile(filepath.FromSlash("../../../plugins/conditions/full_history/full_history.wasm"))
 	require.NoError(t, err)
 	ctx := context.Background()
-	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), Durability: "process"})
+	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Durability: "process"})
 	require.NoError(t, err)
 	slot, err := h.Open(ctx, host.ProviderConfig{Name: "full_history", Module: wasm, Source: "test"})
 	require.NoError(t, err)
