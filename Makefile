@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -22,17 +22,27 @@ export TESTS_FILE := $(CURDIR)/bin/tests.txt
 GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg \
 	--post-run-command 'sh -c "echo $$TESTS_TOTAL $$TESTS_FAILED $$TESTS_SKIPPED $$TESTS_ERRORS >>\"$$TESTS_FILE\""'
 
+# Tests wait for timers and servers, so more of them run than there are cores. Without debug data a test links faster.
+TESTFLAGS = -timeout 30m -ldflags=-w -p $(TESTS_AT_ONCE) -parallel $(TESTS_AT_ONCE) $(RACE)
+TESTS_AT_ONCE ?= 4
+
 test: tools ## all tests that need Go alone, with the race detector where a C compiler exists
 	@echo "every package is shown when it is done: 4 to 10 minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; \
-	bin/gotestsum $(GOTESTSUM) -- -timeout 30m $(RACE) ./... || code=1; \
-	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- -timeout 30m $(RACE) ./...) || code=1; \
+	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./... || code=1; \
+	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./...) || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
 		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
 
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
+
+test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md lists it), without it
+	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad' ./host
+	$(GO) test -count=1 ./internal/engine/meter
+	$(GO) test -count=1 -run '^TestEachFault' ./conformance
+	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance' ./plugins/...
 
 HOSTILE := Hostile|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)

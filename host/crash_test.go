@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 )
@@ -217,7 +218,7 @@ func crashes() int {
 	switch {
 	case testing.Short():
 		return 50
-	case raceEnabled:
+	case brief.Tests():
 		return 200
 	}
 	return 1000

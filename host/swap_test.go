@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,7 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	const callers = 200
 	swaps := 50
-	if raceEnabled {
+	if brief.Tests() {
 		swaps = 10
 	}
 	items := int64(1)

@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -34,18 +35,23 @@ func TestConformance(t *testing.T) {
 		name  string
 		mood  fake.Mood
 		block string
+		long  bool
 	}{
-		{"flush", quick, ""},
-		{"at once", fake.Mood{Flush: true}, ""},
-		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 20 * time.Millisecond}, ""},
-		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, ""},
-		{"one workspace for all", quick, `,"fixed_workspace":"lab"`},
-		{"message search", quick, `,"read":"search"`},
-		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions","search","summaries"]`},
-		{"the model answers", quick, `,"read":"chat"`},
-		{"peers with names", quick, `,"peer_names":{"users":{"p":"Alice"},"assistant":"Bot"}`},
+		{"flush", quick, "", false},
+		{"at once", fake.Mood{Flush: true}, "", true},
+		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 20 * time.Millisecond}, "", true},
+		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, "", true},
+		{"one workspace for all", quick, `,"fixed_workspace":"lab"`, true},
+		{"message search", quick, `,"read":"search"`, true},
+		{"all supplements", quick, `,"supplements":["representation","peer_context","conclusions","search","summaries"]`, false},
+		{"the model answers", quick, `,"read":"chat"`, true},
+		{"peers with names", quick, `,"peer_names":{"users":{"p":"Alice"},"assistant":"Bot"}`, true},
 	} {
 		t.Run(mood.name, func(t *testing.T) {
+			t.Parallel()
+			if mood.long {
+				brief.Skip(t)
+			}
 			backend := fake.New(fake.Options{Mood: mood.mood})
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)

@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -109,31 +110,36 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name, provider, more string
+		long                 bool
 		server               func() http.Handler
 	}{
-		{"mem0 on the self-hosted server", "mem0", `,"add_timeout_s":2`, func() http.Handler {
+		{"mem0 on the self-hosted server", "mem0", `,"add_timeout_s":2`, false, func() http.Handler {
 			return mem0.New(mem0.Options{AdminKey: key})
 		}},
 		{"mem0 on the gateway, reranked", "mem0", `,"add_timeout_s":2,"rerank":true,"rerank_pool":60`,
-			func() http.Handler {
+			false, func() http.Handler {
 				o := full()
 				o.AdminKey = key
 				return mem0.New(o)
 			}},
-		{"procedural memories on the gateway", "mem0", `,"add_timeout_s":2,"procedural":true`, func() http.Handler {
+		{"procedural memories on the gateway", "mem0", `,"add_timeout_s":2,"procedural":true`, true, func() http.Handler {
 			return mem0.New(mem0.Options{AdminKey: key, Gateway: &mem0.Gateway{}})
 		}},
-		{"simple_rag on the self-hosted server", "simple_rag", `,"add_timeout_s":2`, func() http.Handler {
+		{"simple_rag on the self-hosted server", "simple_rag", `,"add_timeout_s":2`, false, func() http.Handler {
 			return mem0.New(mem0.Options{AdminKey: key})
 		}},
-		{"mem0 on the platform", "mem0", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler {
+		{"mem0 on the platform", "mem0", `,"add_timeout_s":2,"settle_ms":0`, false, func() http.Handler {
 			return &mem0.Platform{Token: key}
 		}},
-		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, func() http.Handler {
+		{"simple_rag on the platform", "simple_rag", `,"add_timeout_s":2,"settle_ms":0`, true, func() http.Handler {
 			return &mem0.Platform{Token: key}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.long {
+				brief.Skip(t)
+			}
 			conformance.TestWith(t, conformance.Target{Provider: providerOf(t, c.provider, serve(t, c.server()),
 				c.more)}, conformance.Options{CacheDir: testcache.Dir()})
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -46,15 +47,20 @@ func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name, fields string
 		flavour      memos.Flavour
+		long         bool
 	}{
-		{"neo4j sync/fast", `"graph_store":"neo4j","add_mode":"sync/fast"`, memos.Neo4j},
-		{"neo4j sync/fine", `"graph_store":"neo4j","add_mode":"sync/fine"`, memos.Neo4j},
-		{"neo4j async", `"graph_store":"neo4j","add_mode":"async"`, memos.Neo4j},
-		{"neo4j-community sync/fast", `"add_mode":"sync/fast"`, memos.Community},
-		{"neo4j-community sync/fine", `"add_mode":"sync/fine"`, memos.Community},
-		{"neo4j-community async", `"add_mode":"async"`, memos.Community},
+		{"neo4j sync/fast", `"graph_store":"neo4j","add_mode":"sync/fast"`, memos.Neo4j, false},
+		{"neo4j sync/fine", `"graph_store":"neo4j","add_mode":"sync/fine"`, memos.Neo4j, true},
+		{"neo4j async", `"graph_store":"neo4j","add_mode":"async"`, memos.Neo4j, true},
+		{"neo4j-community sync/fast", `"add_mode":"sync/fast"`, memos.Community, true},
+		{"neo4j-community sync/fine", `"add_mode":"sync/fine"`, memos.Community, true},
+		{"neo4j-community async", `"add_mode":"async"`, memos.Community, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.long {
+				brief.Skip(t)
+			}
 			server := httptest.NewServer(memos.New(memos.Options{Flavour: tt.flavour,
 				TaskDelay: 20 * time.Millisecond}))
 			t.Cleanup(server.Close)

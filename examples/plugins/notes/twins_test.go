@@ -35,6 +35,7 @@ func config(t *testing.T, name string) host.ProviderConfig {
 func TestConformance(t *testing.T) {
 	for _, name := range twins {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			conformance.TestWith(t, conformance.Target{Provider: config(t, name)}, conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}

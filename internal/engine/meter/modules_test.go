@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
@@ -44,7 +45,7 @@ const madeByVersion = "3 755d23c176241ecf"
 // specification's included: the engine must accept the metered one if and only if it accepts the original, or else an
 // invalid module could reach what was added.
 func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
-	if brief() || wazeroFolder() == "" {
+	if brief.Tests() || wazeroFolder() == "" {
 		t.Skip("8,000 modules")
 	}
 	e := newEngine(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2))
@@ -86,7 +87,7 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 
 // TestCommandsSayTheSame runs the WASI commands among the test data of wazero: TinyGo's, Rust's, Zig's and C's.
 func TestCommandsSayTheSame(t *testing.T) {
-	if brief() || wazeroFolder() == "" {
+	if brief.Tests() || wazeroFolder() == "" {
 		t.Skip("runs programs")
 	}
 	folder, ran := os.DirFS(wazeroFolder()), 0
@@ -153,7 +154,7 @@ func (g guest) ask(t testing.TB, op string, request []byte) []byte {
 
 // TestStandardGoIsMetered builds a guest with the standard Go toolchain: 3 MB, with switches of thousands of labels.
 func TestStandardGoIsMetered(t *testing.T) {
-	if brief() {
+	if brief.Tests() {
 		t.Skip("builds a module")
 	}
 	file := filepath.Join(t.TempDir(), "echo.wasm")

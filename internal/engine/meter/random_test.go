@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/internal/engine/wasmbin"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
@@ -438,7 +439,7 @@ func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bo
 func TestRandomModulesComeToTheSame(t *testing.T) {
 	e := newEngine(t, wazero.NewRuntimeConfig().WithMemoryLimitPages(64).WithCoreFeatures(api.CoreFeaturesV2))
 	modules, most, accounts := 400, int64(0), 0
-	if brief() {
+	if brief.Tests() {
 		modules = 30
 	}
 	for seed := range uint64(modules) {
@@ -506,7 +507,7 @@ func interpreter(t testing.TB) wazero.Runtime {
 func TestDamagedModules(t *testing.T) {
 	e, r := interpreter(t), rand.New(rand.NewPCG(3, 3))
 	accepted, n := 0, 3000
-	if brief() {
+	if brief.Tests() {
 		n = 300
 	}
 	for i := range n {

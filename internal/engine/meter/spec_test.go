@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
@@ -162,7 +163,7 @@ func TestSpecificationsTestsGiveTheSame(t *testing.T) {
 	if _, err := os.Stat(base); wazeroFolder() == "" || err != nil {
 		t.Skip("the sources of wazero are not there")
 	}
-	if brief() {
+	if brief.Tests() {
 		t.Skip("54,006 commands")
 	}
 	folder := filepath.Join(base, "v2", "testdata")

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 func TestConformance(t *testing.T) {
 	for name, block := range map[string]string{"relevant": `{}`, "time": `{"order":"time"}`} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "bm25", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})

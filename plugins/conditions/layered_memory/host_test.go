@@ -24,6 +24,7 @@ var configs = map[string]string{"control": `"profile":"control"`,
 func TestConformance(t *testing.T) {
 	for _, profile := range []string{"control", "local"} {
 		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
 			_, url := nanobottest.Serve(t)
 			conformance.TestWith(t, conformance.Target{Provider: module.Provider(t, url, configs[profile])},
 				conformance.Options{CacheDir: testcache.Dir()})

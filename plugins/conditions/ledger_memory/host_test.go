@@ -36,6 +36,7 @@ func TestConformance(t *testing.T) {
 	for name, block := range map[string]string{"verbatim": `{}`, "control": `{` + endpoint + `,"profile":"control"}`,
 		"local": `{` + endpoint + `,"profile":"local"}`} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})

@@ -1,5 +1,5 @@
 //go:build !race
 
-package meter
+package brief
 
 const raceEnabled = false
