@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // Checks of what guests answer. The host fills in what is its own; of the rest it refuses what the contract does not
@@ -202,13 +203,9 @@ type branch struct {
 	found bool
 }
 
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
-
 func (b *branch) add(pointer string) *branch {
 	for _, token := range strings.Split(pointer[1:], "/") {
-		if strings.Contains(token, "~") {
-			token = pointerEscapes.Replace(token)
-		}
+		token = jsonpointer.Unescape(token)
 		if b.next == nil {
 			b.next = map[string]*branch{}
 		}

@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"time"
+
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // clock is the host's time: real, or that of a cassette.
@@ -19,14 +21,7 @@ type realClock struct{ now func() time.Time }
 
 func (c realClock) Now() time.Time { return c.now() }
 
-func (realClock) Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+func (realClock) Pause(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }
 
 func (realClock) Measured(d time.Duration) time.Duration { return d }
 

@@ -3,9 +3,8 @@ package sdk
 import (
 	"bytes"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Bolt runs the statement of one of the manifest's routes. params is a JSON object, nil for none. The answer is the

@@ -3,9 +3,8 @@ package sdk
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Labels lists which of the labels scenario, context and attribute a request names, and every filter in byte order.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +22,7 @@ const Name = "trace.jsonl"
 var empty = hash(nil)
 
 func hash(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(line))
 }
 
 // Writer appends lines to a journal. It is safe for concurrent use: personas run side by side.

@@ -4,7 +4,6 @@ package lab
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -395,8 +394,7 @@ func (l *Lab) SHA256(packContent string) string {
 	named := *l
 	named.Pack = packContent
 	text, _ := json.Marshal(&named) // of plain values: cannot fail
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 func wrong(format string, args ...any) *abi.Error {

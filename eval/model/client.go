@@ -19,6 +19,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // Put keeps a text in the run's blobs and returns its SHA-256.
@@ -61,7 +62,7 @@ type Client struct {
 func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 	c := &Client{model: m, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
-	}}, wait: sleep}
+	}}, wait: pause.For}
 	if m.KeyEnv != "" {
 		if c.key = getenv(m.KeyEnv); c.key == "" {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -69,17 +70,6 @@ func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 		}
 	}
 	return c, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // attempts is how often a request that failed for now is made.

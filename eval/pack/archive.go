@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // Archive is the ending of a pack in one file.
@@ -22,28 +24,20 @@ var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile}
 
 // archive writes a folder's pack into one file; equal packs make equal files.
 func archive(folder, path string) error {
-	out, err := os.CreateTemp(filepath.Dir(path), ".pack-*")
-	if err != nil {
-		return unreadable(err)
-	}
-	defer os.Remove(out.Name())
-	defer out.Close()
-	z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return unreadable(err)
-	}
-	t := tar.NewWriter(z)
-	for _, name := range files {
-		if err := addFile(t, folder, name); err != nil {
-			return unreadable(err)
+	err := wholefile.Stream(path, 0o600, func(out io.Writer) error {
+		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return err
 		}
-	}
-	for _, finish := range []func() error{t.Close, z.Close, out.Close} {
-		if err := finish(); err != nil {
-			return unreadable(err)
+		t := tar.NewWriter(z)
+		for _, name := range files {
+			if err := addFile(t, folder, name); err != nil {
+				return err
+			}
 		}
-	}
-	if err := os.Rename(out.Name(), path); err != nil {
+		return errors.Join(t.Close(), z.Close())
+	})
+	if err != nil {
 		return unreadable(err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package pack
 import (
 	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -161,8 +160,7 @@ func (a *Audit) Write(w io.Writer) error {
 // SHA256 names what the audit leaves out, in hexadecimal.
 func (a *Audit) SHA256() string {
 	text, _ := json.Marshal(a) // of plain values: cannot fail
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // ReadAudit reads an audit of a pack.

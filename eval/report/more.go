@@ -2,7 +2,6 @@ package report
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,10 +150,9 @@ func classCounts(list []score.Count) string {
 func models(l *lab.Lab) []fact {
 	var list []fact
 	add := func(name string, m *lab.Model, template string) {
-		sum := sha256.Sum256([]byte(template))
 		list = append(list, fact{name, fmt.Sprintf("%s, temperature %g, seed %d, template sha256 %s", m.Model,
 			m.Temperature, l.Seed,
-			short(hex.EncodeToString(sum[:])))})
+			short(fmt.Sprintf("%x", sha256.Sum256([]byte(template)))))})
 	}
 	if l.Agent != nil {
 		add("agent", &l.Agent.Model, l.Agent.Template)

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // manifestFile is the cell's sealed manifest.
@@ -297,7 +297,7 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 		if !r.Error.Retryable || attempt == retries {
 			break
 		}
-		if err := pause(ctx, r.Error); err != nil {
+		if err := pauseAfter(ctx, r.Error); err != nil {
 			return err
 		}
 	}
@@ -323,7 +323,7 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 		if left -= wait; left < 0 {
 			return nil
 		}
-		if err := sleep(ctx, time.Duration(wait)*time.Millisecond); err != nil {
+		if err := pause.For(ctx, time.Duration(wait)*time.Millisecond); err != nil {
 			return err
 		}
 		again, err := p.slot.RecordEvent(ctx, event)
@@ -350,27 +350,16 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 // undecided tells whether recording an event again can change what is known of it.
 func undecided(s abi.WriteStatus) bool { return s == abi.StatusUncertain || s == abi.StatusPartial }
 
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // retries is how often a call that failed for now is made again.
 const retries = 5
 
-// pause waits as long as an error asks for, one second where it does not say.
-func pause(ctx context.Context, e *abi.Error) error {
+// pauseAfter waits as long as an error asks for, one second where it does not say.
+func pauseAfter(ctx context.Context, e *abi.Error) error {
 	wait := time.Second
 	if e.RetryAfterMS != nil {
 		wait = min(time.Minute, time.Duration(*e.RetryAfterMS)*time.Millisecond)
 	}
-	return sleep(ctx, wait)
+	return pause.For(ctx, wait)
 }
 
 // gone tells of what no other request would get through either, until somebody does something.
@@ -412,8 +401,7 @@ func (c *cell) note(what string) {
 func since(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }
 
 func digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // codes are warnings by their stable codes: the words behind the colon may hold figures of the clock.

@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // localFreshness is how many events a provider without a backend is measured with, where the lab does not say.
@@ -85,10 +86,8 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 		if ready {
 			continue
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return f, context.Cause(ctx)
+		if err := pause.For(ctx, wait); err != nil {
+			return f, err
 		}
 	}
 }

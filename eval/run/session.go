@@ -234,7 +234,7 @@ func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*jo
 		if !p.Error.Retryable || attempt == retries {
 			return p, t.lost(ctx, p.Error)
 		}
-		if err := pause(ctx, p.Error); err != nil {
+		if err := pauseAfter(ctx, p.Error); err != nil {
 			return nil, err
 		}
 	}

@@ -2,14 +2,15 @@ package rundir
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // Store keeps texts by their hash in a folder of a run.
@@ -23,8 +24,7 @@ func Blobs(run string) Store { return Store(filepath.Join(run, "blobs")) }
 
 // Put keeps a text and returns its SHA-256 in hexadecimal.
 func (s Store) Put(text []byte) (string, error) {
-	sum := sha256.Sum256(text)
-	name := hex.EncodeToString(sum[:])
+	name := fmt.Sprintf("%x", sha256.Sum256(text))
 	path := filepath.Join(string(s), name[:2], name)
 	if _, err := os.Stat(path); err == nil {
 		return name, nil
@@ -47,24 +47,12 @@ func (s Store) Text(sha256 string) ([]byte, error) {
 	return text, nil
 }
 
-// WriteFile writes a file as a whole, or leaves the one before.
+// WriteFile writes a file in one step, and its folder where that is missing.
 func WriteFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return unusable(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return unusable(err)
-	}
-	_, err = f.Write(text)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := wholefile.Write(path, text, 0o600); err != nil {
 		return unusable(err)
 	}
 	return nil

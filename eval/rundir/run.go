@@ -10,7 +10,6 @@ package rundir
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -106,6 +105,5 @@ func (r *Run) Head() string {
 	for _, c := range r.Cells {
 		parts = append(parts, fmt.Sprintf("%s/%d %s", c.Label, c.Replicate, c.Head))
 	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, "\n"))))
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -270,7 +269,7 @@ func (w *walk) context(name string) (string, error) {
 	if err != nil || name == "" {
 		return "", err
 	}
-	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != name {
+	if fmt.Sprintf("%x", sha256.Sum256(text)) != name {
 		return "", wrong("contexts/%.2s/%s was changed: its hash is another one", name, name).WithReason("chain")
 	}
 	return string(text), nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // The files that scoring writes into a run's folder.
@@ -29,32 +30,11 @@ func Write(folder string, m *Metrics, t *Timings) error {
 		TimingsFile: t.WriteJSON,
 		TableFile:   m.WriteCSV,
 	} {
-		if err := writeFile(filepath.Join(folder, name), write); err != nil {
+		if err := wholefile.Stream(filepath.Join(folder, name), 0o644, write); err != nil {
 			return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
 		}
 	}
 	return nil
-}
-
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // Read reads metrics.json of a run's folder.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 func TestTheTinyBackendServesUntilItIsInterrupted(t *testing.T) {
@@ -26,7 +27,8 @@ func TestTheTinyBackendServesUntilItIsInterrupted(t *testing.T) {
 	go func() {
 		ended <- Run(context.Background(), System{Args: []string{"backend", "tiny", "--listen", "127.0.0.1:0"},
 			Stdin: strings.NewReader(""), Stdout: in, Stderr: &stderr,
-			Now: time.Now, Sleep: sleep, Notify: func() <-chan os.Signal { return signals }})
+			Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
+			Notify: func() <-chan os.Signal { return signals }})
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')

@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
@@ -48,22 +49,13 @@ type System struct {
 func Main() int {
 	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
 		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
-		Now: time.Now, Sleep: sleep, Modules: builtinModules()})
+		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }, Modules: builtinModules()})
 }
 
 func notify() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return signals
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // Run runs one command and returns its exit code.

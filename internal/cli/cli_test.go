@@ -22,7 +22,7 @@ func TestAPanicIsAnErrorWithoutATrace(t *testing.T) {
 		var stderr bytes.Buffer
 		code := Run(context.Background(), System{Args: []string{"version", "--log-level", level},
 			Stdin: strings.NewReader(""), Stdout: panicking{}, Stderr: &stderr,
-			Now: time.Now, Sleep: sleep})
+			Now: time.Now})
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, stderr.String(), "memhost: this is a defect of memhost: out of paper\n")
 		require.Equal(t, level == "debug", strings.Contains(stderr.String(), "goroutine"))

@@ -24,7 +24,7 @@ func editorSchema(t *testing.T, args ...string) *jsonschema.Schema {
 	var stdout, stderr bytes.Buffer
 	code := Run(context.Background(), System{Args: append([]string{"config", "schema"}, args...),
 		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Modules: builtinModules(), Now: time.Now, Sleep: sleep})
+		Modules: builtinModules(), Now: time.Now})
 	require.Equal(t, exitOK, code, stderr.String())
 	doc, err := jsonschema.UnmarshalJSON(&stdout)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
@@ -69,7 +70,7 @@ func inFile(path string, err error) error {
 	return &e
 }
 
-// replaceFile writes a file in one step: whoever reads it sees the old content or the new.
+// replaceFile writes a file in one step. It keeps the mode of the one before.
 func replaceFile(path string, content []byte) error {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -78,22 +79,7 @@ func replaceFile(path string, content []byte) error {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return fileError(filepath.Dir(path), err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return fileError(path, err)
-	}
-	_, err = f.Write(content)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), mode)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := wholefile.Write(path, content, mode); err != nil {
 		return fileError(path, err)
 	}
 	return nil

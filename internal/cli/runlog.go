@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/cli/tracelog"
 	"github.com/memhost/memhost/internal/configuration/config"
 )
@@ -93,7 +92,7 @@ func (f *manifestFile) close() {
 	<-f.done
 }
 
-// write puts the manifest into its place in one step.
+// write writes the manifest, readable by its owner only.
 func (f *manifestFile) write(slot host.Contract) error {
 	m, err := slot.Manifest(context.Background())
 	if err != nil {
@@ -103,19 +102,5 @@ func (f *manifestFile) write(slot host.Contract) error {
 	if err != nil {
 		return err
 	}
-	to, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = to.Write(text)
-	if closed := to.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(to.Name(), f.path)
-	}
-	if err != nil {
-		_ = os.Remove(to.Name())
-	}
-	return err
+	return wholefile.Write(f.path, text, 0o600)
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -42,8 +42,7 @@ func blockDigest(c *config.Config, m *module) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(effective)
-	return hex.EncodeToString(sum[:]), nil
+	return fmt.Sprintf("%x", sha256.Sum256(effective)), nil
 }
 
 // checkSlot refuses a running slot that is not the one that this command's configuration describes: nothing may be

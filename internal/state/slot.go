@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // SlotFile is the file in the data folder that tells other processes where the slot that owns it listens.
@@ -40,32 +42,13 @@ type SlotInfo struct {
 func WriteSlot(dir string, info SlotInfo) error {
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err == nil {
-		err = replaceFile(dir, SlotFile, append(text, '\n'))
+		err = wholefile.Write(filepath.Join(dir, SlotFile), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return &Error{Kind: ErrFolder, Message: fmt.Sprintf("writing %s: %s", filepath.Join(dir, SlotFile), err),
 			Hint: hintFor(err), Cause: err}
 	}
 	return nil
-}
-
-// replaceFile writes a temporary file and renames it. CreateTemp gives it mode 0600.
-func replaceFile(dir, name string, text []byte) error {
-	f, err := os.CreateTemp(dir, name+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // ReadSlot reads slot.json. The error is fs.ErrNotExist when there is none.

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 

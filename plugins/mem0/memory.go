@@ -4,9 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 

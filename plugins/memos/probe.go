@@ -3,9 +3,8 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/engine/meter"
 )
 
@@ -80,18 +81,6 @@ func (k *rewrittenModules) write(sha256 string, wasm []byte) {
 	if k.folder == "" || os.MkdirAll(k.folder, 0o700) != nil {
 		return
 	}
-	f, err := os.CreateTemp(k.folder, "new-*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(binary.LittleEndian.AppendUint32(wasm[:len(wasm):len(wasm)], crc32.Checksum(wasm, castagnoli)))
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(k.folder, sha256))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
+	file := binary.LittleEndian.AppendUint32(wasm[:len(wasm):len(wasm)], crc32.Checksum(wasm, castagnoli))
+	_ = wholefile.Write(filepath.Join(k.folder, sha256), file, 0o600)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // Tape records, or plays. While it does there is one operation at a time, a virtual clock and seeded randomness.
@@ -150,12 +151,8 @@ func (t *Tape) Read(b []byte) (int, error) {
 
 // Pause waits for d, or until ctx ends, and moves the clock by as much. A replay does not wait.
 func (t *Tape) Pause(ctx context.Context, d time.Duration) {
-	if t.play == nil {
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-			return
-		}
+	if t.play == nil && pause.For(ctx, d) != nil {
+		return
 	}
 	t.mu.Lock()
 	t.last = t.last.Add(d.Truncate(tick))

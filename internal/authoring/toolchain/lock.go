@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 const (
@@ -198,30 +199,17 @@ func (l Lock) current(name, toolchain string, now state) bool {
 }
 
 func hashOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
 // writeFile replaces a file in one step; a file that has this content already is
 // left alone.
-func writeFile(name string, content []byte) (err error) {
+func writeFile(name string, content []byte) error {
 	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return fmt.Errorf("toolchain: %w", err)
+	if err := wholefile.Write(name, content, 0o644); err != nil {
+		return fmt.Errorf("toolchain: writing %s: %w", name, err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("toolchain: writing %s: %w", name, err), os.Remove(f.Name()))
-		}
-	}()
-	if _, err := f.Write(content); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return nil
 }

@@ -3,8 +3,6 @@ package toolchain
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,8 +147,7 @@ func hashModule(m Module, packages map[string]*goPackage, files fileHashes) (str
 
 func hashLines(lines []string) string {
 	slices.Sort(lines)
-	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
-	return hex.EncodeToString(sum[:])
+	return hashOf([]byte(strings.Join(slices.Compact(lines), "\n")))
 }
 
 func moduleLine(m *goModule) string {
@@ -206,8 +203,7 @@ func (f fileHashes) line(dir, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(content)
-	line := fmt.Sprintf("file %s %s", filepath.ToSlash(short), hex.EncodeToString(sum[:]))
+	line := fmt.Sprintf("file %s %s", filepath.ToSlash(short), hashOf(content))
 	f.known[path] = line
 	return line, nil
 }

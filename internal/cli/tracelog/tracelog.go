@@ -7,7 +7,6 @@ package tracelog
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -259,8 +258,7 @@ func (l *line) answer(answer abi.Encodable, content bool) {
 }
 
 func contextOf(text string) *context {
-	sum := sha256.Sum256([]byte(text))
-	return &context{Bytes: len(text), SHA256: hex.EncodeToString(sum[:])}
+	return &context{Bytes: len(text), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}
 }
 
 // lose counts lines that are not in the log. The first time it is logged. The caller holds mu.

@@ -2,8 +2,8 @@ package schema
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +38,7 @@ func Hash(raw abi.Raw) string {
 	if err != nil {
 		c = raw
 	}
-	sum := sha256.Sum256(c)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(c))
 }
 
 func appendCanonical(b []byte, v any) []byte {

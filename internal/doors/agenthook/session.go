@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
@@ -160,30 +161,13 @@ func (s *session) note(n notes) error {
 	return s.write(notesFile, n)
 }
 
-// write writes a file in one step.
+// write writes a file of the session. It is on disk when write returns.
 func (s *session) write(name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.dir, "new-*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(s.dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return wholefile.WriteDurable(filepath.Join(s.dir, name), text, 0o600)
 }
 
 // end removes the session's folder, once nothing of it is left to record.

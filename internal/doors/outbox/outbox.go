@@ -29,6 +29,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // Slot is what a Box asks of a slot. A host.Contract is one.
@@ -198,28 +199,9 @@ func (b *Box) names() ([]string, error) {
 	return names, nil
 }
 
-// write puts a file into the folder in one step, on disk when it returns.
+// write writes a file of the folder. It is on disk when write returns.
 func (b *Box) write(name string, text []byte) error {
-	f, err := os.CreateTemp(b.dir, "new-*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(b.dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	syncFolder(b.dir)
-	return nil
+	return wholefile.WriteDurable(filepath.Join(b.dir, name), text, 0o600)
 }
 
 // syncFolder makes a new name durable. Not every system can do that to a folder; those that cannot do it by themselves.

@@ -16,7 +16,7 @@ func Find(value any, pointer string) (any, bool) {
 		return nil, false
 	}
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = unescape(token)
+		token = Unescape(token)
 		switch v := value.(type) {
 		case map[string]any:
 			next, ok := v[token]
@@ -45,7 +45,7 @@ func Set(object map[string]any, pointer string, value any) bool {
 		return false
 	}
 	token, rest, deeper := strings.Cut(pointer[1:], "/")
-	token = unescape(token)
+	token = Unescape(token)
 	if !deeper {
 		object[token] = value
 		return true
@@ -62,6 +62,7 @@ func Set(object map[string]any, pointer string, value any) bool {
 	return ok && Set(next, "/"+rest, value)
 }
 
-func unescape(token string) string {
+// Unescape is the name that a token of a pointer means: "a~1b~0c" is "a/b~c".
+func Unescape(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

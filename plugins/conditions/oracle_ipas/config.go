@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/conditions/internal/fixed"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -31,13 +31,32 @@ type entry struct {
 	raw abi.Raw
 }
 
+// open counts entries for fixed.Control.
+func open(c *sdk.Call) (config *abi.GuestConfig, all, ofScope int, err error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return s.config, len(s.entries), len(s.of(c.Scope)), nil
+}
+
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+// entryList are entries as they are read.
+type entryList []*entry
+
+func (l *entryList) begin(raw abi.Raw) func(name string) *string {
+	x := &entry{raw: raw}
+	*l = append(*l, x)
+	return x.member
+}
 
 // parseSettings reads the block, which the host has checked against the schema, but for the times.
 //
 // Errors: invalid_argument; a time that cannot be read, or an end before the beginning, is named by its entry.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(wirejson.DecodeBytes(config.Config))
+	var list entryList
+	err := fixed.Block(wirejson.DecodeBytes(config.Config), "entries", list.begin)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of oracle_ipas: "+err.Error())
 	}
@@ -52,51 +71,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// readBlock reads {"entries": [...]}. Instead of the list there may be such an object again: the content of a file
-// that holds one.
-func readBlock(d *wirejson.Decoder) (list []*entry, err error) {
-	err = d.Obj(func(d *wirejson.Decoder, key string) (err error) {
-		switch {
-		case key != "entries" || d.Next() == wirejson.Null:
-			return d.Skip()
-		case d.Next() == wirejson.Object:
-			list, err = readBlock(d)
-		default:
-			list, err = readEntries(d)
-		}
-		return err
-	})
-	return list, err
-}
-
-func readEntries(d *wirejson.Decoder) (list []*entry, err error) {
-	err = d.Arr(func(d *wirejson.Decoder) error {
-		e, err := readEntry(d)
-		list = append(list, e)
-		return err
-	})
-	return list, err
-}
-
-func readEntry(d *wirejson.Decoder) (*entry, error) {
-	d.Next() // to where the value begins
-	raw, err := d.Raw()
-	if err != nil {
-		return nil, err
-	}
-	e := &entry{raw: abi.Raw(raw)}
-	return e, wirejson.DecodeBytes(raw).Obj(func(d *wirejson.Decoder, key string) error {
-		field := e.field(key)
-		if field == nil || d.Next() == wirejson.Null {
-			return d.Skip()
-		}
-		*field, err = d.Str()
-		return err
-	})
-}
-
-func (e *entry) field(key string) *string {
-	switch key {
+func (e *entry) member(name string) *string {
+	switch name {
 	case "persona_id":
 		return &e.personaID
 	case "run_id":

@@ -3,9 +3,9 @@ package main
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/conditions/internal/fixed"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -57,10 +57,10 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	var entries []*entry
+	var entries entryList
 	switch calls := r.Result.Raw.Calls; {
 	case len(calls) == 1 && calls[0].Route == route:
-		if entries, err = readEntries(wirejson.DecodeBytes(calls[0].Body)); err != nil {
+		if err = fixed.Entries(wirejson.DecodeBytes(calls[0].Body), entries.begin); err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
 	case len(calls) > 0:

@@ -120,7 +120,7 @@ func TestABadTimeIsNamed(t *testing.T) {
 				list := `[{"persona_id":"mara","attribute":"a","value":"v"},{"persona_id":"jonas","attribute":"a","value":"v",` +
 					tt.times + `}]`
 				h := newHost(t, `{"entries":`+fmt.Sprintf(config, list)+`}`)
-				_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+				_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 				assert.Contains(t, err.Error(), tt.wrong)
 				_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask(abi.ContextBudget{}))
@@ -133,7 +133,7 @@ func TestABadTimeIsNamed(t *testing.T) {
 
 func TestNothingIsRetained(t *testing.T) {
 	h := newHost(t, drinks)
-	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent,
+	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, control.RecordEvent,
 		&abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
 			TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser,
 				Content: new("My cat is called Zorvex.")}}})
@@ -153,13 +153,13 @@ func TestSetupResetAndHealth(t *testing.T) {
 	}{{"mara", true}, {"ida", false}} {
 		t.Run(tt.persona, func(t *testing.T) {
 			of := abi.MemoryScope{RunID: "run", PersonaID: tt.persona}
-			setup, err := sdktest.Do(h, abi.OpSetupScope, of, setupScope, &abi.Empty{})
+			setup, err := sdktest.Do(h, abi.OpSetupScope, of, control.SetupScope, &abi.Empty{})
 			require.NoError(t, err)
 			assert.True(t, setup.Ready)
 			assert.Equal(t, tt.existed, *setup.Existed)
 			assert.Equal(t, tt.existed, len(setup.Warnings) == 0)
 			for generation := int64(1); generation < 3; generation++ {
-				receipt, err := sdktest.Do(h, abi.OpResetScope, of, resetScope, &abi.Empty{})
+				receipt, err := sdktest.Do(h, abi.OpResetScope, of, control.ResetScope, &abi.Empty{})
 				require.NoError(t, err)
 				assert.Equal(t, abi.ResetDone, receipt.Status)
 				assert.Empty(t, receipt.Removed)
@@ -169,13 +169,13 @@ func TestSetupResetAndHealth(t *testing.T) {
 			}
 		})
 	}
-	state, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	state, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.HealthOK, state.Status)
 	assert.Equal(t, "oracle_ipas", state.BackendName)
 	assert.Empty(t, state.Warnings)
 
-	state, err = sdktest.Do(newHost(t, `{"entries":[]}`), abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	state, err = sdktest.Do(newHost(t, `{"entries":[]}`), abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(state.Warnings[0], "no_ground_truth: "))
 }

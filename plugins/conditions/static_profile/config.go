@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/conditions/internal/fixed"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -27,13 +27,35 @@ type profile struct {
 	raw abi.Raw
 }
 
+// open counts profiles for fixed.Control.
+func open(c *sdk.Call) (config *abi.GuestConfig, all, ofScope int, err error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if s.find(c.Scope) != nil {
+		ofScope = 1
+	}
+	return s.config, len(s.profiles), ofScope, nil
+}
+
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
+
+// profiles are profiles as they are read.
+type profiles []*profile
+
+func (l *profiles) begin(raw abi.Raw) func(name string) *string {
+	x := &profile{raw: raw}
+	*l = append(*l, x)
+	return x.member
+}
 
 // parseSettings reads the block, which the host has checked against the schema.
 //
 // Errors: invalid_argument, also when two entries are for the same persona and run: one of them would never be shown.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	list, err := readBlock(wirejson.DecodeBytes(config.Config))
+	var list profiles
+	err := fixed.Block(wirejson.DecodeBytes(config.Config), "profiles", list.begin)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of static_profile: "+err.Error())
 	}
@@ -49,55 +71,16 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// readBlock reads {"profiles": [...]}. Instead of the list there may be such an object again: the content of a file
-// that holds one.
-func readBlock(d *wirejson.Decoder) (list []*profile, err error) {
-	err = d.Obj(func(d *wirejson.Decoder, key string) (err error) {
-		switch {
-		case key != "profiles" || d.Next() == wirejson.Null:
-			return d.Skip()
-		case d.Next() == wirejson.Object:
-			list, err = readBlock(d)
-		default:
-			list, err = readProfiles(d)
-		}
-		return err
-	})
-	return list, err
-}
-
-func readProfiles(d *wirejson.Decoder) (list []*profile, err error) {
-	err = d.Arr(func(d *wirejson.Decoder) error {
-		p, err := readProfile(d)
-		list = append(list, p)
-		return err
-	})
-	return list, err
-}
-
-func readProfile(d *wirejson.Decoder) (*profile, error) {
-	d.Next() // to where the value begins
-	raw, err := d.Raw()
-	if err != nil {
-		return nil, err
+func (p *profile) member(name string) *string {
+	switch name {
+	case "persona_id":
+		return &p.personaID
+	case "run_id":
+		return &p.runID
+	case "text":
+		return &p.text
 	}
-	p := &profile{raw: abi.Raw(raw)}
-	return p, wirejson.DecodeBytes(raw).Obj(func(d *wirejson.Decoder, key string) error {
-		var field *string
-		switch key {
-		case "persona_id":
-			field = &p.personaID
-		case "run_id":
-			field = &p.runID
-		case "text":
-			field = &p.text
-		}
-		if field == nil || d.Next() == wirejson.Null {
-			return d.Skip()
-		}
-		*field, err = d.Str()
-		return err
-	})
+	return nil
 }
 
 // find is the scope's profile: that of its run before that of every run; nil when there is neither.

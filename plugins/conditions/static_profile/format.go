@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/conditions/internal/fixed"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -28,11 +28,13 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		return nil, err
 	}
 	var p *profile
+	var list profiles
 	switch calls := r.Result.Raw.Calls; {
 	case len(calls) == 1 && calls[0].Route == route:
-		if p, err = readProfile(wirejson.DecodeBytes(calls[0].Body)); err != nil {
+		if err = fixed.Entry(wirejson.DecodeBytes(calls[0].Body), list.begin); err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls[0].body: "+err.Error())
 		}
+		p = list[0]
 		if !p.isOf(c.Scope) {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
 				"result.raw.calls[0].body: the profile is of another scope")

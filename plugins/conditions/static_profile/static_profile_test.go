@@ -94,7 +94,7 @@ func TestTheSchemaTakesAListOrAFileThatHoldsOne(t *testing.T) {
 
 func TestTwoProfilesForOneScopeAreAMistake(t *testing.T) {
 	h := newHost(t, `{"profiles":[{"persona_id":"a","text":"x"},{"persona_id":"mara","text":"x"},{"persona_id":"mara","run_id":null,"text":"y"}]}`)
-	_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	assert.Contains(t, err.Error(), "profiles[2]")
 	_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask(scope, abi.ContextBudget{}))
@@ -103,7 +103,7 @@ func TestTwoProfilesForOneScopeAreAMistake(t *testing.T) {
 
 func TestNothingIsRetained(t *testing.T) {
 	h := newHost(t, `{"profiles":[{"persona_id":"mara","text":"Likes tea."}]}`)
-	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent,
+	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, control.RecordEvent,
 		&abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "mara", SessionID: "s1",
 			TurnID: "t1", Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser,
 				Content: new("My cat is called Zorvex.")}}})
@@ -129,13 +129,13 @@ func TestSetupResetAndHealth(t *testing.T) {
 	} {
 		t.Run(tt.persona, func(t *testing.T) {
 			of := abi.MemoryScope{RunID: "run", PersonaID: tt.persona}
-			setup, err := sdktest.Do(h, abi.OpSetupScope, of, setupScope, &abi.Empty{})
+			setup, err := sdktest.Do(h, abi.OpSetupScope, of, control.SetupScope, &abi.Empty{})
 			require.NoError(t, err)
 			assert.True(t, setup.Ready)
 			assert.Equal(t, tt.existed, *setup.Existed)
 			assert.Equal(t, tt.warnings, setup.Warnings)
 			for generation := int64(1); generation < 3; generation++ {
-				receipt, err := sdktest.Do(h, abi.OpResetScope, of, resetScope, &abi.Empty{})
+				receipt, err := sdktest.Do(h, abi.OpResetScope, of, control.ResetScope, &abi.Empty{})
 				require.NoError(t, err)
 				assert.Equal(t, abi.ResetDone, receipt.Status)
 				assert.Empty(t, receipt.Removed)
@@ -145,13 +145,13 @@ func TestSetupResetAndHealth(t *testing.T) {
 			}
 		})
 	}
-	state, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	state, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.HealthOK, state.Status)
 	assert.Equal(t, "static_profile", state.BackendName)
 	assert.Empty(t, state.Warnings)
 
-	state, err = sdktest.Do(newHost(t, `{"profiles":[]}`), abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
+	state, err = sdktest.Do(newHost(t, `{"profiles":[]}`), abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(state.Warnings[0], "no_profile: "))
 }

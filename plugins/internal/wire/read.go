@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Check says what is wrong with a body that should be one JSON value: it is not UTF-8, not JSON, or nests deeper than

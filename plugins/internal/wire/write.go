@@ -3,9 +3,8 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Object is a JSON object to be written: names and values in turn.

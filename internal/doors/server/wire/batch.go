@@ -1,9 +1,8 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // RawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.

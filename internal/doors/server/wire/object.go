@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // member reads one field of an object into where it belongs.

@@ -3,9 +3,8 @@ package wire
 import (
 	"strconv"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the

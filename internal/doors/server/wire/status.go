@@ -1,9 +1,8 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // Service is what a memhost slot calls itself in Liveness, so that a client knows whom it talks to.

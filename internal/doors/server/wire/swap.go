@@ -3,9 +3,8 @@ package wire
 import (
 	"strings"
 
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // SwapRequest asks a running slot to exchange its provider.

@@ -1,0 +1,61 @@
+// Package wholefile writes a file in one step: who opens it sees the content before or all of the new one, and a
+// process that is killed leaves one of the two.
+package wholefile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces a file, or makes it, with a mode of its own. Its folder must be there. What was written last may be
+// lost when the machine loses power; WriteDurable keeps it.
+func Write(path string, content []byte, mode fs.FileMode) error {
+	return replace(path, mode, false, bytesOf(content))
+}
+
+// WriteDurable is Write whose content is on disk when it returns.
+func WriteDurable(path string, content []byte, mode fs.FileMode) error {
+	if err := replace(path, mode, true, bytesOf(content)); err != nil {
+		return err
+	}
+	// The new name is durable with its folder. A system that cannot sync a folder does so by itself.
+	if folder, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = folder.Sync()
+		_ = folder.Close()
+	}
+	return nil
+}
+
+// Stream is Write for content that is not held in memory. An error of fill leaves the file as it was.
+func Stream(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return replace(path, mode, false, fill)
+}
+
+func bytesOf(content []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(content); return err }
+}
+
+// replace writes a temporary file in the same folder, NAME.*.tmp, and renames it.
+func replace(path string, mode fs.FileMode, durable bool, fill func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Chmod(f.Name(), mode)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
