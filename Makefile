@@ -58,8 +58,8 @@ test-lab: ## examples/lab/mem0.yaml with the real mem0, on a small made-up pack 
 test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11; installs it into a cache folder; LIVE=1: with the real mem0, too)
 	@integrations/nanobot/test $(if $(LIVE),-m 'live or not live')
 
-test-mcp: ## the MCP door with the official Python and TypeScript clients, installed once into a cache folder (docs/mcp.md)
-	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp$$' ./testenv/mcpclients/
+test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
+	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp' ./testenv/mcpclients/
 
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }

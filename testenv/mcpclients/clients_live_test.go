@@ -117,11 +117,18 @@ func (d *driven) end() {
 	require.NoError(d.t, d.cmd.Wait())
 }
 
-func TestLive_mcp(t *testing.T) {
+// built is the program, built from this tree.
+func built(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "memhost")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/memhost")
 	build.Stderr = os.Stderr
 	require.NoError(t, build.Run())
+	return program
+}
+
+func TestLive_mcp(t *testing.T) {
+	program := built(t)
 	for _, c := range clients(t) {
 		t.Run(c.name+" over stdio", func(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")

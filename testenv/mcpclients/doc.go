@@ -1,5 +1,6 @@
 // Package mcpclients tests the MCP door with the official clients as they are published: package mcp for Python,
-// @modelcontextprotocol/sdk for TypeScript, each over stdio and over streamable HTTP.
+// @modelcontextprotocol/sdk for TypeScript, each over stdio and over streamable HTTP; and with the official conformance
+// test suite, @modelcontextprotocol/conformance, over HTTP.
 //
 //	make test-mcp
 //

@@ -117,8 +117,8 @@ class Memory:
             say("error", f"old memory contexts stay in the session: {type(e).__name__}: {e}")
 
     async def after_turn(self, event: Any) -> None:
-        """Queues the finished turn for the slot, and takes the contexts out of the session: Nanobot would send them again with every later turn, in a group
-        chat to people whose memory it is not.
+        """Queues the finished turn for the slot, and takes the contexts and the results of memory_search out of the session: Nanobot would send them again with
+        every later turn, in a group chat to people whose memory it is not.
         """
         try:
             session = self._session(event)

@@ -68,6 +68,16 @@ def check_context(ctx: Any) -> None:
         raise moved("gives its tools no sessions (ToolContext.sessions.get_cached, save)")
 
 
+def register_provider(ctx: Any) -> Any:
+    """The agent's own register_runtime_context_provider, which gives context to turns without offering the model a tool; None where it is not found.
+
+    A ToolContext does not hand it out: it is behind the runtime control, under a private name.
+    """
+    target = getattr(getattr(ctx, "runtime_control", None), "_AgentRuntimeControl__target", None)
+    register = getattr(target, "register_runtime_context_provider", None)
+    return register if callable(register) else None
+
+
 def moved(what: str) -> Moved:
     """The error for a point that is not as expected."""
     return Moved(

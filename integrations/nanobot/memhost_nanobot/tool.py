@@ -16,7 +16,7 @@ from . import points
 from .config import ConfigError, Settings, load
 from .memory import Memory, say
 from .slot import SlotError
-from .turn import SOURCE
+from .turn import SEARCH, SOURCE
 
 # Tokens of a search's result: Nanobot puts what is over 16,000 characters into a file and shows the model a preview.
 _MOST = 3500
@@ -33,7 +33,9 @@ class MemhostTool(Tool):
         """Whether the memory can be used; where it cannot, the log says why, in one line."""
         try:
             points.check_context(ctx)
-            return _settings().enabled
+            settings = _settings()
+            # In a comparison the model is offered no tool of the memory's: the tools are those of an agent without one.
+            return settings.enabled and not (settings.native_memory == "off" and cls._without_tool(ctx))
         except points.Moved as moved:
             logger.error("{}", moved)
         except ConfigError as e:
@@ -53,9 +55,19 @@ class MemhostTool(Tool):
         say("debug", f"the slot at {memory.slot.url} is the memory; undelivered turns wait in {settings.queue}")
         return cls(memory)
 
+    @classmethod
+    def _without_tool(cls, ctx: ToolContext) -> bool:
+        """Makes the memory a context provider of the agent's and nothing else; False where that cannot be."""
+        register = points.register_provider(ctx)
+        if register is None:
+            say("error", f"native_memory is off, but nanobot-ai {points.nanobot_version()} gives no way to keep the tool {SEARCH} from the model")
+            return False
+        register(cls.create(ctx)._provide)
+        return True
+
     @property
     def name(self) -> str:
-        return "memory_search"
+        return SEARCH
 
     @property
     def description(self) -> str:

@@ -17,6 +17,10 @@ MODEL_ERROR = "[Assistant reply unavailable due to model error.]"
 MARKER = "_runtime_context"
 SOURCE = "memhost"
 
+# The tool that searches, and what takes the place of its result when the turn is over.
+SEARCH = "memory_search"
+EMPTIED = "[the result was for its own turn and is not kept; search again if you need it]"
+
 _CLOSE = "</memory-context>"
 
 
@@ -159,7 +163,9 @@ def _time(stamp: Any) -> str:
 
 
 def strip(messages: Iterable[Mapping[str, Any]], public: Callable[[Mapping[str, Any]], dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """The messages without our blocks, or None where there are none. Blocks of other sources stay where they can be told from ours."""
+    """The messages without our blocks and without what our tool found, or None where nothing of ours is in them. Blocks of other sources stay where they can
+    be told from ours.
+    """
     changed = False
     cleaned: list[dict[str, Any]] = []
     for message in messages:
@@ -167,6 +173,9 @@ def strip(messages: Iterable[Mapping[str, Any]], public: Callable[[Mapping[str, 
         if isinstance(marker, Mapping) and SOURCE in (marker.get("sources") or ()):
             changed = True
             cleaned.append(_without(message, marker) or public(message))
+        elif message.get("role") == "tool" and message.get("name") == SEARCH and message.get("content") != EMPTIED:
+            changed = True
+            cleaned.append({**message, "content": EMPTIED})
         else:
             cleaned.append(dict(message))
     return cleaned if changed else None

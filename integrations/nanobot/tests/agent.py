@@ -56,5 +56,6 @@ class Agent:
 
 def memory(bot: Any) -> Memory:
     """The Memory of the plugin in a bot, to look at its queue."""
-    found: Memory = bot._loop.tools.get("memory_search")._memory
+    tool = bot._loop.tools.get("memory_search") or bot._loop._runtime_context_providers[0].__self__
+    found: Memory = tool._memory
     return found

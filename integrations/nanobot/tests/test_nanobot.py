@@ -93,6 +93,21 @@ def test_a_group_chat_has_one_session_and_a_memory_for_each(agent: Agent, slot: 
     assert slot.asked[-1]["scope"]["persona_id"] == "telegram:bob"
 
 
+def test_what_was_searched_for_one_person_reaches_no_later_prompt(agent: Agent, slot: FakeSlot, model: Model) -> None:
+    async def talk() -> None:
+        bot = agent.bot()
+        group: dict[str, Any] = {"session_key": "telegram:g1", "channel": "telegram", "chat_id": "g1"}
+        slot.context = '<memory-context backend="fake" scope="nanobot/telegram:ann">\nthe door code is 4711\n</memory-context>'
+        await bot.run('CALL:memory_search {"query": "door code"}', sender_id="ann", **group)
+        slot.context = ""
+        await bot.run("What is the door code?", sender_id="bob", **group)
+
+    asyncio.run(talk())
+    assert "4711" in model.requests[1]["messages"][-1]["content"], "in its own turn the model has it"
+    assert "4711" not in json.dumps(model.requests[2]["messages"])
+    assert not any("4711" in p.read_text() for p in agent.folder.rglob("*.jsonl"))
+
+
 @pytest.mark.parametrize("how", [{"ephemeral": True}, {"attributes": {"memhost": {"read_only": True}}}], ids=["ephemeral", "read_only"])
 def test_ephemeral_and_test_runs_read_and_leave_no_trace(agent: Agent, slot: FakeSlot, how: dict[str, Any]) -> None:
     slot.context = '<memory-context backend="fake" scope="r/u">\nZorvex\n</memory-context>'
@@ -256,8 +271,11 @@ def test_an_update_that_moved_an_extension_point_is_one_clear_line_and_harms_nob
 # Nanobot's own memory.
 
 
-def test_with_native_memory_off_nothing_of_it_is_in_the_prompt(agent: Agent, model: Model, log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_native_memory_off_nothing_of_it_is_in_the_prompt(
+    agent: Agent, slot: FakeSlot, model: Model, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NANOBOT_MEMHOST_NATIVE_MEMORY", "off")
+    slot.context = '<memory-context backend="fake" scope="r/u">\nZorvex\n</memory-context>'
 
     async def talk() -> None:
         bot = agent.bot()
@@ -265,11 +283,22 @@ def test_with_native_memory_off_nothing_of_it_is_in_the_prompt(agent: Agent, mod
 
     asyncio.run(talk())
     assert not [line for line in log if "native_memory is off" in line]
+    assert "Zorvex" in agent.last_user(), "there is context without the tool"
+    assert len(slot.wait_for_events(1)) == 1
     assert "# Memory" not in model.requests[0]["messages"][0]["content"]
     names = sorted(t["function"]["name"] for t in model.requests[0]["tools"])
-    assert names == sorted(
-        ["create_goal", "list_sessions", "memory_search", "message", "read_session", "search_sessions", "send_session_message", "spawn", "update_goal"]
-    )
+    assert names == sorted(["create_goal", "list_sessions", "message", "read_session", "search_sessions", "send_session_message", "spawn", "update_goal"])
+
+
+def test_a_nanobot_that_cannot_keep_the_tool_from_the_model_is_complained_of(
+    agent: Agent, slot: FakeSlot, model: Model, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NANOBOT_MEMHOST_NATIVE_MEMORY", "off")
+    monkeypatch.setattr("memhost_nanobot.points.register_provider", lambda ctx: None)
+    asyncio.run(agent.bot().run("hi", session_key="sdk:s"))
+    assert [line for line in log if "gives no way to keep the tool memory_search from the model" in line]
+    assert "memory_search" in json.dumps(model.requests[0]["tools"])
+    assert len(slot.asked) == 1
 
 
 def test_native_memory_that_is_there_all_the_same_is_complained_of(agent: Agent, log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

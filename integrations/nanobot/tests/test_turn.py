@@ -13,7 +13,7 @@ from nanobot.runtime_context import RuntimeContextBlock, append_runtime_context,
 
 from memhost_nanobot.config import Settings
 from memhost_nanobot.scope import access
-from memhost_nanobot.turn import Ask, NotRecorded, Turn, events, strip
+from memhost_nanobot.turn import EMPTIED, Ask, NotRecorded, Turn, events, strip
 
 _RECORDED: list[dict[str, Any]] = [json.loads(line) for line in (Path(__file__).parent / "testdata" / "nanobot-0.3.5.jsonl").read_text().splitlines()]
 
@@ -199,3 +199,11 @@ def test_blocks_of_other_providers_stay(content: Any, blocks: tuple[tuple[str, s
 def test_where_ours_cannot_be_told_from_others_all_blocks_go() -> None:
     cleaned = strip([stored("hi", ("quote", OURS), ("memhost", OURS))], public_history_message)
     assert cleaned == [{"role": "user", "content": "hi"}]
+
+
+def test_what_the_tool_found_is_emptied_once_and_other_tools_keep_theirs() -> None:
+    found = {"role": "tool", "tool_call_id": "c1", "name": "memory_search", "content": OURS}
+    other = {"role": "tool", "tool_call_id": "c2", "name": "web", "content": OURS}
+    cleaned = strip([found, other], public_history_message)
+    assert cleaned == [{**found, "content": EMPTIED}, other]
+    assert strip(cleaned, public_history_message) is None
