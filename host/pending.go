@@ -66,7 +66,12 @@ type completeness struct {
 // completeness counts the events of a space that are outstanding, and those that were lost.
 func (h *Host) completeness(ctx context.Context, space state.Space) (*completeness, error) {
 	c := &completeness{asOf: h.stamp()}
-	err := h.eachRecord(ctx, tableUnseen, space[:], func(r state.KeyValue) error {
+	return c, h.countOutstanding(ctx, space, c)
+}
+
+// countOutstanding adds the counts of a space to c.
+func (h *Host) countOutstanding(ctx context.Context, space state.Space, c *completeness) error {
+	return h.eachRecord(ctx, tableUnseen, space[:], func(r state.KeyValue) error {
 		_, is, ok := parseListEntry(r.Value)
 		if ok && len(r.Value) == len(scopeKey{}) { // of before the byte
 			e, err := h.ledgerRecord(ctx, space, string(r.Key[len(space):]))
@@ -85,7 +90,6 @@ func (h *Host) completeness(ctx context.Context, space state.Space) (*completene
 		}
 		return nil
 	})
-	return c, err
 }
 
 const warnMemoryLost = "memory_lost: %d events are known not to have arrived; record them again"

@@ -100,10 +100,16 @@ func (s *scopeState) space(generation int64) state.Space {
 	if last := s.lastSpace.Load(); last != nil && last.generation == generation {
 		return last.space
 	}
+	space := generationSpace(s.key, generation)
+	s.lastSpace.Store(&spaceOfGeneration{generation, space})
+	return space
+}
+
+// generationSpace is where the state of a scope's generation lives.
+func generationSpace(key scopeKey, generation int64) state.Space {
 	var room [32]byte // on the stack
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), s.key[:]...),
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), key[:]...),
 		uint64(generation)))
-	s.lastSpace.Store(&spaceOfGeneration{generation, state.Space(sum[:16])})
 	return state.Space(sum[:16])
 }
 

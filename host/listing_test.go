@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// allEvents reads every page of a list.
+func allEvents(t *testing.T, s *Slot, q EventQuery) (list []ListedEvent, pages int) {
+	t.Helper()
+	for {
+		page, err := s.ListEvents(context.Background(), q)
+		require.NoError(t, err)
+		list, pages = append(list, page.Events...), pages+1
+		if page.Next == "" {
+			return list, pages
+		}
+		q.After = page.Next
+	}
+}
+
+func TestTheLedgerIsListedInPages(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	var want []string
+	for i := range 7 {
+		id := fmt.Sprintf("e%d", i)
+		if i == 3 {
+			told(t, s, id, "echo ask-"+id+"; status queued")
+		} else {
+			told(t, s, id, "append turns x")
+		}
+		want = append(want, id)
+	}
+	list, pages := allEvents(t, s, EventQuery{Scope: testScope, Limit: 3})
+	assert.Equal(t, 3, pages)
+	var ids []string
+	for _, e := range list {
+		ids = append(ids, e.EventID)
+		assert.NotEmpty(t, e.SentAt, e.EventID)
+		require.NotNil(t, e.Receipt, e.EventID)
+		assert.Equal(t, e.State, string(e.Receipt.Status))
+		assert.Nil(t, e.Receipt.Trace)
+	}
+	assert.Equal(t, want, ids)
+	for state, n := range map[string]int{"queued": 1, "committed": 6, "lost": 0, "sent": 0} {
+		list, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{state}})
+		assert.Len(t, list, n, state)
+	}
+	both, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{"queued", "committed"}, Limit: 2})
+	assert.Len(t, both, 7)
+	_, err := s.ListEvents(context.Background(), EventQuery{Scope: testScope, States: []string{"queue"}})
+	e := requireCode(t, err, abi.CodeInvalidArgument, `"queue"`)
+	assert.Equal(t, "did you mean queued?", e.Hint)
+	_, err = s.ListEvents(context.Background(), EventQuery{})
+	requireCode(t, err, abi.CodeInvalidArgument, "run_id")
+}
+
+func TestAResetScopeListsItsNewGenerationOnly(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	ctx := context.Background()
+	told(t, s, "old", "append turns x")
+	_, err := s.ResetScope(ctx, testScope)
+	require.NoError(t, err)
+	page, err := s.ListEvents(ctx, EventQuery{Scope: testScope})
+	require.NoError(t, err)
+	assert.Empty(t, page.Events)
+	assert.EqualValues(t, 2, page.Generation)
+}
+
+func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	ctx := context.Background()
+	var want []string
+	for i := range 5 {
+		e := event("e", "echo ask-e; status queued")
+		e.RunID = fmt.Sprintf("run-%d", i)
+		want = append(want, e.RunID)
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	var runs []string
+	q := ScopeQuery{Limit: 2}
+	for {
+		page, err := s.ListScopes(ctx, q)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(page.Scopes), 2)
+		for _, sc := range page.Scopes {
+			runs = append(runs, sc.Scope.RunID)
+			assert.EqualValues(t, 1, sc.Generation)
+			assert.EqualValues(t, 1, sc.Queued)
+			assert.Zero(t, sc.Pending+sc.Lost)
+		}
+		if page.Next == "" {
+			break
+		}
+		q.After = page.Next
+	}
+	slices.Sort(runs)
+	assert.Equal(t, want, runs)
+	for _, cursor := range []string{"x", "00"} {
+		_, err := s.ListScopes(ctx, ScopeQuery{After: cursor})
+		requireCode(t, err, abi.CodeInvalidArgument, "after")
+	}
+}
