@@ -22,6 +22,8 @@ func typeComments() map[string]string {
 		"EnvelopeMode":      "EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.",
 		"Error":             "Error is the contract's AdapterError, the only kind of error that crosses the slot.",
 		"EventBatch":        "EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.",
+		"EventList":         "EventList is a page of a scope's events, in the byte order of their ids.",
+		"EventListRequest":  "EventListRequest asks for a page of a scope's events.",
 		"Evidence":          "Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is absent.",
 		"FeedbackReceipt":   "FeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.",
 		"FindEventAnswer":   "FindEventAnswer says what the backend has of an event.",
@@ -38,6 +40,8 @@ func typeComments() map[string]string {
 		"InventoryKind":     "InventoryKind is one native type's count.",
 		"InventoryRequest":  "InventoryRequest asks what a scope holds.",
 		"KindRule":          "KindRule says what a provider is if its effective config block has a certain value. The word by which a configuration chooses the provider does not change with it.",
+		"ListedEvent":       "ListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.",
+		"ListedScope":       "ListedScope is a scope with what its delivery ledger leaves open.",
 		"Liveness":          "Liveness answers GET /healthz and /readyz.",
 		"MemoryEvent":       "MemoryEvent is a turn of conversation: the unit that every provider records.",
 		"MemoryFeedback":    "MemoryFeedback is a user's correction of what memory holds.",
@@ -76,6 +80,7 @@ func typeComments() map[string]string {
 		"RunManifest":       "RunManifest records what served a run: which module, which configuration, since when.",
 		"RunModule":         "RunModule identifies a module's bytes.",
 		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
+		"ScopeList":         "ScopeList is a page of the scopes that the slot knows.",
 		"ScopeMapping":      "ScopeMapping is how the backend addresses a scope's memory.",
 		"SecretDecl":        "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.",
 		"SetupReceipt":      "SetupReceipt answers setup_scope.",
@@ -149,6 +154,15 @@ func fieldComments() map[string]map[string]string {
 			"nothing_stored": "nothing_stored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so the event may be sent again at once.",
 			"reason":         "reason is the provider's finer word.",
 		},
+		"EventList": {
+			"generation": "generation counts the scope's resets, from 1. Events of earlier generations are not listed.",
+			"next":       "next goes into after of the following page. Absent on the last page; a page before it may have fewer events than asked for.",
+		},
+		"EventListRequest": {
+			"after":  "after is next of the page before; absent for the first page.",
+			"limit":  "limit is how many events the page has at most; 0 means 100. At most 500.",
+			"states": "states are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.",
+		},
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
 			"rank":       "rank counts from 1 in the backend's order.",
@@ -201,6 +215,18 @@ func fieldComments() map[string]map[string]string {
 		},
 		"KindRule": {
 			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.",
+		},
+		"ListedEvent": {
+			"receipt": "receipt is the provider's, without its trace. Absent in the state sent.",
+			"sent_at": "sent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.",
+			"state":   "state is the outcome so far: a status of WriteReceipt, or sent, lost or failed.",
+		},
+		"ListedScope": {
+			"generation": "generation counts the scope's resets, from 1.",
+			"lost":       "lost counts the events that are known not to have arrived. Record them again.",
+			"pending":    "pending counts the events of which it is not known whether, or how much of them, arrived.",
+			"queued":     "queued counts the events that the backend still works on.",
+			"since":      "since is when the scope was set up, RFC 3339.",
 		},
 		"Liveness": {
 			"status": "status is ok at /healthz and ready at /readyz.",
@@ -311,6 +337,9 @@ func fieldComments() map[string]map[string]string {
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
 			"source": "source is builtin or the path as the operator gave it.",
+		},
+		"ScopeList": {
+			"next": "next goes into the query parameter after of the following page. Absent on the last page; a page before it may have fewer scopes than asked for.",
 		},
 		"ScopeMapping": {
 			"native_scope": "native_scope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.",

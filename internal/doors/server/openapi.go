@@ -77,7 +77,7 @@ func describe(table []route, version string) (*document, error) {
 // operationOf describes a route. Its refusals are put into shared, by status.
 func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, problem *huma.Schema) *huma.Operation {
 	op := &huma.Operation{Method: t.method, Path: t.path, OperationID: operationID(t), Tags: []string{t.tag},
-		Summary: t.summary, Description: t.about}
+		Summary: t.summary, Description: t.about, Parameters: t.parameters}
 	if t.open {
 		op.Security = []map[string][]string{}
 	}
@@ -134,6 +134,9 @@ func refusals(t route) map[int][]abi.Code {
 		codes = append(codes, abi.CodeRateLimited, abi.CodeBackend, abi.CodeIsolationBreach, abi.CodeTimeout)
 		add(http.StatusBadGateway, abi.CodeUnauthenticated)
 		add(http.StatusBadGateway, abi.CodeDenied)
+	}
+	if len(t.parameters) > 0 {
+		codes = append(codes, abi.CodeInvalidArgument)
 	}
 	if t.request != nil {
 		codes = append(codes, abi.CodeInvalidArgument, abi.CodeTooLarge)

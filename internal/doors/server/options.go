@@ -25,6 +25,9 @@ type Options struct {
 	Slot host.Contract
 	// Swapper carries out POST /v1/swap. Default: none, swapping is unsupported.
 	Swapper Swapper
+	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
+	// routes are unsupported.
+	Listing host.Listing
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
 	Token string
 	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:
@@ -69,6 +72,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Listing == nil {
+		o.Listing, _ = o.Slot.(host.Listing)
 	}
 	if o.Metrics == nil {
 		m, err := NewMetrics(nil)

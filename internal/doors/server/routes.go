@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/host"
@@ -20,6 +22,8 @@ type route struct {
 	about     string
 	// codes are the errors that it may answer beyond those that every route does.
 	codes []abi.Code
+	// parameters are those of the query.
+	parameters []*huma.Param
 	// request is an example of the body, nil where there is none; answer one of the answer.
 	request, answer abi.Encodable
 	// local routes never ask a backend, open ones never a token.
@@ -39,8 +43,8 @@ const (
 // routes is the table.
 func (s *Server) routes() []route {
 	var all []route
-	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.slotRoutes(), s.capabilityRoutes(),
-		s.processRoutes()} {
+	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.slotRoutes(),
+		s.capabilityRoutes(), s.processRoutes()} {
 		all = append(all, part...)
 	}
 	return all

@@ -1,11 +1,12 @@
-// Package wire holds what the HTTP door and its client must agree on beyond package abi: the paths, the two bodies that
-// the contract does not name, and problem documents.
+// Package wire holds what the HTTP door and its client must agree on beyond package abi: the paths, the bodies that the
+// contract does not name, and problem documents.
 package wire
 
 // Paths of the door. The OpenAPI document says what each takes and answers.
 const (
 	PathEvents       = "/v1/events"
 	PathEventsBatch  = "/v1/events/batch"
+	PathEventsList   = "/v1/events/list"
 	PathRetrieve     = "/v1/retrieve"
 	PathFormat       = "/v1/format"
 	PathScopes       = "/v1/scopes"
@@ -41,4 +42,6 @@ const (
 	OpCapabilities = "capabilities"
 	OpManifest     = "manifest"
 	OpSwap         = "swap"
+	OpListScopes   = "list_scopes"
+	OpListEvents   = "list_events"
 )

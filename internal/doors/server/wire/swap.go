@@ -36,15 +36,9 @@ func (x *SwapRequest) Validate() error {
 // Encode implements abi.Encodable.
 func (x *SwapRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
-	optional := func(name, v string) {
-		if v != "" {
-			e.FieldStart(name)
-			e.Str(v)
-		}
-	}
-	optional("backend", x.Backend)
-	optional("condition", x.Condition)
-	optional("plugin", x.Plugin)
+	optional(e, "backend", x.Backend)
+	optional(e, "condition", x.Condition)
+	optional(e, "plugin", x.Plugin)
 	if len(x.Config) > 0 {
 		e.FieldStart("config")
 		e.Raw(x.Config)

@@ -29,9 +29,24 @@ func same[T any, P interface {
 	})
 }
 
+// written checks of an answer, which the door only writes, that encoding/json reads its fields from its text.
+func written[T any, P interface {
+	*T
+	abi.Encodable
+}](t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		v, std := servertest.Random[T](rt, "value"), new(T)
+		require.NoError(rt, json.Unmarshal(abi.Marshal(P(v)), std))
+		require.Equal(rt, v, std)
+	})
+}
+
 func TestTheCodecsAgreeWithTheirTags(t *testing.T) {
 	t.Run("SwapRequest", same[wire.SwapRequest])
 	t.Run("Liveness", same[wire.Liveness])
+	t.Run("EventListRequest", same[wire.EventListRequest])
+	t.Run("ScopeList", written[wire.ScopeList])
+	t.Run("EventList", written[wire.EventList])
 }
 
 func TestAnswersMayHaveMoreFieldsThanRequests(t *testing.T) {

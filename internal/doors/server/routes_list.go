@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// listRoutes are those that tell what went through the slot, from its own ledger. They are for people and tools that
+// look at it: the MCP door has none of them.
+func (s *Server) listRoutes() []route {
+	unsupported := []abi.Code{abi.CodeUnsupported}
+	return []route{
+		{method: http.MethodGet, path: wire.PathScopes, operation: wire.OpListScopes, tag: tagScopes, local: true,
+			summary: "List the scopes that the slot knows", codes: unsupported,
+			about: "A page of the serving provider's scopes, with how many events are open in each. The backend is " +
+				"not asked.",
+			parameters: []*huma.Param{
+				{Name: "after", In: "query", Description: "next of the page before; absent for the first page.",
+					Schema: &huma.Schema{Type: huma.TypeString}},
+				{Name: "limit", In: "query", Description: "How many scopes the page has at most: 1 to 500, 100 when " +
+					"absent.", Schema: &huma.Schema{Type: huma.TypeInteger}}},
+			answer: &wire.ScopeList{Scopes: []wire.ListedScope{{Scope: exampleScope(), Generation: 1,
+				Since: "2026-03-01T09:00:02Z", Queued: 1}}},
+			handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				list, err := s.listScopes(r.Context(), r.URL.RawQuery)
+				s.answer(w, r, wire.OpListScopes, list, err)
+			})},
+		{method: http.MethodPost, path: wire.PathEventsList, operation: wire.OpListEvents, tag: tagMemory, local: true,
+			summary: "List a scope's events with their receipts", codes: unsupported,
+			about: "A page of what the delivery ledger knows of the scope's present generation, in the byte order of " +
+				"the event ids. The ledger keeps no text and no session. The backend is not asked.",
+			request: &wire.EventListRequest{Scope: exampleScope(), Limit: 50, States: []string{"queued", "lost"}},
+			answer: &wire.EventList{Generation: 1, Events: []wire.ListedEvent{{EventID: "e-1",
+				State: "committed", SentAt: "2026-03-01T09:30:01Z", Receipt: exampleReceipt()}}},
+			handler: call(s, wire.OpListEvents, s.listEvents)},
+	}
+}
+
+func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList, error) {
+	q, err := scopeQuery(query)
+	if err != nil {
+		return nil, err
+	}
+	if s.options.Listing == nil {
+		return nil, noListing()
+	}
+	page, err := s.options.Listing.ListScopes(ctx, *q)
+	if err != nil {
+		return nil, err
+	}
+	list := &wire.ScopeList{Next: page.Next}
+	for _, l := range page.Scopes {
+		if s.options.Scopes.check("", l.Scope) != nil {
+			continue // no caller of this door may name it
+		}
+		list.Scopes = append(list.Scopes, wire.ListedScope{Scope: l.Scope, Generation: l.Generation, Since: l.Since,
+			Queued: l.Queued, Pending: l.Pending, Lost: l.Lost})
+	}
+	return list, nil
+}
+
+// scopeQuery reads the query of GET /v1/scopes. An unknown parameter is refused, as an unknown field of a body is.
+func scopeQuery(query string) (*host.ScopeQuery, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "the query of the address cannot be read: "+err.Error(), err)
+	}
+	q := new(host.ScopeQuery)
+	for _, name := range sortedKeys(values) {
+		value := values.Get(name)
+		switch name {
+		case "after":
+			q.After = value
+		case "limit":
+			q.Limit, err = strconv.ParseInt(value, 10, 64)
+			if err != nil || q.Limit < 1 || q.Limit > host.MaxPage {
+				return nil, abi.NewError(abi.CodeInvalidArgument,
+					fmt.Sprintf("limit: got %.40q, want 1 to %d", value, host.MaxPage))
+			}
+		default:
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%.40q: unknown parameter", name)).
+				WithHint("this route takes after and limit")
+		}
+	}
+	return q, nil
+}
+
+func (s *Server) listEvents(ctx context.Context, q *wire.EventListRequest) (*wire.EventList, error) {
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.options.Scopes.check("scope", q.Scope); err != nil {
+		return nil, err
+	}
+	if s.options.Listing == nil {
+		return nil, noListing()
+	}
+	page, err := s.options.Listing.ListEvents(ctx, host.EventQuery(*q))
+	if err != nil {
+		return nil, err
+	}
+	list := &wire.EventList{Generation: page.Generation, Next: page.Next}
+	for _, l := range page.Events {
+		list.Events = append(list.Events, wire.ListedEvent(l))
+	}
+	return list, nil
+}
+
+func noListing() error {
+	return abi.NewError(abi.CodeUnsupported, "this slot does not list what went through it").WithReason("listing")
+}

@@ -1,0 +1,201 @@
+package wire
+
+import (
+	"github.com/memhost/memhost/abi/wirejson"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// ScopeList is a page of the scopes that the slot knows.
+type ScopeList struct {
+	Scopes []ListedScope `json:"scopes"`
+	// Next goes into the query parameter after of the following page. Absent on the last page; a page before it may
+	// have fewer scopes than asked for.
+	Next string `json:"next,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *ScopeList) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scopes")
+	e.ArrStart()
+	for i := range x.Scopes {
+		x.Scopes[i].Encode(e)
+	}
+	e.ArrEnd()
+	optional(e, "next", x.Next)
+	e.ObjEnd()
+}
+
+// ListedScope is a scope with what its delivery ledger leaves open.
+type ListedScope struct {
+	Scope abi.MemoryScope `json:"scope"`
+	// Generation counts the scope's resets, from 1.
+	Generation int64 `json:"generation"`
+	// Since is when the scope was set up, RFC 3339.
+	Since string `json:"since,omitempty"`
+	// Queued counts the events that the backend still works on.
+	Queued int64 `json:"queued"`
+	// Pending counts the events of which it is not known whether, or how much of them, arrived.
+	Pending int64 `json:"pending"`
+	// Lost counts the events that are known not to have arrived. Record them again.
+	Lost int64 `json:"lost"`
+}
+
+// Encode implements abi.Encodable.
+func (x *ListedScope) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	number(e, "generation", x.Generation)
+	optional(e, "since", x.Since)
+	number(e, "queued", x.Queued)
+	number(e, "pending", x.Pending)
+	number(e, "lost", x.Lost)
+	e.ObjEnd()
+}
+
+// EventListRequest asks for a page of a scope's events.
+type EventListRequest struct {
+	Scope abi.MemoryScope `json:"scope"`
+	// After is next of the page before; absent for the first page.
+	After string `json:"after,omitempty"`
+	// Limit is how many events the page has at most; 0 means 100. At most 500.
+	Limit int64 `json:"limit,omitempty"`
+	// States are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent
+	// (the outcome is not known), lost and failed.
+	States []string `json:"states,omitempty"`
+}
+
+// Validate checks scope and limit. The states are the host's to check.
+func (x *EventListRequest) Validate() error {
+	if x.Limit < 0 || x.Limit > 500 {
+		return abi.NewError(abi.CodeInvalidArgument, "limit: want 0 to 500")
+	}
+	return under("scope", x.Scope.Validate())
+}
+
+// Encode implements abi.Encodable.
+func (x *EventListRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	optional(e, "after", x.After)
+	if x.Limit != 0 {
+		number(e, "limit", x.Limit)
+	}
+	if len(x.States) > 0 {
+		e.FieldStart("states")
+		e.ArrStart()
+		for _, state := range x.States {
+			e.Str(state)
+		}
+		e.ArrEnd()
+	}
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *EventListRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = EventListRequest{}
+	return readObject(d, m, []member{
+		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }},
+		{"after", text(&x.After)}, {"limit", integer(&x.Limit)}, {"states", texts(&x.States)}})
+}
+
+// EventList is a page of a scope's events, in the byte order of their ids.
+type EventList struct {
+	// Generation counts the scope's resets, from 1. Events of earlier generations are not listed.
+	Generation int64         `json:"generation"`
+	Events     []ListedEvent `json:"events"`
+	// Next goes into after of the following page. Absent on the last page; a page before it may have fewer events than
+	// asked for.
+	Next string `json:"next,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *EventList) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	number(e, "generation", x.Generation)
+	e.FieldStart("events")
+	e.ArrStart()
+	for i := range x.Events {
+		x.Events[i].Encode(e)
+	}
+	e.ArrEnd()
+	optional(e, "next", x.Next)
+	e.ObjEnd()
+}
+
+// ListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.
+type ListedEvent struct {
+	EventID string `json:"event_id"`
+	// State is the outcome so far: a status of WriteReceipt, or sent, lost or failed.
+	State string `json:"state"`
+	// SentAt is when the event was last sent to the provider, RFC 3339. Absent where that is not known.
+	SentAt string `json:"sent_at,omitempty"`
+	// Receipt is the provider's, without its trace. Absent in the state sent.
+	Receipt *abi.WriteReceipt `json:"receipt,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *ListedEvent) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("event_id")
+	e.Str(x.EventID)
+	e.FieldStart("state")
+	e.Str(x.State)
+	optional(e, "sent_at", x.SentAt)
+	if x.Receipt != nil {
+		e.FieldStart("receipt")
+		x.Receipt.Encode(e)
+	}
+	e.ObjEnd()
+}
+
+// optional writes a field that is left out where it is empty.
+func optional(e *wirejson.Encoder, name, value string) {
+	if value != "" {
+		e.FieldStart(name)
+		e.Str(value)
+	}
+}
+
+func number(e *wirejson.Encoder, name string, value int64) {
+	e.FieldStart(name)
+	e.Int64(value)
+}
+
+// integer reads a whole number; null is 0.
+func integer(to *int64) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) (err error) {
+		if d.Next() == wirejson.Null {
+			*to = 0
+			return d.Null()
+		}
+		if err := want(d, wirejson.Number, "a whole number"); err != nil {
+			return err
+		}
+		*to, err = d.Int64()
+		return err
+	}
+}
+
+// texts reads a list of strings; null is the empty one.
+func texts(to *[]string) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) error {
+		*to = nil
+		if d.Next() == wirejson.Null {
+			return d.Null()
+		}
+		if err := want(d, wirejson.Array, "an array of strings"); err != nil {
+			return err
+		}
+		return d.Arr(func(d *wirejson.Decoder) error {
+			var one string
+			err := text(&one)(d)
+			*to = append(*to, one)
+			return err
+		})
+	}
+}
