@@ -76,9 +76,14 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	ho := a.hostOptions(c, v.log)
-	ho.Observe = metrics.Observe
+	operations := server.NewOperations()
+	ho.Observe = func(x host.Observation) {
+		metrics.Observe(x)
+		operations.Observe(x)
+	}
 	starting := true // swaps later on are the log's
 	ho.OnStep = func(walked abi.RunStep) {
+		operations.Step(walked)
 		if starting {
 			step = walked.Name
 			s.walked(walked, m)
@@ -147,7 +152,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	step = "serve"
 	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token,
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
-		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics}
+		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
+		Operations: operations}
 	if a.mcp == mcpHTTP {
 		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), v.log)
 		if err != nil {

@@ -57,6 +57,7 @@ func typeComments() map[string]string {
 		"NativeQuery":       "NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.",
 		"NativeQueryResult": "NativeQueryResult is the backend's answer, verbatim.",
 		"NotApplicable":     "NotApplicable is one clause, or a part of it, that a provider cannot meet.",
+		"OperationLine":     "OperationLine is one line of the stream of operations. It has no text of a user or of memory.",
 		"OriginDecl":        "OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.",
 		"Problem":           "Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.",
 		"Provenance":        "Provenance answers a ProvenanceRequest.",
@@ -271,6 +272,16 @@ func fieldComments() map[string]map[string]string {
 		"NotApplicable": {
 			"pointer": "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
 			"unless":  "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
+		},
+		"OperationLine": {
+			"at":         "at is when the door wrote it, RFC 3339.",
+			"code":       "code is that of its error; absent for success.",
+			"io":         "io are its native calls.",
+			"kind":       "kind is operation (one ended), step (of a start or a swap), missed (the reader was too slow) or alive (nothing happened for 15 s; the first line, too).",
+			"latency_ms": "latency_ms is how long it took, of which BackendMS in the backend and PluginMS in the plugin.",
+			"missed":     "missed counts the lines that were left out here.",
+			"operation":  "operation is the contract's name of the operation that ended.",
+			"step":       "step is the step that ended.",
 		},
 		"OriginDecl": {
 			"database_from": "database_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.",

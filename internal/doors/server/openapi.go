@@ -3,6 +3,7 @@ package server
 //go:generate go run -C ../../../tools ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../internal/doors/server/wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -85,7 +86,7 @@ func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, pro
 		op.RequestBody = &huma.RequestBody{Required: true, Content: content(wire.MediaJSON, t.request, r)}
 	}
 	op.Responses = map[string]*huma.Response{"200": {Description: "Done.",
-		Content: content(wire.MediaJSON, t.answer, r)}}
+		Content: content(cmp.Or(t.media, wire.MediaJSON), t.answer, r)}}
 	for status, codes := range refusals(t) {
 		key := strconv.Itoa(status)
 		name := "Problem" + key

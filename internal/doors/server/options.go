@@ -28,6 +28,9 @@ type Options struct {
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
 	// routes are unsupported.
 	Listing host.Listing
+	// Operations is what GET /v1/operations streams. The caller gives its methods to the host's options. Default: none,
+	// the stream is unsupported.
+	Operations *Operations
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
 	Token string
 	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:

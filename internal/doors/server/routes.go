@@ -26,6 +26,8 @@ type route struct {
 	parameters []*huma.Param
 	// request is an example of the body, nil where there is none; answer one of the answer.
 	request, answer abi.Encodable
+	// media is the type of the answer; empty means JSON.
+	media string
 	// local routes never ask a backend, open ones never a token.
 	local, open bool
 	handler     http.Handler

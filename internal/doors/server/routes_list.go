@@ -42,6 +42,16 @@ func (s *Server) listRoutes() []route {
 			answer: &wire.EventList{Generation: 1, Events: []wire.ListedEvent{{EventID: "e-1",
 				State: "committed", SentAt: "2026-03-01T09:30:01Z", Receipt: exampleReceipt()}}},
 			handler: call(s, wire.OpListEvents, s.listEvents)},
+		{method: http.MethodGet, path: wire.PathOperations, operation: wire.OpOperations, tag: tagSlot, local: true,
+			media: wire.MediaLines, summary: "Follow the operations as they end",
+			about: "A stream of lines, each a JSON object: an operation that ended, with its code, times and native " +
+				"calls, or a step of a swap. It has no text of a user or of memory. The slot never waits for a reader: " +
+				"what a slow one misses is counted. At most 16 streams at a time. Ends when the slot stops.",
+			codes: append(unsupported, abi.CodeRateLimited),
+			answer: &wire.OperationLine{Kind: wire.LineOperation, At: "2026-03-01T09:30:01Z",
+				Operation: abi.OpRetrieve, Provider: "mem0", LatencyMS: 12.5, BackendMS: 11.9, PluginMS: 0.4,
+				IO: exampleTrace(abi.OpRetrieve).IO},
+			handler: http.HandlerFunc(s.streamOperations)},
 	}
 }
 

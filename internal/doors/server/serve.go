@@ -55,6 +55,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // stop ends the server gracefully, or else by force.
 func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 	s.stopping.Store(true)
+	close(s.ending)
 	s.log.Info("stopping", "calls_under_way", s.calls.Load(), "wait_at_most", s.options.Shutdown.String())
 	patience, done := context.WithTimeout(context.Background(), s.options.Shutdown)
 	defer done()

@@ -34,6 +34,8 @@ type Server struct {
 	document func() (*document, error)
 	// stopping is set once Serve has been told to stop: the door answers on, but is no longer ready.
 	stopping atomic.Bool
+	// ending is closed then: streams end, which would never end by themselves.
+	ending chan struct{}
 	// calls counts requests under way.
 	calls atomic.Int64
 }
@@ -47,7 +49,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Logger.Named("http")}
+	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{})}
 	if s.guard, err = newGuard(o.Token); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ const (
 	PathProvenance   = "/v1/provenance"
 	PathNativeQuery  = "/v1/native-query"
 	PathSwap         = "/v1/swap"
+	PathOperations   = "/v1/operations"
 
 	PathLive    = "/healthz"
 	PathReady   = "/readyz"
@@ -34,6 +35,8 @@ const (
 const (
 	MediaJSON    = "application/json"
 	MediaProblem = "application/problem+json"
+	// MediaLines is a stream of JSON objects, each on a line of its own.
+	MediaLines = "application/x-ndjson"
 )
 
 // Names of operations that are the door's own, for errors. The others are in package abi.
@@ -42,6 +45,7 @@ const (
 	OpCapabilities = "capabilities"
 	OpManifest     = "manifest"
 	OpSwap         = "swap"
+	OpOperations   = "operations"
 	OpListScopes   = "list_scopes"
 	OpListEvents   = "list_events"
 )

@@ -46,6 +46,7 @@ func TestTheCodecsAgreeWithTheirTags(t *testing.T) {
 	t.Run("Liveness", same[wire.Liveness])
 	t.Run("EventListRequest", same[wire.EventListRequest])
 	t.Run("ScopeList", written[wire.ScopeList])
+	t.Run("OperationLine", written[wire.OperationLine])
 	t.Run("EventList", written[wire.EventList])
 }
 

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+const (
+	// maxReaders is how many streams of operations are open at a time.
+	maxReaders = 16
+	// readerLines is how many lines wait for a slow reader before lines are left out.
+	readerLines = 256
+	// aliveEvery is how long a stream says nothing at most.
+	aliveEvery = 15 * time.Second
+)
+
+// Operations passes on what the host tells of operations and steps to the streams at GET /v1/operations. It never waits
+// for a reader, and costs one atomic load while nobody reads. Make one with NewOperations; it is safe for concurrent
+// use.
+type Operations struct {
+	open    atomic.Int64 // len(readers)
+	mu      sync.Mutex
+	readers map[*operationsReader]struct{}
+}
+
+type operationsReader struct {
+	lines  chan *wire.OperationLine
+	missed atomic.Int64
+}
+
+// NewOperations makes an Operations without readers.
+func NewOperations() *Operations {
+	return &Operations{readers: map[*operationsReader]struct{}{}}
+}
+
+// Observe passes an operation on: it is made for host.Options.Observe.
+func (o *Operations) Observe(x host.Observation) {
+	if o.open.Load() == 0 {
+		return
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	o.pass(&wire.OperationLine{Kind: wire.LineOperation, Operation: x.Operation, Provider: x.Provider,
+		Code: string(x.Code), LatencyMS: ms(x.Latency), BackendMS: ms(x.Backend), PluginMS: ms(x.Plugin), IO: x.IO})
+}
+
+// Step passes a step of a start or a swap on: it is made for host.Options.OnStep.
+func (o *Operations) Step(step abi.RunStep) {
+	if o.open.Load() == 0 {
+		return
+	}
+	o.pass(&wire.OperationLine{Kind: wire.LineStep, Step: &step})
+}
+
+func (o *Operations) pass(line *wire.OperationLine) {
+	line.At = time.Now().UTC().Format(time.RFC3339Nano)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for r := range o.readers {
+		select {
+		case r.lines <- line:
+		default:
+			r.missed.Add(1)
+		}
+	}
+}
+
+// join adds a reader, which must leave.
+//
+// Errors: rate_limited when maxReaders read already.
+func (o *Operations) join() (r *operationsReader, leave func(), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.readers) == maxReaders {
+		return nil, nil, abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d streams of operations are open already",
+			maxReaders)).WithHint("close one, or look at /metrics")
+	}
+	r = &operationsReader{lines: make(chan *wire.OperationLine, readerLines)}
+	o.readers[r] = struct{}{}
+	o.open.Add(1)
+	return r, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.readers, r)
+		o.open.Add(-1)
+	}, nil
+}
+
+// streamOperations is the handler of GET /v1/operations.
+func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
+	if s.options.Operations == nil {
+		e := abi.NewError(abi.CodeUnsupported, "this slot has no stream of operations").WithReason("operations")
+		s.fail(w, r, wire.OpOperations, e)
+		return
+	}
+	reader, leave, err := s.options.Operations.join()
+	if err != nil {
+		s.fail(w, r, wire.OpOperations, err)
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", wire.MediaLines)
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	connection := http.NewResponseController(w)
+	send := func(line *wire.OperationLine) bool {
+		_ = connection.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
+		_, err := w.Write(append(abi.Marshal(line), '\n'))
+		return err == nil && connection.Flush() == nil
+	}
+	note := func(kind string, missed int64) *wire.OperationLine {
+		return &wire.OperationLine{Kind: kind, At: time.Now().UTC().Format(time.RFC3339Nano), Missed: missed}
+	}
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for ok := send(note(wire.LineAlive, 0)); ok; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ending:
+			return
+		case line := <-reader.lines:
+			ok = send(line)
+			if n := reader.missed.Swap(0); ok && n > 0 {
+				ok = send(note(wire.LineMissed, n))
+			}
+		case <-alive.C:
+			ok = send(note(wire.LineAlive, 0))
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"github.com/memhost/memhost/abi/wirejson"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Kinds of an OperationLine.
+const (
+	LineOperation = "operation"
+	LineStep      = "step"
+	LineMissed    = "missed"
+	LineAlive     = "alive"
+)
+
+// OperationLine is one line of the stream of operations. It has no text of a user or of memory.
+type OperationLine struct {
+	// Kind is operation (one ended), step (of a start or a swap), missed (the reader was too slow) or alive (nothing
+	// happened for 15 s; the first line, too).
+	Kind string `json:"kind"`
+	// At is when the door wrote it, RFC 3339.
+	At string `json:"at"`
+	// Operation is the contract's name of the operation that ended.
+	Operation string `json:"operation,omitempty"`
+	Provider  string `json:"provider,omitempty"`
+	// Code is that of its error; absent for success.
+	Code string `json:"code,omitempty"`
+	// LatencyMS is how long it took, of which BackendMS in the backend and PluginMS in the plugin.
+	LatencyMS float64 `json:"latency_ms,omitempty"`
+	BackendMS float64 `json:"backend_ms,omitempty"`
+	PluginMS  float64 `json:"plugin_ms,omitempty"`
+	// IO are its native calls.
+	IO []abi.IO `json:"io,omitempty"`
+	// Step is the step that ended.
+	Step *abi.RunStep `json:"step,omitempty"`
+	// Missed counts the lines that were left out here.
+	Missed int64 `json:"missed,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *OperationLine) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("kind")
+	e.Str(x.Kind)
+	e.FieldStart("at")
+	e.Str(x.At)
+	optional(e, "operation", x.Operation)
+	optional(e, "provider", x.Provider)
+	optional(e, "code", x.Code)
+	milliseconds(e, "latency_ms", x.LatencyMS)
+	milliseconds(e, "backend_ms", x.BackendMS)
+	milliseconds(e, "plugin_ms", x.PluginMS)
+	if len(x.IO) > 0 {
+		e.FieldStart("io")
+		e.ArrStart()
+		for i := range x.IO {
+			x.IO[i].Encode(e)
+		}
+		e.ArrEnd()
+	}
+	if x.Step != nil {
+		e.FieldStart("step")
+		x.Step.Encode(e)
+	}
+	if x.Missed != 0 {
+		number(e, "missed", x.Missed)
+	}
+	e.ObjEnd()
+}
+
+func milliseconds(e *wirejson.Encoder, name string, value float64) {
+	if value != 0 {
+		e.FieldStart(name)
+		e.Float64(value)
+	}
+}
