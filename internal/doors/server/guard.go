@@ -23,7 +23,8 @@ import (
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
 	digest *[sha256.Size]byte
-	length int // of the token, in bytes; 0 without one
+	length int  // of the token, in bytes; 0 without one
+	page   Page // nil: none
 }
 
 func newGuard(token string) (guard, error) {
@@ -68,11 +69,19 @@ func (g guard) check(r *http.Request) *abi.Error {
 	if e := checkOrigin(r); e != nil {
 		return e
 	}
-	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady {
+	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady || g.isPage(r) || g.isFront(r) {
 		return nil
 	}
 	return g.checkToken(r)
 }
+
+// isPage tells whether r asks for the page itself, which holds nothing of memory and gives keys for codes only.
+func (g guard) isPage(r *http.Request) bool {
+	return g.page != nil && strings.HasPrefix(r.URL.Path, wire.PathPage)
+}
+
+// isFront tells whether r asks for the bare address, which leads to the page.
+func (g guard) isFront(r *http.Request) bool { return g.page != nil && r.URL.Path == "/" }
 
 func checkHost(r *http.Request) *abi.Error {
 	if isLoopback(hostOnly(r.Host)) {
@@ -97,7 +106,8 @@ func checkOrigin(r *http.Request) *abi.Error {
 	}
 	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is
 	// harmless.
-	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI
+	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI &&
+		r.URL.Path != wire.PathPage
 	if isCall && site != "" && site != "same-origin" && site != "none" {
 		return abi.NewError(abi.CodeDenied, "a web page of another origin asked, and this slot serves no web pages "+
 			"but its own").WithReason("origin").WithHint(foreignPageHint)
@@ -135,8 +145,11 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	if !found || !strings.EqualFold(scheme, "Bearer") {
 		return refuse("this slot wants a bearer token")
 	}
-	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	if subtle.ConstantTimeCompare(given[:], g.digest[:]) != 1 {
+	token = strings.TrimSpace(token)
+	given := sha256.Sum256([]byte(token))
+	admitted := subtle.ConstantTimeCompare(given[:], g.digest[:]) == 1 ||
+		g.page != nil && g.page.Admits(token, r.Method, r.URL.Path)
+	if !admitted {
 		return refuse("the bearer token is not the one of this slot")
 	}
 	return nil

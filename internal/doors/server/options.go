@@ -31,6 +31,8 @@ type Options struct {
 	// Operations is what GET /v1/operations streams. The caller gives its methods to the host's options. Default: none,
 	// the stream is unsupported.
 	Operations *Operations
+	// Page is served below /page/, without a token: its files hold nothing of memory. Default: none.
+	Page Page
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
 	Token string
 	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:
@@ -87,6 +89,13 @@ func (o Options) withDefaults() (Options, error) {
 		o.Metrics = m
 	}
 	return o, nil
+}
+
+// Page is a page that uses the door (package page).
+type Page interface {
+	http.Handler
+	// Admits tells whether key, which a request shows in place of the token, may send it: the page gives keys out.
+	Admits(key, method, route string) bool
 }
 
 // Swapper exchanges the provider behind the slot. Config and module are found and checked by it.

@@ -53,6 +53,7 @@ func New(o Options) (*Server, error) {
 	if s.guard, err = newGuard(o.Token); err != nil {
 		return nil, err
 	}
+	s.guard.page = o.Page
 	loopback, err := isLoopbackListen(o.Listen)
 	if err != nil {
 		return nil, err
@@ -99,6 +100,10 @@ func (s *Server) router() http.Handler {
 	}))
 	m.Method(http.MethodGet, wire.PathMetrics, s.options.Metrics.handler())
 	s.paths = append(s.paths, "/", wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics)
+	if s.options.Page != nil {
+		m.Handle(wire.PathPage+"*", s.options.Page)
+		s.paths = append(s.paths, wire.PathPage)
+	}
 	for path, h := range s.options.Mounts {
 		m.Handle(path, h)
 		m.Handle(strings.TrimSuffix(path, "/")+"/*", h)
@@ -111,12 +116,16 @@ func (s *Server) router() http.Handler {
 	return m
 }
 
-// front is what is at the door's bare address: a browser goes on to the page of the routes, others get a few lines of
+// front is what is at the door's bare address: a browser goes on to the page, or to the list of the routes where there is none; others get a few lines of
 // text.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
-		http.Redirect(w, r, wire.PathDocs, http.StatusSeeOther)
+		to := wire.PathDocs
+		if s.options.Page != nil {
+			to = wire.PathPage
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}
 	text := strings.TrimSpace("memhost "+s.options.Version) + ": one memory slot for an agent.\n\n" +

@@ -29,6 +29,8 @@ const (
 	PathMetrics = "/metrics"
 	PathOpenAPI = "/openapi.json"
 	PathDocs    = "/docs"
+	// PathPage is the page that shows the slot; its files are below.
+	PathPage = "/page/"
 )
 
 // Media types of the door.

@@ -1,0 +1,87 @@
+// The page's frame: who may see it, which view is open, whether the slot is there.
+import { el, problem } from "./dom.js";
+import { enter, follow, get, useToken } from "./api.js";
+import { now } from "./now.js";
+import { ask } from "./ask.js";
+import { turns } from "./turns.js";
+import { module } from "./module.js";
+
+const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["module", "Module", module]];
+const main = document.getElementById("main");
+const link = document.getElementById("link");
+
+// slot is what the views share: settings, and where each line of the stream of operations goes.
+const slot = { settings: { mode: "read" }, onLine: null, away: false };
+let opened = 0;
+
+async function open(focus) {
+  const [name, query] = location.hash.slice(1).split("?");
+  const [id, title, view] = views.find(([id]) => id === name) ?? views[0];
+  for (const a of document.querySelectorAll("#views a")) {
+    if (a.hash === `#${id}`) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+  document.title = `${title} - memhost`;
+  slot.onLine = null;
+  const turn = ++opened;
+  const place = el("div");
+  main.replaceChildren(place);
+  main.setAttribute("aria-busy", "true");
+  try {
+    const onLine = await view(place, slot, new URLSearchParams(query ?? ""));
+    if (turn === opened) slot.onLine = onLine ?? null;
+  } catch (e) {
+    if (turn === opened) place.append(problem(e));
+  }
+  main.removeAttribute("aria-busy");
+  if (focus) main.focus();
+}
+
+function connected(there, e) {
+  const was = slot.away;
+  slot.away = !there;
+  link.textContent = there ? "live" : e?.status === 501 ? "this slot has no live stream" :
+    e?.status === 401 ? "the session ended: open the page with a new link of memhost run" : "the slot is away, trying again";
+  link.className = there ? "good" : "bad";
+  if (there && was) open(false); // what was shown may be old
+}
+
+// begin opens the page once the slot lets it in.
+function begin() {
+  document.getElementById("views").replaceChildren(
+    ...views.map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
+  addEventListener("hashchange", () => { if (location.hash !== "#main") open(true); }); // #main is the skip link
+  open(false);
+  follow((line) => slot.onLine?.(line), connected);
+}
+
+// askToken lets a person in who has the slot's token and no link.
+function askToken(e) {
+  const input = el("input", { type: "password", autocomplete: "off", required: true });
+  const said = el("div", { role: "alert" }, e ? problem(e) : null);
+  main.replaceChildren(el("h2", {}, "This slot wants a token"),
+    el("p", {}, "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only."),
+    el("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      useToken(input.value);
+      try {
+        await get("/v1/mode");
+        begin();
+      } catch (wrong) {
+        said.replaceChildren(problem(wrong));
+      }
+    } }, el("label", {}, "Token", input), el("button", {}, "Open")), said);
+}
+
+try {
+  slot.settings = await enter();
+  if (slot.settings.token) await get("/v1/mode");
+  begin();
+} catch (e) {
+  if (e.status === 401) {
+    slot.settings = await get("settings").catch(() => slot.settings);
+    askToken(e);
+  } else {
+    main.replaceChildren(problem(e));
+  }
+}

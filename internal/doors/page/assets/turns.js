@@ -1,0 +1,58 @@
+// Turns: a scope's events with their outcome, a page at a time, and where memory came from.
+import { el, json, problem, state, table, words } from "./dom.js";
+import { post } from "./api.js";
+import { asked, choice, every, nameOf } from "./scopes.js";
+
+const open = ["queued", "pending", "partial", "uncertain", "sent", "lost", "failed"];
+const filters = { all: [], open, lost: ["lost", "failed"], committed: ["committed"], "not retained": ["not_retained"] };
+
+export async function turns(place, slot, wanted) {
+  const found = await every();
+  if (found.list.length === 0) {
+    place.append(el("h2", {}, "Turns"), el("p", {}, "This slot has no scope yet: nothing was recorded."));
+    return null;
+  }
+  const scope = choice(found, wanted.get("scope"));
+  const filter = el("select", {}, Object.keys(filters).map((name) => el("option", {}, name)));
+  const [list, where] = [el("div", { role: "status" }), el("div", { role: "status" })];
+  const before = []; // where the pages before this one began
+  let at = "";
+  const read = async () => {
+    try {
+      const q = { scope: asked(scope.value()), limit: 100, ...(at ? { after: at } : {}) };
+      if (filters[filter.value].length > 0) q.states = filters[filter.value];
+      const page = await post("/v1/events/list", q);
+      list.replaceChildren(...rows(page), el("p", { class: "buttons" },
+        el("button", { type: "button", disabled: before.length === 0, onclick: () => { at = before.pop(); read(); } }, "Page before"),
+        el("button", { type: "button", disabled: !page.next, onclick: () => { before.push(at); at = page.next; read(); } }, "Next page")));
+    } catch (e) {
+      list.replaceChildren(problem(e));
+    }
+  };
+  const rows = (page) => [el("p", {}, `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids.`),
+    table("Events", ["event", "state", "sent", "in the backend", "says", ""], page.events.map((e) => [e.event_id, state(e.state), e.sent_at ?? "",
+      (e.receipt?.native_ids ?? []).slice(0, 5).join(", "), (e.receipt?.warnings ?? []).join("; "),
+      el("button", { type: "button", "aria-label": `Where did ${e.event_id} go?`, onclick: () => trace(e.event_id) }, "Memory")]))];
+  const trace = async (id) => {
+    where.replaceChildren("asking the provider");
+    try {
+      const p = await post("/v1/provenance", { scope: asked(scope.value()), event_id: id, limit: 50 });
+      where.replaceChildren(el("h2", {}, "What memory has of ", words(id)), ...(p.items.length === 0 ? [el("p", {}, "Nothing.")] : p.items.map((i) =>
+        el("details", {}, el("summary", {}, words(i.evidence.native_id ?? ""), " ", words(i.evidence.text ?? "")), json(i.native)))));
+    } catch (e) {
+      where.replaceChildren(e.code === "unsupported" ? el("p", {}, "This provider does not say where its memory came from, and the slot keeps no text.") : problem(e));
+    }
+    where.scrollIntoView();
+  };
+  const again = () => { at = ""; before.length = 0; where.replaceChildren(); return read(); };
+  filter.addEventListener("change", again);
+  scope.select.addEventListener("change", again);
+  place.append(el("h2", {}, "Turns"), el("form", { onsubmit: (e) => e.preventDefault() }, scope.node, el("label", {}, "State", filter)), list, where);
+  await again();
+  if (wanted.get("event") && scope.value() && nameOf(scope.value()) === wanted.get("scope")) await trace(wanted.get("event"));
+  let soon = 0;
+  return (line) => {
+    if (!/^(record_event|record_events|reset_scope|readiness|wait_until_ready)$/.test(line.operation ?? "") || soon) return;
+    soon = setTimeout(() => { soon = 0; if (place.isConnected) read(); }, 1000);
+  };
+}

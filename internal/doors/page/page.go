@@ -1,0 +1,193 @@
+package page
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Modes of the page, as server.page names them.
+const (
+	// Off serves no page.
+	Off = "off"
+	// Read shows and asks, and offers no change.
+	Read = "read"
+	// On offers changes, too.
+	On = "on"
+)
+
+const (
+	codeLife    = 15 * time.Minute
+	sessionLife = 12 * time.Hour
+	maxSessions = 32
+)
+
+// policy is the Content-Security-Policy of every file: nothing comes from elsewhere or goes there, no script stands in
+// the HTML, and no text can become HTML (Trusted Types without a policy).
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Page serves the page below wire.PathPage. Make one with New; it is safe for concurrent use.
+type Page struct {
+	mode  string
+	token bool
+	now   func() time.Time
+
+	mu       sync.Mutex
+	codes    map[[sha256.Size]byte]time.Time // until when each is good
+	sessions map[[sha256.Size]byte]time.Time
+}
+
+// New makes the page. token says whether the slot wants one.
+func New(mode string, token bool) *Page {
+	return &Page{mode: mode, token: token, now: time.Now, codes: map[[sha256.Size]byte]time.Time{},
+		sessions: map[[sha256.Size]byte]time.Time{}}
+}
+
+// Link is the address of the page on a slot's URL. Where the slot has a token it holds a new code, which works once and
+// for 15 minutes.
+func (p *Page) Link(slot string) string {
+	link := strings.TrimSuffix(slot, "/") + wire.PathPage
+	if !p.token {
+		return link
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.codes[sha256.Sum256([]byte(code))] = p.now().Add(codeLife)
+	return link + "#code=" + code
+}
+
+// Admits tells whether key is that of a session which may send a request. A page that offers no change may not make
+// one.
+func (p *Page) Admits(key, method, route string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until, known := p.sessions[sha256.Sum256([]byte(key))]
+	if !known || !p.now().Before(until) {
+		return false
+	}
+	return p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
+}
+
+// reads are the routes of POST that change nothing.
+func reads() []string {
+	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
+		wire.PathProvenance, wire.PathNativeQuery}
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	name := strings.TrimPrefix(r.URL.Path, wire.PathPage)
+	switch {
+	case name == "session" && r.Method == http.MethodPost:
+		p.exchange(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET")
+		refuse(w, abi.NewError(abi.CodeInvalidArgument, "the page takes GET"), http.StatusMethodNotAllowed)
+	case name == "settings":
+		answer(w, map[string]any{"mode": p.mode, "token": p.token})
+	default:
+		serveFile(w, name)
+	}
+}
+
+// mediaTypes are those of the files, by the end of the name.
+func mediaTypes() map[string]string {
+	return map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".js": "text/javascript; charset=utf-8"}
+}
+
+func serveFile(w http.ResponseWriter, name string) {
+	if name == "" {
+		name = "index.html"
+	}
+	media := mediaTypes()[path.Ext(name)]
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil || media == "" {
+		refuse(w, abi.NewError(abi.CodeNotFound, "the page has no such file"), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", media)
+	_, _ = w.Write(text) // a browser that has gone gets nothing
+}
+
+// exchange takes a code of a link and gives a session key for it.
+func (p *Page) exchange(w http.ResponseWriter, r *http.Request) {
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != wire.MediaJSON {
+		refuse(w, abi.NewError(abi.CodeInvalidArgument, "want Content-Type: "+wire.MediaJSON),
+			http.StatusUnsupportedMediaType)
+		return
+	}
+	var given struct {
+		Code string `json:"code"`
+	}
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1024)).Decode(&given); err != nil {
+		refuse(w, abi.NewError(abi.CodeInvalidArgument, `want {"code": "..."}`), http.StatusBadRequest)
+		return
+	}
+	key := p.session(given.Code)
+	if key == "" {
+		e := abi.NewError(abi.CodeUnauthenticated, "the link was used already, or is too old").WithReason("code").
+			WithHint("start the slot again for a new link, or give the slot's token")
+		refuse(w, e, http.StatusUnauthorized)
+		return
+	}
+	answer(w, map[string]any{"key": key})
+}
+
+// session uses up a code and begins a session. It returns "" for a code that is not good.
+func (p *Page) session(code string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	digest := sha256.Sum256([]byte(code))
+	until, known := p.codes[digest]
+	delete(p.codes, digest)
+	now := p.now()
+	if !known || !now.Before(until) {
+		return ""
+	}
+	for old, end := range p.sessions {
+		if !now.Before(end) {
+			delete(p.sessions, old)
+		}
+	}
+	if len(p.sessions) >= maxSessions {
+		return ""
+	}
+	key := rand.Text()
+	p.sessions[sha256.Sum256([]byte(key))] = now.Add(sessionLife)
+	return key
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", wire.MediaJSON)
+	_ = json.NewEncoder(w).Encode(v) // a browser that has gone gets nothing
+}
+
+func refuse(w http.ResponseWriter, e *abi.Error, status int) {
+	w.Header().Set("Content-Type", wire.MediaProblem)
+	w.WriteHeader(status)
+	_, _ = w.Write(wire.EncodeProblem(e, status))
+}
