@@ -95,6 +95,7 @@ func (a *app) demo(ctx context.Context, listen string) error {
 		return nil
 	}
 	a.out.note("\nServing at %s. Ctrl-C ends.", slot.url)
+	a.notePage(slot)
 	return slot.serveUntilSignal(a)
 }
 

@@ -92,6 +92,7 @@ func (a *app) run(ctx context.Context, dry bool) error {
 	defer slot.close()
 	if s.log == nil {
 		a.out.note("\nServing %s at %s (docs at /docs). Ctrl-C ends.", slot.provider(ctx), slot.url)
+		a.notePage(slot)
 		if a.mcp == mcpHTTP {
 			scope := c.Scope()
 			a.out.note("MCP for run %s, user %s: %s%s", quote(scope.RunID), quote(scope.PersonaID), slot.url, mcpPath)
@@ -104,6 +105,13 @@ func (a *app) run(ctx context.Context, dry bool) error {
 		}
 	}
 	return slot.serveUntilSignal(a)
+}
+
+// notePage tells the address of the page in the browser, if there is one.
+func (a *app) notePage(slot *servedSlot) {
+	if slot.page != nil {
+		a.out.note("The page: %s", slot.page.Link(slot.url))
+	}
 }
 
 // dryRun walks the swap flow and serves nothing. It takes the data folder like a slot that serves, and tells its steps

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
+	"github.com/memhost/memhost/internal/doors/page"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -34,6 +35,7 @@ type servedSlot struct {
 
 	trace    *tracelog.Log // nil: none
 	manifest *manifestFile // nil: not begun yet
+	page     *page.Page    // nil: none
 
 	stop   context.CancelFunc
 	ended  chan error
@@ -154,6 +156,10 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
 		Operations: operations}
+	if c.Server.Page != page.Off {
+		v.page = page.New(c.Server.Page, token != "")
+		o.Page = v.page
+	}
 	if a.mcp == mcpHTTP {
 		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), v.log)
 		if err != nil {

@@ -94,6 +94,8 @@ type Server struct {
 	Listen       string `koanf:"listen"`
 	MaxBodyBytes int64  `koanf:"max_body_bytes"`
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
+	// Page is off, read (it shows and asks) or on (it offers changes, too).
+	Page string `koanf:"page"`
 }
 
 // MCP is the Model Context Protocol door.

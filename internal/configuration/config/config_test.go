@@ -34,7 +34,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	assert.Equal(t, config.Memory{Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
 		LookupExisting: true}, c.Memory)
-	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000}, c.Server)
+	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000, Page: "on"}, c.Server)
 	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power",
 		StateBytesPerScope: 1 << 30}, c.Data)
 	assert.Equal(t, config.Log{Level: "info", Format: "text"}, c.Log)

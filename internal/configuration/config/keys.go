@@ -86,6 +86,7 @@ func keys() []key {
 		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077", doc: "The address of the HTTP door, host:port."},
 		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request body."},
 		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day, doc: "How long running requests may take to end at shutdown."},
+		{path: "server.page", kind: aChoice, flag: "page", def: "on", choices: []string{"off", "read", "on"}, doc: "The page in the browser: on offers changes, read only shows and asks, off serves none."},
 		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID, doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
 		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20, doc: "The budget of a context that an MCP client gets."},
 		{path: "mcp.query", kind: aText, flag: "mcp-query", def: "What is known about the user?", doc: "The question behind the MCP resource memhost://context."},

@@ -35,7 +35,7 @@ function shown(r, scope) {
       r.formatted_context === "" ? el("p", {}, "There is no memory for this question.") : coloured(r.formatted_context, r.evidence),
       facts([["tokens", t.token_count], ["cut", t.truncated ? "yes" : ""], ["complete", t.consistency ? state(t.consistency) : null], ["warnings", t.warnings]])),
     el("section", {}, el("h2", {}, "Evidence"), table("Evidence", ["rank", "text", "score", "time", "from turns"],
-      r.evidence.map((e, i) => [el("mark", { class: `e${i % 6}` }, String(e.rank)), e.text ?? e.native_id,
+      r.evidence.map((e, i) => [el("mark", { class: `e${i % 6}` }, String(e.rank)), e.text || shownText(r.formatted_context, e) || e.native_id,
         e.score === undefined ? "" : Number(e.score.toPrecision(4)), e.valid_at || e.created_at || "",
         el("span", {}, (e.source_event_ids ?? []).map((id) => [el("a", { href: `#turns?${new URLSearchParams({ scope: nameOf(scope), event: id })}` },
           words(id)), " "]).flat())])))),
@@ -43,6 +43,9 @@ function shown(r, scope) {
   el("details", {}, el("summary", {}, "Raw: the backend's answers as they came"), json(r.raw)),
   el("details", {}, el("summary", {}, "Trace"), json(t))];
 }
+
+// shownText is what the context has of an item, "" where it has nothing.
+const shownText = (context, e) => (e.shown ? new TextDecoder().decode(new TextEncoder().encode(context).subarray(e.shown.start, e.shown.end)) : "");
 
 // coloured is the context with each item in the colour of its evidence. Ranges are bytes of UTF-8.
 function coloured(context, evidence) {

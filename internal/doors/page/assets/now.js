@@ -23,7 +23,7 @@ export async function now(place, slot) {
       table("Scopes with open events", ["scope", "queued", "pending", "lost", ""], open.map((s) => [nameOf(s.scope), s.queued,
         s.pending, s.lost, el("button", { type: "button", onclick: () => settle(s.scope, said) }, "Look now")])),
     el("p", {}, `${found.list.length}${found.more ? " or more" : ""} scopes. `, el("a", { href: "#turns" }, "Their turns")),
-    slot.settings.mode === "on" ? changes(mode, manifest, said) : el("p", {}, "This page was started to read only: it offers no changes."),
+    slot.settings.mode === "on" ? changes(mode, manifest, said, slot.again) : el("p", {}, "This page was started to read only: it offers no changes."),
     said);
   get("/v1/health").then((h) => health.replaceChildren(facts([["status", state(h.status)], ["backend", h.backend_name],
     ["version", h.backend_version], ["isolation", h.isolation], ["consistency", h.consistency_model],
@@ -34,6 +34,7 @@ export async function now(place, slot) {
     if (!swapping) steps.replaceChildren(); // a new start or swap
     swapping = line.step.name !== "serve" && line.step.verdict !== "fail";
     steps.append(stepOf(line.step));
+    if (line.step.name === "serve" && line.step.verdict === "pass") setTimeout(slot.again, 500); // another one serves
   };
 }
 
@@ -52,7 +53,7 @@ async function settle(scope, said) {
   }
 }
 
-function changes(mode, manifest, said) {
+function changes(mode, manifest, said, again) {
   const raise = !mode.read_only;
   const name = el("input", { required: true, autocomplete: "off", spellcheck: "false" });
   const kind = el("select", {}, el("option", { value: "condition" }, "condition"), el("option", { value: "backend" }, "backend"));
@@ -62,7 +63,7 @@ function changes(mode, manifest, said) {
     said.replaceChildren("working");
     try {
       const answer = await make();
-      said.replaceChildren(el("p", {}, done(answer)));
+      said.replaceChildren(el("p", {}, done(answer)), el("button", { type: "button", onclick: again }, "Show what holds now"));
     } catch (e) {
       said.replaceChildren(problem(e));
     }

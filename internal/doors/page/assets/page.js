@@ -10,8 +10,9 @@ const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turn
 const main = document.getElementById("main");
 const link = document.getElementById("link");
 
-// slot is what the views share: settings, and where each line of the stream of operations goes.
-const slot = { settings: { mode: "read" }, onLine: null, away: false };
+// slot is what the views share: settings, where each line of the stream of operations goes, and how a view is
+// shown again.
+const slot = { settings: { mode: "read" }, onLine: null, away: false, again: () => open(main.contains(document.activeElement)) };
 let opened = 0;
 
 async function open(focus) {
