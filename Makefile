@@ -65,7 +65,7 @@ test-gateway: ## a gateway's own tests, types and lint, against the real databas
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }
 	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestGateway_$(GATEWAY)$$' ./testenv/
 
-test-page: ## the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium and, from npm, axe-core for tests)
+test-page: ## the slot's page and the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium and, from npm, axe-core for tests)
 	@command -v chromium >/dev/null || { echo "installing Debian's Chromium"; apt-get update -q && apt-get install -yq --no-install-recommends chromium; }
 	@test -f bin/axe/package/axe.min.js || { mkdir -p bin/axe && cd bin/axe && npm pack -s axe-core@4.11.0 >/dev/null && tar xzf axe-core-4.11.0.tgz; }
 	cd tools && AXE=$(CURDIR)/bin/axe/package/axe.min.js $(GO) test -tags page -count=1 -timeout 20m ./pagetest

@@ -72,7 +72,8 @@ type browser struct {
 	context.Context
 	mu       sync.Mutex
 	problems []string // console errors, exceptions, violations of the policy, dialogs
-	requests []string // that left the file
+	requests []string // that left the file, or the slot at own
+	own      string   // what the addresses of the slot begin with
 }
 
 func open(t *testing.T, width, height int, dark bool) *browser {
@@ -119,7 +120,7 @@ func (b *browser) event(event any) {
 		b.problems = append(b.problems, "dialog: "+e.Message)
 	case *network.EventRequestWillBeSent:
 		if url := e.Request.URL; !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") &&
-			!strings.HasPrefix(url, "blob:") {
+			!strings.HasPrefix(url, "blob:") && (b.own == "" || !strings.HasPrefix(url, b.own)) {
 			b.requests = append(b.requests, url)
 		}
 	}

@@ -38,7 +38,7 @@ const (
 
 // policy is the Content-Security-Policy of every file: nothing comes from elsewhere or goes there, no script stands in
 // the HTML, and no text can become HTML (Trusted Types without a policy).
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Page serves the page below wire.PathPage. Make one with New; it is safe for concurrent use.
@@ -116,7 +116,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // mediaTypes are those of the files, by the end of the name.
 func mediaTypes() map[string]string {
 	return map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
-		".js": "text/javascript; charset=utf-8"}
+		".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 }
 
 func serveFile(w http.ResponseWriter, name string) {

@@ -82,6 +82,7 @@ func TestTheFilesAskNothingOfAnybodyElse(t *testing.T) {
 		for _, word := range []string{"http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write",
 			"eval(", "new Function", "localStorage", "sessionStorage", "document.cookie", "@import", "url(", "style=",
 			"javascript:"} {
+			text := bytes.ReplaceAll(text, []byte(`xmlns="http://www.w3.org/2000/svg"`), nil) // a name, not an address
 			assert.NotContains(t, string(text), word, name)
 		}
 		if strings.HasSuffix(name, ".html") {

@@ -1,13 +1,14 @@
 // Turns: a scope's events with their outcome, a page at a time, and where memory came from.
 import { el, json, problem, state, table, words } from "./dom.js";
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { asked, choice, every, nameOf } from "./scopes.js";
 
 const open = ["queued", "pending", "partial", "uncertain", "sent", "lost", "failed"];
 const filters = { all: [], open, lost: ["lost", "failed"], committed: ["committed"], "not retained": ["not_retained"] };
 
 export async function turns(place, slot, wanted) {
-  const found = await every();
+  const [found, can] = await Promise.all([every(), get("/v1/capabilities")]);
+  const tells = can.capabilities.includes("provenance");
   if (found.list.length === 0) {
     place.append(el("h2", {}, "Turns"), el("p", {}, "This slot has no scope yet: nothing was recorded."));
     return null;
@@ -32,15 +33,19 @@ export async function turns(place, slot, wanted) {
   const rows = (page) => [el("p", {}, `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids.`),
     table("Events", ["event", "state", "sent", "in the backend", "says", ""], page.events.map((e) => [e.event_id, state(e.state), e.sent_at ?? "",
       (e.receipt?.native_ids ?? []).slice(0, 5).join(", "), (e.receipt?.warnings ?? []).join("; "),
-      el("button", { type: "button", "aria-label": `Where did ${e.event_id} go?`, onclick: () => trace(e.event_id) }, "Memory")]))];
+      tells ? el("button", { type: "button", "aria-label": `What memory has of ${e.event_id}`, onclick: () => trace(e.event_id) }, "Memory") : ""]))];
   const trace = async (id) => {
+    if (!tells) {
+      where.replaceChildren(el("p", {}, words(id), ": this provider does not say what it has of an event, and the slot keeps no text."));
+      return;
+    }
     where.replaceChildren("asking the provider");
     try {
       const p = await post("/v1/provenance", { scope: asked(scope.value()), event_id: id, limit: 50 });
       where.replaceChildren(el("h2", {}, "What memory has of ", words(id)), ...(p.items.length === 0 ? [el("p", {}, "Nothing.")] : p.items.map((i) =>
         el("details", {}, el("summary", {}, words(i.evidence.native_id ?? ""), " ", words(i.evidence.text ?? "")), json(i.native)))));
     } catch (e) {
-      where.replaceChildren(e.code === "unsupported" ? el("p", {}, "This provider does not say where its memory came from, and the slot keeps no text.") : problem(e));
+      where.replaceChildren(problem(e));
     }
     where.scrollIntoView();
   };
