@@ -14,17 +14,20 @@ export async function ask(place) {
   const tokens = el("input", { type: "number", min: 1, value: 1500 });
   const answer = el("div", { role: "status" });
   place.append(el("h2", {}, "Ask"),
-    el("p", {}, "A question from here is a real retrieval: it asks the backend as an agent does, and costs what that costs."),
+    el("p", {},
+      "A question from here is a real retrieval: it asks the backend as an agent does, and costs what that costs."),
     el("form", { onsubmit: async (event) => {
       event.preventDefault();
       answer.replaceChildren("asking");
       try {
-        const q = { query: query.value, scope: asked(scope.value()), session_id: "page", budget: { max_tokens: Number(tokens.value) } };
+        const q = { query: query.value, scope: asked(scope.value()), session_id: "page",
+          budget: { max_tokens: Number(tokens.value) } };
         answer.replaceChildren(...shown(await post("/v1/retrieve", q), scope.value()));
       } catch (e) {
         answer.replaceChildren(problem(e));
       }
-    } }, scope.node, el("label", { class: "wide" }, "Question", query), el("label", {}, "Tokens", tokens), el("button", {}, "Ask")),
+    } }, scope.node, el("label", { class: "wide" }, "Question", query), el("label", {}, "Tokens", tokens), el("button",
+      {}, "Ask")),
     answer);
 }
 
@@ -32,12 +35,16 @@ function shown(r, scope) {
   const t = r.trace ?? {};
   return [el("div", { class: "columns" },
     el("section", {}, el("h2", {}, "Context"),
-      r.formatted_context === "" ? el("p", {}, "There is no memory for this question.") : coloured(r.formatted_context, r.evidence),
-      facts([["tokens", t.token_count], ["cut", t.truncated ? "yes" : ""], ["complete", t.consistency ? state(t.consistency) : null], ["warnings", t.warnings]])),
+      r.formatted_context === "" ? el("p", {}, "There is no memory for this question.") : coloured(r.formatted_context,
+        r.evidence),
+      facts([["tokens", t.token_count], ["cut", t.truncated ? "yes" : ""], ["complete", t.consistency ?
+        state(t.consistency) : null], ["warnings", t.warnings]])),
     el("section", {}, el("h2", {}, "Evidence"), table("Evidence", ["rank", "text", "score", "time", "from turns"],
-      r.evidence.map((e, i) => [el("mark", { class: `e${i % 6}` }, String(e.rank)), e.text || shownText(r.formatted_context, e) || e.native_id,
+      r.evidence.map((e, i) => [el("mark", { class: `e${i % 6}` }, String(e.rank)),
+        e.text || shownText(r.formatted_context, e) || e.native_id,
         e.score === undefined ? "" : Number(e.score.toPrecision(4)), e.valid_at || e.created_at || "",
-        el("span", {}, (e.source_event_ids ?? []).map((id) => [el("a", { href: `#turns?${new URLSearchParams({ scope: nameOf(scope), event: id })}` },
+        el("span", {}, (e.source_event_ids ?? []).map((id) => [el("a",
+          { href: `#turns?${new URLSearchParams({ scope: nameOf(scope), event: id })}` },
           words(id)), " "]).flat())])))),
   el("h2", {}, "Native calls"), calls(t),
   el("details", {}, el("summary", {}, "Raw: the backend's answers as they came"), json(r.raw)),
@@ -45,18 +52,21 @@ function shown(r, scope) {
 }
 
 // shownText is what the context has of an item, "" where it has nothing.
-const shownText = (context, e) => (e.shown ? new TextDecoder().decode(new TextEncoder().encode(context).subarray(e.shown.start, e.shown.end)) : "");
+const shownText = (context, e) => (e.shown ?
+  new TextDecoder().decode(new TextEncoder().encode(context).subarray(e.shown.start, e.shown.end)) : "");
 
 // coloured is the context with each item in the colour of its evidence. Ranges are bytes of UTF-8.
 function coloured(context, evidence) {
   const bytes = new TextEncoder().encode(context);
   const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
-  const ranges = evidence.map((e, i) => ({ ...e.shown, i, rank: e.rank })).filter((s) => s.end > s.start).sort((a, b) => a.start - b.start);
+  const ranges = evidence.map((e, i) => ({ ...e.shown, i, rank: e.rank })).filter((s) => s.end > s.start).sort((a, b) =>
+    a.start - b.start);
   const pre = el("pre", { dir: "auto", tabindex: "0" });
   let at = 0;
   for (const s of ranges) {
     if (s.start < at || s.end > bytes.length) continue; // inside one that is shown already
-    pre.append(text(at, s.start), el("mark", { class: `e${s.i % 6}`, title: `evidence ${s.rank}` }, text(s.start, s.end)));
+    pre.append(text(at, s.start), el("mark", { class: `e${s.i % 6}`, title: `evidence ${s.rank}` }, text(s.start,
+      s.end)));
     at = s.end;
   }
   pre.append(text(at, bytes.length));
@@ -66,8 +76,11 @@ function coloured(context, evidence) {
 // calls shows the native calls, one after another, and what the rest of the time was.
 function calls(t) {
   const total = t.latency_ms || 1;
-  const bar = (ms, what) => el("meter", { min: 0, max: total, value: ms, "aria-label": `${what}: ${ms} of ${total} ms` });
-  const rows = (t.io ?? []).map((c) => [c.route, c.class, c.status, `${c.bytes_out} / ${c.bytes_in}`, c.ms, bar(c.ms, c.route)]);
-  rows.push(["plugin", "", "", "", t.plugin_ms, bar(t.plugin_ms, "plugin")], ["host", "", "", "", t.host_ms, bar(t.host_ms, "host")]);
+  const bar = (ms, what) => el("meter", { min: 0, max: total, value: ms,
+    "aria-label": `${what}: ${ms} of ${total} ms` });
+  const rows = (t.io ?? []).map((c) => [c.route, c.class, c.status, `${c.bytes_out} / ${c.bytes_in}`, c.ms, bar(c.ms,
+    c.route)]);
+  rows.push(["plugin", "", "", "", t.plugin_ms, bar(t.plugin_ms, "plugin")], ["host", "", "", "", t.host_ms,
+    bar(t.host_ms, "host")]);
   return table("Native calls", ["route", "class", "status", "bytes out / in", "ms", "share"], rows);
 }

@@ -20,7 +20,8 @@ export function facts(pairs) {
   const list = el("dl");
   for (const [name, value] of pairs) {
     if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) continue;
-    list.append(el("dt", {}, name), el("dd", {}, value instanceof Node ? value : words(Array.isArray(value) ? value.join(", ") : value)));
+    list.append(el("dt", {}, name), el("dd", {}, value instanceof Node ? value : words(Array.isArray(value) ?
+      value.join(", ") : value)));
   }
   return list;
 }

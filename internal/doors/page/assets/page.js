@@ -12,7 +12,8 @@ const link = document.getElementById("link");
 
 // slot is what the views share: settings, where each line of the stream of operations goes, and how a view is
 // shown again.
-const slot = { settings: { mode: "read" }, onLine: null, away: false, again: () => open(main.contains(document.activeElement)) };
+const slot = { settings: { mode: "read" }, onLine: null, away: false, again: () =>
+  open(main.contains(document.activeElement)) };
 let opened = 0;
 
 async function open(focus) {
@@ -42,7 +43,8 @@ function connected(there, e) {
   const was = slot.away;
   slot.away = !there;
   link.textContent = there ? "live" : e?.status === 501 ? "this slot has no live stream" :
-    e?.status === 401 ? "the session ended: open the page with a new link of memhost run" : "the slot is away, trying again";
+    e?.status === 401 ? "the session ended: open the page with a new link of memhost run" :
+      "the slot is away, trying again";
   link.className = there ? "good" : "bad";
   if (there && was) open(false); // what was shown may be old
 }
@@ -61,7 +63,8 @@ function askToken(e) {
   const input = el("input", { type: "password", autocomplete: "off", required: true });
   const said = el("div", { role: "alert" }, e ? problem(e) : null);
   main.replaceChildren(el("h2", {}, "This slot wants a token"),
-    el("p", {}, "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only."),
+    el("p", {},
+      "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only."),
     el("form", { onsubmit: async (event) => {
       event.preventDefault();
       useToken(input.value);

@@ -5,7 +5,8 @@ import { scopes } from "./api.js";
 export const nameOf = (s) => [s.run_id, s.persona_id, s.agent_id].filter(Boolean).join(" / ");
 
 // asked is the scope as a request names it.
-export const asked = (s) => ({ run_id: s.run_id, persona_id: s.persona_id, ...(s.agent_id ? { agent_id: s.agent_id } : {}) });
+export const asked = (s) => ({ run_id: s.run_id, persona_id: s.persona_id, ...(s.agent_id ? { agent_id: s.agent_id } :
+  {}) });
 
 // every reads the scopes, at most 500 of them: a list of choices that is longer helps nobody. more says that there are
 // others.

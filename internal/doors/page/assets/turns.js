@@ -24,26 +24,34 @@ export async function turns(place, slot, wanted) {
       if (filters[filter.value].length > 0) q.states = filters[filter.value];
       const page = await post("/v1/events/list", q);
       list.replaceChildren(...rows(page), el("p", { class: "buttons" },
-        el("button", { type: "button", disabled: before.length === 0, onclick: () => { at = before.pop(); read(); } }, "Page before"),
-        el("button", { type: "button", disabled: !page.next, onclick: () => { before.push(at); at = page.next; read(); } }, "Next page")));
+        el("button", { type: "button", disabled: before.length === 0, onclick: () => { at = before.pop(); read(); } },
+          "Page before"),
+        el("button", { type: "button", disabled: !page.next,
+          onclick: () => { before.push(at); at = page.next; read(); } }, "Next page")));
     } catch (e) {
       list.replaceChildren(problem(e));
     }
   };
-  const rows = (page) => [el("p", {}, `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids.`),
-    table("Events", ["event", "state", "sent", "in the backend", "says", ""], page.events.map((e) => [e.event_id, state(e.state), e.sent_at ?? "",
+  const rows = (page) => [el("p", {},
+    `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids.`),
+    table("Events", ["event", "state", "sent", "in the backend", "says", ""], page.events.map((e) => [e.event_id,
+      state(e.state), e.sent_at ?? "",
       (e.receipt?.native_ids ?? []).slice(0, 5).join(", "), (e.receipt?.warnings ?? []).join("; "),
-      tells ? el("button", { type: "button", "aria-label": `What memory has of ${e.event_id}`, onclick: () => trace(e.event_id) }, "Memory") : ""]))];
+      tells ? el("button", { type: "button", "aria-label": `What memory has of ${e.event_id}`, onclick: () =>
+        trace(e.event_id) }, "Memory") : ""]))];
   const trace = async (id) => {
     if (!tells) {
-      where.replaceChildren(el("p", {}, words(id), ": this provider does not say what it has of an event, and the slot keeps no text."));
+      where.replaceChildren(el("p", {}, words(id),
+        ": this provider does not say what it has of an event, and the slot keeps no text."));
       return;
     }
     where.replaceChildren("asking the provider");
     try {
       const p = await post("/v1/provenance", { scope: asked(scope.value()), event_id: id, limit: 50 });
-      where.replaceChildren(el("h2", {}, "What memory has of ", words(id)), ...(p.items.length === 0 ? [el("p", {}, "Nothing.")] : p.items.map((i) =>
-        el("details", {}, el("summary", {}, words(i.evidence.native_id ?? ""), " ", words(i.evidence.text ?? "")), json(i.native)))));
+      where.replaceChildren(el("h2", {}, "What memory has of ", words(id)), ...(p.items.length === 0 ? [el("p", {},
+        "Nothing.")] : p.items.map((i) =>
+        el("details", {}, el("summary", {}, words(i.evidence.native_id ?? ""), " ", words(i.evidence.text ?? "")),
+          json(i.native)))));
     } catch (e) {
       where.replaceChildren(problem(e));
     }
@@ -52,9 +60,11 @@ export async function turns(place, slot, wanted) {
   const again = () => { at = ""; before.length = 0; where.replaceChildren(); return read(); };
   filter.addEventListener("change", again);
   scope.select.addEventListener("change", again);
-  place.append(el("h2", {}, "Turns"), el("form", { onsubmit: (e) => e.preventDefault() }, scope.node, el("label", {}, "State", filter)), list, where);
+  place.append(el("h2", {}, "Turns"), el("form", { onsubmit: (e) => e.preventDefault() }, scope.node, el("label", {},
+    "State", filter)), list, where);
   await again();
-  if (wanted.get("event") && scope.value() && nameOf(scope.value()) === wanted.get("scope")) await trace(wanted.get("event"));
+  if (wanted.get("event") && scope.value() &&
+    nameOf(scope.value()) === wanted.get("scope")) await trace(wanted.get("event"));
   let soon = 0;
   return (line) => {
     if (!/^(record_event|record_events|reset_scope|readiness|wait_until_ready)$/.test(line.operation ?? "") || soon) return;
