@@ -72,16 +72,16 @@ func (p *Page) Link(slot string) string {
 	return link + "#code=" + code
 }
 
-// Admits tells whether key is that of a session which may send a request. A page that offers no change may not make
-// one.
-func (p *Page) Admits(key, method, route string) bool {
+// Admits tells whether key is that of a session, and whether the session may send a request: that of a page that offers
+// no change may not make one.
+func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until, known := p.sessions[sha256.Sum256([]byte(key))]
 	if !known || !p.now().Before(until) {
-		return false
+		return false, false
 	}
-	return p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
+	return true, p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
 }
 
 // reads are the routes of POST that change nothing.

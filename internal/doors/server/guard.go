@@ -147,9 +147,18 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	}
 	token = strings.TrimSpace(token)
 	given := sha256.Sum256([]byte(token))
-	admitted := subtle.ConstantTimeCompare(given[:], g.digest[:]) == 1 ||
-		g.page != nil && g.page.Admits(token, r.Method, r.URL.Path)
-	if !admitted {
+	if subtle.ConstantTimeCompare(given[:], g.digest[:]) == 1 {
+		return nil
+	}
+	known, allowed := false, false
+	if g.page != nil {
+		known, allowed = g.page.Admits(token, r.Method, r.URL.Path)
+	}
+	switch {
+	case known && !allowed:
+		return abi.NewError(abi.CodeDenied, "the key of this page reads only").WithReason("page").
+			WithHint("send the slot's token, or start the slot with server.page: on")
+	case !known:
 		return refuse("the bearer token is not the one of this slot")
 	}
 	return nil

@@ -94,8 +94,9 @@ func (o Options) withDefaults() (Options, error) {
 // Page is a page that uses the door (package page).
 type Page interface {
 	http.Handler
-	// Admits tells whether key, which a request shows in place of the token, may send it: the page gives keys out.
-	Admits(key, method, route string) bool
+	// Admits tells whether key, which a request shows in place of the token, is one that the page gave out, and whether
+	// it may send the request.
+	Admits(key, method, route string) (known, allowed bool)
 }
 
 // Swapper exchanges the provider behind the slot. Config and module are found and checked by it.
