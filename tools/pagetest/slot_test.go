@@ -103,11 +103,11 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 			}
 			b.run(t, append(actions, chromedp.Text("main", &text),
 				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow),
-				chromedp.FullScreenshot(&shot, 90))...)
+				chromedp.FullScreenshot(&shot, 100))...)
 			assert.Contains(t, text, want, name)
 			assert.LessOrEqual(t, overflow, 0, "%s: nothing stands beyond the window's width", name)
 			if dir := os.Getenv("SHOTS"); dir != "" {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, name+".jpg"), shot, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600))
 			}
 		}
 		b.clean(t)
