@@ -5,13 +5,16 @@
 package build
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +81,14 @@ type builder struct {
 	progress func(done, total int64)
 	total    int64
 	done     int64
+	again    bool // the same part of the source is read once more: what is mended in it was counted
+}
+
+// Repair counts a fault of the source, with its place.
+func (b *builder) Repair(kind, place string) {
+	if !b.again {
+		b.Writer.Repair(kind, place)
+	}
 }
 
 // Build writes a pack to path: a folder, or a .tar.zst.
@@ -205,16 +216,47 @@ func elements[T any](b *builder, n int, want string, each func(index int, elemen
 	for i := 0; d.More(); i++ {
 		element := new(T)
 		if err := d.Decode(element); err != nil {
-			return wrong("%s: element %d, near byte %d: want %s; found: %v", name, i, d.InputOffset(), want, err)
+			return wrong("%s: element %d, near byte %d: want %s; found %s", name, i, d.InputOffset(), want, unlike(err))
 		}
 		if err := each(i, element); err != nil {
-			return err
+			return inFile(name, err)
 		}
 	}
 	if _, err := d.Token(); err != nil {
 		return wrong("%s: the array is cut off near byte %d: %v", name, d.InputOffset(), err)
 	}
 	return nil
+}
+
+// inFile puts a source's name before what is wrong in it.
+func inFile(name string, err error) error {
+	e := abi.AsError(err)
+	if e.Code != abi.CodeInvalidArgument {
+		return err
+	}
+	named := *e
+	named.Message = name + ": " + e.Message
+	return &named
+}
+
+// unlike says in plain words why JSON does not fit: "a number in question_id, want a string".
+func unlike(err error) string {
+	var other *json.UnmarshalTypeError
+	if !errors.As(err, &other) {
+		return err.Error()
+	}
+	kinds := map[reflect.Kind]string{reflect.String: "a string", reflect.Slice: "an array", reflect.Struct: "an object",
+		reflect.Map: "an object", reflect.Int: "a whole number", reflect.Bool: "true or false"}
+	where := ""
+	if other.Field != "" {
+		where = " in " + other.Field
+	}
+	article := "a "
+	if strings.HasPrefix(other.Value, "a") || strings.HasPrefix(other.Value, "o") {
+		article = "an "
+	}
+	return fmt.Sprintf("%s%s%s, want %s", article, other.Value, where,
+		cmp.Or(kinds[other.Type.Kind()], other.Type.String()))
 }
 
 func found(token json.Token, err error) any {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,20 @@ func TestLocomoPerspectivesAreOneCluster(t *testing.T) {
 	assert.Contains(t, events[0], "| user: Hi Tom!")
 	assert.Contains(t, events[7], "| assistant: Hi Tom!")
 	assert.Contains(t, probes[0], "after 2", "every second session")
+	mended := slices.IndexFunc(p.Manifest.Repairs, func(r pack.Repair) bool { return r.Kind == "evidence_mended" })
+	assert.Equal(t, 3, p.Manifest.Repairs[mended].Count, "once, not for each side")
+}
+
+func TestLocomoEvidenceIDsAreMended(t *testing.T) {
+	known := map[string]string{"D8:6": "e1", "D9:17": "e2", "D30:5": "e3", "D11:26": "e4"}
+	for given, want := range map[string][]string{"D8:6; D9:17": {"D8:6", "D9:17"}, "D8:6 D9:17": {"D8:6", "D9:17"},
+		"D30:05": {"D30:5"}, "D:11:26": {"D11:26"}, "D": nil, "D8:7": nil, "": nil} {
+		w, err := pack.Create(filepath.Join(t.TempDir(), "p"), pack.Manifest{})
+		require.NoError(t, err)
+		assert.Equal(t, want, (&builder{Writer: w}).locomoEvidence("qa", []string{given}, known), given)
+		require.NotEmpty(t, w.Manifest.Repairs, given)
+		w.Abort()
+	}
 }
 
 func TestLongmemeval(t *testing.T) {
@@ -186,8 +201,12 @@ func TestASourceOfAnotherShapeIsToldWithItsPlace(t *testing.T) {
 		{"an object for a list", "locomo", `{"sample_id":"x"}`, nil,
 			[]string{"want LoCoMo samples", "a JSON array", "found an object"}},
 		{"another element", "locomo", `[{"question_id":"x"}]`, nil, []string{"sample 1: want conversation"}},
+		{"no questions", "locomo", `[{"sample_id":"s","conversation":{"session_1":[{"text":"x"}],"session_1_date_time":"1:56 pm on 8 May, 2023"}}]`, nil,
+			[]string{"source.json: sample s: want qa"}},
+		{"a number for a text", "longmemeval", `[{"question_id":7}]`, nil,
+			[]string{"element 0, near byte", "found a number in question_id, want a string"}},
 		{"a number for turns", "locomo", `[{"sample_id":"s","conversation":{"session_1":7}}]`, nil,
-			[]string{"sample s, session_1: want turns", "number"}},
+			[]string{"source.json: sample s, session_1: want turns", "found a number, want an array"}},
 		{"a date of another form", "locomo", `[{"sample_id":"s","conversation":{"session_1":[{"text":"x"}],"session_1_date_time":"2023-05-08"}}]`, nil,
 			[]string{"session_1_date_time: want a date", `"2023-05-08"`}},
 		{"cut off", "longmemeval", `[{"question_id":"x","question":"y","question_da`, nil,
@@ -212,6 +231,8 @@ func TestASourceOfAnotherShapeIsToldWithItsPlace(t *testing.T) {
 			}
 			_, err = os.Stat(filepath.Join(out, pack.ManifestFile))
 			assert.ErrorIs(t, err, os.ErrNotExist, "a half pack is no pack")
+			_, err = os.Stat(out)
+			assert.ErrorIs(t, err, os.ErrNotExist, "and no folder is left")
 		})
 	}
 	_, err := Find("locmo")

@@ -90,11 +90,16 @@ func buildLocomo(b *builder) (map[string]json.RawMessage, error) {
 		if err != nil {
 			return err
 		}
-		for _, side := range sides {
+		if s.QA == nil {
+			return wrong("sample %s: want qa [{question, answer, evidence, category}]; found none", name)
+		}
+		for n, side := range sides {
+			b.again = n > 0
 			if err := b.locomoPersona(name, side, group, insert, s, sessions); err != nil {
 				return err
 			}
 		}
+		b.again = false
 		return nil
 	})
 }
@@ -119,7 +124,7 @@ func (b *builder) locomoSessions(sample string, conversation map[string]json.Raw
 		s := locomoSession{}
 		s.number, _ = strconv.Atoi(part[1])
 		if err := json.Unmarshal(conversation[key], &s.turns); err != nil {
-			return nil, wrong("%s: want turns [{speaker, dia_id, text}]; found: %v", where, err)
+			return nil, wrong("%s: want turns [{speaker, dia_id, text}]; found %s", where, unlike(err))
 		}
 		if len(s.turns) == 0 {
 			b.Repair("session_without_turns", where)
@@ -231,10 +236,10 @@ func grouped(turns []locomoTurn, by string) [][]locomoTurn {
 	return slices.Collect(slices.Chunk(turns, size))
 }
 
-var diaID = regexp.MustCompile(`D(\d+):(\d+)`)
+var diaID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
 // locomoEvidence reads evidence ids, of which some are malformed in the published file: "D8:6; D9:17" is two, "D30:05"
-// is D30:5, "D" is nothing.
+// is D30:5, "D:11:26" is D11:26, "D" is nothing.
 func (b *builder) locomoEvidence(where string, given []string, known map[string]string) []string {
 	var list []string
 	for _, text := range given {

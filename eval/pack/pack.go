@@ -38,7 +38,7 @@ type Manifest struct {
 	Counts Counts   `json:"counts"`
 	// Personas are in the order of events.jsonl.
 	Personas []Persona `json:"personas"`
-	// Repairs counts what the builder had to mend or leave out, by kind; the first few of each are examples.
+	// Repairs lists what the builder had to mend or leave out, by kind.
 	Repairs []Repair `json:"repairs,omitempty"`
 	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order,
 	// each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in
@@ -80,11 +80,14 @@ type Persona struct {
 	Probes   int    `json:"probes"`
 }
 
+// MaxPlaces bounds how many places of one kind of repair a pack lists. All are counted.
+const MaxPlaces = 1000
+
 // Repair counts one kind of fault in the source.
 type Repair struct {
 	Kind  string `json:"kind"` // such as evidence_split, evidence_unknown, date_without_session
 	Count int    `json:"count"`
-	// Examples are places in the source, at most 20.
+	// Examples are the places in the source, at most MaxPlaces.
 	Examples []string `json:"examples"`
 }
 

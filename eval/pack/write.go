@@ -19,6 +19,7 @@ type Writer struct {
 
 	path     string // as asked for
 	folder   string // where the files are written
+	made     bool   // the folder was not there before
 	events   *output
 	probes   *output
 	labels   map[string]bool
@@ -42,7 +43,8 @@ func Create(path string, manifest Manifest) (*Writer, error) {
 	if strings.HasSuffix(path, Archive) {
 		w.folder, err = os.MkdirTemp(filepath.Dir(path), ".pack-*")
 	} else {
-		err = emptyFolder(path)
+		_, missing := os.Stat(path)
+		w.made, err = os.IsNotExist(missing), emptyFolder(path)
 	}
 	if err == nil {
 		w.events, err = openOutput(w.folder, EventsFile)
@@ -128,7 +130,7 @@ func (w *Writer) Repair(kind, place string) {
 	}
 	r := &w.Manifest.Repairs[i]
 	r.Count++
-	if len(r.Examples) < 20 {
+	if len(r.Examples) < MaxPlaces {
 		r.Examples = append(r.Examples, place)
 	}
 }
@@ -208,7 +210,10 @@ func (w *Writer) Abort() {
 			_ = os.Remove(o.file.Name())
 		}
 	}
-	if w.folder != w.path {
+	switch {
+	case w.folder != w.path:
 		_ = os.RemoveAll(w.folder)
+	case w.made:
+		_ = os.Remove(w.folder)
 	}
 }

@@ -24,7 +24,7 @@ type cell struct {
 	manifest *manifest
 	// readings are first reads, by budget and probe; nil where none was made.
 	readings  [][]*reading
-	recorded  map[string]bool
+	recorded  []bool // by the number of the event
 	closed    int
 	wall      Wall
 	readiness Readiness
@@ -74,7 +74,7 @@ type reader struct {
 // Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the
 // sealed one, and for a context that is not what its name says.
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
-	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: map[string]bool{},
+	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
 		filter:   map[string]int{},
 		warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
@@ -158,7 +158,7 @@ func (w *walk) line(l *journal.Line) error {
 				l.Begin.PackSHA256, found)
 		}
 	case journal.KindRecord:
-		w.record(l.Record)
+		w.record(l.PersonaID, l.Record)
 	case journal.KindReadiness:
 		w.ready(l)
 	case journal.KindProbe:
@@ -181,15 +181,26 @@ func (w *walk) line(l *journal.Line) error {
 	return nil
 }
 
-func (w *walk) record(r *journal.Record) {
+func (w *walk) record(personaID string, r *journal.Record) {
 	if r.Error != nil {
 		w.writeErrs[string(r.Error.Code)]++
 	} else {
-		w.recorded[r.EventID] = true
+		w.noteRecorded(personaID, r.EventID)
 	}
 	w.timing.record.add(r.IO)
 	if r.Error == nil && !r.Duplicate {
 		w.timing.records = append(w.timing.records, r.LatencyMS)
+	}
+}
+
+// noteRecorded marks an event of the pack as recorded: once, however often a resumed run recorded it.
+func (w *walk) noteRecorded(personaID, eventID string) {
+	person := w.byID[personaID]
+	if person == nil {
+		return
+	}
+	if e := person.events[eventID]; e != nil {
+		w.recorded[e.number] = true
 	}
 }
 

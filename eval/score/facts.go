@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 )
 
@@ -24,11 +25,20 @@ func (s *scorer) facts() Run {
 // describe fills in what is the pack's.
 func (t *timeline) describe(r *Run) {
 	m := &t.pack.Manifest
-	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, m.Repairs}
+	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, firstPlaces(m.Repairs)}
 	r.Labels, r.Probes = t.labels(), len(t.probes)
 	for _, p := range t.probes {
 		r.Answerable += int(yes(p.Gold.Answerable))
 	}
+}
+
+// firstPlaces are repairs with their first places only: the pack lists all.
+func firstPlaces(repairs []pack.Repair) []pack.Repair {
+	list := slices.Clone(repairs)
+	for i := range list {
+		list[i].Examples = list[i].Examples[:min(len(list[i].Examples), maxExamples)]
+	}
+	return list
 }
 
 // insertion are the builder's options that decide when probes are asked and what an event is.

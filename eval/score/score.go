@@ -266,7 +266,10 @@ func (c *column) sum() {
 
 // row is the cell as metrics.json has it; asks is with how many budgets its provider is asked.
 func (c *cell) row(asks int) Cell {
-	row := Cell{Replicate: c.Replicate, State: c.State, Events: len(c.recorded), Sessions: c.closed}
+	row := Cell{Replicate: c.Replicate, State: c.State, Sessions: c.closed}
+	for _, recorded := range c.recorded {
+		row.Events += int(yes(recorded))
+	}
 	if c.Error != nil {
 		row.Error = string(c.Error.Code)
 	}

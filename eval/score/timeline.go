@@ -18,6 +18,7 @@ type timeline struct {
 	byID     map[string]*persona
 	probes   []*probe // in the pack's order
 	probe    map[string]*probe
+	events   int                 // how many
 	canaries map[uint64][]canary // by the hash of their first word
 	excluded map[string]bool     // probes that an audit leaves out
 }
@@ -31,6 +32,7 @@ type persona struct {
 
 // event is where an event is.
 type event struct {
+	number  int // in the pack
 	session int
 	context string
 	at      time.Time
@@ -142,7 +144,7 @@ func (t *timeline) readPersona(person *persona) error {
 		if err != nil {
 			return err
 		}
-		e := &event{session: row.SessionIndex, context: row.Context}
+		e := &event{number: t.events, session: row.SessionIndex, context: row.Context}
 		e.at, _ = abi.ParseTime(row.Timestamp) // a pack whose times are wrong is refused by lint
 		for i := range row.Messages {
 			if row.Messages[i].Name != "" && e.speaker == "" {
@@ -153,6 +155,7 @@ func (t *timeline) readPersona(person *persona) error {
 			e.content = contentWords(eventText(row))
 		}
 		person.events[row.EventID] = e
+		t.events++
 		ends[e.session] = e.at
 	}
 	for _, p := range person.probes {

@@ -81,7 +81,10 @@ func (a *app) evalPackBuild(b *build.Builder, r build.Request, out string) error
 	}
 	a.out.print("%s: %s\n", out, packLine(m))
 	for _, repair := range m.Repairs {
-		a.out.print("  %-28s %5d, such as %s\n", repair.Kind, repair.Count, repair.Examples[0])
+		a.out.print("  %-28s %5d, such as %s\n", repair.Kind, repair.Count, printable(repair.Examples[0]))
+	}
+	if len(m.Repairs) > 0 {
+		a.out.note("`memhost eval pack show %s --repairs` lists every place", out)
 	}
 	return nil
 }
@@ -138,20 +141,38 @@ func (a *app) reportLint(p *pack.Pack, findings []pack.Finding) error {
 
 func (a *app) evalPackShowCommand() *cobra.Command {
 	var persona string
-	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, or one persona's timeline", Args: cobra.ExactArgs(1),
+	var repairs bool
+	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, one persona's timeline, or what was mended", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := pack.Open(args[0])
 			if err != nil {
 				return err
 			}
 			defer p.Close()
+			if repairs && !a.out.json {
+				a.showRepairs(&p.Manifest)
+				return nil
+			}
 			if persona == "" {
 				return a.showPack(p)
 			}
 			return a.showPersona(p, persona)
 		}}
 	cmd.Flags().StringVar(&persona, "persona", "", "whose timeline")
+	cmd.Flags().BoolVar(&repairs, "repairs", false, "every place of the source that was mended or left out")
 	return cmd
+}
+
+// showRepairs prints a line for each place.
+func (a *app) showRepairs(m *pack.Manifest) {
+	for _, repair := range m.Repairs {
+		for _, place := range repair.Examples {
+			a.out.print("%-28s %s\n", repair.Kind, printable(place))
+		}
+		if more := repair.Count - len(repair.Examples); more > 0 {
+			a.out.print("%-28s ... and %d more\n", repair.Kind, more)
+		}
+	}
 }
 
 func (a *app) showPack(p *pack.Pack) error {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -53,9 +54,19 @@ func openRun(folder, packPath string) (*evaluated, error) {
 	return &evaluated{folder, r, p}, nil
 }
 
-// evalReport scores a run and writes its reports.
+// garbagePercent is how much garbage may lie beside what is held while a run is scored: scoring makes much of it.
+const garbagePercent = 50
+
+// score computes the run's metrics.
+func (e *evaluated) score() (*score.Metrics, *score.Timings, error) {
+	usual := debug.SetGCPercent(garbagePercent)
+	defer debug.SetGCPercent(usual)
+	return score.Score(e.folder, e.pack)
+}
+
+// report scores a run and writes its reports.
 func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
-	m, t, err := score.Score(e.folder, e.pack)
+	m, t, err := e.score()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +155,7 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 					return err
 				}
 			}
-			m, t, err := score.Score(e.folder, e.pack)
+			m, t, err := e.score()
 			if err != nil {
 				return err
 			}
